@@ -1,0 +1,207 @@
+//! What was typed: flags, `PUSHDOWN_*` and the TOML file, all optional, nothing judged yet.
+//!
+//! Names of flags, of environment variables and of TOML keys are the same words, and they stand only here.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::Faults;
+use super::values::Text;
+
+/// Everything but the limits. A flag wins over the environment, the environment over the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Settings {
+    /// The S3 store to stand in front of (path style), such as http://127.0.0.1:8333
+    #[arg(long, env = "PUSHDOWN_UPSTREAM", value_name = "URL", help_heading = "Store")]
+    pub upstream: Option<Text>,
+    /// PEM file of the authorities to trust for an https upstream, instead of the system's
+    #[arg(long, env = "PUSHDOWN_UPSTREAM_CA", value_name = "FILE", help_heading = "Store")]
+    pub upstream_ca: Option<Text>,
+    /// Serve this folder by the embedded store instead (for trials), made if it is missing
+    #[arg(long, env = "PUSHDOWN_STORE", value_name = "DIR", help_heading = "Store")]
+    pub store: Option<Text>,
+    /// Access key of the embedded store
+    #[arg(long, env = "PUSHDOWN_ACCESS_KEY", value_name = "KEY", help_heading = "Store")]
+    pub access_key: Option<Text>,
+    /// Secret key of the embedded store; better set by the environment than typed
+    #[arg(long, env = "PUSHDOWN_SECRET_KEY", hide_env_values = true, value_name = "SECRET", help_heading = "Store")]
+    pub secret_key: Option<Text>,
+
+    /// Address for S3 [default: 127.0.0.1:9900]; port 0 takes a free one
+    #[arg(long, env = "PUSHDOWN_LISTEN", value_name = "ADDR", help_heading = "Addresses")]
+    pub listen: Option<Text>,
+    /// Address for health, metrics and status [default: 127.0.0.1:9901]
+    #[arg(long, env = "PUSHDOWN_ADMIN_LISTEN", value_name = "ADDR", help_heading = "Addresses")]
+    pub admin_listen: Option<Text>,
+    /// PEM file of the certificate chain: S3 is then served over TLS
+    #[arg(long, env = "PUSHDOWN_TLS_CERT", value_name = "FILE", help_heading = "Addresses")]
+    pub tls_cert: Option<Text>,
+    /// PEM file of the certificate's private key
+    #[arg(long, env = "PUSHDOWN_TLS_KEY", value_name = "FILE", help_heading = "Addresses")]
+    pub tls_key: Option<Text>,
+    /// Once serving, write {"listen": .., "admin": ..} with the bound addresses to this file
+    #[arg(long, env = "PUSHDOWN_READY_FILE", value_name = "FILE", help_heading = "Addresses")]
+    pub ready_file: Option<Text>,
+
+    /// Memory that the values of pushed-down requests may take together [default: 1GiB]
+    #[arg(long, env = "PUSHDOWN_MEMORY_BUDGET", value_name = "SIZE", help_heading = "Resources")]
+    pub memory_budget: Option<Text>,
+    /// Threads for decoding and the like [default: the CPUs this process may use]
+    #[arg(long, env = "PUSHDOWN_THREADS", value_name = "N", help_heading = "Resources")]
+    pub threads: Option<Text>,
+    /// On SIGTERM, how long answers in flight may take to finish [default: 30s]
+    #[arg(long, env = "PUSHDOWN_DRAIN_TIMEOUT", value_name = "TIME", help_heading = "Resources")]
+    pub drain_timeout: Option<Text>,
+
+    /// What to log: a level, or directives such as info,pushdown_gateway=debug [default: info]
+    #[arg(long, env = "PUSHDOWN_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logging")]
+    pub log_level: Option<Text>,
+    /// text or json [default: text]
+    #[arg(long, env = "PUSHDOWN_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logging")]
+    pub log_format: Option<Text>,
+
+    /// The `[limits]` table.
+    #[command(flatten)]
+    pub limits: LimitSettings,
+}
+
+/// The `[limits]` table: what no client can lift.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitSettings {
+    /// Largest object that a pipeline may read [default: 256MiB]
+    #[arg(long, env = "PUSHDOWN_MAX_OBJECT_BYTES", value_name = "SIZE")]
+    pub max_object_bytes: Option<Text>,
+    /// Largest answer of a pipeline for one sample [default: 256MiB]
+    #[arg(long, env = "PUSHDOWN_MAX_OUTPUT_BYTES", value_name = "SIZE")]
+    pub max_output_bytes: Option<Text>,
+    /// Largest image, decoded or resized, in millions of pixels [default: 100]
+    #[arg(long, env = "PUSHDOWN_MAX_MEGAPIXELS", value_name = "N")]
+    pub max_megapixels: Option<Text>,
+    /// Samples in a batch request [default: 4096]
+    #[arg(long, env = "PUSHDOWN_BATCH_SAMPLES", value_name = "N")]
+    pub batch_samples: Option<Text>,
+    /// Body of a batch request, inflated [default: 4MiB]
+    #[arg(long, env = "PUSHDOWN_BATCH_BODY_BYTES", value_name = "SIZE")]
+    pub batch_body_bytes: Option<Text>,
+    /// Objects that one batch request fetches at a time [default: 16]
+    #[arg(long, env = "PUSHDOWN_BATCH_IN_FLIGHT", value_name = "N")]
+    pub batch_in_flight: Option<Text>,
+    /// Client connections; more wait in the listen queue [default: 1024]
+    #[arg(long, env = "PUSHDOWN_MAX_CONNECTIONS", value_name = "N")]
+    pub max_connections: Option<Text>,
+    /// Request line and headers together [default: 64KiB]
+    #[arg(long, env = "PUSHDOWN_MAX_HEADER_BYTES", value_name = "SIZE")]
+    pub max_header_bytes: Option<Text>,
+    /// Pipeline requests that may wait for memory or a CPU; more get 503 [default: 1024]
+    #[arg(long, env = "PUSHDOWN_MAX_QUEUED", value_name = "N")]
+    pub max_queued: Option<Text>,
+    /// Longest wait of a pipeline request for memory or a CPU; then 503 [default: 10s]
+    #[arg(long, env = "PUSHDOWN_QUEUE_WAIT", value_name = "TIME")]
+    pub queue_wait: Option<Text>,
+    /// Longest time to connect to the store; then 502 [default: 5s]
+    #[arg(long, env = "PUSHDOWN_ORIGIN_CONNECT_TIMEOUT", value_name = "TIME")]
+    pub origin_connect_timeout: Option<Text>,
+    /// Longest silence of the store before its answer begins; then 504 [default: 30s]
+    #[arg(long, env = "PUSHDOWN_ORIGIN_FIRST_BYTE_TIMEOUT", value_name = "TIME")]
+    pub origin_first_byte_timeout: Option<Text>,
+    /// Longest silence of the store in mid-answer; the client's connection is then cut [default: 30s]
+    #[arg(long, env = "PUSHDOWN_ORIGIN_IDLE_TIMEOUT", value_name = "TIME")]
+    pub origin_idle_timeout: Option<Text>,
+    /// Longest time that a client may take no byte of a pipeline's answer [default: 30s]
+    #[arg(long, env = "PUSHDOWN_SEND_STALL_TIMEOUT", value_name = "TIME")]
+    pub send_stall_timeout: Option<Text>,
+    /// Longest time that a client may stall a plain upload or answer [default: 5m]
+    #[arg(long, env = "PUSHDOWN_CLIENT_IDLE_TIMEOUT", value_name = "TIME")]
+    pub client_idle_timeout: Option<Text>,
+    /// Longest wait for a request's headers, and life of an idle connection [default: 75s]
+    #[arg(long, env = "PUSHDOWN_HEADER_READ_TIMEOUT", value_name = "TIME")]
+    pub header_read_timeout: Option<Text>,
+    /// Longest time from a pipeline request to the head of its answer [default: 120s]
+    #[arg(long, env = "PUSHDOWN_REQUEST_DEADLINE", value_name = "TIME")]
+    pub request_deadline: Option<Text>,
+}
+
+/// Takes each named field from `$over`, or from `$under` where it was not set.
+macro_rules! overlay {
+    ($over:ident, $under:ident, $($field:ident),+ $(,)?) => {
+        Self { $($field: $over.$field.or($under.$field)),+ }
+    };
+    ($over:ident, $under:ident, $($field:ident),+; $nested:ident) => {
+        Self { $($field: $over.$field.or($under.$field),)+ $nested: $over.$nested.over($under.$nested) }
+    };
+}
+
+impl Settings {
+    /// Reads a TOML file. An unknown key is a fault, so that no misspelt limit is silently the default.
+    pub fn from_file(path: &Path) -> Result<Self, Faults> {
+        let fault = |error: String| Faults::one(format!("configuration file {}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
+    }
+
+    /// These settings, and `under` where they say nothing.
+    #[must_use]
+    pub fn over(self, under: Self) -> Self {
+        let over = self;
+        overlay!(
+            over, under,
+            upstream, upstream_ca, store, access_key, secret_key, listen, admin_listen, tls_cert, tls_key,
+            ready_file, memory_budget, threads, drain_timeout, log_level, log_format; limits
+        )
+    }
+}
+
+impl LimitSettings {
+    fn over(self, under: Self) -> Self {
+        let over = self;
+        overlay!(
+            over,
+            under,
+            max_object_bytes,
+            max_output_bytes,
+            max_megapixels,
+            batch_samples,
+            batch_body_bytes,
+            batch_in_flight,
+            max_connections,
+            max_header_bytes,
+            max_queued,
+            queue_wait,
+            origin_connect_timeout,
+            origin_first_byte_timeout,
+            origin_idle_timeout,
+            send_stall_timeout,
+            client_idle_timeout,
+            header_read_timeout,
+            request_deadline,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let typed = Settings { listen: Some("127.0.0.1:1".into()), ..Settings::default() };
+        let file: Settings =
+            toml::from_str("listen = \"127.0.0.1:2\"\nthreads = 3\n[limits]\nbatch-samples = 7\n").unwrap();
+        let merged = typed.over(file);
+        assert_eq!(merged.listen, Some("127.0.0.1:1".into()));
+        assert_eq!(merged.threads, Some("3".into()));
+        assert_eq!(merged.limits.batch_samples, Some("7".into()));
+    }
+
+    #[test]
+    fn an_unknown_key_is_a_fault() {
+        assert!(toml::from_str::<Settings>("lisen = \"127.0.0.1:2\"").is_err());
+        assert!(toml::from_str::<Settings>("[limits]\nqueue = \"1s\"").is_err());
+        assert!(toml::from_str::<Settings>("[limit]\nqueue-wait = \"1s\"").is_err());
+    }
+}

@@ -1,0 +1,70 @@
+use super::*;
+
+fn upstream_only() -> Settings {
+    Settings { upstream: Some("http://127.0.0.1:8333".into()), ..Settings::default() }
+}
+
+#[test]
+fn an_upstream_is_enough() {
+    let config = Config::validate(&upstream_only()).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:9900");
+    assert_eq!(config.memory_budget, 1 << 30);
+    assert_eq!(config.limits, Limits::default());
+}
+
+#[test]
+fn all_faults_are_reported_at_once() {
+    let typed = Settings {
+        upstream: Some("s3://bucket/path".into()),
+        access_key: Some("key".into()),
+        listen: Some("localhost".into()),
+        tls_cert: Some("cert.pem".into()),
+        memory_budget: Some("1MiB".into()),
+        threads: Some("0".into()),
+        drain_timeout: Some("30".into()),
+        log_level: Some("pushdown=shouting".into()),
+        log_format: Some("xml".into()),
+        limits: LimitSettings {
+            max_object_bytes: Some("lots".into()),
+            max_megapixels: Some("-3".into()),
+            max_header_bytes: Some("1MiB".into()),
+            queue_wait: Some("0s".into()),
+            ..LimitSettings::default()
+        },
+        ..Settings::default()
+    };
+    insta::assert_snapshot!(Config::validate(&typed).unwrap_err());
+}
+
+#[test]
+fn exactly_one_store() {
+    let none = Config::validate(&Settings::default()).unwrap_err();
+    assert!(none.to_string().contains("no store"), "{none}");
+    let both = Config::validate(&Settings { store: Some("data".into()), ..upstream_only() }).unwrap_err();
+    assert!(both.to_string().contains("both set"), "{both}");
+    let keyless =
+        Config::validate(&Settings { store: Some("data".into()), ..Settings::default() }).unwrap_err();
+    assert!(keyless.to_string().contains("needs access-key"), "{keyless}");
+}
+
+#[test]
+fn an_upstream_has_no_path_and_no_user() {
+    for wrong in ["http://store/prefix", "http://store/?x", "http://user:pass@store", "store:8333", "ftp://store"] {
+        let typed = Settings { upstream: Some(wrong.into()), ..Settings::default() };
+        let faults = Config::validate(&typed).unwrap_err().to_string();
+        assert!(faults.contains("upstream"), "{faults}");
+        assert!(!faults.contains("pass"), "{faults}");
+    }
+}
+
+#[test]
+fn the_effective_configuration_masks_secrets() {
+    let typed = Settings {
+        store: Some("data".into()),
+        access_key: Some("key".into()),
+        secret_key: Some("hunter2".into()),
+        threads: Some("2".into()),
+        ..Settings::default()
+    };
+    insta::assert_snapshot!(serde_json::to_string(&Config::validate(&typed).unwrap()).unwrap());
+}

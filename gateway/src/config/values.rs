@@ -1,0 +1,183 @@
+//! How sizes, durations and secrets are written in a configuration.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A setting as it was typed: a flag, an environment variable, or any scalar of the TOML file.
+///
+/// Nothing is judged here, so that every fault of a configuration can be reported at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a string, an integer or a boolean")]
+        enum Scalar {
+            Text(String),
+            Integer(i64),
+            Boolean(bool),
+        }
+        Ok(Self(match Scalar::deserialize(deserializer)? {
+            Scalar::Text(text) => text,
+            Scalar::Integer(number) => number.to_string(),
+            Scalar::Boolean(flag) => flag.to_string(),
+        }))
+    }
+}
+
+/// A value that no log line, error message or status page may show.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret as it was typed.
+    pub fn new(secret: String) -> Self {
+        Self(secret)
+    }
+
+    /// The secret itself, for the one place that needs it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("***")
+    }
+}
+
+const SIZE_UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+const DURATION_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Reads a size in bytes: `4096`, `256MiB`, `1GB`. Whole numbers only, units in their usual spelling.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let fault = || format!("`{text}` is not a size, write it like 4096, 64KiB or 256MiB");
+    let (number, unit) = split_unit(text);
+    let factor = match unit {
+        "" => 1,
+        _ => SIZE_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(fault)?.1,
+    };
+    let number: u64 = number.parse().map_err(|_| fault())?;
+    number.checked_mul(factor).ok_or_else(|| format!("`{text}` is more bytes than fit into 64 bits"))
+}
+
+/// Reads a duration: `250ms`, `30s`, `5m`, `1h`. The unit is never guessed.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let fault = || format!("`{text}` is not a duration, write it like 250ms, 30s or 5m");
+    let (number, unit) = split_unit(text);
+    let (_, factor) = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(fault)?;
+    let number: u64 = number.parse().map_err(|_| fault())?;
+    number.checked_mul(*factor).map(Duration::from_millis).ok_or_else(fault)
+}
+
+/// Writes a size in the largest binary unit that divides it.
+pub fn format_size(bytes: u64) -> String {
+    SIZE_UNITS[..4]
+        .iter()
+        .rev()
+        .find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor))
+        .map_or_else(|| bytes.to_string(), |(unit, factor)| format!("{}{unit}", bytes / factor))
+}
+
+/// Writes a duration in the largest unit that divides it.
+pub fn format_duration(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    DURATION_UNITS
+        .iter()
+        .rev()
+        .find(|(_, factor)| milliseconds.is_multiple_of(u128::from(*factor)) && milliseconds > 0)
+        .map_or_else(|| "0s".to_owned(), |(unit, factor)| format!("{}{unit}", milliseconds / u128::from(*factor)))
+}
+
+/// `serde(serialize_with)` for a number of bytes.
+pub fn size<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_size(*bytes))
+}
+
+/// `serde(serialize_with)` for a duration.
+pub fn duration<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_duration(*duration))
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    (number, unit.trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("256MiB"), Ok(256 << 20));
+        assert_eq!(parse_size("1 GB"), Ok(1_000_000_000));
+        for wrong in ["", "MiB", "1.5GiB", "-1", "12 parsecs", "1mib", "99999999999999TiB"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+        for wrong in ["", "30", "s", "1.5s", "3 fortnights"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for bytes in [0, 1, 1000, 1 << 10, 3 << 19, 256 << 20, 1 << 40] {
+            assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
+        }
+        for milliseconds in [0, 1, 1500, 30_000, 60_000, 7_200_000] {
+            let duration = Duration::from_millis(milliseconds);
+            assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn a_secret_never_shows() {
+        let secret = Secret::new("hunter2".to_owned());
+        assert_eq!(format!("{secret:?}"), "***");
+        assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
+        assert_eq!(secret.reveal(), "hunter2");
+    }
+}

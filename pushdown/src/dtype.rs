@@ -1,0 +1,100 @@
+//! Element types and axis orders.
+
+use std::{fmt, str::FromStr};
+
+/// Element type of a tensor. Little-endian wherever it is bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// Unsigned 8 bit.
+    U8,
+    /// Signed 8 bit; also the codes of `quantize(int8)`.
+    I8,
+    /// Signed 32 bit.
+    I32,
+    /// Signed 64 bit.
+    I64,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+    /// IEEE 754 binary32.
+    F32,
+}
+
+impl DType {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 7] = [Self::U8, Self::I8, Self::I32, Self::I64, Self::F16, Self::Bf16, Self::F32];
+
+    /// Bytes per element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::F16 | Self::Bf16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 => 8,
+        }
+    }
+
+    /// The name in pipelines, headers and struct columns.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or(())
+    }
+}
+
+/// The order of an image tensor's axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Channels, height, width: what PyTorch expects.
+    Chw,
+    /// Height, width, channels: what images are stored as.
+    Hwc,
+    /// Not an image.
+    Flat,
+}
+
+impl Layout {
+    /// The name in pipelines and headers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chw => "chw",
+            Self::Hwc => "hwc",
+            Self::Flat => "flat",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        [Self::Chw, Self::Hwc, Self::Flat].into_iter().find(|layout| layout.name() == name).ok_or(())
+    }
+}

@@ -1,0 +1,48 @@
+//! The pipeline language of pushdown, its operators, and the wire formats.
+//!
+//! A [`Pipeline`] is an ordered list of typed steps over one [`Sample`]. Any stretch of it can run anywhere:
+//! the gateway runs the prefix `[0, k)` next to the store, the client runs the suffix `[k, n)`, and both link
+//! this crate, so where a step runs never changes what it computes.
+//!
+//! ```
+//! use pushdown::{Context, Kind, Pipeline, Sample};
+//!
+//! let pipeline = Pipeline::parse("decode | resize(short=256) | center_crop(224) | to_float")?;
+//! assert_eq!(pipeline.kinds()[4].fixed_shape().map(|(_, shape)| shape), Some(vec![3, 224, 224]));
+//!
+//! # let object: Vec<u8> = Vec::new();
+//! let context = Context::new(b"photos/cat.jpg");
+//! let answer = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context);
+//! assert!(answer.is_err(), "no bytes, no photo");
+//! # Ok::<(), pushdown::Error>(())
+//! ```
+//!
+//! This crate knows no network and reads no files.
+
+mod dtype;
+mod error;
+mod fuse;
+mod kind;
+pub mod limits;
+mod media;
+pub mod pipeline;
+mod run;
+mod sample;
+pub mod step;
+pub mod wire;
+
+pub use dtype::{DType, Layout};
+pub use error::{Error, ErrorKind, Result};
+pub use kind::{BytesKind, ImageKind, Kind, TensorKind};
+pub use limits::Limits;
+pub use media::{ImageHeader, MediaType};
+pub use pipeline::Pipeline;
+pub use run::{Context, Peak};
+pub use sample::{Image, Sample, Tensor};
+pub use step::Step;
+
+
+/// Raised whenever the output of any step changes, a decoder's update included.
+///
+/// It is part of every ETag and stands in every answer; a reader with another value reads plainly.
+pub const ENGINE: u32 = 1;

@@ -1,0 +1,113 @@
+//! What the first bytes of an encoded image say: format and dimensions.
+
+mod jpeg;
+
+use std::{fmt, io::Cursor};
+
+use image::{ImageDecoder as _, ImageFormat, ImageReader};
+
+pub(crate) use jpeg::{JpegHeader, is_complete};
+
+/// An image format that `decode` reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MediaType {
+    /// JPEG.
+    Jpeg,
+    /// PNG.
+    Png,
+    /// WebP, lossy or lossless.
+    Webp,
+    /// GIF; the first frame.
+    Gif,
+    /// Windows bitmap.
+    Bmp,
+    /// TIFF; the first page.
+    Tiff,
+}
+
+/// What an image's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageHeader {
+    /// Format.
+    pub media: MediaType,
+    /// Width in pixels as stored, before any orientation.
+    pub width: u32,
+    /// Height in pixels as stored, before any orientation.
+    pub height: u32,
+    /// EXIF orientation, 1 to 8, where the header shows it or shows that there is none.
+    pub orientation: Option<u8>,
+    /// Bytes per pixel that decoding holds beside the RGB result.
+    pub scratch_per_pixel: u8,
+}
+
+// === impl MediaType ===
+
+impl MediaType {
+    /// The format that `bytes` start with.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        match image::guess_format(bytes).ok()? {
+            ImageFormat::Jpeg => Some(Self::Jpeg),
+            ImageFormat::Png => Some(Self::Png),
+            ImageFormat::WebP => Some(Self::Webp),
+            ImageFormat::Gif => Some(Self::Gif),
+            ImageFormat::Bmp => Some(Self::Bmp),
+            ImageFormat::Tiff => Some(Self::Tiff),
+            _ => None,
+        }
+    }
+
+    /// The `Content-Type` of bytes in this format.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+            Self::Webp => "image/webp",
+            Self::Gif => "image/gif",
+            Self::Bmp => "image/bmp",
+            Self::Tiff => "image/tiff",
+        }
+    }
+
+    /// The format in the terms of the `image` crate.
+    pub(crate) const fn format(self) -> ImageFormat {
+        match self {
+            Self::Jpeg => ImageFormat::Jpeg,
+            Self::Png => ImageFormat::Png,
+            Self::Webp => ImageFormat::WebP,
+            Self::Gif => ImageFormat::Gif,
+            Self::Bmp => ImageFormat::Bmp,
+            Self::Tiff => ImageFormat::Tiff,
+        }
+    }
+}
+
+/// The short name: `jpeg`.
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.content_type().trim_start_matches("image/"))
+    }
+}
+
+// === impl ImageHeader ===
+
+impl ImageHeader {
+    /// Reads the header from the start of an object; `None` where `head` is no image or shows too little.
+    pub fn read(head: &[u8]) -> Option<Self> {
+        match MediaType::sniff(head)? {
+            MediaType::Jpeg => JpegHeader::read(head).map(|jpeg| jpeg.summary()),
+            media => {
+                let decoder = ImageReader::with_format(Cursor::new(head), media.format()).into_decoder().ok()?;
+                let (width, height) = decoder.dimensions();
+                Some(Self {
+                    media,
+                    width,
+                    height,
+                    // These formats may carry it anywhere, so that only the whole file tells.
+                    orientation: None,
+                    // The decoder's own buffer, and one more for animations and palettes.
+                    scratch_per_pixel: decoder.color_type().bytes_per_pixel() + 4,
+                })
+            }
+        }
+    }
+}

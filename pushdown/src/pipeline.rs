@@ -1,0 +1,177 @@
+//! A pipeline: checked steps, their kinds, and the one canonical way to write them down.
+
+mod call;
+mod digest;
+mod json;
+mod text;
+mod value;
+
+use std::{fmt, str::FromStr};
+
+pub use call::{Args, FromValue, Side};
+pub(crate) use call::{Call, choice};
+pub use digest::Digest;
+pub use value::Value;
+
+use crate::{BytesKind, Error, Kind, Result, Sample, Step, limits};
+
+/// A parameter of a step, for binding arguments and for people.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    /// Name in a pipeline.
+    pub name: &'static str,
+    /// Type and default, for people: `pixels`, `0..1 = 0.5`.
+    pub form: &'static str,
+    /// One line of explanation.
+    pub summary: &'static str,
+    /// Whether it can only be given by name.
+    pub named_only: bool,
+}
+
+impl Param {
+    /// A parameter that can be given by position.
+    pub const fn positional(name: &'static str, form: &'static str, summary: &'static str) -> Self {
+        Self { name, form, summary, named_only: false }
+    }
+
+    /// A parameter that is given by name.
+    pub const fn named(name: &'static str, form: &'static str, summary: &'static str) -> Self {
+        Self { name, form, summary, named_only: true }
+    }
+}
+
+/// An ordered list of steps whose kinds fit. The empty pipeline does not exist.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pipeline {
+    steps: Vec<Step>,
+    /// Byte offset of each step in the text it was parsed from.
+    positions: Vec<usize>,
+    /// `steps.len() + 1` kinds, as far as the text alone fixes them.
+    kinds: Vec<Kind>,
+}
+
+impl Pipeline {
+    /// Parses and checks a pipeline: text, or the JSON array that says the same.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.trim_start().starts_with('[') {
+            return json::parse(text);
+        }
+        let calls = text::parse(text)?;
+        if let Some(call) = calls.get(limits::MAX_STEPS) {
+            return Err(Error::pipeline(
+                call.position,
+                format!("found {} steps, expected at most {}", calls.len(), limits::MAX_STEPS),
+            ));
+        }
+        let steps = calls.iter().map(Step::parse).collect::<Result<Vec<_>>>()?;
+        let positions = calls.iter().map(|call| call.position).collect();
+        let mut pipeline = Self { steps, positions, kinds: Vec::new() };
+        pipeline.kinds = pipeline.stages(&Kind::object())?;
+        Ok(pipeline)
+    }
+
+    /// The steps in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Number of steps; there is at least one.
+    #[expect(clippy::len_without_is_empty, reason = "the empty pipeline does not exist")]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The kinds of the stages 0 to `len()`, as far as the text alone fixes them.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// The kinds of the stages 0 to `len()` for an object of which something is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the step whose input does not fit.
+    pub fn stages(&self, object: &Kind) -> Result<Vec<Kind>> {
+        let mut kinds = vec![object.clone()];
+        for (index, step) in self.steps.iter().enumerate() {
+            let next = step.output(&kinds[index]).map_err(|expected| {
+                Error::pipeline(self.positions[index], format!("`{}` {expected}", step.name()))
+            })?;
+            kinds.push(next);
+        }
+        Ok(kinds)
+    }
+
+    /// The stage with the fewest bytes among those that can be predicted, and no more than the object has.
+    ///
+    /// Stages after the object whose size is not known beforehand (an encoded image) are never chosen. Ties go
+    /// to the later stage: it leaves less to do.
+    pub fn smallest_stage(&self, object: &BytesKind) -> usize {
+        let stages = self.stages(&Kind::Bytes(*object)).unwrap_or_default();
+        let sized = stages.iter().enumerate().filter_map(|(stage, kind)| Some((stage, kind.bytes()?)));
+        let smallest = sized.min_by_key(|(stage, bytes)| (*bytes, std::cmp::Reverse(*stage)));
+        match (smallest, object.length) {
+            (Some((stage, _)), Some(_)) => stage,
+            _ => 0,
+        }
+    }
+
+    /// Whether any of the first `stage` steps is random.
+    pub fn is_augmenting(&self, stage: usize) -> bool {
+        self.steps[..stage].iter().any(Step::is_augmenting)
+    }
+
+    /// Checks that every random step among the first `stage` has its seed and epoch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the first one that lacks either.
+    pub fn check_randomness(&self, stage: usize, seed: Option<u64>, epoch: Option<u32>) -> Result<()> {
+        for (step, position) in self.steps[..stage].iter().zip(&self.positions) {
+            let missing = match (step.seed().or(seed), epoch) {
+                _ if !step.is_augmenting() => continue,
+                (Some(_), Some(_)) => continue,
+                (None, _) => "a seed: give `seed=` to the step or a seed with the request",
+                (_, None) => "an epoch with the request",
+            };
+            return Err(Error::pipeline(*position, format!("`{}` is random and needs {missing}", step.name())));
+        }
+        Ok(())
+    }
+
+    /// The canonical text of the first `stage` steps; what digests and ETags are made of.
+    pub fn canonical(&self, stage: usize) -> String {
+        self.steps[..stage].iter().map(Step::to_string).collect::<Vec<_>>().join(" | ")
+    }
+
+    /// SHA-256 of the canonical text.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.canonical(self.len()).as_bytes())
+    }
+
+    /// Reads a value of stage `stage` back from the bytes of an object: only stage 0 is bytes as stored.
+    pub(crate) fn position(&self, step: usize) -> usize {
+        self.positions[step]
+    }
+
+    /// Whether `sample` may stand at `stage`.
+    pub fn accepts(&self, stage: usize, sample: &Sample) -> bool {
+        self.kinds.get(stage).is_some_and(|kind| std::mem::discriminant(kind) == std::mem::discriminant(&Kind::from(sample)))
+    }
+}
+
+/// The canonical text.
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.canonical(self.len()))
+    }
+}
+
+impl FromStr for Pipeline {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}

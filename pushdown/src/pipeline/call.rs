@@ -1,0 +1,225 @@
+//! A step as it is written: a name and arguments, and how a step takes its arguments from them.
+
+use super::{Param, value::Value};
+use crate::{Error, Result};
+
+/// A step as it stands in text or JSON, before anything is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    /// Byte offset of the name in the text; the index of the step for JSON.
+    pub(crate) position: usize,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// An argument as it stands in text or JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Argument {
+    pub(crate) name: Option<String>,
+    pub(crate) position: usize,
+    pub(crate) value: Value,
+}
+
+/// The arguments of a call, bound to the parameters of its step. A step takes each parameter once.
+#[derive(Debug)]
+pub struct Args<'a> {
+    step: &'static str,
+    position: usize,
+    params: &'static [Param],
+    bound: Vec<Option<&'a Argument>>,
+}
+
+impl<'a> Args<'a> {
+    /// Binds positional arguments in the order of `params`, named ones by name.
+    pub(crate) fn bind(call: &'a Call, step: &'static str, params: &'static [Param]) -> Result<Self> {
+        let mut bound: Vec<Option<&Argument>> = vec![None; params.len()];
+        let mut named = false;
+        for (index, argument) in call.arguments.iter().enumerate() {
+            let slot = match &argument.name {
+                Some(name) => {
+                    named = true;
+                    params.iter().position(|param| param.name == name).ok_or_else(|| {
+                        Error::pipeline(
+                            argument.position,
+                            format!("`{step}` has no argument `{name}`, expected {}", names(params)),
+                        )
+                    })?
+                }
+                None if named => {
+                    return Err(Error::pipeline(
+                        argument.position,
+                        "found a positional argument after a named one, expected a name",
+                    ));
+                }
+                None if index < params.len() && !params[index].named_only => index,
+                None => {
+                    let count = params.iter().filter(|param| !param.named_only).count();
+                    return Err(Error::pipeline(
+                        argument.position,
+                        format!("`{step}` takes at most {count} positional arguments; named ones: {}", names(params)),
+                    ));
+                }
+            };
+            if bound[slot].replace(argument).is_some() {
+                return Err(Error::pipeline(
+                    argument.position,
+                    format!("found `{}` twice, expected it once", params[slot].name),
+                ));
+            }
+        }
+        Ok(Self { step, position: call.position, params, bound })
+    }
+
+    /// The value of `name`, if it was given.
+    pub fn optional<T: FromValue>(&self, name: &str) -> Result<Option<T>> {
+        let slot = self.params.iter().position(|param| param.name == name);
+        let Some(argument) = slot.and_then(|slot| self.bound[slot]) else { return Ok(None) };
+        match T::from_value(&argument.value) {
+            Ok(value) => Ok(Some(value)),
+            Err(expected) => Err(Error::pipeline(
+                argument.position,
+                format!("`{name}` is {} `{}`, expected {expected}", argument.value.describe(), argument.value),
+            )),
+        }
+    }
+
+    /// The value of `name`, which must be given.
+    pub fn required<T: FromValue>(&self, name: &str) -> Result<T> {
+        self.optional(name)?.ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
+    }
+
+    /// An error at the step itself, for rules that span arguments.
+    pub fn fault(&self, message: impl std::fmt::Display) -> Error {
+        Error::pipeline(self.position, message)
+    }
+}
+
+fn names(params: &[Param]) -> String {
+    match params {
+        [] => "none".to_owned(),
+        params => params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A type that an argument can have. The error says what was expected.
+pub trait FromValue: Sized {
+    /// Reads the value, or says what it should have been.
+    fn from_value(value: &Value) -> Result<Self, String>;
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err("a name".to_owned()),
+        }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Text(text) if text == "true" => Ok(true),
+            Value::Text(text) if text == "false" => Ok(false),
+            _ => Err("`true` or `false`".to_owned()),
+        }
+    }
+}
+
+impl FromValue for i64 {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Int(number) => Ok(*number),
+            _ => Err("a whole number".to_owned()),
+        }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Int(number) => Self::try_from(*number).map_err(|_| "a whole number from 0".to_owned()),
+            _ => Err("a whole number from 0".to_owned()),
+        }
+    }
+}
+
+impl FromValue for f64 {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            #[expect(clippy::cast_precision_loss, reason = "a written number becomes the nearest float")]
+            Value::Int(number) => Ok(*number as Self),
+            Value::Float(number) => Ok(*number),
+            _ => Err("a number".to_owned()),
+        }
+    }
+}
+
+impl FromValue for f32 {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        let number = f64::from_value(value)?;
+        #[expect(clippy::cast_possible_truncation, reason = "to nearest, as torch reads a Python float")]
+        let number = number as Self;
+        if number.is_finite() { Ok(number) } else { Err("a number within the range of f32".to_owned()) }
+    }
+}
+
+impl<T: FromValue> FromValue for Vec<T> {
+    /// A single value is a list of one.
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::List(values) => values.iter().map(T::from_value).collect(),
+            single => Ok(vec![T::from_value(single)?]),
+        }
+    }
+}
+
+impl<T: FromValue, const N: usize> FromValue for [T; N] {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        let values = match value {
+            Value::List(values) => values.iter().map(T::from_value).collect::<Result<Vec<_>, _>>()?,
+            _ => Vec::new(),
+        };
+        values.try_into().map_err(|_| format!("a list of {N} numbers"))
+    }
+}
+
+/// A side of an image, in pixels: 1 to 65,535 (no JPEG is larger).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side(pub u32);
+
+impl FromValue for Side {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Int(number @ 1..=65_535) => Ok(Self(u32::try_from(*number).unwrap_or_default())),
+            _ => Err("a side of 1 to 65535 pixels".to_owned()),
+        }
+    }
+}
+
+/// Makes an enum's names an argument type.
+macro_rules! choice {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        $vis enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $name {
+            /// The name in a pipeline.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl $crate::pipeline::FromValue for $name {
+            fn from_value(value: &$crate::pipeline::Value) -> Result<Self, String> {
+                let names: &[&str] = &[$($text),+];
+                match value {
+                    $($crate::pipeline::Value::Text(text) if text == $text => Ok(Self::$variant),)+
+                    _ => Err(format!("one of {}", names.join(", "))),
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;

@@ -1,0 +1,154 @@
+//! Runs a stretch of a pipeline over one sample.
+
+use std::ops::Range;
+
+use crate::{
+    Error, Kind, Limits, Pipeline, Result, Sample, fuse,
+    step::{Scope, augment::Draws},
+};
+
+/// What a sample's run depends on beside its value.
+#[derive(Debug, Clone)]
+pub struct Context<'a> {
+    /// The sample's id: the percent-decoded key, then `\0` and the member of a shard.
+    pub sample_id: &'a [u8],
+    /// Seed of the random steps that have none of their own.
+    pub seed: Option<u64>,
+    /// Epoch, from 0.
+    pub epoch: Option<u32>,
+    /// Limits on pixels and bytes.
+    pub limits: Limits,
+}
+
+/// What running a stretch on a sample may take in memory at once, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peak {
+    /// Values, output included, and scratch space: everything but the source.
+    pub working: u64,
+    /// The value of the last stage.
+    pub output: u64,
+}
+
+impl<'a> Context<'a> {
+    /// A context with the default limits and neither seed nor epoch.
+    pub fn new(sample_id: &'a [u8]) -> Self {
+        Self { sample_id, seed: None, epoch: None, limits: Limits::default() }
+    }
+
+    /// The same with a seed and an epoch.
+    #[must_use]
+    pub fn with_randomness(mut self, seed: u64, epoch: u32) -> Self {
+        self.seed = Some(seed);
+        self.epoch = Some(epoch);
+        self
+    }
+}
+
+impl Pipeline {
+    /// Runs the steps `stretch` on `sample`, a value of stage `stretch.start`.
+    ///
+    /// `run(i..j)` then `run(j..k)` is the same, bit for bit, as `run(i..k)` (law 1).
+    ///
+    /// # Errors
+    /// [`Undecodable`](crate::ErrorKind::Undecodable), [`Unsuitable`](crate::ErrorKind::Unsuitable) or
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for the sample;
+    /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a random step without seed or epoch;
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage.
+    pub fn run(&self, stretch: Range<usize>, sample: Sample, context: &Context<'_>) -> Result<Sample> {
+        self.run_observed(stretch, sample, context, |_, _| ())
+    }
+
+    /// As [`run`](Self::run), telling `observe` before each step, or group of fused steps, which one comes and
+    /// how many steps it covers. Lets callers time steps without a clock in this crate.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_observed(
+        &self,
+        stretch: Range<usize>,
+        mut sample: Sample,
+        context: &Context<'_>,
+        mut observe: impl FnMut(usize, usize),
+    ) -> Result<Sample> {
+        if stretch.start > stretch.end || stretch.end > self.len() {
+            return Err(Error::wire(format!("steps {stretch:?} of a pipeline of {} steps", self.len())));
+        }
+        let mut index = stretch.start;
+        while index < stretch.end {
+            let group = fuse::group(&self.steps()[index..stretch.end]);
+            let count = group.as_ref().map_or(1, fuse::Group::len);
+            let mut kind = Kind::from(&sample);
+            for step in index..index + count {
+                kind = self.check_output(step, &kind, context)?;
+            }
+            observe(index, count);
+            sample = match group {
+                Some(group) => group.apply(sample)?,
+                None => self.steps()[index].apply(sample, &self.scope(index, context)?)?,
+            };
+            index += count;
+        }
+        Ok(sample)
+    }
+
+    /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.
+    pub fn peak(&self, stretch: Range<usize>, input: &Kind) -> Option<Peak> {
+        let mut kind = input.clone();
+        let mut peak = Peak { working: 0, output: 0 };
+        for index in stretch {
+            let step = &self.steps()[index];
+            let next = step.output(&kind).ok()?;
+            // An encoder's output is not known beforehand; it is bounded by what it encodes, closely enough.
+            let output = next.bytes().or_else(|| kind.bytes())?;
+            let held = if index == 0 { 0 } else { kind.bytes()? };
+            peak.working = peak.working.max(held + output + step.scratch_bytes(&kind)?);
+            peak.output = output;
+            kind = next;
+        }
+        Some(peak)
+    }
+
+    fn scope<'c>(&self, index: usize, context: &'c Context<'_>) -> Result<Scope<'c>> {
+        let step = &self.steps()[index];
+        let draws = if step.is_augmenting() {
+            self.check_randomness(index + 1, context.seed, context.epoch)?;
+            let ordinal = self.steps()[..index].iter().filter(|step| step.is_augmenting()).count();
+            let seed = step.seed().or(context.seed).unwrap_or_default();
+            Draws::new(seed, context.epoch.unwrap_or_default(), context.sample_id, ordinal)
+        } else {
+            Draws::none()
+        };
+        Ok(Scope { limits: &context.limits, draws })
+    }
+
+    /// Holds the output of step `index` against the limits, before anything is allocated for it.
+    fn check_output(&self, index: usize, input: &Kind, context: &Context<'_>) -> Result<Kind> {
+        let step = &self.steps()[index];
+        let output = step
+            .output(input)
+            .map_err(|expected| Error::unsuitable(format!("`{}` {expected}", step.name())))?;
+        let limits = &context.limits;
+        if let Kind::Image(image) = &output
+            && image.pixels().is_some_and(|pixels| pixels > limits.max_pixels)
+        {
+            let message = format!(
+                "`{}` would make an image of {} x {} pixels, more than the limit of {} pixels",
+                step.name(),
+                image.width.unwrap_or_default(),
+                image.height.unwrap_or_default(),
+                limits.max_pixels
+            );
+            // What an object decodes to is the object's fault; what a later step makes of it is the request's.
+            let decoded = matches!(input, Kind::Bytes(_));
+            return Err(if decoded { Error::undecodable(message) } else { Error::too_large(message) });
+        }
+        match output.bytes() {
+            Some(bytes) if bytes > limits.max_value_bytes => Err(Error::too_large(format!(
+                "`{}` would make a value of {bytes} bytes, more than the limit of {}",
+                step.name(),
+                limits.max_value_bytes
+            ))),
+            _ => Ok(output),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Steps: what they have in common, and the one list of them all.
+//!
+//! A new step is one file that implements [`Operator`] and one line in the list below. Frozen networks
+//! (`step/model`) and tables (`step/table`) join the list the same way.
+
+pub mod augment;
+pub mod image;
+mod operator;
+pub mod tensor;
+
+use std::fmt;
+
+pub use operator::{Operator, Scope, Stage};
+
+use crate::{
+    Error, Kind, Result, Sample,
+    pipeline::{Args, Call, Param, Value},
+};
+
+/// Makes the [`Step`] enum and its dispatch from a list of operators.
+macro_rules! steps {
+    ($($name:ident: $operator:path),+ $(,)?) => {
+        /// A step of a pipeline.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Step {
+            $(#[doc = concat!("See [`", stringify!($operator), "`].")] $name($operator)),+
+        }
+
+        /// Every step that there is, in the order of the documentation.
+        pub const ALL: &[Info] = &[$(Info::of::<$operator>()),+];
+
+        impl Step {
+            /// Reads a step from its name and arguments.
+            pub(crate) fn parse(call: &Call) -> Result<Self> {
+                match call.name.as_str() {
+                    $(<$operator>::NAME => {
+                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS)?;
+                        <$operator>::parse(&args).map(Self::$name)
+                    })+
+                    unknown => Err(unknown_step(unknown, call.position)),
+                }
+            }
+
+            /// Name in a pipeline.
+            pub const fn name(&self) -> &'static str {
+                match self { $(Self::$name(_) => <$operator>::NAME),+ }
+            }
+
+            /// The arguments by name, those with their default value left out: the canonical form.
+            pub fn arguments(&self) -> Vec<(&'static str, Value)> {
+                match self { $(Self::$name(step) => step.arguments()),+ }
+            }
+
+            /// Whether the step is random.
+            pub const fn is_augmenting(&self) -> bool {
+                match self { $(Self::$name(_) => <$operator>::AUGMENTING),+ }
+            }
+
+            /// A random step's own seed, if it was given one.
+            pub fn seed(&self) -> Option<u64> {
+                match self { $(Self::$name(step) => step.seed()),+ }
+            }
+
+            /// The kind of the output for a kind of input, or what the step would have taken.
+            pub(crate) fn output(&self, input: &Kind) -> Result<Kind, String> {
+                match self { $(Self::$name(step) => operator::output(step, input)),+ }
+            }
+
+            /// Bytes that the step needs beside its input and output, where they can be told.
+            pub(crate) fn scratch_bytes(&self, input: &Kind) -> Option<u64> {
+                match self { $(Self::$name(step) => operator::scratch_bytes(step, input)),+ }
+            }
+
+            /// Runs the step on one sample.
+            pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
+                match self { $(Self::$name(step) => operator::apply(step, sample, scope)),+ }
+            }
+        }
+    };
+}
+
+steps! {
+    Decode: image::Decode,
+    Resize: image::Resize,
+    Crop: image::Crop,
+    CenterCrop: image::CenterCrop,
+    Encode: image::Encode,
+    ToFloat: tensor::ToFloat,
+    ToTensor: tensor::ToTensor,
+    Normalize: tensor::Normalize,
+    Layout: tensor::SetLayout,
+    Cast: tensor::Cast,
+    Quantize: tensor::Quantize,
+    Dequantize: tensor::Dequantize,
+    RandomResizedCrop: augment::RandomResizedCrop,
+    RandomCrop: augment::RandomCrop,
+    FlipH: augment::FlipH,
+    ColorJitter: augment::ColorJitter,
+}
+
+/// What people and tools are told of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    /// Name in a pipeline.
+    pub name: &'static str,
+    /// One line of explanation.
+    pub summary: &'static str,
+    /// Kind of the input.
+    pub input: &'static str,
+    /// Kind of the output.
+    pub output: &'static str,
+    /// Parameters, in the order of positional arguments.
+    pub params: &'static [Param],
+    /// Whether the step is random.
+    pub augmenting: bool,
+}
+
+impl Info {
+    const fn of<O: Operator>() -> Self {
+        Self {
+            name: O::NAME,
+            summary: O::SUMMARY,
+            input: <O::Input as Stage>::NAME,
+            output: <O::Output as Stage>::NAME,
+            params: O::PARAMS,
+            augmenting: O::AUGMENTING,
+        }
+    }
+}
+
+/// The canonical text of the step.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        for (index, (name, value)) in self.arguments().iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { "(" } else { ", " })?;
+        }
+        f.write_str(if self.arguments().is_empty() { "" } else { ")" })
+    }
+}
+
+fn unknown_step(found: &str, position: usize) -> Error {
+    let names = ALL.iter().map(|info| info.name);
+    let nearest = names.clone().min_by_key(|name| distance(name, found)).filter(|name| distance(name, found) <= 2);
+    let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let names = names.collect::<Vec<_>>().join(", ");
+    Error::pipeline(position, format!("found the unknown step `{found}`, expected one of {names}{hint}"))
+}
+
+/// Levenshtein distance, for hints; one row of the matrix at a time.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,24 @@
+//! Random steps: torchvision's distributions over reproducible draws.
+
+mod color_jitter;
+mod draws;
+mod flip_h;
+mod philox;
+mod random_crop;
+mod random_resized_crop;
+
+pub use color_jitter::ColorJitter;
+pub use draws::Draws;
+pub use flip_h::FlipH;
+pub use random_crop::RandomCrop;
+pub use random_resized_crop::RandomResizedCrop;
+
+use crate::pipeline::{Param, Value};
+
+/// Every random step takes a seed of its own.
+const SEED: Param = Param::named("seed", "whole number = the request's", "seed of this step");
+
+fn seed_argument(seed: Option<u64>) -> Option<(&'static str, Value)> {
+    // Seeds are parsed as i64 from 0, so that every one reads back.
+    seed.and_then(|seed| i64::try_from(seed).ok()).map(|seed| ("seed", Value::Int(seed)))
+}

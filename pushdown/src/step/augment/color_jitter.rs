@@ -1,0 +1,161 @@
+//! `color_jitter`: brightness, contrast, saturation and hue, in random order.
+
+mod pixels;
+
+use super::{Draws, SEED, seed_argument};
+use crate::{
+    Image, ImageKind, Result,
+    pipeline::{Args, FromValue, Param, Value},
+    step::{Operator, Scope},
+};
+
+/// `color_jitter`, as torchvision's `ColorJitter` on u8 tensors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColorJitter {
+    brightness: Option<Range>,
+    contrast: Option<Range>,
+    saturation: Option<Range>,
+    hue: Option<Range>,
+    seed: Option<u64>,
+}
+
+/// What a factor is drawn from, uniformly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Range {
+    low: f64,
+    high: f64,
+}
+
+/// The factors of one draw, and the order in which the four adjustments are made.
+#[derive(Debug, Clone, PartialEq)]
+struct Adjustments {
+    order: [Adjustment; 4],
+    brightness: Option<f64>,
+    contrast: Option<f64>,
+    saturation: Option<f64>,
+    hue: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adjustment {
+    Brightness,
+    Contrast,
+    Saturation,
+    Hue,
+}
+
+impl Operator for ColorJitter {
+    type Input = Image;
+    type Output = Image;
+
+    const NAME: &'static str = "color_jitter";
+    const SUMMARY: &'static str = "brightness, contrast, saturation and hue, in random order";
+    const PARAMS: &'static [Param] = &[
+        Param::positional("brightness", "b or [low, high] = 0", "factor from [max(0, 1-b), 1+b]"),
+        Param::positional("contrast", "c or [low, high] = 0", "factor from [max(0, 1-c), 1+c]"),
+        Param::positional("saturation", "s or [low, high] = 0", "factor from [max(0, 1-s), 1+s]"),
+        Param::positional("hue", "h or [low, high] = 0", "shift from [-h, h], in turns, at most 0.5"),
+        SEED,
+    ];
+    const AUGMENTING: bool = true;
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let factor = |name| range(args, name, 1.0, 0.0..=f64::MAX);
+        Ok(Self {
+            brightness: factor("brightness")?,
+            contrast: factor("contrast")?,
+            saturation: factor("saturation")?,
+            hue: range(args, "hue", 0.0, -0.5..=0.5)?,
+            seed: args.optional("seed")?,
+        })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        [("brightness", self.brightness), ("contrast", self.contrast), ("saturation", self.saturation), ("hue", self.hue)]
+            .into_iter()
+            .filter_map(|(name, range)| {
+                range.map(|Range { low, high }| (name, Value::List(vec![Value::Float(low), Value::Float(high)])))
+            })
+            .chain(seed_argument(self.seed))
+            .collect()
+    }
+
+    fn output(&self, input: &ImageKind) -> Result<ImageKind, String> {
+        Ok(*input)
+    }
+
+    fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    fn apply(&self, mut input: Image, scope: &Scope<'_>) -> Result<Image> {
+        let adjustments = self.draw(scope.draws.clone());
+        for adjustment in adjustments.order {
+            match adjustment {
+                Adjustment::Brightness => adjustments.brightness.map(|by| pixels::brightness(&mut input, by)),
+                Adjustment::Contrast => adjustments.contrast.map(|by| pixels::contrast(&mut input, by)),
+                Adjustment::Saturation => adjustments.saturation.map(|by| pixels::saturation(&mut input, by)),
+                Adjustment::Hue => adjustments.hue.map(|by| pixels::hue(&mut input, by)),
+            };
+        }
+        Ok(input)
+    }
+}
+
+impl ColorJitter {
+    /// torchvision's `ColorJitter.get_params`: an order, then a factor for each adjustment that has a range.
+    fn draw(&self, mut draws: Draws) -> Adjustments {
+        let mut order =
+            [Adjustment::Brightness, Adjustment::Contrast, Adjustment::Saturation, Adjustment::Hue];
+        // Fisher and Yates, from the end.
+        for last in [3_u32, 2, 1] {
+            order.swap(last as usize, draws.below(last + 1) as usize);
+        }
+        let mut factor = |range: Option<Range>| range.map(|range| draws.uniform(range.low, range.high));
+        Adjustments {
+            order,
+            brightness: factor(self.brightness),
+            contrast: factor(self.contrast),
+            saturation: factor(self.saturation),
+            hue: factor(self.hue),
+        }
+    }
+}
+
+/// A range around `center`, or given by its ends; `None` where it holds only `center`, which changes nothing.
+fn range(args: &Args<'_>, name: &str, center: f64, bound: std::ops::RangeInclusive<f64>) -> Result<Option<Range>> {
+    let range = match args.optional::<Ends>(name)? {
+        None => return Ok(None),
+        Some(Ends::Around(spread)) => Range { low: (center - spread).max(*bound.start()), high: center + spread },
+        Some(Ends::Between(low, high)) => Range { low, high },
+    };
+    let negative = matches!(args.optional::<Ends>(name)?, Some(Ends::Around(spread)) if spread < 0.0);
+    if negative || range.low > range.high || !bound.contains(&range.low) || !bound.contains(&range.high) {
+        return Err(args.fault(format!(
+            "`{name}` gives the range [{}, {}], expected it to rise within [{}, {}]",
+            range.low,
+            range.high,
+            bound.start(),
+            bound.end()
+        )));
+    }
+    #[expect(clippy::float_cmp, reason = "the value that changes nothing, exactly")]
+    Ok((range.low != center || range.high != center).then_some(range))
+}
+
+enum Ends {
+    Around(f64),
+    Between(f64, f64),
+}
+
+impl FromValue for Ends {
+    fn from_value(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::List(_) => <[f64; 2]>::from_value(value).map(|[low, high]| Self::Between(low, high)),
+            _ => f64::from_value(value).map(Self::Around).map_err(|_| "a number or a list of 2 numbers".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! `center_crop`: the middle of an image.
+
+use super::crop;
+use crate::{
+    Image, ImageKind, Result,
+    pipeline::{Args, Param, Side, Value},
+    step::{Operator, Scope},
+};
+
+/// `center_crop`, with the rounding and the zero padding of torchvision's `CenterCrop`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CenterCrop {
+    width: u32,
+    height: u32,
+}
+
+impl Operator for CenterCrop {
+    type Input = Image;
+    type Output = Image;
+
+    const NAME: &'static str = "center_crop";
+    const SUMMARY: &'static str = "the middle of the image, padded with zeros where it is smaller";
+    const PARAMS: &'static [Param] = &[
+        Param::positional("w", "pixels", "width"),
+        Param::positional("h", "pixels = w", "height"),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let Side(width) = args.required("w")?;
+        let Side(height) = args.optional("h")?.unwrap_or(Side(width));
+        Ok(Self { width, height })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let height = (self.height != self.width).then(|| ("h", Value::Int(self.height.into())));
+        std::iter::once(("w", Value::Int(self.width.into()))).chain(height).collect()
+    }
+
+    fn output(&self, _: &ImageKind) -> Result<ImageKind, String> {
+        Ok(ImageKind { width: Some(self.width), height: Some(self.height) })
+    }
+
+    fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
+        let (x, y, width, height) = self.rectangle(input.width(), input.height());
+        Ok(crop(&input, x, y, width, height))
+    }
+}
+
+impl CenterCrop {
+    /// Left, top, width and height for an image of `width` x `height`.
+    pub(crate) fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
+        (offset(width, self.width), offset(height, self.height), self.width, self.height)
+    }
+}
+
+/// Half of what is left over. Torchvision rounds it half to even where it crops, and down where it pads.
+fn offset(have: u32, want: u32) -> i64 {
+    let spare = i64::from(have) - i64::from(want);
+    let half = spare.div_euclid(2);
+    match spare {
+        ..0 => -(-spare / 2),
+        _ if spare % 2 == 1 && half % 2 == 1 => half + 1,
+        _ => half,
+    }
+}

@@ -1,0 +1,162 @@
+//! `decode`: an encoded image to RGB, as Pillow's `convert("RGB")`.
+
+mod jpeg;
+mod other;
+
+use bytes::Bytes;
+use image::{RgbImage, metadata::Orientation};
+
+use crate::{
+    BytesKind, Error, Image, ImageHeader, ImageKind, MediaType, Result,
+    pipeline::{Args, Param, Side, Value, choice},
+    step::{Operator, Scope},
+};
+
+choice! {
+    /// What to do with an EXIF orientation.
+    pub enum Orient {
+        /// Leave the pixels as stored, as Pillow and torchvision do.
+        None = "none",
+        /// Turn and mirror the image upright, as `ImageOps.exif_transpose`.
+        Exif = "exif",
+    }
+}
+
+/// `decode`. JPEG through libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow has it; PNG, WebP,
+/// GIF (first frame), BMP and TIFF through `image`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decode {
+    orient: Orient,
+    scaling: Scaling,
+}
+
+/// How far a JPEG may be reduced while it is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scaling {
+    Full,
+    /// The short side keeps at least this many pixels.
+    MinShort(u32),
+    /// The long side keeps at least this many pixels.
+    MinLong(u32),
+}
+
+impl Operator for Decode {
+    type Input = Bytes;
+    type Output = Image;
+
+    const NAME: &'static str = "decode";
+    const SUMMARY: &'static str = "JPEG, PNG, WebP, GIF (first frame), BMP or TIFF to RGB";
+    const PARAMS: &'static [Param] = &[
+        Param::named("orient", "none | exif = none", "turn the image upright by its EXIF orientation"),
+        Param::named("min_short", "pixels", "decode JPEG at the coarsest of 1, 1/2, 1/4, 1/8 whose short side is at least this"),
+        Param::named("min_long", "pixels", "the same for the long side"),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let min_short = args.optional::<Side>("min_short")?;
+        let min_long = args.optional::<Side>("min_long")?;
+        let scaling = match (min_short, min_long) {
+            (None, None) => Scaling::Full,
+            (Some(Side(side)), None) => Scaling::MinShort(side),
+            (None, Some(Side(side))) => Scaling::MinLong(side),
+            (Some(_), Some(_)) => return Err(args.fault("found both `min_short` and `min_long`, expected one")),
+        };
+        Ok(Self { orient: args.optional("orient")?.unwrap_or(Orient::None), scaling })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let orient = (self.orient == Orient::Exif).then(|| ("orient", Value::Text("exif".to_owned())));
+        let scaling = match self.scaling {
+            Scaling::Full => None,
+            Scaling::MinShort(side) => Some(("min_short", Value::Int(side.into()))),
+            Scaling::MinLong(side) => Some(("min_long", Value::Int(side.into()))),
+        };
+        orient.into_iter().chain(scaling).collect()
+    }
+
+    fn output(&self, input: &BytesKind) -> Result<ImageKind, String> {
+        let Some(header) = input.header else { return Ok(ImageKind::default()) };
+        let (width, height) = match header.media {
+            MediaType::Jpeg => {
+                let divisor = self.scaling.divisor(header.width, header.height);
+                (header.width.div_ceil(divisor), header.height.div_ceil(divisor))
+            }
+            _ => (header.width, header.height),
+        };
+        Ok(match (self.orient, header.orientation) {
+            (Orient::None, _) | (Orient::Exif, Some(1..=4)) => {
+                ImageKind { width: Some(width), height: Some(height) }
+            }
+            (Orient::Exif, Some(_)) => ImageKind { width: Some(height), height: Some(width) },
+            (Orient::Exif, None) => ImageKind::default(),
+        })
+    }
+
+    fn scratch_bytes(&self, input: &BytesKind) -> Option<u64> {
+        let header = input.header?;
+        let per_pixel = u64::from(header.scratch_per_pixel);
+        // Turning an image upright makes another one.
+        let upright = if self.orient == Orient::Exif && header.orientation != Some(1) { 3 } else { 0 };
+        Some(u64::from(header.width) * u64::from(header.height) * (per_pixel + upright))
+    }
+
+    fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Image> {
+        // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
+        let header = ImageHeader::read(&input).ok_or_else(|| match MediaType::sniff(&input) {
+            Some(media) => Error::undecodable(format!("the {media} header is broken or incomplete")),
+            None => Error::undecodable(describe_foreign(&input)),
+        })?;
+        let pixels = u64::from(header.width) * u64::from(header.height);
+        if pixels > scope.limits.max_pixels {
+            return Err(Error::undecodable(format!(
+                "the {} says {} x {} pixels, more than the limit of {} pixels",
+                header.media, header.width, header.height, scope.limits.max_pixels
+            )));
+        }
+        let (image, orientation) = match header.media {
+            MediaType::Jpeg => {
+                let divisor = self.scaling.divisor(header.width, header.height);
+                let orientation = header.orientation.and_then(Orientation::from_exif);
+                (jpeg::decode(&input, divisor)?, orientation.unwrap_or(Orientation::NoTransforms))
+            }
+            media => other::decode(&input, media)?,
+        };
+        match self.orient {
+            Orient::None => Ok(image),
+            Orient::Exif => upright(image, orientation),
+        }
+    }
+}
+
+impl Scaling {
+    /// 1, 2, 4 or 8: 5/8 and the like have no SIMD and gain nothing.
+    fn divisor(self, width: u32, height: u32) -> u32 {
+        let (side, floor) = match self {
+            Self::Full => return 1,
+            Self::MinShort(floor) => (width.min(height), floor),
+            Self::MinLong(floor) => (width.max(height), floor),
+        };
+        [8, 4, 2].into_iter().find(|divisor| side.div_ceil(*divisor) >= floor).unwrap_or(1)
+    }
+}
+
+fn upright(image: Image, orientation: Orientation) -> Result<Image> {
+    if orientation == Orientation::NoTransforms {
+        return Ok(image);
+    }
+    let (width, height) = (image.width(), image.height());
+    let pixels = RgbImage::from_raw(width, height, image.into_pixels())
+        .ok_or_else(|| Error::internal("an image lost its shape"))?;
+    let mut dynamic = image::DynamicImage::ImageRgb8(pixels);
+    dynamic.apply_orientation(orientation);
+    let upright = dynamic.into_rgb8();
+    Image::new(upright.width(), upright.height(), upright.into_raw())
+}
+
+fn describe_foreign(bytes: &[u8]) -> String {
+    let start: String = bytes.iter().take(8).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+    match bytes.len() {
+        0 => "the object is empty, expected an image".to_owned(),
+        _ => format!("the object starts with `{start}`, expected JPEG, PNG, WebP, GIF, BMP or TIFF"),
+    }
+}

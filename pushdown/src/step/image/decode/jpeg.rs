@@ -1,0 +1,119 @@
+//! JPEG through TurboJPEG's C interface.
+//!
+//! The safe wrapper of the `turbojpeg` crate turns libjpeg's warnings into errors; Pillow decodes such files, and
+//! real data sets hold many of them. This is the crate's one use of the raw interface.
+
+use std::ffi::{CStr, c_int};
+
+use turbojpeg::raw;
+
+use crate::{Error, Image, Result, media};
+
+/// Progressive files with more scans than this cost far more time than their size suggests.
+const MAX_SCANS: c_int = 500;
+
+/// Decodes `bytes` to RGB at `1 / divisor` of each side, `divisor` one of 1, 2, 4, 8.
+pub(super) fn decode(bytes: &[u8], divisor: u32) -> Result<Image> {
+    let mut decompressor = Decompressor::new()?;
+    let (width, height, cmyk) = decompressor.open(bytes, divisor)?;
+    let (format, channels) = if cmyk { (raw::TJPF_TJPF_CMYK, 4) } else { (raw::TJPF_TJPF_RGB, 3) };
+    let mut pixels = vec![0; width as usize * height as usize * channels];
+    decompressor.decode(bytes, &mut pixels, format)?;
+    if decompressor.warned && !media::is_complete(bytes) {
+        return Err(Error::undecodable("the JPEG ends before its end-of-image marker: it is truncated"));
+    }
+    let pixels = if cmyk { cmyk_to_rgb(&pixels) } else { pixels };
+    Ok(Image::from_parts(width, height, pixels))
+}
+
+/// As Pillow converts: `(255 - k) * (255 - c) / 255` over the inverted values that Adobe's files hold,
+/// division rounded by `(x + 128) * 257 >> 16`.
+fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
+    let scale = |value: u8, black: u8| -> u8 {
+        let product = u32::from(value) * u32::from(black) + 128;
+        u8::try_from(((product >> 8) + product) >> 8).unwrap_or(u8::MAX)
+    };
+    pixels
+        .chunks_exact(4)
+        .flat_map(|pixel| {
+            // Stored inverted: 255 is no ink. Pillow inverts on reading, then takes `black - ink * black`.
+            let black = pixel[3];
+            [0, 1, 2].map(|ink| black - scale(255 - pixel[ink], black))
+        })
+        .collect()
+}
+
+struct Decompressor {
+    handle: raw::tjhandle,
+    warned: bool,
+}
+
+#[expect(unsafe_code, reason = "TurboJPEG is a C library; each call is bounded by the sizes checked beside it")]
+impl Decompressor {
+    fn new() -> Result<Self> {
+        // SAFETY: no preconditions; null is checked below.
+        let handle = unsafe { raw::tj3Init(raw::TJINIT_TJINIT_DECOMPRESS as c_int) };
+        if handle.is_null() {
+            return Err(Error::internal("libjpeg-turbo could not start: out of memory"));
+        }
+        let mut decompressor = Self { handle, warned: false };
+        // SAFETY: the handle is live.
+        let status = unsafe { raw::tj3Set(handle, raw::TJPARAM_TJPARAM_SCANLIMIT as c_int, MAX_SCANS) };
+        decompressor.check(status)?;
+        Ok(decompressor)
+    }
+
+    /// Reads the header; gives the scaled width and height, and whether the pixels are CMYK.
+    fn open(&mut self, bytes: &[u8], divisor: u32) -> Result<(u32, u32, bool)> {
+        // SAFETY: the handle is live, and pointer and length are those of one slice.
+        let status = unsafe { raw::tj3DecompressHeader(self.handle, bytes.as_ptr(), bytes.len() as _) };
+        self.check(status)?;
+        let denom = c_int::try_from(divisor).unwrap_or(1);
+        let factor = raw::tjscalingfactor { num: 1, denom };
+        // SAFETY: the handle is live; TurboJPEG refuses factors that it does not have.
+        let status = unsafe { raw::tj3SetScalingFactor(self.handle, factor) };
+        self.check(status)?;
+        let width = self.parameter(raw::TJPARAM_TJPARAM_JPEGWIDTH)?.div_ceil(divisor);
+        let height = self.parameter(raw::TJPARAM_TJPARAM_JPEGHEIGHT)?.div_ceil(divisor);
+        let colours = self.parameter(raw::TJPARAM_TJPARAM_COLORSPACE)?;
+        Ok((width, height, colours == raw::TJCS_TJCS_CMYK as u32 || colours == raw::TJCS_TJCS_YCCK as u32))
+    }
+
+    fn decode(&mut self, bytes: &[u8], pixels: &mut [u8], format: raw::TJPF) -> Result<()> {
+        // SAFETY: the handle is live; `pixels` has width * height * channels bytes of the scaled image, whose
+        // sizes come from `open` on the same bytes; a pitch of 0 means rows without padding.
+        let status = unsafe {
+            raw::tj3Decompress8(self.handle, bytes.as_ptr(), bytes.len() as _, pixels.as_mut_ptr(), 0, format as c_int)
+        };
+        self.check(status)
+    }
+
+    fn parameter(&self, parameter: raw::TJPARAM) -> Result<u32> {
+        // SAFETY: the handle is live.
+        let value = unsafe { raw::tj3Get(self.handle, parameter as c_int) };
+        u32::try_from(value).map_err(|_| Error::undecodable("the JPEG header is incomplete"))
+    }
+
+    /// Warnings are remembered, anything else ends the decoding.
+    fn check(&mut self, status: c_int) -> Result<()> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the handle is live.
+        if unsafe { raw::tj3GetErrorCode(self.handle) } == raw::TJERR_TJERR_WARNING as c_int {
+            self.warned = true;
+            return Ok(());
+        }
+        // SAFETY: TurboJPEG gives a NUL-terminated text that lives until the next call on the handle.
+        let text = unsafe { CStr::from_ptr(raw::tj3GetErrorStr(self.handle)) };
+        Err(Error::undecodable(format!("libjpeg-turbo: {}", text.to_string_lossy())))
+    }
+}
+
+#[expect(unsafe_code, reason = "ends the C library's handle")]
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        // SAFETY: the handle is live and not used again.
+        unsafe { raw::tj3Destroy(self.handle) };
+    }
+}

@@ -1,0 +1,184 @@
+//! Resampling through `fast_image_resize`, whole or only the part that a following crop keeps.
+
+use std::cell::RefCell;
+
+use fast_image_resize::{
+    FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer,
+    images::{CroppedImage, Image as Canvas, ImageRef},
+};
+
+use crate::{Error, Image, Result, pipeline::choice};
+
+choice! {
+    /// Interpolation.
+    pub enum Filter {
+        /// Triangle.
+        Bilinear = "bilinear",
+        /// Cubic convolution, a = -1/2 (Pillow); a = -3/4 without antialiasing (PyTorch).
+        Bicubic = "bicubic",
+        /// Lanczos with three lobes.
+        Lanczos = "lanczos",
+        /// The nearest pixel centre.
+        Nearest = "nearest",
+    }
+}
+
+/// A part of a resized image, in pixels of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
+/// Buffers larger than this are given back after use: a thread lives long, large images are rare.
+const KEPT_BUFFER: usize = 8 << 20;
+
+thread_local! {
+    static RESIZER: RefCell<Resizer> = RefCell::new(Resizer::new());
+}
+
+/// Resizes `image` to `width` x `height`, both at least 1.
+pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, antialias: bool) -> Result<Image> {
+    if (width, height) == (image.width(), image.height()) {
+        return Ok(image.clone());
+    }
+    match (filter, antialias) {
+        (Filter::Nearest, _) => pass(image.view()?, width, height, &options(ResizeAlg::Nearest)),
+        (filter, true) => pass(image.view()?, width, height, &options(ResizeAlg::Convolution(filter.kernel()?))),
+        (Filter::Bicubic, false) => replicated_bicubic(image, width, height),
+        (filter, false) => pass(image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?))),
+    }
+}
+
+/// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result.
+///
+/// The same as resizing and then cropping, bit for bit: both passes use the coefficients of the whole image, the
+/// first on the columns that the kept ones look at, the second on the rows that are kept.
+pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
+    let options = options(ResizeAlg::Convolution(filter.kernel()?));
+    let columns = filter.source_columns(image.width(), width, region);
+    let kept = columns.end - columns.start;
+    let squeezed = if height == image.height() {
+        super::crop(image, columns.start.into(), 0, kept, height)
+    } else {
+        let view = image.view()?;
+        let window = CroppedImage::new(&view, columns.start, 0, kept, image.height()).map_err(failed)?;
+        pass(window, kept, height, &options)?
+    };
+    if width == image.width() {
+        let x = i64::from(region.x) - i64::from(columns.start);
+        return Ok(super::crop(&squeezed, x, i64::from(region.y), region.width, region.height));
+    }
+    // The columns beside the window are never looked at for those that are kept.
+    let (x, y) = (-i64::from(columns.start), i64::from(region.y));
+    let rows = super::crop(&squeezed, x, y, image.width(), region.height);
+    let wide = pass(rows.view()?, width, region.height, &options)?;
+    Ok(super::crop(&wide, i64::from(region.x), 0, region.width, region.height))
+}
+
+/// Cubic convolution with a = -3/4, the image continued by its border: `torch.nn.functional.interpolate(mode=
+/// "bicubic", align_corners=False, antialias=False)`.
+fn replicated_bicubic(image: &Image, width: u32, height: u32) -> Result<Image> {
+    /// Reach of the kernel.
+    const BORDER: u32 = 2;
+    let (wide, high) = (image.width() + 2 * BORDER, image.height() + 2 * BORDER);
+    let mut pixels = Vec::with_capacity(wide as usize * high as usize * 3);
+    for y in 0..high {
+        let y = y.saturating_sub(BORDER).min(image.height() - 1) as usize;
+        let row = &image.pixels()[y * image.stride()..][..image.stride()];
+        for _ in 0..BORDER {
+            pixels.extend_from_slice(&row[..3]);
+        }
+        pixels.extend_from_slice(row);
+        for _ in 0..BORDER {
+            pixels.extend_from_slice(&row[row.len() - 3..]);
+        }
+    }
+    let bordered = Image::from_parts(wide, high, pixels);
+    let kernel = fast_image_resize::Filter::new("torch bicubic", torch_bicubic, 2.0).map_err(failed)?;
+    let border = f64::from(BORDER);
+    let options = options(ResizeAlg::Interpolation(FilterType::Custom(kernel))).crop(
+        border,
+        border,
+        f64::from(image.width()),
+        f64::from(image.height()),
+    );
+    pass(bordered.view()?, width, height, &options)
+}
+
+/// Keys' cubic convolution kernel with a = -3/4 (IEEE Trans. ASSP 29(6), 1981).
+fn torch_bicubic(x: f64) -> f64 {
+    const A: f64 = -0.75;
+    let x = x.abs();
+    if x < 1.0 {
+        ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        ((x - 5.0) * x + 8.0) * x * A - 4.0 * A
+    } else {
+        0.0
+    }
+}
+
+fn options(algorithm: ResizeAlg) -> ResizeOptions {
+    ResizeOptions::new().resize_alg(algorithm).use_alpha(false)
+}
+
+fn pass(
+    source: impl fast_image_resize::IntoImageView,
+    width: u32,
+    height: u32,
+    options: &ResizeOptions,
+) -> Result<Image> {
+    let mut canvas = Canvas::new(width, height, PixelType::U8x3);
+    RESIZER.with_borrow_mut(|resizer| {
+        let done = resizer.resize(&source, &mut canvas, options).map_err(failed);
+        if resizer.size_of_internal_buffers() > KEPT_BUFFER {
+            resizer.reset_internal_buffers();
+        }
+        done
+    })?;
+    Image::new(width, height, canvas.into_vec())
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::internal(format!("resizing failed: {error}"))
+}
+
+impl Image {
+    fn view(&self) -> Result<ImageRef<'_>> {
+        ImageRef::new(self.width(), self.height(), self.pixels(), PixelType::U8x3).map_err(failed)
+    }
+}
+
+impl Filter {
+    fn kernel(self) -> Result<FilterType> {
+        match self {
+            Self::Bilinear => Ok(FilterType::Bilinear),
+            Self::Bicubic => Ok(FilterType::CatmullRom),
+            Self::Lanczos => Ok(FilterType::Lanczos3),
+            Self::Nearest => Err(Error::internal("nearest has no kernel")),
+        }
+    }
+
+    /// Reach of the kernel to either side, in pixels of the larger scale.
+    const fn support(self) -> f64 {
+        match self {
+            Self::Nearest => 0.0,
+            Self::Bilinear => 1.0,
+            Self::Bicubic => 2.0,
+            Self::Lanczos => 3.0,
+        }
+    }
+
+    /// The columns of a source of width `source` that the columns of `region` look at; one to spare on each side.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the source's width")]
+    fn source_columns(self, source: u32, width: u32, region: Region) -> std::ops::Range<u32> {
+        let scale = f64::from(source) / f64::from(width);
+        let reach = self.support() * scale.max(1.0) + 2.0;
+        let first = (f64::from(region.x) + 0.5) * scale - reach;
+        let last = (f64::from(region.x + region.width) - 0.5) * scale + reach;
+        first.max(0.0) as u32..(last.ceil() as u32).min(source)
+    }
+}

@@ -1,0 +1,119 @@
+//! `resize`: resampling to a given size.
+
+use super::{Filter, resample};
+use crate::{
+    Image, ImageKind, Result,
+    pipeline::{Args, Param, Side, Value},
+    step::{Operator, Scope},
+};
+
+/// `resize`. With antialiasing as Pillow's `resize`, within one level; without as PyTorch's `interpolate`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resize {
+    size: Size,
+    filter: Filter,
+    antialias: bool,
+}
+
+/// What size to make an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Exactly width x height, whatever the aspect ratio.
+    Exact(u32, u32),
+    /// The short side, the other in proportion.
+    Short(u32),
+    /// The long side, the other in proportion.
+    Long(u32),
+}
+
+impl Operator for Resize {
+    type Input = Image;
+    type Output = Image;
+
+    const NAME: &'static str = "resize";
+    const SUMMARY: &'static str = "resample to a size";
+    const PARAMS: &'static [Param] = &[
+        Param::positional("w", "pixels", "width; needs `h`"),
+        Param::positional("h", "pixels", "height; needs `w`"),
+        Param::named("short", "pixels", "length of the short side, the other in proportion, rounded down"),
+        Param::named("long", "pixels", "length of the long side, the other in proportion, rounded down"),
+        Param::named("filter", "bilinear | bicubic | lanczos | nearest = bilinear", "interpolation"),
+        Param::named("antialias", "true | false = true", "widen the filter when shrinking, as Pillow does"),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let side = |name| args.optional::<Side>(name).map(|side| side.map(|Side(side)| side));
+        let size = match (side("w")?, side("h")?, side("short")?, side("long")?) {
+            (Some(width), Some(height), None, None) => Size::Exact(width, height),
+            (None, None, Some(short), None) => Size::Short(short),
+            (None, None, None, Some(long)) => Size::Long(long),
+            _ => return Err(args.fault("`resize` takes one of: `w` and `h`; `short`; `long`")),
+        };
+        let filter = args.optional("filter")?.unwrap_or(Filter::Bilinear);
+        let antialias = args.optional("antialias")?.unwrap_or(true);
+        match (filter, antialias) {
+            (Filter::Lanczos | Filter::Nearest, false) => {
+                Err(args.fault(format!("`antialias=false` is for bilinear and bicubic, found {}", filter.name())))
+            }
+            _ => Ok(Self { size, filter, antialias }),
+        }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let mut arguments = match self.size {
+            Size::Exact(width, height) => vec![("w", Value::Int(width.into())), ("h", Value::Int(height.into()))],
+            Size::Short(short) => vec![("short", Value::Int(short.into()))],
+            Size::Long(long) => vec![("long", Value::Int(long.into()))],
+        };
+        if self.filter != Filter::Bilinear {
+            arguments.push(("filter", Value::Text(self.filter.name().to_owned())));
+        }
+        if !self.antialias {
+            arguments.push(("antialias", Value::Text("false".to_owned())));
+        }
+        arguments
+    }
+
+    fn output(&self, input: &ImageKind) -> Result<ImageKind, String> {
+        let size = match (self.size, input.width, input.height) {
+            (Size::Exact(width, height), _, _) => Some((width, height)),
+            (_, Some(width), Some(height)) => Some(self.size_of(width, height)),
+            _ => None,
+        };
+        Ok(ImageKind { width: size.map(|size| size.0), height: size.map(|size| size.1) })
+    }
+
+    fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
+        let (_, height) = self.size_of(input.width?, input.height?);
+        // Between the passes: the source's columns, the result's rows; the border of bicubic beside it.
+        Some(u64::from(input.width? + 4) * (u64::from(height) + u64::from(input.height? + 4)) * 3)
+    }
+
+    fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
+        let (width, height) = self.size_of(input.width(), input.height());
+        resample(&input, width, height, self.filter, self.antialias)
+    }
+}
+
+impl Resize {
+    /// Width and height of the result for an image of `width` x `height`. The side that is not given is
+    /// `trunc(given * other / side)` as in torchvision, and at least 1.
+    pub(crate) fn size_of(&self, width: u32, height: u32) -> (u32, u32) {
+        let scaled = |given: u32, other: u32, side: u32| {
+            let scaled = u64::from(given) * u64::from(other) / u64::from(side);
+            u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+        };
+        match self.size {
+            Size::Exact(width, height) => (width, height),
+            Size::Short(side) if width <= height => (side, scaled(side, height, width)),
+            Size::Short(side) => (scaled(side, width, height), side),
+            Size::Long(side) if width >= height => (side, scaled(side, height, width)),
+            Size::Long(side) => (scaled(side, width, height), side),
+        }
+    }
+
+    /// The filter, where a part of the result can be computed by itself.
+    pub(crate) fn separable_filter(&self) -> Option<Filter> {
+        (self.antialias && self.filter != Filter::Nearest).then_some(self.filter)
+    }
+}

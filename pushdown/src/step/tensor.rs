@@ -1,0 +1,19 @@
+//! Steps from images to tensors, and on tensors.
+
+mod cast;
+mod convert;
+mod dequantize;
+mod layout;
+mod normalize;
+mod quantize;
+mod to_float;
+mod to_tensor;
+
+pub use cast::Cast;
+pub use dequantize::Dequantize;
+pub use layout::SetLayout;
+pub use normalize::Normalize;
+pub(crate) use normalize::normalize_pixels;
+pub use quantize::Quantize;
+pub use to_float::ToFloat;
+pub use to_tensor::ToTensor;

@@ -1,0 +1,134 @@
+//! `normalize`: mean and standard deviation.
+
+use super::to_float::{planes, to_float};
+use crate::{
+    DType, Error, Image, Layout, Result, Tensor, TensorKind,
+    pipeline::{Args, Param, Value},
+    step::{Operator, Scope},
+};
+
+/// `normalize`: `(x - mean) / std`, in that order and rounded after each, as torchvision's `Normalize`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Normalize {
+    /// One value for all channels, or one for each.
+    mean: Vec<f32>,
+    /// As many as `mean`.
+    std: Vec<f32>,
+}
+
+/// Mean and standard deviation of ImageNet's training set, as torchvision's weights use them.
+const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+
+impl Operator for Normalize {
+    type Input = Tensor;
+    type Output = Tensor;
+
+    const NAME: &'static str = "normalize";
+    const SUMMARY: &'static str = "(x - mean) / std";
+    const PARAMS: &'static [Param] = &[
+        Param::positional("preset", "imagenet", "mean and std of a known data set"),
+        Param::named("mean", "number or list", "what to subtract, for all channels or for each"),
+        Param::named("std", "number or list", "what to divide by, for all channels or for each"),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let preset = args.optional::<String>("preset")?;
+        let mean = args.optional::<Vec<f32>>("mean")?;
+        let std = args.optional::<Vec<f32>>("std")?;
+        let (mean, std) = match (preset.as_deref(), mean, std) {
+            (Some("imagenet"), None, None) => (IMAGENET.0.to_vec(), IMAGENET.1.to_vec()),
+            (Some("imagenet"), ..) => {
+                return Err(args.fault("`normalize` takes either `imagenet` or `mean` and `std`, found both"));
+            }
+            (Some(unknown), ..) => {
+                return Err(args.fault(format!("`normalize` knows no preset `{unknown}`, expected imagenet")));
+            }
+            (None, Some(mean), Some(std)) => (mean, std),
+            (None, ..) => return Err(args.fault("`normalize` needs `imagenet`, or both `mean` and `std`")),
+        };
+        let (mean, std) = match (mean.len(), std.len()) {
+            (0, _) | (_, 0) => return Err(args.fault("`mean` and `std` need at least one number")),
+            (means, stds) if means == stds => (mean, std),
+            (1, stds) => (vec![mean[0]; stds], std),
+            (means, 1) => (mean, vec![std[0]; means]),
+            (means, stds) => {
+                return Err(args.fault(format!("`mean` has {means} numbers and `std` has {stds}, expected as many")));
+            }
+        };
+        if std.contains(&0.0) {
+            return Err(args.fault("`std` contains 0, expected numbers to divide by"));
+        }
+        Ok(Self { mean, std })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        if self.mean == IMAGENET.0 && self.std == IMAGENET.1 {
+            return vec![("preset", Value::Text("imagenet".to_owned()))];
+        }
+        let value = |numbers: &[f32]| match numbers {
+            [number] => Value::from(*number),
+            numbers => Value::List(numbers.iter().copied().map(Value::from).collect()),
+        };
+        vec![("mean", value(&self.mean)), ("std", value(&self.std))]
+    }
+
+    fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
+        if input.dtype != DType::F32 {
+            return Err(format!("takes f32, found {}; put `to_float` or `cast(f32)` before it", input.dtype));
+        }
+        let channels = channels(input.layout, &input.shape);
+        match (self.mean.len(), channels) {
+            (1, _) | (_, Some(None)) => Ok(input.clone()),
+            (count, Some(Some(channels))) if count == channels => Ok(input.clone()),
+            (count, Some(Some(channels))) => {
+                Err(format!("has {count} means, found a tensor of {channels} channels, expected 1 or {channels}"))
+            }
+            (count, None) => Err(format!("has {count} means, found a tensor without channels, expected 1")),
+        }
+    }
+
+    fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
+        let (layout, shape) = (input.layout(), input.shape().to_vec());
+        let mut values: Vec<f32> = input.into_values();
+        match (self.mean.len(), layout) {
+            (1, _) => values.iter_mut().for_each(|value| *value = self.scaled(*value, 0)),
+            (channels, Layout::Hwc) => {
+                for pixel in values.chunks_exact_mut(channels) {
+                    pixel.iter_mut().enumerate().for_each(|(channel, value)| *value = self.scaled(*value, channel));
+                }
+            }
+            (channels, _) => {
+                let area = (values.len() / channels).max(1);
+                for (channel, plane) in values.chunks_exact_mut(area).enumerate() {
+                    plane.iter_mut().for_each(|value| *value = self.scaled(*value, channel));
+                }
+            }
+        }
+        Ok(Tensor::from_values(layout, shape, values))
+    }
+}
+
+impl Normalize {
+    fn scaled(&self, value: f32, channel: usize) -> f32 {
+        (value - self.mean[channel]) / self.std[channel]
+    }
+}
+
+/// The extent of the channel axis; `None` where there is no such axis.
+fn channels<T: Copy>(layout: Layout, shape: &[T]) -> Option<T> {
+    match layout {
+        Layout::Chw => shape.first().copied(),
+        Layout::Hwc => shape.last().copied(),
+        Layout::Flat => None,
+    }
+}
+
+/// `to_float` then `normalize` on pixels.
+pub(crate) fn normalize_pixels(image: &Image, normalize: &Normalize) -> Result<Tensor> {
+    let table = |channel: usize| std::array::from_fn(|value| normalize.scaled(to_float(value), channel));
+    match normalize.mean.len() {
+        1 => Ok(planes(image, [&table(0); 3])),
+        3 => Ok(planes(image, [&table(0), &table(1), &table(2)])),
+        count => Err(Error::internal(format!("{count} means for three channels"))),
+    }
+}

@@ -1,1 +1,17 @@
-//! pushdown
+//! The pushdown gateway: S3 in, S3 out.
+//!
+//! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections and
+//! [`s3`] answers what comes in on them. Arrows run one way: `cli -> app -> server -> s3 -> origin ->
+//! {config, error, telemetry}`.
+
+pub mod admin;
+pub mod app;
+pub mod body;
+pub mod cli;
+pub mod config;
+pub mod embedded;
+pub mod error;
+pub mod origin;
+pub mod s3;
+pub mod server;
+pub mod telemetry;

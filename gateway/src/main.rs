@@ -1,1 +1,18 @@
-fn main() {}
+//! The binary: everything else is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match pushdown_gateway::cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "logging may not have started, and this is for the person who typed")]
+fn report(error: &anyhow::Error) {
+    eprintln!("pushdown-gateway: {error:#}");
+}

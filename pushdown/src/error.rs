@@ -60,6 +60,12 @@ impl Error {
         }
     }
 
+    /// The same error, its text continued.
+    pub(crate) fn explained(mut self, more: impl std::fmt::Display) -> Self {
+        self.message = format!("{}{more}", self.message).into();
+        self
+    }
+
     pub(crate) fn wire(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::InvalidWire, message)
     }

@@ -38,6 +38,8 @@ pub struct ImageHeader {
     pub orientation: Option<u8>,
     /// Bytes per pixel that decoding holds beside the RGB result.
     pub scratch_per_pixel: u8,
+    /// Whether the decoder can reduce the image as it decodes: JPEG, unless it is lossless JPEG.
+    pub scalable: bool,
 }
 
 // === impl MediaType ===
@@ -91,14 +93,15 @@ impl fmt::Display for MediaType {
 // === impl ImageHeader ===
 
 impl ImageHeader {
-    /// Reads the header from the start of an object; `None` where `head` is no image or shows too little.
+    /// Reads the header from the start of an object; `None` where `head` is no image, shows too little, or says
+    /// that a side is 0.
     pub fn read(head: &[u8]) -> Option<Self> {
-        match MediaType::sniff(head)? {
-            MediaType::Jpeg => JpegHeader::read(head).map(|jpeg| jpeg.summary()),
+        let header = match MediaType::sniff(head)? {
+            MediaType::Jpeg => JpegHeader::read(head)?.summary(),
             media => {
                 let decoder = ImageReader::with_format(Cursor::new(head), media.format()).into_decoder().ok()?;
                 let (width, height) = decoder.dimensions();
-                Some(Self {
+                Self {
                     media,
                     width,
                     height,
@@ -106,8 +109,16 @@ impl ImageHeader {
                     orientation: None,
                     // The decoder's own buffer, and one more for animations and palettes.
                     scratch_per_pixel: decoder.color_type().bytes_per_pixel() + 4,
-                })
+                    scalable: false,
+                }
             }
-        }
+        };
+        (header.width > 0 && header.height > 0).then_some(header)
+    }
+
+    /// Width times height.
+    pub const fn pixels(&self) -> u64 {
+        // Widening cannot be had from `u64::from` in a const.
+        self.width as u64 * self.height as u64
     }
 }

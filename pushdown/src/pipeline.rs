@@ -10,6 +10,7 @@ use std::{fmt, str::FromStr};
 
 pub use call::{Args, FromValue, Side};
 pub(crate) use call::{Call, choice};
+pub(crate) use value::excerpt;
 pub use digest::Digest;
 pub use value::Value;
 
@@ -41,7 +42,9 @@ impl Param {
 }
 
 /// An ordered list of steps whose kinds fit. The empty pipeline does not exist.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Two pipelines are equal when their steps are, however they were written.
+#[derive(Debug, Clone)]
 pub struct Pipeline {
     steps: Vec<Step>,
     /// Byte offset of each step in the text it was parsed from.
@@ -56,9 +59,10 @@ impl Pipeline {
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected.
     pub fn parse(text: &str) -> Result<Self> {
-        if text.trim_start().starts_with('[') {
-            return json::parse(text);
-        }
+        if text.trim_start().starts_with('[') { json::parse(text) } else { Self::parse_text(text) }
+    }
+
+    fn parse_text(text: &str) -> Result<Self> {
         let calls = text::parse(text)?;
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
@@ -150,14 +154,15 @@ impl Pipeline {
         Digest::of(self.canonical(self.len()).as_bytes())
     }
 
-    /// Reads a value of stage `stage` back from the bytes of an object: only stage 0 is bytes as stored.
-    pub(crate) fn position(&self, step: usize) -> usize {
-        self.positions[step]
-    }
-
     /// Whether `sample` may stand at `stage`.
     pub fn accepts(&self, stage: usize, sample: &Sample) -> bool {
         self.kinds.get(stage).is_some_and(|kind| std::mem::discriminant(kind) == std::mem::discriminant(&Kind::from(sample)))
+    }
+}
+
+impl PartialEq for Pipeline {
+    fn eq(&self, other: &Self) -> bool {
+        self.steps == other.steps
     }
 }
 

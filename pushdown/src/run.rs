@@ -79,7 +79,7 @@ impl Pipeline {
             let count = group.as_ref().map_or(1, fuse::Group::len);
             let mut kind = Kind::from(&sample);
             for step in index..index + count {
-                kind = self.check_output(step, &kind, context)?;
+                kind = self.check_output(step, &kind, &context.limits)?;
             }
             observe(index, count);
             sample = match group {
@@ -89,6 +89,15 @@ impl Pipeline {
             index += count;
         }
         Ok(sample)
+    }
+
+    /// Holds every value that running `stretch` would make against the limits, as far as sizes can be told from
+    /// `input` alone. Running checks the same again: this is for refusing early, before anything is fetched.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn check(&self, stretch: Range<usize>, input: &Kind, limits: &Limits) -> Result<()> {
+        stretch.into_iter().try_fold(input.clone(), |kind, index| self.check_output(index, &kind, limits)).map(drop)
     }
 
     /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.
@@ -101,7 +110,7 @@ impl Pipeline {
             // An encoder's output is not known beforehand; it is bounded by what it encodes, closely enough.
             let output = next.bytes().or_else(|| kind.bytes())?;
             let held = if index == 0 { 0 } else { kind.bytes()? };
-            peak.working = peak.working.max(held + output + step.scratch_bytes(&kind)?);
+            peak.working = peak.working.max(held.saturating_add(output).saturating_add(step.scratch_bytes(&kind)?));
             peak.output = output;
             kind = next;
         }
@@ -122,12 +131,11 @@ impl Pipeline {
     }
 
     /// Holds the output of step `index` against the limits, before anything is allocated for it.
-    fn check_output(&self, index: usize, input: &Kind, context: &Context<'_>) -> Result<Kind> {
+    fn check_output(&self, index: usize, input: &Kind, limits: &Limits) -> Result<Kind> {
         let step = &self.steps()[index];
         let output = step
             .output(input)
             .map_err(|expected| Error::unsuitable(format!("`{}` {expected}", step.name())))?;
-        let limits = &context.limits;
         if let Kind::Image(image) = &output
             && image.pixels().is_some_and(|pixels| pixels > limits.max_pixels)
         {

@@ -59,8 +59,8 @@ impl Image {
     /// # Errors
     /// [`ErrorKind::InvalidWire`](crate::ErrorKind) when the lengths do not agree, or a side is 0.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self> {
-        let expected = u64::from(width) * u64::from(height) * 3;
-        if expected == 0 || pixels.len() as u64 != expected {
+        let expected = u128::from(width) * u128::from(height) * 3;
+        if expected == 0 || pixels.len() as u128 != expected {
             return Err(Error::wire(format!(
                 "an image of {width}x{height} has {expected} bytes, found {}",
                 pixels.len()

@@ -14,7 +14,7 @@ pub use operator::{Operator, Scope, Stage};
 
 use crate::{
     Error, Kind, Result, Sample,
-    pipeline::{Args, Call, Param, Value},
+    pipeline::{Args, Call, Param, Value, excerpt},
 };
 
 /// Makes the [`Step`] enum and its dispatch from a list of operators.
@@ -132,11 +132,12 @@ impl Info {
 /// The canonical text of the step.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arguments = self.arguments();
         f.write_str(self.name())?;
-        for (index, (name, value)) in self.arguments().iter().enumerate() {
+        for (index, (name, value)) in arguments.iter().enumerate() {
             write!(f, "{}{name}={value}", if index == 0 { "(" } else { ", " })?;
         }
-        f.write_str(if self.arguments().is_empty() { "" } else { ")" })
+        f.write_str(if arguments.is_empty() { "" } else { ")" })
     }
 }
 
@@ -145,11 +146,15 @@ fn unknown_step(found: &str, position: usize) -> Error {
     let nearest = names.clone().min_by_key(|name| distance(name, found)).filter(|name| distance(name, found) <= 2);
     let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
     let names = names.collect::<Vec<_>>().join(", ");
+    let found = excerpt(found, 40);
     Error::pipeline(position, format!("found the unknown step `{found}`, expected one of {names}{hint}"))
 }
 
 /// Levenshtein distance, for hints; one row of the matrix at a time.
 fn distance(a: &str, b: &str) -> usize {
+    if a.len().abs_diff(b.len()) > 2 {
+        return usize::MAX;
+    }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = i;

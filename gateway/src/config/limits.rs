@@ -78,9 +78,9 @@ impl Default for Limits {
             origin_first_byte_timeout: Duration::from_secs(30),
             origin_idle_timeout: Duration::from_secs(30),
             send_stall_timeout: Duration::from_secs(30),
-            client_idle_timeout: Duration::from_secs(300),
+            client_idle_timeout: Duration::from_mins(5),
             header_read_timeout: Duration::from_secs(75),
-            request_deadline: Duration::from_secs(120),
+            request_deadline: Duration::from_mins(2),
         }
     }
 }

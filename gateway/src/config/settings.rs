@@ -14,7 +14,7 @@ use super::values::Text;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Settings {
-    /// The S3 store to stand in front of (path style), such as http://127.0.0.1:8333
+    /// The S3 store to stand in front of (path style), such as `http://127.0.0.1:8333`
     #[arg(long, env = "PUSHDOWN_UPSTREAM", value_name = "URL", help_heading = "Store")]
     pub upstream: Option<Text>,
     /// PEM file of the authorities to trust for an https upstream, instead of the system's
@@ -42,7 +42,7 @@ pub struct Settings {
     /// PEM file of the certificate's private key
     #[arg(long, env = "PUSHDOWN_TLS_KEY", value_name = "FILE", help_heading = "Addresses")]
     pub tls_key: Option<Text>,
-    /// Once serving, write {"listen": .., "admin": ..} with the bound addresses to this file
+    /// Once serving, write its addresses to this file, as {"listen": .., "admin": .., "store": ..}
     #[arg(long, env = "PUSHDOWN_READY_FILE", value_name = "FILE", help_heading = "Addresses")]
     pub ready_file: Option<Text>,
 
@@ -56,7 +56,7 @@ pub struct Settings {
     #[arg(long, env = "PUSHDOWN_DRAIN_TIMEOUT", value_name = "TIME", help_heading = "Resources")]
     pub drain_timeout: Option<Text>,
 
-    /// What to log: a level, or directives such as info,pushdown_gateway=debug [default: info]
+    /// What to log: a level, or directives such as `info,pushdown_gateway=debug` [default: info]
     #[arg(long, env = "PUSHDOWN_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logging")]
     pub log_level: Option<Text>,
     /// text or json [default: text]

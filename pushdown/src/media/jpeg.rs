@@ -4,64 +4,77 @@ use image::metadata::Orientation;
 
 use super::{ImageHeader, MediaType};
 
-/// What stands before the first scan.
+/// What stands before the first scan, or what can be seen of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegHeader {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) components: u8,
-    pub(crate) progressive: bool,
-    /// EXIF orientation, 1 to 8; 1 where there is none.
-    pub(crate) orientation: u8,
+    width: u32,
+    height: u32,
+    components: u8,
+    /// The scans are several, or the first is not in sight.
+    several_scans: bool,
+    progressive: bool,
+    lossless: bool,
+    /// EXIF orientation, 1 to 8; `None` where the first scan, before which it may come, is not in sight.
+    orientation: Option<u8>,
 }
 
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
 const APP1: u8 = 0xe1;
+const EXIF: &[u8] = b"Exif\0\0";
 
 impl JpegHeader {
-    /// Walks the markers up to the frame header; `None` where `bytes` end before it.
+    /// Walks the markers up to the first scan; `None` where `bytes` end before the frame header.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut orientation = 1;
+        let mut frame: Option<Self> = None;
+        let mut exif = None;
         for segment in Segments::new(bytes)? {
             match segment.marker {
-                APP1 => {
-                    if let Some(exif) = segment.body.strip_prefix(b"Exif\0\0")
-                        && let Some(found) = Orientation::from_exif_chunk(exif)
-                    {
-                        orientation = found.to_exif();
-                    }
+                // The first one counts, as for Pillow.
+                APP1 if exif.is_none() && segment.body.starts_with(EXIF) => {
+                    exif = Some(Orientation::from_exif_chunk(&segment.body[EXIF.len()..]).map_or(1, Orientation::to_exif));
                 }
                 // Every SOFn; C4, C8 and CC in that range are other markers.
-                0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) => {
+                0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) && frame.is_none() => {
                     let [_, h1, h0, w1, w0, components, ..] = *segment.body else { return None };
-                    return Some(Self {
+                    frame = Some(Self {
                         width: u32::from(u16::from_be_bytes([w1, w0])),
                         height: u32::from(u16::from_be_bytes([h1, h0])),
                         components,
-                        progressive: !matches!(segment.marker, 0xc0 | 0xc1 | 0xc9),
-                        orientation,
+                        several_scans: true,
+                        progressive: segment.marker & 0b11 == 0b10,
+                        lossless: segment.marker & 0b11 == 0b11,
+                        orientation: None,
                     });
                 }
-                SOS | EOI => return None,
+                SOS => {
+                    let frame = frame.as_mut()?;
+                    let in_scan = segment.body.first().copied().unwrap_or_default();
+                    frame.several_scans = frame.progressive || in_scan < frame.components;
+                    frame.orientation = Some(1);
+                    break;
+                }
+                EOI => break,
                 _ => {}
             }
         }
-        None
+        let mut frame = frame?;
+        frame.orientation = exif.or(frame.orientation);
+        Some(frame)
     }
 
     pub(crate) fn summary(&self) -> ImageHeader {
-        // libjpeg keeps every coefficient, 16 bits each, of an image that comes in several scans; a baseline
-        // image may come so too, which only the scans tell, but then the components are few and the sum small.
-        let coefficients = if self.progressive { 2 * self.components } else { 0 };
+        // libjpeg keeps every coefficient, 16 bits each, of an image that comes in several scans.
+        let coefficients = if self.several_scans { self.components.saturating_mul(2) } else { 0 };
         let cmyk = if self.components == 4 { 4 } else { 0 };
         ImageHeader {
             media: MediaType::Jpeg,
             width: self.width,
             height: self.height,
-            orientation: Some(self.orientation),
-            scratch_per_pixel: coefficients + cmyk,
+            orientation: self.orientation,
+            scratch_per_pixel: coefficients.saturating_add(cmyk),
+            scalable: !self.lossless,
         }
     }
 }

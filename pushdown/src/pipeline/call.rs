@@ -1,6 +1,9 @@
 //! A step as it is written: a name and arguments, and how a step takes its arguments from them.
 
-use super::{Param, value::Value};
+use super::{
+    Param,
+    value::{Value, excerpt},
+};
 use crate::{Error, Result};
 
 /// A step as it stands in text or JSON, before anything is known of it.
@@ -41,7 +44,7 @@ impl<'a> Args<'a> {
                     params.iter().position(|param| param.name == name).ok_or_else(|| {
                         Error::pipeline(
                             argument.position,
-                            format!("`{step}` has no argument `{name}`, expected {}", names(params)),
+                            format!("`{step}` has no argument `{}`, expected {}", excerpt(name, 40), names(params)),
                         )
                     })?
                 }
@@ -78,7 +81,11 @@ impl<'a> Args<'a> {
             Ok(value) => Ok(Some(value)),
             Err(expected) => Err(Error::pipeline(
                 argument.position,
-                format!("`{name}` is {} `{}`, expected {expected}", argument.value.describe(), argument.value),
+                format!(
+                    "`{name}` is {} `{}`, expected {expected}",
+                    argument.value.describe(),
+                    excerpt(&argument.value.to_string(), 40)
+                ),
             )),
         }
     }
@@ -149,7 +156,8 @@ impl FromValue for f64 {
         match value {
             #[expect(clippy::cast_precision_loss, reason = "a written number becomes the nearest float")]
             Value::Int(number) => Ok(*number as Self),
-            Value::Float(number) => Ok(*number),
+            // There is one zero: -0.0 would be equal to 0.0 and have another canonical text.
+            Value::Float(number) => Ok(*number + 0.0),
             _ => Err("a number".to_owned()),
         }
     }
@@ -159,7 +167,7 @@ impl FromValue for f32 {
     fn from_value(value: &Value) -> Result<Self, String> {
         let number = f64::from_value(value)?;
         #[expect(clippy::cast_possible_truncation, reason = "to nearest, as torch reads a Python float")]
-        let number = number as Self;
+        let number = number as Self + 0.0;
         if number.is_finite() { Ok(number) } else { Err("a number within the range of f32".to_owned()) }
     }
 }
@@ -206,7 +214,7 @@ macro_rules! choice {
 
         impl $name {
             /// The name in a pipeline.
-            pub const fn name(self) -> &'static str {
+            $vis const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
         }

@@ -1,18 +1,24 @@
 //! The JSON form: an array with one object per step, `{"step": "resize", "short": 256}`.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::{self, Write as _};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeSeq};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, SeqAccess, Visitor},
+    ser::{SerializeMap as _, SerializeSeq as _},
+};
 
-use super::{Pipeline, value::Value, value::is_plain};
+use super::{
+    Pipeline,
+    value::{Value, excerpt, is_plain},
+};
 use crate::{Error, Result, limits};
 
 /// A step in JSON: its name, and its arguments by name beside it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 struct JsonStep {
     step: String,
-    #[serde(flatten)]
-    arguments: BTreeMap<String, Value>,
+    arguments: Vec<(String, Value)>,
 }
 
 /// Parses the JSON form by way of the text form, so that there is one parser, one set of rules and one kind of
@@ -25,7 +31,11 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
         ));
     }
     let steps: Vec<JsonStep> = serde_json::from_str(json).map_err(|error| {
-        Error::pipeline(error.column().saturating_sub(1), format!("found JSON that is no list of steps: {error}"))
+        let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
+        let position = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let message = error.to_string();
+        let message = excerpt(&message, 200);
+        Error::pipeline(position, format!("found JSON that is no list of steps: {message}"))
     })?;
     from_steps(&steps)
 }
@@ -33,13 +43,14 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
 fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
     let mut text = String::new();
     for (index, JsonStep { step, arguments }) in steps.iter().enumerate() {
+        text.push_str(if index > 0 { " | " } else { "" });
         // Names are the only part that is written as it came; anything else would be read as grammar.
-        for name in std::iter::once(step).chain(arguments.keys()) {
+        for name in std::iter::once(step).chain(arguments.iter().map(|(name, _)| name)) {
             if !is_plain(name) {
-                return Err(Error::pipeline(text.len(), format!("found {name:?}, expected a plain name")));
+                let found = excerpt(name, 40);
+                return Err(Error::pipeline(text.len(), format!("found {found:?}, expected a plain name")));
             }
         }
-        text.push_str(if index > 0 { " | " } else { "" });
         text.push_str(step);
         for (index, (name, value)) in arguments.iter().enumerate() {
             let open = if index == 0 { "(" } else { ", " };
@@ -48,8 +59,12 @@ fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
         }
         text.push_str(if arguments.is_empty() { "" } else { ")" });
     }
-    Pipeline::parse(&text)
-        .map_err(|error| Error::pipeline(error.position().unwrap_or_default() as usize, format!("{error} in `{text}`")))
+    Pipeline::parse_text(&text).map_err(|error| {
+        // The text is all ASCII: values are written so, and names are plain.
+        let around = error.position().unwrap_or_default().saturating_sub(30) as usize;
+        let shown = excerpt(text.get(around..).unwrap_or_default(), 80);
+        error.explained(format_args!(" in `{shown}`, which is how the text form says it"))
+    })
 }
 
 impl Serialize for Pipeline {
@@ -66,16 +81,71 @@ impl Serialize for Pipeline {
 /// From the JSON array, or from a string that holds the text form.
 impl<'de> Deserialize<'de> for Pipeline {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Text(String),
-            Steps(Vec<JsonStep>),
+        struct Forms;
+
+        impl<'de> Visitor<'de> for Forms {
+            type Value = Pipeline;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a pipeline: its text, or a list of steps")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pipeline, E> {
+                Pipeline::parse(text).map_err(E::custom)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Pipeline, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(step) = seq.next_element()? {
+                    // One more than the most is enough to be told so.
+                    if steps.len() <= limits::MAX_STEPS {
+                        steps.push(step);
+                    }
+                }
+                from_steps(&steps).map_err(de::Error::custom)
+            }
         }
-        match Form::deserialize(deserializer)? {
-            Form::Text(text) => Self::parse(&text),
-            Form::Steps(steps) => from_steps(&steps),
+
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+impl Serialize for JsonStep {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1 + self.arguments.len()))?;
+        map.serialize_entry("step", &self.step)?;
+        for (name, value) in &self.arguments {
+            map.serialize_entry(name, value)?;
         }
-        .map_err(de::Error::custom)
+        map.end()
+    }
+}
+
+/// A name that stands twice is kept twice, so that the arguments' own check reports it.
+impl<'de> Deserialize<'de> for JsonStep {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = JsonStep;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a step: an object with its name as `step` and its arguments")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonStep, A::Error> {
+                let (mut step, mut arguments) = (None, Vec::new());
+                while let Some(name) = map.next_key::<String>()? {
+                    if name != "step" {
+                        arguments.push((name, map.next_value()?));
+                    } else if step.replace(map.next_value()?).is_some() {
+                        return Err(de::Error::duplicate_field("step"));
+                    }
+                }
+                Ok(JsonStep { step: step.ok_or_else(|| de::Error::missing_field("step"))?, arguments })
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
     }
 }

@@ -10,7 +10,7 @@
 
 use super::{
     call::{Argument, Call},
-    value::Value,
+    value::{Value, excerpt, is_plain},
 };
 use crate::{Error, Result, limits};
 
@@ -107,7 +107,7 @@ impl Parser<'_> {
         let position = self.position;
         let value = self.value(0)?;
         match value {
-            Value::Text(name) if super::value::is_plain(&self.text[position..self.position]) && self.eat('=') => {
+            Value::Text(name) if is_plain(&self.text[position..self.position]) && self.eat('=') => {
                 Ok(Argument { name: Some(name), position, value: self.value(0)? })
             }
             value => Ok(Argument { name: None, position, value }),
@@ -152,7 +152,7 @@ impl Parser<'_> {
         let number = || text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float);
         whole
             .or_else(number)
-            .ok_or_else(|| Error::pipeline(start, format!("found `{text}`, expected a number")))
+            .ok_or_else(|| Error::pipeline(start, format!("found `{}`, expected a number", excerpt(&text, 40))))
     }
 
     fn string(&mut self) -> Result<Value> {

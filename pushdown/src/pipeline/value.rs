@@ -1,6 +1,9 @@
 //! The values that arguments have, in text and in JSON.
 
-use std::fmt::{self, Write as _};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write as _},
+};
 
 use serde::{Deserialize, Serialize, de};
 
@@ -23,6 +26,14 @@ pub(crate) fn is_plain(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The start of `text`, at most `most` characters of it: what an error text shows of what it found.
+pub(crate) fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}..", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 impl Value {

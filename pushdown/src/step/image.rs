@@ -12,6 +12,6 @@ pub use crop::Crop;
 pub use decode::Decode;
 pub use encode::{Encode, Encoding};
 pub use resample::Filter;
-pub(crate) use resample::{Region, resample, resample_region};
+pub(crate) use resample::{Region, resample, resample_part, resample_region};
 pub use resize::{Resize, Size};
 pub(crate) use crop::crop;

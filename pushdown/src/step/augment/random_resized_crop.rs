@@ -6,7 +6,7 @@ use crate::{
     pipeline::{Args, Param, Side, Value},
     step::{
         Operator, Scope,
-        image::{Filter, crop, resample},
+        image::{Filter, Region, resample_part},
     },
 };
 
@@ -86,9 +86,9 @@ impl Operator for RandomResizedCrop {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        // The part itself, and the resizing of all of the image at worst.
+        // Between the passes, for all of the image at worst.
         let row = u64::from(input.width?) * 3;
-        Some(row * (u64::from(input.height?) + u64::from(self.height)))
+        Some(row.saturating_mul(u64::from(input.height?) + u64::from(self.height)))
     }
 
     fn seed(&self) -> Option<u64> {
@@ -97,8 +97,7 @@ impl Operator for RandomResizedCrop {
 
     fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
         let (x, y, width, height) = self.rectangle(input.width(), input.height(), scope.draws.clone());
-        let part = crop(&input, x.into(), y.into(), width, height);
-        resample(&part, self.width, self.height, self.filter, true)
+        resample_part(&input, Region { x, y, width, height }, self.width, self.height, self.filter)
     }
 }
 

@@ -62,9 +62,13 @@ impl Crop {
 
 /// The rectangle at `x`, `y`, which may lie beyond any edge; zero outside of the image.
 pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
-    let mut pixels = vec![0; width as usize * height as usize * 3];
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
+    if columns.length == width as usize && rows.length == height as usize {
+        let pixels = cut(image.pixels(), image.stride(), columns.source, rows.source, width, height);
+        return Image::from_parts(width, height, pixels);
+    }
+    let mut pixels = vec![0; width as usize * height as usize * 3];
     let bytes = columns.length * 3;
     for row in 0..rows.length {
         let from = (rows.source + row) * image.stride() + columns.source * 3;
@@ -72,6 +76,16 @@ pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
         pixels[to..to + bytes].copy_from_slice(&image.pixels()[from..from + bytes]);
     }
     Image::from_parts(width, height, pixels)
+}
+
+/// The rectangle at `x`, `y`, which lies within `pixels` of `stride` bytes a row.
+pub(super) fn cut(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
+    let bytes = width as usize * 3;
+    let mut kept = Vec::with_capacity(bytes * height as usize);
+    for row in y..y + height as usize {
+        kept.extend_from_slice(&pixels[row * stride + x * 3..][..bytes]);
+    }
+    kept
 }
 
 struct Overlap {

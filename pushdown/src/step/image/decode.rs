@@ -14,7 +14,7 @@ use crate::{
 
 choice! {
     /// What to do with an EXIF orientation.
-    pub enum Orient {
+    enum Orient {
         /// Leave the pixels as stored, as Pillow and torchvision do.
         None = "none",
         /// Turn and mirror the image upright, as `ImageOps.exif_transpose`.
@@ -65,7 +65,7 @@ impl Operator for Decode {
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
-        let orient = (self.orient == Orient::Exif).then(|| ("orient", Value::Text("exif".to_owned())));
+        let orient = (self.orient != Orient::None).then(|| ("orient", Value::Text(self.orient.name().to_owned())));
         let scaling = match self.scaling {
             Scaling::Full => None,
             Scaling::MinShort(side) => Some(("min_short", Value::Int(side.into()))),
@@ -76,13 +76,8 @@ impl Operator for Decode {
 
     fn output(&self, input: &BytesKind) -> Result<ImageKind, String> {
         let Some(header) = input.header else { return Ok(ImageKind::default()) };
-        let (width, height) = match header.media {
-            MediaType::Jpeg => {
-                let divisor = self.scaling.divisor(header.width, header.height);
-                (header.width.div_ceil(divisor), header.height.div_ceil(divisor))
-            }
-            _ => (header.width, header.height),
-        };
+        let divisor = self.scaling.divisor(&header);
+        let (width, height) = (header.width.div_ceil(divisor), header.height.div_ceil(divisor));
         Ok(match (self.orient, header.orientation) {
             (Orient::None, _) | (Orient::Exif, Some(1..=4)) => {
                 ImageKind { width: Some(width), height: Some(height) }
@@ -97,7 +92,7 @@ impl Operator for Decode {
         let per_pixel = u64::from(header.scratch_per_pixel);
         // Turning an image upright makes another one.
         let upright = if self.orient == Orient::Exif && header.orientation != Some(1) { 3 } else { 0 };
-        Some(u64::from(header.width) * u64::from(header.height) * (per_pixel + upright))
+        Some(header.pixels().saturating_mul(per_pixel + upright))
     }
 
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Image> {
@@ -106,8 +101,7 @@ impl Operator for Decode {
             Some(media) => Error::undecodable(format!("the {media} header is broken or incomplete")),
             None => Error::undecodable(describe_foreign(&input)),
         })?;
-        let pixels = u64::from(header.width) * u64::from(header.height);
-        if pixels > scope.limits.max_pixels {
+        if header.pixels() > scope.limits.max_pixels {
             return Err(Error::undecodable(format!(
                 "the {} says {} x {} pixels, more than the limit of {} pixels",
                 header.media, header.width, header.height, scope.limits.max_pixels
@@ -115,11 +109,11 @@ impl Operator for Decode {
         }
         let (image, orientation) = match header.media {
             MediaType::Jpeg => {
-                let divisor = self.scaling.divisor(header.width, header.height);
                 let orientation = header.orientation.and_then(Orientation::from_exif);
-                (jpeg::decode(&input, divisor)?, orientation.unwrap_or(Orientation::NoTransforms))
+                let image = jpeg::decode(&input, &header, self.scaling.divisor(&header))?;
+                (image, orientation.unwrap_or(Orientation::NoTransforms))
             }
-            media => other::decode(&input, media)?,
+            _ => other::decode(&input, &header)?,
         };
         match self.orient {
             Orient::None => Ok(image),
@@ -130,11 +124,12 @@ impl Operator for Decode {
 
 impl Scaling {
     /// 1, 2, 4 or 8: 5/8 and the like have no SIMD and gain nothing.
-    fn divisor(self, width: u32, height: u32) -> u32 {
+    fn divisor(self, header: &ImageHeader) -> u32 {
         let (side, floor) = match self {
+            _ if !header.scalable => return 1,
             Self::Full => return 1,
-            Self::MinShort(floor) => (width.min(height), floor),
-            Self::MinLong(floor) => (width.max(height), floor),
+            Self::MinShort(floor) => (header.width.min(header.height), floor),
+            Self::MinLong(floor) => (header.width.max(header.height), floor),
         };
         [8, 4, 2].into_iter().find(|divisor| side.div_ceil(*divisor) >= floor).unwrap_or(1)
     }

@@ -65,7 +65,14 @@ impl Operator for Encode {
         let media = self.media();
         let header = match (input.width, input.height) {
             (Some(width), Some(height)) => {
-                Some(ImageHeader { media, width, height, orientation: Some(1), scratch_per_pixel: 8 })
+                Some(ImageHeader {
+                    media,
+                    width,
+                    height,
+                    orientation: Some(1),
+                    scratch_per_pixel: 8,
+                    scalable: media == MediaType::Jpeg,
+                })
             }
             _ => None,
         };
@@ -74,7 +81,7 @@ impl Operator for Encode {
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
         // The encoders hold at most a converted copy and the growing output twice.
-        Some(input.pixels()? * 6)
+        Some(input.pixels()?.saturating_mul(6))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Bytes> {

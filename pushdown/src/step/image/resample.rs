@@ -4,9 +4,10 @@ use std::cell::RefCell;
 
 use fast_image_resize::{
     FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer,
-    images::{CroppedImage, Image as Canvas, ImageRef},
+    images::{CroppedImage, CroppedImageMut, Image as Canvas, ImageRef},
 };
 
+use super::crop::cut;
 use crate::{Error, Image, Result, pipeline::choice};
 
 choice! {
@@ -36,7 +37,17 @@ pub(crate) struct Region {
 const KEPT_BUFFER: usize = 8 << 20;
 
 thread_local! {
-    static RESIZER: RefCell<Resizer> = RefCell::new(Resizer::new());
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
+}
+
+/// What a thread keeps from one image to the next.
+#[derive(Default)]
+struct Scratch {
+    resizer: Resizer,
+    /// After the first pass: the source's columns, the result's rows.
+    squeezed: Vec<u8>,
+    /// After the second pass: the result's columns, the kept rows.
+    stretched: Vec<u8>,
 }
 
 /// Resizes `image` to `width` x `height`, both at least 1.
@@ -52,30 +63,71 @@ pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, a
     }
 }
 
+/// Resizes the part of `image` at `part`, and only looks at that.
+pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32, filter: Filter) -> Result<Image> {
+    if (width, height) == (part.width, part.height) {
+        return Ok(super::crop(image, part.x.into(), part.y.into(), width, height));
+    }
+    let view = image.view()?;
+    let part = CroppedImage::new(&view, part.x, part.y, part.width, part.height).map_err(failed)?;
+    let algorithm = match filter {
+        Filter::Nearest => ResizeAlg::Nearest,
+        filter => ResizeAlg::Convolution(filter.kernel()?),
+    };
+    pass(part, width, height, &options(algorithm))
+}
+
 /// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result.
 ///
 /// The same as resizing and then cropping, bit for bit: both passes use the coefficients of the whole image, the
 /// first on the columns that the kept ones look at, the second on the rows that are kept.
 pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
-    let columns = filter.source_columns(image.width(), width, region);
-    let kept = columns.end - columns.start;
-    let squeezed = if height == image.height() {
-        super::crop(image, columns.start.into(), 0, kept, height)
-    } else {
-        let view = image.view()?;
-        let window = CroppedImage::new(&view, columns.start, 0, kept, image.height()).map_err(failed)?;
-        pass(window, kept, height, &options)?
-    };
-    if width == image.width() {
-        let x = i64::from(region.x) - i64::from(columns.start);
-        return Ok(super::crop(&squeezed, x, i64::from(region.y), region.width, region.height));
+    let wide = image.width();
+    SCRATCH.with_borrow_mut(|Scratch { resizer, squeezed, stretched }| {
+        let source = image.view()?;
+        let rows = if height == image.height() {
+            source
+        } else {
+            // The columns beside the window keep what they held: those that are kept never look at them.
+            let columns = filter.source_columns(wide, width, region);
+            let kept = columns.end - columns.start;
+            let buffer = sized(squeezed, wide, height);
+            let mut canvas = Canvas::from_slice_u8(wide, height, buffer, PixelType::U8x3).map_err(failed)?;
+            let window = CroppedImage::new(&source, columns.start, 0, kept, image.height()).map_err(failed)?;
+            let mut target = CroppedImageMut::new(&mut canvas, columns.start, 0, kept, height).map_err(failed)?;
+            resizer.resize(&window, &mut target, &options).map_err(failed)?;
+            ImageRef::new(wide, height, sized(squeezed, wide, height), PixelType::U8x3).map_err(failed)?
+        };
+        let cut = |pixels: &[u8], stride: u32, y: u32| {
+            let pixels = cut(pixels, stride as usize * 3, region.x as usize, y as usize, region.width, region.height);
+            Image::from_parts(region.width, region.height, pixels)
+        };
+        let image = if width == wide {
+            cut(rows.buffer(), wide, region.y)
+        } else {
+            let buffer = sized(stretched, width, region.height);
+            let mut canvas = Canvas::from_slice_u8(width, region.height, buffer, PixelType::U8x3).map_err(failed)?;
+            let kept = CroppedImage::new(&rows, 0, region.y, wide, region.height).map_err(failed)?;
+            resizer.resize(&kept, &mut canvas, &options).map_err(failed)?;
+            cut(canvas.buffer(), width, 0)
+        };
+        for buffer in [squeezed, stretched] {
+            if buffer.len() > KEPT_BUFFER {
+                *buffer = Vec::new();
+            }
+        }
+        Ok(image)
+    })
+}
+
+/// Room for `width` x `height` pixels in `buffer`, which grows for it and holds anything.
+fn sized(buffer: &mut Vec<u8>, width: u32, height: u32) -> &mut [u8] {
+    let bytes = width as usize * height as usize * 3;
+    if buffer.len() < bytes {
+        buffer.resize(bytes, 0);
     }
-    // The columns beside the window are never looked at for those that are kept.
-    let (x, y) = (-i64::from(columns.start), i64::from(region.y));
-    let rows = super::crop(&squeezed, x, y, image.width(), region.height);
-    let wide = pass(rows.view()?, width, region.height, &options)?;
-    Ok(super::crop(&wide, i64::from(region.x), 0, region.width, region.height))
+    &mut buffer[..bytes]
 }
 
 /// Cubic convolution with a = -3/4, the image continued by its border: `torch.nn.functional.interpolate(mode=
@@ -132,7 +184,7 @@ fn pass(
     options: &ResizeOptions,
 ) -> Result<Image> {
     let mut canvas = Canvas::new(width, height, PixelType::U8x3);
-    RESIZER.with_borrow_mut(|resizer| {
+    SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
         let done = resizer.resize(&source, &mut canvas, options).map_err(failed);
         if resizer.size_of_internal_buffers() > KEPT_BUFFER {
             resizer.reset_internal_buffers();

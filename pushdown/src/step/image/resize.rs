@@ -84,14 +84,21 @@ impl Operator for Resize {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        let (_, height) = self.size_of(input.width?, input.height?);
-        // Between the passes: the source's columns, the result's rows; the border of bicubic beside it.
-        Some(u64::from(input.width? + 4) * (u64::from(height) + u64::from(input.height? + 4)) * 3)
+        let (width, height) = self.size_of(input.width?, input.height?);
+        let wide = u64::from(input.width?) + 4;
+        // Between the passes: the source's columns and the result's rows, the result's columns beside them where
+        // a crop follows; or the source with the border of bicubic.
+        let rows = 2 * u64::from(height) + u64::from(input.height?) + 4;
+        let wider = u64::from(width) * u64::from(height);
+        Some(wide.saturating_mul(rows).saturating_add(wider).saturating_mul(3))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        let (width, height) = self.size_of(input.width(), input.height());
-        resample(&input, width, height, self.filter, self.antialias)
+        let size = self.size_of(input.width(), input.height());
+        if size == (input.width(), input.height()) {
+            return Ok(input);
+        }
+        resample(&input, size.0, size.1, self.filter, self.antialias)
     }
 }
 
@@ -100,7 +107,7 @@ impl Resize {
     /// `trunc(given * other / side)` as in torchvision, and at least 1.
     pub(crate) fn size_of(&self, width: u32, height: u32) -> (u32, u32) {
         let scaled = |given: u32, other: u32, side: u32| {
-            let scaled = u64::from(given) * u64::from(other) / u64::from(side);
+            let scaled = u64::from(given) * u64::from(other) / u64::from(side.max(1));
             u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
         };
         match self.size {

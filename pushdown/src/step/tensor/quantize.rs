@@ -8,7 +8,7 @@ use crate::{
 
 choice! {
     /// What to quantise to.
-    pub enum Codes {
+    enum Codes {
         /// Symmetric signed 8 bit, -127 to 127.
         Int8 = "int8",
     }

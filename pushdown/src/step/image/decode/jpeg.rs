@@ -7,18 +7,32 @@ use std::ffi::{CStr, c_int};
 
 use turbojpeg::raw;
 
-use crate::{Error, Image, Result, media};
+use crate::{Error, Image, ImageHeader, Result, media};
 
 /// Progressive files with more scans than this cost far more time than their size suggests.
 const MAX_SCANS: c_int = 500;
 
+/// How the texts of all of libjpeg's warnings start (jerror.h, `JWRN_*`); no fatal error's text starts so.
+///
+/// TurboJPEG's code alone does not tell: it says "warning" for a fatal error, too, that came after a warning.
+const WARNINGS: [&str; 7] = [
+    "Application transferred too many scanlines",
+    "Corrupt JPEG data",
+    "Inconsistent progression sequence",
+    "Invalid SOS parameters for sequential JPEG",
+    "Premature end of JPEG file",
+    "Unknown Adobe color transform code",
+    "Warning: unknown JFIF revision",
+];
+
 /// Decodes `bytes` to RGB at `1 / divisor` of each side, `divisor` one of 1, 2, 4, 8.
-pub(super) fn decode(bytes: &[u8], divisor: u32) -> Result<Image> {
+///
+/// `header` is what the limits were held against; a file whose markers libjpeg reads otherwise is refused.
+pub(super) fn decode(bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<Image> {
     let mut decompressor = Decompressor::new()?;
-    let (width, height, cmyk) = decompressor.open(bytes, divisor)?;
+    let (width, height, cmyk) = decompressor.open(bytes, header, divisor)?;
     let (format, channels) = if cmyk { (raw::TJPF_TJPF_CMYK, 4) } else { (raw::TJPF_TJPF_RGB, 3) };
-    let mut pixels = vec![0; width as usize * height as usize * channels];
-    decompressor.decode(bytes, &mut pixels, format)?;
+    let pixels = decompressor.decode(bytes, width as usize * height as usize * channels, format)?;
     if decompressor.warned && !media::is_complete(bytes) {
         return Err(Error::undecodable("the JPEG ends before its end-of-image marker: it is truncated"));
     }
@@ -64,28 +78,39 @@ impl Decompressor {
     }
 
     /// Reads the header; gives the scaled width and height, and whether the pixels are CMYK.
-    fn open(&mut self, bytes: &[u8], divisor: u32) -> Result<(u32, u32, bool)> {
+    fn open(&mut self, bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<(u32, u32, bool)> {
         // SAFETY: the handle is live, and pointer and length are those of one slice.
         let status = unsafe { raw::tj3DecompressHeader(self.handle, bytes.as_ptr(), bytes.len() as _) };
         self.check(status)?;
+        let width = self.parameter(raw::TJPARAM_TJPARAM_JPEGWIDTH)?;
+        let height = self.parameter(raw::TJPARAM_TJPARAM_JPEGHEIGHT)?;
+        // TurboJPEG ignores the factor for lossless JPEG, and would write the whole image.
+        let whole = divisor == 1 || self.parameter(raw::TJPARAM_TJPARAM_LOSSLESS)? == 0;
+        if (width, height) != (header.width, header.height) || !whole {
+            return Err(Error::undecodable("the JPEG has more than one frame header"));
+        }
         let denom = c_int::try_from(divisor).unwrap_or(1);
         let factor = raw::tjscalingfactor { num: 1, denom };
         // SAFETY: the handle is live; TurboJPEG refuses factors that it does not have.
         let status = unsafe { raw::tj3SetScalingFactor(self.handle, factor) };
         self.check(status)?;
-        let width = self.parameter(raw::TJPARAM_TJPARAM_JPEGWIDTH)?.div_ceil(divisor);
-        let height = self.parameter(raw::TJPARAM_TJPARAM_JPEGHEIGHT)?.div_ceil(divisor);
         let colours = self.parameter(raw::TJPARAM_TJPARAM_COLORSPACE)?;
-        Ok((width, height, colours == raw::TJCS_TJCS_CMYK as u32 || colours == raw::TJCS_TJCS_YCCK as u32))
+        let cmyk = colours == raw::TJCS_TJCS_CMYK as u32 || colours == raw::TJCS_TJCS_YCCK as u32;
+        Ok((width.div_ceil(divisor), height.div_ceil(divisor), cmyk))
     }
 
-    fn decode(&mut self, bytes: &[u8], pixels: &mut [u8], format: raw::TJPF) -> Result<()> {
-        // SAFETY: the handle is live; `pixels` has width * height * channels bytes of the scaled image, whose
-        // sizes come from `open` on the same bytes; a pitch of 0 means rows without padding.
+    /// Decodes what `open` opened; `length` is width * height * channels of the scaled image.
+    fn decode(&mut self, bytes: &[u8], length: usize, format: raw::TJPF) -> Result<Vec<u8>> {
+        let mut pixels = Vec::with_capacity(length);
+        // SAFETY: the handle is live; `pixels` has room for `length` bytes, computed from the sizes that `open`
+        // read from the same bytes; a pitch of 0 means rows without padding.
         let status = unsafe {
             raw::tj3Decompress8(self.handle, bytes.as_ptr(), bytes.len() as _, pixels.as_mut_ptr(), 0, format as c_int)
         };
-        self.check(status)
+        self.check(status)?;
+        // SAFETY: without a fatal error, TurboJPEG has written every row, warnings or not.
+        unsafe { pixels.set_len(length) };
+        Ok(pixels)
     }
 
     fn parameter(&self, parameter: raw::TJPARAM) -> Result<u32> {
@@ -100,13 +125,14 @@ impl Decompressor {
             return Ok(());
         }
         // SAFETY: the handle is live.
-        if unsafe { raw::tj3GetErrorCode(self.handle) } == raw::TJERR_TJERR_WARNING as c_int {
+        let code = unsafe { raw::tj3GetErrorCode(self.handle) };
+        // SAFETY: TurboJPEG gives a NUL-terminated text that lives until the next call on the handle.
+        let text = unsafe { CStr::from_ptr(raw::tj3GetErrorStr(self.handle)) }.to_string_lossy();
+        if code == raw::TJERR_TJERR_WARNING as c_int && WARNINGS.iter().any(|warning| text.starts_with(warning)) {
             self.warned = true;
             return Ok(());
         }
-        // SAFETY: TurboJPEG gives a NUL-terminated text that lives until the next call on the handle.
-        let text = unsafe { CStr::from_ptr(raw::tj3GetErrorStr(self.handle)) };
-        Err(Error::undecodable(format!("libjpeg-turbo: {}", text.to_string_lossy())))
+        Err(Error::undecodable(format!("libjpeg-turbo: {text}")))
     }
 }
 

@@ -1,0 +1,135 @@
+//! Health, metrics and status, on a port of their own.
+
+mod status;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Json};
+use axum::routing::get;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config;
+use crate::origin::Origin;
+use crate::telemetry::{self, Metrics};
+
+/// What the content type of a page for Prometheus is.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// However often it is asked for, readiness is probed at the store once in this time.
+const READY_FOR: Duration = Duration::from_secs(1);
+
+/// Where to listen.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+}
+
+/// What the pages show.
+#[derive(Debug)]
+pub struct Sources {
+    /// The whole configuration, for its limits.
+    pub config: Arc<config::Config>,
+    /// The store, for readiness.
+    pub origin: Origin,
+    /// The metrics, for the status.
+    pub metrics: Metrics,
+    /// Their registry, for the metrics page.
+    pub registry: Arc<Registry>,
+    /// Cancelled as soon as the gateway drains.
+    pub drain: CancellationToken,
+}
+
+/// A bound admin port that serves no one yet.
+#[derive(Debug)]
+pub struct Admin {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Pages {
+    sources: Sources,
+    started: Instant,
+    probed: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Config {
+    /// Binds.
+    pub async fn build(self) -> io::Result<Admin> {
+        let listener = TcpListener::bind(self.listen).await?;
+        let address = listener.local_addr()?;
+        Ok(Admin { listener, address })
+    }
+}
+
+// === impl Admin ===
+
+impl Admin {
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the process ends; while draining too, so that its end can be watched.
+    pub async fn serve(self, sources: Sources) -> io::Result<()> {
+        let pages = Arc::new(Pages { sources, started: Instant::now(), probed: Mutex::new(None) });
+        let router = Router::new()
+            .route("/", get(page))
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(metrics))
+            .route("/status.json", get(status))
+            .with_state(pages);
+        axum::serve(self.listener, router).await
+    }
+}
+
+async fn page() -> impl IntoResponse {
+    Html(include_str!("admin/page.html"))
+}
+
+async fn ready(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+    if pages.sources.drain.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if pages.store_answers().await {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot be reached\n")
+    }
+}
+
+async fn metrics(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+    match telemetry::encode(&pages.sources.registry) {
+        Ok(page) => ([(header::CONTENT_TYPE, OPENMETRICS)], page).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn status(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+    Json(status::Status::now(&pages.sources, pages.started.elapsed())).into_response()
+}
+
+impl Pages {
+    async fn store_answers(&self) -> bool {
+        let last = *self.probed.lock();
+        if let Some((when, answered)) = last
+            && when.elapsed() < READY_FOR
+        {
+            return answered;
+        }
+        let answered = self.sources.origin.is_reachable().await;
+        *self.probed.lock() = Some((Instant::now(), answered));
+        answered
+    }
+}

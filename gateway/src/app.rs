@@ -1,0 +1,184 @@
+//! The one place where components are wired, and where a request finds its face.
+
+mod tracked;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::admin::{self, Admin};
+use crate::body::{self, Body};
+use crate::config::{Config, Store};
+use crate::embedded::{self, Embedded};
+use crate::error::{Chain, Error};
+use crate::origin::{self, Origin};
+use crate::s3::errors::{self, RequestId};
+use crate::s3::forward::Forward;
+use crate::s3::request::{self, Face};
+use crate::server::{self, Handler, Server};
+use crate::telemetry::Metrics;
+use tracked::Tracked;
+
+/// The gateway, built and bound, serving no one yet.
+#[derive(Debug)]
+pub struct App {
+    config: Arc<Config>,
+    faces: Arc<Faces>,
+    server: Server,
+    admin: Admin,
+    registry: Arc<Registry>,
+    embedded: Option<Embedded>,
+}
+
+/// Answers requests: each by the face that it asks for.
+#[derive(Debug)]
+struct Faces {
+    origin: Origin,
+    metrics: Metrics,
+    forward: Forward,
+}
+
+// === impl App ===
+
+impl App {
+    /// Builds every component in order. Sockets are bound here, so that a fault shows at start.
+    pub async fn build(config: Config) -> anyhow::Result<Self> {
+        let config = Arc::new(config);
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        metrics.set_permits_total(config.memory_budget);
+
+        let (url, ca, embedded) = match &config.store {
+            Store::Upstream { url, ca } => (url.clone(), ca.clone(), None),
+            Store::Embedded { directory, access_key, secret_key } => {
+                let store = embedded::Config {
+                    directory: directory.clone(),
+                    access_key: access_key.clone(),
+                    secret_key: secret_key.clone(),
+                };
+                let store = store.build().await.map_err(anyhow::Error::from_boxed)?;
+                (store.url()?, None, Some(store))
+            }
+        };
+        let limits = config.limits;
+        let origin = origin::Config { url, ca, limits }.build(&metrics)?;
+
+        let server = server::Config {
+            listen: config.listen,
+            tls: config.tls.clone(),
+            drain_timeout: config.drain_timeout,
+            limits,
+        };
+        let server = server.build(&metrics).await.with_context(|| format!("listen {}", config.listen))?;
+        let admin = admin::Config { listen: config.admin_listen }.build().await;
+        let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
+
+        let forward = Forward::new(origin.clone(), metrics.clone());
+        let faces = Arc::new(Faces { origin, metrics, forward });
+        Ok(Self { config, faces, server, admin, registry: Arc::new(registry), embedded })
+    }
+
+    /// Serves until SIGTERM or SIGINT, then drains.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let drain = CancellationToken::new();
+        let (listen, admin) = (self.server.address(), self.admin.address());
+        let sources = admin::Sources {
+            config: Arc::clone(&self.config),
+            origin: self.faces.origin.clone(),
+            metrics: self.faces.metrics.clone(),
+            registry: self.registry,
+            drain: drain.clone(),
+        };
+        let pages = tokio::spawn(self.admin.serve(sources));
+        let server = tokio::spawn(self.server.serve(self.faces, drain.clone()));
+        let store = self.embedded.as_ref().map(Embedded::address);
+        announce(&self.config, listen, admin, store).await?;
+
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        info!("draining");
+        drain.cancel();
+        match server.await? {
+            0 => info!("drained"),
+            cut => warn!(cut, "the drain timeout passed, connections were cut"),
+        }
+        pages.abort();
+        drop(self.embedded);
+        Ok(())
+    }
+}
+
+/// Says where the gateway listens: to people in the log, to scripts in the ready file.
+async fn announce(
+    config: &Config,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    store: Option<SocketAddr>,
+) -> anyhow::Result<()> {
+    for (name, address) in [("listen", listen), ("admin-listen", admin)] {
+        if !address.ip().is_loopback() {
+            warn!(%address, "{name} is beyond loopback: whoever reaches it can use the gateway");
+        }
+    }
+    info!(%listen, %admin, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
+    if let Some(file) = &config.ready_file {
+        // Renamed into place, so that no reader finds half of it.
+        let text = serde_json::json!({ "listen": listen, "admin": admin, "store": store }).to_string();
+        let draft = file.with_extension("tmp");
+        tokio::fs::write(&draft, text).await.with_context(|| format!("ready-file {}", file.display()))?;
+        tokio::fs::rename(&draft, file).await.with_context(|| format!("ready-file {}", file.display()))?;
+    }
+    Ok(())
+}
+
+// === impl Faces ===
+
+impl Faces {
+    async fn answer(&self, face: Face, request: Request<Incoming>) -> Result<Response<Body>, Error> {
+        let (parts, body) = request.into_parts();
+        request::check(&parts)?;
+        let request = Request::from_parts(parts, body);
+        match face {
+            Face::Forward | Face::Pipeline | Face::Batch => self.forward.answer(request).await,
+        }
+    }
+}
+
+impl Handler for Faces {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let face = Face::of(&parts);
+        let in_flight = self.metrics.in_flight(face);
+        let (method, target) = (parts.method.clone(), parts.uri.clone());
+        let answer = self.answer(face, Request::from_parts(parts, body)).await;
+        let response = answer.unwrap_or_else(|error| refuse(&error, face, &method, target.path()));
+        self.metrics.answered(face, response.status());
+        response.map(|body| Tracked::new(body, self.metrics.bytes_to_clients.clone(), in_flight).boxed_unsync())
+    }
+}
+
+/// Turns an error into its answer, and logs it: once, here.
+fn refuse(error: &Error, face: Face, method: &Method, path: &str) -> Response<Body> {
+    let id = RequestId::random();
+    let (face, code) = (face.name(), errors::code(error.kind()));
+    let cause = Chain(error);
+    if error.kind().is_fault() {
+        warn!(%id, face, code, %method, %cause, "request failed");
+    } else {
+        info!(%id, face, code, %method, %cause, "request refused");
+    }
+    let response = errors::respond(error, path, id);
+    if method == Method::HEAD { response.map(|_| body::empty()) } else { response }
+}

@@ -1,0 +1,55 @@
+//! The body of every answer: it counts its bytes and keeps its request in flight until it ends.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use prometheus_client::metrics::counter::Counter;
+
+use crate::body::{Body, BoxError};
+use crate::error::Chain;
+use crate::telemetry::GaugeGuard;
+
+#[derive(Debug)]
+pub(super) struct Tracked {
+    body: Body,
+    bytes: Counter,
+    _in_flight: GaugeGuard,
+}
+
+impl Tracked {
+    pub(super) fn new(body: Body, bytes: Counter, in_flight: GaugeGuard) -> Self {
+        Self { body, bytes, _in_flight: in_flight }
+    }
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let item = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &item {
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    self.bytes.inc_by(data.len() as u64);
+                }
+            }
+            Some(Err(error)) => tracing::warn!(cause = %Chain(error.as_ref()), "answer cut"),
+            None => {}
+        }
+        Poll::Ready(item)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,187 @@
+//! The memory budget: one semaphore over all that requests hold, in KiB.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    telemetry::{GaugeGuard, Metrics},
+};
+
+/// What one unit of the semaphore stands for.
+const UNIT: u64 = 1024;
+
+/// The budget. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    units: Arc<Semaphore>,
+    total: u64,
+    waiting: Arc<AtomicUsize>,
+    max_waiting: usize,
+    max_wait: Duration,
+    metrics: Metrics,
+}
+
+/// Leave to hold some bytes, until it is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    units: OwnedSemaphorePermit,
+    gauge: GaugeGuard,
+    metrics: Metrics,
+}
+
+impl Memory {
+    /// A budget of `total` bytes, for which at most `max_waiting` wait, each for at most `max_wait`.
+    pub fn build(total: u64, max_waiting: usize, max_wait: Duration, metrics: Metrics) -> Self {
+        let units = usize::try_from(total / UNIT).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Self {
+            units: Arc::new(Semaphore::new(units)),
+            total,
+            waiting: Arc::new(AtomicUsize::new(0)),
+            max_waiting,
+            max_wait,
+            metrics,
+        }
+    }
+
+    /// Waits for `bytes` at once, first come, first served.
+    ///
+    /// # Errors
+    /// [`ErrorKind::EntityTooLarge`] for more than the whole budget, [`ErrorKind::SlowDown`] when too many wait
+    /// or the wait takes too long.
+    pub async fn acquire(&self, bytes: u64) -> Result<Permit> {
+        let units = self.units_of(bytes)?;
+        if let Ok(permit) = Arc::clone(&self.units).try_acquire_many_owned(units) {
+            return Ok(self.permit(permit));
+        }
+        let _waiting = Waiting::enter(&self.waiting, self.max_waiting)
+            .ok_or_else(|| slow_down("too many requests wait for memory"))?;
+        let _queued = self.metrics.queued();
+        let started = tokio::time::Instant::now();
+        let permit = tokio::time::timeout(self.max_wait, Arc::clone(&self.units).acquire_many_owned(units)).await;
+        self.metrics.waited(started.elapsed());
+        match permit {
+            Ok(Ok(permit)) => Ok(self.permit(permit)),
+            Ok(Err(_closed)) => Err(slow_down("the gateway is stopping")),
+            Err(_elapsed) => Err(slow_down("the memory budget stayed full")),
+        }
+    }
+
+    /// Adds `bytes` to a permit without waiting: who holds memory must not wait for more.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub fn grow(&self, permit: &mut Permit, bytes: u64) -> Result<()> {
+        let units = self.units_of(permit.bytes() + bytes)? - self.units_of(permit.bytes())?;
+        let more = Arc::clone(&self.units)
+            .try_acquire_many_owned(units)
+            .map_err(|_| slow_down("the memory budget is full"))?;
+        permit.units.merge(more);
+        permit.gauge = self.metrics.permits(permit.bytes());
+        Ok(())
+    }
+
+    fn permit(&self, units: OwnedSemaphorePermit) -> Permit {
+        let gauge = self.metrics.permits(units.num_permits() as u64 * UNIT);
+        Permit { units, gauge, metrics: self.metrics.clone() }
+    }
+
+    fn units_of(&self, bytes: u64) -> Result<u32> {
+        if bytes > self.total {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!("the request needs {bytes} bytes of memory, more than the whole budget of {}", self.total),
+            ));
+        }
+        u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| slow_down("the request needs too much memory at once"))
+    }
+}
+
+impl Permit {
+    /// What is held.
+    pub fn bytes(&self) -> u64 {
+        self.units.num_permits() as u64 * UNIT
+    }
+
+    /// Gives back all but `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let keep = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
+        let spare = self.units.num_permits().saturating_sub(keep);
+        drop(self.units.split(spare));
+        self.gauge = self.metrics.permits(self.bytes());
+    }
+}
+
+/// A place among those who wait.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let place = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(place)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn slow_down(why: &'static str) -> Error {
+    Error::new(ErrorKind::SlowDown, format!("{why}; try again later")).with_retry_after(Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(total: u64, max_waiting: usize) -> Memory {
+        Memory::build(total, max_waiting, Duration::from_secs(5), Metrics::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_budget_answers_slow_down_after_a_bounded_wait() {
+        let memory = memory(10 * UNIT, 4);
+        let held = memory.acquire(8 * UNIT).await.unwrap();
+        let error = memory.acquire(4 * UNIT).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SlowDown);
+        drop(held);
+        assert_eq!(memory.acquire(10 * UNIT).await.unwrap().bytes(), 10 * UNIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_queue_is_bounded() {
+        let memory = memory(UNIT, 0);
+        let _held = memory.acquire(UNIT).await.unwrap();
+        let started = tokio::time::Instant::now();
+        assert_eq!(memory.acquire(UNIT).await.unwrap_err().kind(), ErrorKind::SlowDown);
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn more_than_the_whole_budget_is_too_large() {
+        assert_eq!(memory(UNIT, 4).acquire(UNIT + 1).await.unwrap_err().kind(), ErrorKind::EntityTooLarge);
+    }
+
+    #[tokio::test]
+    async fn permits_grow_without_waiting_and_shrink() {
+        let memory = memory(10 * UNIT, 4);
+        let mut permit = memory.acquire(UNIT).await.unwrap();
+        memory.grow(&mut permit, 8 * UNIT).unwrap();
+        assert_eq!(permit.bytes(), 9 * UNIT);
+        assert_eq!(memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(), ErrorKind::EntityTooLarge);
+        permit.shrink_to(1);
+        let mut other = memory.acquire(9 * UNIT).await.unwrap();
+        assert_eq!(memory.grow(&mut permit, UNIT).unwrap_err().kind(), ErrorKind::SlowDown);
+        other.shrink_to(0);
+        assert_eq!(memory.acquire(9 * UNIT).await.unwrap().bytes(), 9 * UNIT);
+    }
+}

@@ -1,0 +1,99 @@
+//! Which headers cross the gateway: all but those that speak of one hop.
+
+use http::header::{CONNECTION, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName};
+
+use crate::s3::sign::Signature;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, UPGRADE];
+
+/// Drops from a request what was meant for the gateway alone, and never a header that was signed.
+///
+/// `transfer-encoding` stays: it tells hyper that a GET has a body too, and hyper keeps it true.
+pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
+    if !has_hop_by_hop(headers) {
+        return;
+    }
+    let whole = headers.clone();
+    let signature = Signature::read(&whole, query);
+    strip(headers, &whole, |name| signature.signs(name));
+}
+
+/// Drops from an answer what was meant for the gateway alone; hyper frames the next hop itself.
+pub fn strip_response(headers: &mut HeaderMap) {
+    if has_hop_by_hop(headers) {
+        let whole = headers.clone();
+        strip(headers, &whole, |_| false);
+    }
+    headers.remove(TRANSFER_ENCODING);
+}
+
+fn has_hop_by_hop(headers: &HeaderMap) -> bool {
+    HOP_BY_HOP.iter().any(|name| headers.contains_key(name))
+}
+
+/// Rebuilds the map, because removing from one moves its last header into the gap.
+fn strip(headers: &mut HeaderMap, whole: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
+    let named: Vec<HeaderName> = whole
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    headers.clear();
+    for (name, value) in whole {
+        if keep(name) || !(HOP_BY_HOP.contains(name) || named.contains(name)) {
+            headers.append(name, value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .fold(HeaderMap::new(), |mut headers, (name, value)| {
+                headers.append(name, value);
+                headers
+            })
+    }
+
+    #[test]
+    fn what_speaks_of_one_hop_goes_and_the_rest_keeps_its_order() {
+        let mut request = headers(&[
+            ("connection", "keep-alive, x-mine"),
+            ("host", "gateway"),
+            ("x-mine", "1"),
+            ("x-amz-meta-a", "1"),
+            ("keep-alive", "timeout=5"),
+            ("x-amz-meta-a", "2"),
+            ("transfer-encoding", "chunked"),
+        ]);
+        strip_request(&mut request, None);
+        let left: Vec<_> = request.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        let expected =
+            [("host", "gateway"), ("x-amz-meta-a", "1"), ("x-amz-meta-a", "2"), ("transfer-encoding", "chunked")];
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_signed_header_is_never_dropped() {
+        let mut request = headers(&[
+            ("te", "trailers"),
+            ("connection", "close"),
+            ("authorization", "AWS4-HMAC-SHA256 Credential=a/d/r/s3/aws4_request, SignedHeaders=host;te, Signature=0"),
+        ]);
+        strip_request(&mut request, None);
+        assert!(request.contains_key("te") && !request.contains_key("connection"));
+    }
+}

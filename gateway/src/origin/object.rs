@@ -1,0 +1,138 @@
+//! A read of one object on a caller's behalf, by the caller's own signature.
+
+use http::header::{ACCEPT, CONNECTION, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
+use http::header::{CONTENT_LENGTH, IF_UNMODIFIED_SINCE, TE, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+
+use crate::body::Body;
+use crate::s3::sign::Signature;
+
+/// Headers that speak of the derived answer, of this hop, or of a body that a read does not have.
+const NOT_FOR_THE_STORE: [HeaderName; 13] = [
+    ACCEPT,
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_RANGE,
+    IF_UNMODIFIED_SINCE,
+    RANGE,
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// A GET or HEAD for the store.
+#[derive(Debug, Clone)]
+pub struct OriginRequest {
+    pub(super) method: Method,
+    pub(super) target: Uri,
+    pub(super) headers: HeaderMap,
+}
+
+/// What the store answered, its body unread.
+#[derive(Debug)]
+pub struct OriginObject {
+    /// The store's status. Anything but 200 and 206 is a refusal, to be passed through.
+    pub status: StatusCode,
+    /// The store's headers, without those of its hop.
+    pub headers: HeaderMap,
+    /// The length that the store announced, in bytes.
+    pub content_length: Option<u64>,
+    /// The bytes as they arrive. Errors are [`crate::error::Error`], boxed.
+    pub body: Body,
+    pub(super) extensions: http::Extensions,
+}
+
+// === impl OriginRequest ===
+
+impl OriginRequest {
+    /// The caller's own GET or HEAD, target byte for byte. Every signed header goes along, `x-pushdown-*`
+    /// included; of the unsigned ones, those that address the derived answer stay here.
+    pub fn from_caller(caller: &Parts) -> Self {
+        let signature = Signature::of(caller);
+        let mut headers = HeaderMap::with_capacity(caller.headers.len());
+        for (name, value) in &caller.headers {
+            if signature.signs(name) || !is_ours(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        Self { method: caller.method.clone(), target: caller.uri.clone(), headers }
+    }
+
+    /// A presigned GET, of which only the host was signed.
+    pub fn presigned(host: HeaderValue, target: PathAndQuery) -> Self {
+        let headers = HeaderMap::from_iter([(HOST, host)]);
+        Self { method: Method::GET, target: Uri::from(target), headers }
+    }
+
+    /// Adds an unsigned header, such as a Range. One that the caller signed is not replaced.
+    pub fn add(&mut self, name: HeaderName, value: HeaderValue) {
+        self.headers.entry(name).or_insert(value);
+    }
+
+    pub(super) fn into_request(self) -> Request<()> {
+        let mut request = Request::new(());
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.target;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}
+
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-pushdown-") || NOT_FOR_THE_STORE.contains(name)
+}
+
+// === impl OriginObject ===
+
+impl OriginObject {
+    /// The store's answer as it came, for a refusal.
+    pub fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        *response.extensions_mut() = self.extensions;
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signed_headers_go_along_and_unsigned_ones_of_ours_stay() {
+        let caller = Request::get("/b/a%2Fb?x-pushdown-pipeline=decode")
+            .header(HOST, "gateway")
+            .header("x-pushdown-pipeline", "decode")
+            .header("x-pushdown-split", "full")
+            .header(RANGE, "bytes=0-1")
+            .header(ACCEPT, "application/x-npy")
+            .header(IF_NONE_MATCH, "\"derived\"")
+            .header("user-agent", "test")
+            .header(
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=a/d/r/s3/aws4_request, SignedHeaders=host;range;x-pushdown-pipeline, Signature=0",
+            )
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0;
+        let mut request = OriginRequest::from_caller(&caller);
+        request.add(RANGE, HeaderValue::from_static("bytes=9-"));
+        request.add(IF_MATCH, HeaderValue::from_static("\"e\""));
+        let request = request.into_request();
+        assert_eq!(request.uri(), "/b/a%2Fb?x-pushdown-pipeline=decode");
+        assert_eq!(request.headers()[RANGE], "bytes=0-1");
+        assert_eq!(request.headers()[IF_MATCH], "\"e\"");
+        assert!(request.headers().contains_key("x-pushdown-pipeline"));
+        for gone in ["x-pushdown-split", "accept", "if-none-match"] {
+            assert!(!request.headers().contains_key(gone), "{gone}");
+        }
+    }
+}

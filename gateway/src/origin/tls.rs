@@ -1,0 +1,36 @@
+//! Whom to trust as the store.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyper_rustls::ConfigBuilderExt;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+/// The TLS side of the connector. For a plain http store no authority is read, nor trusted.
+pub(super) fn client(https: bool, ca: Option<&Path>) -> io::Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(match (https, ca) {
+        (false, _) => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
+        (true, None) => builder.with_native_roots()?.with_no_client_auth(),
+        (true, Some(file)) => builder.with_root_certificates(authorities(file)?).with_no_client_auth(),
+    })
+}
+
+fn authorities(file: &Path) -> io::Result<RootCertStore> {
+    let fault = |cause: String| io::Error::other(format!("upstream-ca {}: {cause}", file.display()));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fault(error.to_string()))? {
+        let certificate = certificate.map_err(|error| fault(error.to_string()))?;
+        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(fault("no certificate in it".to_owned()));
+    }
+    Ok(roots)
+}

@@ -1,0 +1,42 @@
+//! The pipeline faces: one object by GET or HEAD, many by POST.
+
+mod answer;
+mod batch;
+mod conditions;
+mod etag;
+mod object;
+mod request;
+mod sample;
+mod timing;
+
+use crate::{
+    compute::{CpuPool, Memory},
+    config::Limits,
+    origin::Origin,
+    telemetry::Metrics,
+};
+
+/// What both faces work with. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Pushdown {
+    origin: Origin,
+    cpu: CpuPool,
+    memory: Memory,
+    limits: Limits,
+    metrics: Metrics,
+}
+
+impl Pushdown {
+    /// The faces over a store, a CPU pool and a memory budget.
+    pub fn new(origin: Origin, cpu: CpuPool, memory: Memory, limits: Limits, metrics: Metrics) -> Self {
+        Self { origin, cpu, memory, limits, metrics }
+    }
+
+    fn sample_limits(&self) -> pushdown::Limits {
+        pushdown::Limits {
+            max_pixels: self.limits.max_pixels,
+            max_object_bytes: self.limits.max_object_bytes,
+            ..pushdown::Limits::default()
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The body of a derived answer: frames of the value, and what has to live until the last one is sent.
+
+use std::{
+    collections::VecDeque,
+    ops::Range,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::{body::BoxError, compute::Permit, server::StallGuard};
+
+/// Frames are cut to this size, so that a slow client's progress is seen and nothing is copied at once.
+const FRAME: usize = 64 << 10;
+
+/// A value on its way to the client. Memory permit and stall guard end with it.
+#[derive(Debug)]
+pub(super) struct ValueBody {
+    parts: VecDeque<Bytes>,
+    _permit: Permit,
+    _guard: Option<StallGuard>,
+}
+
+impl ValueBody {
+    pub(super) fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
+        Self { parts: parts.into(), _permit: permit, _guard: guard }
+    }
+
+    fn remaining(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+impl Body for ValueBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        while let Some(part) = self.parts.front_mut() {
+            if part.is_empty() {
+                self.parts.pop_front();
+                continue;
+            }
+            let frame = part.split_to(part.len().min(FRAME));
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining())
+    }
+}
+
+/// The bytes `range` of the concatenated `parts`, without copying.
+pub(super) fn slice(parts: &[Bytes], range: Range<u64>) -> Vec<Bytes> {
+    let mut start = 0;
+    let mut sliced = Vec::new();
+    for part in parts {
+        let end = start + part.len() as u64;
+        let (from, to) = (range.start.clamp(start, end), range.end.clamp(start, end));
+        if from < to {
+            let index = |position: u64| usize::try_from(position - start).unwrap_or(part.len());
+            sliced.push(part.slice(index(from)..index(to)));
+        }
+        start = end;
+    }
+    sliced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_spans_parts() {
+        let parts = [Bytes::from_static(b"head"), Bytes::new(), Bytes::from_static(b"payload")];
+        assert_eq!(slice(&parts, 2..6).concat(), b"adpa");
+        assert_eq!(slice(&parts, 0..11).concat(), b"headpayload");
+        assert_eq!(slice(&parts, 4..5).concat(), b"p");
+        assert!(slice(&parts, 11..11).is_empty());
+    }
+}

@@ -1,0 +1,162 @@
+//! POST of many samples: one pipeline, one Arrow IPC stream back, rows as they are ready.
+
+mod intake;
+mod rows;
+mod turn;
+
+use std::{pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use pushdown::{
+    ENGINE,
+    wire::{self, BatchRequest, BatchWriter, OnError, Row, ValueType},
+};
+
+use super::Pushdown;
+use crate::{
+    body::{Body, BoxError},
+    compute::Permit,
+    error::{Error, ErrorKind, Result},
+    server::{Connection, StallGuard},
+};
+use rows::{Ready, ready_rows};
+
+/// A record batch is sent when it has this many bytes of values, or when no further row is ready.
+const FLUSH_BYTES: u64 = 1 << 20;
+/// A record batch has at most this many rows.
+const FLUSH_ROWS: usize = 256;
+
+impl Pushdown {
+    /// Answers a batch request.
+    ///
+    /// # Errors
+    /// For what is wrong with the request as a whole. A sample's failure is a row of the answer.
+    pub async fn batch<B>(&self, request: Request<B>) -> Result<Response<Body>>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::POST {
+            return Err(Error::new(ErrorKind::MethodNotAllowed, "a batch is asked for with POST"));
+        }
+        let host = parts
+            .headers
+            .get(header::HOST)
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::InvalidRequest, "the Host header is missing: samples are signed for it"))?;
+        let request = Arc::new(self.intake(&parts, body).await?);
+        let guard = parts
+            .extensions
+            .get::<Connection>()
+            .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
+        let writer = BatchWriter::new(&value_type(&request)?, &request.pipeline)?;
+        let mut answer = Answer {
+            rows: ready_rows(self.clone(), Arc::clone(&request), host).boxed(),
+            writer,
+            on_error: request.on_error,
+            held: Vec::new(),
+            _guard: guard,
+        };
+        // With `on_error: fail` the first rows decide whether there is an answer at all.
+        let head = answer.writer.start()?;
+        let first = match request.on_error {
+            OnError::Fail => answer.frames().await?,
+            OnError::Row => Some(Vec::new()),
+        };
+        let mut frames = vec![head];
+        let ended = first.is_none();
+        frames.extend(first.into_iter().flatten());
+        let rest = stream::unfold((!ended).then_some(answer), |answer| async {
+            let mut answer = answer?;
+            match answer.frames().await {
+                Ok(Some(frames)) => Some((Ok(frames), Some(answer))),
+                Ok(None) => None,
+                // The stream breaks off without its end marker, and the connection with it.
+                Err(error) => Some((Err(BoxError::from(error)), None)),
+            }
+        });
+        let frames = stream::once(async { Ok(frames) }).chain(rest);
+        let frames = frames.flat_map(|group| match group {
+            Ok(frames) => stream::iter(frames.into_iter().map(|frame| Ok(Frame::data(frame))).collect::<Vec<_>>()),
+            Err(error) => stream::iter(vec![Err(error)]),
+        });
+        let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.apache.arrow.stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+        headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
+        Ok(response)
+    }
+}
+
+/// The type of the value column: of all the stages that the samples' splits can lead to.
+fn value_type(request: &BatchRequest) -> Result<ValueType> {
+    let kinds = request.pipeline.kinds();
+    let mut stages = Vec::new();
+    for sample in &request.samples {
+        match sample.split.unwrap_or(request.split) {
+            wire::Split::Smallest => return Ok(ValueType::of(kinds)),
+            split => stages.push(split.resolve(&request.pipeline, &pushdown::BytesKind::default())?),
+        }
+    }
+    stages.sort_unstable();
+    stages.dedup();
+    let used: Vec<_> = stages.into_iter().map(|stage| kinds[stage].clone()).collect();
+    Ok(ValueType::of(&used))
+}
+
+/// The answer while it is being sent.
+struct Answer {
+    rows: Pin<Box<dyn Stream<Item = Ready> + Send>>,
+    writer: BatchWriter,
+    on_error: OnError,
+    /// Permits of the rows that were handed on last: they are in hyper's hands until it asks for more.
+    held: Vec<Permit>,
+    _guard: Option<StallGuard>,
+}
+
+impl Answer {
+    /// The frames of the next record batches; `None` after the end marker.
+    async fn frames(&mut self) -> Result<Option<Vec<Bytes>>> {
+        let Some(first) = self.rows.next().await else {
+            return Ok(None);
+        };
+        let mut group = Group::default();
+        group.push(first);
+        while group.bytes < FLUSH_BYTES && group.rows.len() < FLUSH_ROWS {
+            match self.rows.next().now_or_never() {
+                Some(Some(row)) => group.push(row),
+                _ => break,
+            }
+        }
+        if self.on_error == OnError::Fail
+            && let Some(error) = group.rows.iter().find_map(|row| row.value.as_ref().err())
+        {
+            let message = format!("a sample failed, and the request asked to fail with it: {error}");
+            return Err(Error::new(ErrorKind::InvalidRequest, message));
+        }
+        self.held = group.permits;
+        Ok(Some(self.writer.rows(group.rows)?))
+    }
+}
+
+/// Rows that travel together.
+#[derive(Default)]
+struct Group {
+    rows: Vec<Row>,
+    permits: Vec<Permit>,
+    bytes: u64,
+}
+
+impl Group {
+    fn push(&mut self, ready: Ready) {
+        self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
+        self.rows.push(ready.row);
+        self.permits.extend(ready.permit);
+    }
+}

@@ -1,0 +1,138 @@
+//! The samples of a batch, each fetched and run by a task of its own, given back in the order asked for.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, stream};
+use http::{HeaderValue, uri::PathAndQuery};
+use http_body_util::{BodyExt as _, Limited};
+use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    Pushdown,
+    turn::{Line, Turn},
+};
+use crate::{
+    compute::Permit,
+    error::{Error, ErrorKind, Result},
+    origin::{OriginObject, OriginRequest},
+    pushdown::{
+        request::Job,
+        sample::{Computed, Fetched},
+    },
+    s3::errors::code,
+};
+
+/// The most of a store's error document that is read for its code.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// A row and the permit for its value.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) row: Row,
+    pub(super) permit: Option<Permit>,
+}
+
+/// All rows of `request`. Dropping the stream aborts what is under way.
+pub(super) fn ready_rows(
+    faces: Pushdown,
+    request: Arc<BatchRequest>,
+    host: HeaderValue,
+) -> impl Stream<Item = Ready> + Send {
+    let in_flight = faces.limits.batch_in_flight;
+    let order = request.order;
+    let mut line = Line::default();
+    let tasks = stream::iter(0..request.samples.len()).map(move |index| {
+        let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
+        let task = tokio::spawn(async move { faces.row(&request, index, host, turn).await });
+        async move { AbortOnDropHandle::new(task).await.unwrap_or_else(|_| crashed(index)) }
+    });
+    match order {
+        Order::Request => tasks.buffered(in_flight).left_stream(),
+        Order::Any => tasks.buffer_unordered(in_flight).right_stream(),
+    }
+}
+
+impl Pushdown {
+    async fn row(&self, request: &BatchRequest, index: usize, host: HeaderValue, turn: Turn) -> Ready {
+        let sample = &request.samples[index];
+        let deadline = self.limits.request_deadline;
+        let done = tokio::time::timeout(deadline, self.sample(request, sample, host, turn)).await;
+        let done = done.unwrap_or_else(|_elapsed| {
+            Err(Refusal::from(Error::new(ErrorKind::OriginTimeout, format!("the sample took longer than {deadline:?}"))))
+        });
+        let row = u32::try_from(index).unwrap_or(u32::MAX);
+        match done {
+            Ok((stage, computed)) => Ready {
+                row: Row { row, stage, value: Ok(computed.sample) },
+                permit: Some(computed.permit),
+            },
+            Err(Refusal(error)) => Ready { row: Row { row, stage: 0, value: Err(error) }, permit: None },
+        }
+    }
+
+    async fn sample(
+        &self,
+        request: &BatchRequest,
+        sample: &BatchSample,
+        host: HeaderValue,
+        mut turn: Turn,
+    ) -> Result<(u8, Computed), Refusal> {
+        let job = Job {
+            pipeline: Arc::clone(&request.pipeline),
+            split: sample.split.unwrap_or(request.split),
+            seed: request.seed,
+            epoch: request.epoch,
+            sample_id: sample.id(),
+        };
+        let opened = match target(sample, &request.presign) {
+            Ok(target) => self.open(OriginRequest::presigned(host, target), &job).await,
+            Err(error) => Err(error),
+        };
+        turn.come().await;
+        let opened = match opened? {
+            Fetched::Object(opened) => opened,
+            Fetched::Refused(answer) => return Err(refusal(answer).await),
+        };
+        let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
+        let admitted = self.admit(opened, &job).await?;
+        drop(turn);
+        Ok((stage, self.compute(admitted, &job).await?))
+    }
+}
+
+/// Why a sample has no value, as its row says it.
+struct Refusal(RowError);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(RowError { code: code(error.kind()).to_owned(), message: error.message().to_owned() })
+    }
+}
+
+fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
+    sample.target(presign).parse().map_err(|error| {
+        Error::new(ErrorKind::InvalidRequest, format!("`{}` is no path of a request: {error}", sample.path))
+    })
+}
+
+/// The store's own code and message.
+async fn refusal(answer: OriginObject) -> Refusal {
+    let status = answer.status;
+    let body = Limited::new(answer.body, ERROR_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
+    let document = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
+    let code = element(&document, "Code").map_or_else(|| format!("Http{}", status.as_u16()), str::to_owned);
+    let message = element(&document, "Message").unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason"));
+    Refusal(RowError { code, message: format!("the store answered {}: {message}", status.as_u16()) })
+}
+
+/// The text of the first element of that name in an S3 error document.
+fn element<'a>(document: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = document.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
+}
+
+fn crashed(index: usize) -> Ready {
+    let error = RowError { code: code(ErrorKind::Internal).to_owned(), message: "the sample's task failed".to_owned() };
+    Ready { row: Row { row: u32::try_from(index).unwrap_or(u32::MAX), stage: 0, value: Err(error) }, permit: None }
+}

@@ -1,0 +1,57 @@
+//! The ETag of a derived answer.
+
+use http::{HeaderMap, HeaderValue, header};
+use pushdown::{ENGINE, pipeline::Digest, wire::Form};
+
+use super::request::Job;
+
+/// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none.
+///
+/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, and for random
+/// prefixes seed, epoch and sample.
+pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -> Option<HeaderValue> {
+    let source = source.get(header::ETAG)?;
+    let prefix = job.pipeline.canonical(stage);
+    let mut parts = vec![
+        source.as_bytes().to_vec(),
+        prefix.into_bytes(),
+        stage.to_le_bytes().to_vec(),
+        ENGINE.to_le_bytes().to_vec(),
+        format!("{form:?}").into_bytes(),
+    ];
+    if job.pipeline.is_augmenting(stage) {
+        parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
+        parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
+        parts.push(job.sample_id.clone());
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    HeaderValue::from_str(&format!("\"{}\"", &Digest::of_parts(&parts).to_string()[..32])).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pushdown::{Pipeline, wire::Split};
+
+    use super::*;
+
+    fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
+        let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
+        let stage = pipeline.len();
+        let job = Job { pipeline, split: Split::Full, seed: Some(seed), epoch: Some(0), sample_id: id.into() };
+        let source = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))]);
+        derived(&source, &job, stage, form).unwrap()
+    }
+
+    #[test]
+    fn changes_with_what_the_bytes_depend_on_and_with_nothing_else() {
+        let plain = etag("decode | resize(8, 8)", 1, "a", Form::Npy);
+        assert_eq!(plain, etag("decode|resize(w=8,h=8)", 2, "b", Form::Npy));
+        assert_ne!(plain, etag("decode | resize(8, 9)", 1, "a", Form::Npy));
+        assert_ne!(plain, etag("decode | resize(8, 8)", 1, "a", Form::Raw));
+        let random = etag("decode | flip_h", 1, "a", Form::Npy);
+        assert_ne!(random, etag("decode | flip_h", 2, "a", Form::Npy));
+        assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
+    }
+}

@@ -1,0 +1,177 @@
+//! A GET or HEAD with a pipeline, read and checked before anything is fetched.
+
+use std::{str::FromStr, sync::Arc};
+
+use http::{HeaderName, Method, header, request::Parts};
+use percent_encoding::percent_decode_str;
+use pushdown::{
+    Pipeline,
+    wire::{self, Split},
+};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    s3::{request::query_values, sign::Signature},
+};
+
+/// What to run, and on which sample.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) split: Split,
+    pub(super) seed: Option<u64>,
+    pub(super) epoch: Option<u32>,
+    /// The percent-decoded key, then `\0` and the member.
+    pub(super) sample_id: Vec<u8>,
+}
+
+/// Parameters that make a GET of an object something else than its content.
+const SUB_RESOURCES: [&str; 12] = [
+    "acl", "annotation", "attributes", "encryption", "legal-hold", "object-lock", "retention", "select", "tagging",
+    "torrent", "uploadId", "uploads",
+];
+
+/// Headers that would make the store answer with something else than the whole object.
+const PARTIAL: [HeaderName; 4] =
+    [header::RANGE, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
+
+impl Job {
+    /// Reads the pipeline request in `parts`.
+    pub(super) fn of(parts: &Parts) -> Result<Self> {
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            return Err(invalid(format!("a pipeline goes with GET or HEAD of an object, found {}", parts.method)));
+        }
+        let key = parts.uri.path().strip_prefix('/').and_then(|path| path.split_once('/')).map(|(_, key)| key);
+        if key.is_none_or(str::is_empty) {
+            return Err(invalid("a pipeline goes with an object, found no key: expected /bucket/key"));
+        }
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(name) = SUB_RESOURCES.into_iter().find(|name| query_values(query, name).next().is_some()) {
+            return Err(invalid(format!("a pipeline goes with an object's content, found the sub-resource `{name}`")));
+        }
+        refuse_signed_parts(parts, query)?;
+
+        let text = value(parts, query, wire::header::PIPELINE)?
+            .ok_or_else(|| invalid("the pipeline is missing"))?;
+        let pipeline = Pipeline::parse(&text)?;
+        let split = parsed(parts, query, wire::header::SPLIT, "full, smallest or the number of a stage")?;
+        Ok(Self {
+            pipeline: Arc::new(pipeline),
+            split: split.unwrap_or(Split::Full),
+            seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
+            epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
+            sample_id: wire::sample_id(parts.uri.path(), None),
+        })
+    }
+}
+
+/// A part of an object cannot be decoded, and what is signed cannot be taken away.
+fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
+    let signature = Signature::of(parts);
+    if let Some(name) = PARTIAL.iter().find(|name| parts.headers.contains_key(*name) && signature.signs(name)) {
+        return Err(invalid(format!(
+            "{name} is signed, so the store would apply it to the stored object, and a pipeline needs the whole \
+             object; send {name} unsigned to address the result"
+        )));
+    }
+    if query_values(query, "partNumber").next().is_some() {
+        return Err(invalid("partNumber asks for a part of the stored object, and a pipeline needs the whole object"));
+    }
+    Ok(())
+}
+
+/// A setting that stands in a header or in a query parameter of the same name, once.
+fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String>> {
+    let headers = parts.headers.get_all(name).iter().map(|value| {
+        value.to_str().map(str::to_owned).map_err(|_| {
+            invalid(format!("the header {name} is not ASCII; write other characters as \\u{{..}} in a string"))
+        })
+    });
+    let queries = query_values(query, name).map(|value| {
+        percent_decode_str(&value.replace('+', " "))
+            .decode_utf8()
+            .map(std::borrow::Cow::into_owned)
+            .map_err(|_| invalid(format!("the parameter {name} is not UTF-8")))
+    });
+    let mut values = headers.chain(queries);
+    let first = values.next().transpose()?;
+    match values.next() {
+        Some(_) => Err(invalid(format!("found {name} more than once, expected it once, as a header or in the query"))),
+        None => Ok(first),
+    }
+}
+
+fn parsed<T: FromStr>(parts: &Parts, query: &str, name: &'static str, expected: &str) -> Result<Option<T>> {
+    value(parts, query, name)?
+        .map(|text| {
+            text.trim().parse().map_err(|_| {
+                Error::new(ErrorKind::InvalidArgument, format!("{name} is `{text}`, expected {expected}"))
+            })
+        })
+        .transpose()
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=A/d/r/s3/aws4_request, SignedHeaders=host;range, Signature=0";
+
+    fn job(builder: http::request::Builder) -> Result<Job> {
+        Job::of(&builder.body(()).unwrap().into_parts().0)
+    }
+
+    fn get(uri: &str) -> http::request::Builder {
+        Request::get(uri).header("host", "gateway")
+    }
+
+    fn message(builder: http::request::Builder) -> String {
+        job(builder).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn header_and_query_say_the_same() {
+        let header = job(get("/b/a%20b").header(wire::header::PIPELINE, "decode | to_float").header(wire::header::SPLIT, "1"));
+        let query = job(get("/b/a%20b?x-pushdown-pipeline=decode%20%7C+to_float&x-pushdown-split=1"));
+        let (header, query) = (header.unwrap(), query.unwrap());
+        assert_eq!(header.pipeline, query.pipeline);
+        assert_eq!(header.split, Split::At(1));
+        assert_eq!(header.sample_id, b"a b");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_reason() {
+        let pipeline = wire::header::PIPELINE;
+        insta::assert_snapshot!(
+            [
+                message(get("/b/k?x-pushdown-pipeline=decode").header(pipeline, "decode")),
+                message(get("/b/k").header(pipeline, "decode").header(pipeline, "decode")),
+                message(Request::put("/b/k").header("host", "g").header(pipeline, "decode")),
+                message(get("/b/").header(pipeline, "decode")),
+                message(get("/b").header(pipeline, "decode")),
+                message(get("/b/k?tagging").header(pipeline, "decode")),
+                message(get("/b/k?partNumber=1").header(pipeline, "decode")),
+                message(get("/b/k").header(pipeline, "decode").header("range", "bytes=0-1").header("authorization", SIGNED)),
+                message(get("/b/k").header(pipeline, "decode").header(wire::header::SEED, "-1")),
+                message(get("/b/k").header(pipeline, "decode").header(wire::header::SPLIT, "half")),
+                message(get("/b/k").header(pipeline, "dekode")),
+            ]
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn unsigned_conditions_address_the_result() {
+        let unsigned = SIGNED.replace(";range", "");
+        assert!(
+            job(get("/b/k").header(wire::header::PIPELINE, "decode").header("range", "bytes=0-1").header("authorization", unsigned))
+                .is_ok()
+        );
+    }
+}

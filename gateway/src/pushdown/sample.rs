@@ -1,0 +1,241 @@
+//! One sample: fetched on the caller's behalf, admitted, run.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use pushdown::{BytesKind, Context, ImageHeader, Kind, Sample, Step, limits::HEADER_BYTES};
+use tokio::time::Instant;
+
+use super::{Pushdown, request::Job, timing::Timing};
+use crate::{
+    body::Body,
+    compute::Permit,
+    error::{Error, ErrorKind, Result},
+    origin::{OriginObject, OriginRequest},
+};
+
+/// An object whose first bytes are here, and whose rest still waits at the store.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The store's answer without its body.
+    pub(super) headers: http::HeaderMap,
+    /// Length of the object in bytes.
+    pub(super) length: u64,
+    /// What is known of the object.
+    pub(super) kind: BytesKind,
+    /// The stage to answer with.
+    pub(super) stage: usize,
+    pub(super) timing: Timing,
+    head: BytesMut,
+    body: Body,
+}
+
+/// What the store made of the request.
+#[derive(Debug)]
+pub(super) enum Fetched {
+    Object(Opened),
+    /// Anything but 200: the store decides (law 6), and its answer goes to the caller as it is.
+    Refused(OriginObject),
+}
+
+/// An object for which there is memory.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    opened: Opened,
+    permit: Permit,
+    /// Whether the permit covers the work, or only the source, since the header lies beyond what was looked at.
+    covered: bool,
+}
+
+/// A value at its stage, and the permit for its bytes.
+#[derive(Debug)]
+pub(super) struct Computed {
+    pub(super) sample: Sample,
+    pub(super) permit: Permit,
+    pub(super) timing: Timing,
+}
+
+impl Pushdown {
+    /// Sends the caller's request and reads just enough of the answer to know what lies ahead.
+    pub(super) async fn open(&self, request: OriginRequest, job: &Job) -> Result<Fetched> {
+        let started = Instant::now();
+        let object = self.origin.read(request).await?;
+        if object.status != StatusCode::OK {
+            return Ok(Fetched::Refused(object));
+        }
+        let length = object.content_length.ok_or_else(|| {
+            Error::new(ErrorKind::OriginUnavailable, "the store answered without Content-Length: a pipeline needs it")
+        })?;
+        if length > self.limits.max_object_bytes {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!("the object has {length} bytes, more than the limit of {}", self.limits.max_object_bytes),
+            ));
+        }
+        let mut body = object.body;
+        let mut head = BytesMut::new();
+        while head.len() < HEADER_BYTES {
+            match next(&mut body).await? {
+                Some(data) => head.extend_from_slice(&data),
+                None => break,
+            }
+        }
+        let header = ImageHeader::read(&head);
+        let kind = BytesKind { length: Some(length), media: header.map(|header| header.media), header };
+        let stage = job.split.resolve(&job.pipeline, &kind)?;
+        let mut timing = Timing::default();
+        timing.add("origin", started.elapsed());
+        Ok(Fetched::Object(Opened { headers: object.headers, length, kind, stage, timing, head, body }))
+    }
+
+    /// Waits for the memory that source, pixels and output take, all at once (so that no two samples wait for each
+    /// other), with the rest of the object still at the store.
+    pub(super) async fn admit(&self, mut opened: Opened, job: &Job) -> Result<Admitted> {
+        let stage = opened.stage;
+        let object = Kind::Bytes(opened.kind);
+        job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
+        job.pipeline.check(0..stage, &object, &self.sample_limits())?;
+        let peak = job.pipeline.peak(0..stage, &object);
+        self.check_output(peak.map_or(0, |peak| peak.output))?;
+        let queued = Instant::now();
+        let permit = self.memory.acquire(opened.length + peak.map_or(0, |peak| peak.working)).await?;
+        opened.timing.add("queue", queued.elapsed());
+        Ok(Admitted { opened, permit, covered: peak.is_some() })
+    }
+
+    /// Reads the rest of the object and runs the steps up to the stage.
+    pub(super) async fn compute(&self, admitted: Admitted, job: &Job) -> Result<Computed> {
+        let Admitted { opened, mut permit, covered } = admitted;
+        let limits = self.sample_limits();
+        let (stage, mut timing) = (opened.stage, opened.timing.clone());
+        let reading = Instant::now();
+        let source = read(opened).await?;
+        timing.add("read", reading.elapsed());
+        if !covered {
+            let object = Kind::of_object(Some(source.len() as u64), &source);
+            job.pipeline.check(0..stage, &object, &limits)?;
+            // Bytes that tell nothing of what they decode to will fail to decode, or are small.
+            let unknown = pushdown::Peak { working: source.len() as u64, output: 0 };
+            let peak = job.pipeline.peak(0..stage, &object).unwrap_or(unknown);
+            self.check_output(peak.output)?;
+            self.memory.grow(&mut permit, peak.working)?;
+        }
+        let (sample, steps) = self.run(source, job, stage, limits).await?;
+        self.check_output(sample.bytes())?;
+        permit.shrink_to(sample.bytes());
+        for group in steps {
+            // A fused group counts as its first step.
+            self.metrics.step(group.first, group.time);
+            timing.add(group.name, group.time);
+        }
+        Ok(Computed { sample, permit, timing })
+    }
+
+    async fn run(
+        &self,
+        source: Bytes,
+        job: &Job,
+        stage: usize,
+        limits: pushdown::Limits,
+    ) -> Result<(Sample, Vec<GroupTime>)> {
+        if stage == 0 {
+            return Ok((Sample::Bytes(source), Vec::new()));
+        }
+        let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
+        let sample_id = job.sample_id.clone();
+        let work = move || {
+            let context = Context { sample_id: &sample_id, seed, epoch, limits };
+            let mut groups: Vec<(GroupTime, std::time::Instant)> = Vec::new();
+            let sample = pipeline.run_observed(0..stage, Sample::Bytes(source), &context, |index, count| {
+                end_last(&mut groups);
+                groups.push((GroupTime::start(&pipeline.steps()[index..index + count]), std::time::Instant::now()));
+            })?;
+            end_last(&mut groups);
+            Ok::<_, pushdown::Error>((sample, groups.into_iter().map(|(group, _)| group).collect()))
+        };
+        Ok(self.cpu.run(work).await??)
+    }
+
+    fn check_output(&self, bytes: u64) -> Result<()> {
+        if bytes <= self.limits.max_output_bytes {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::EntityTooLarge,
+            format!("the answer has {bytes} bytes, more than the limit of {}", self.limits.max_output_bytes),
+        ))
+    }
+}
+
+impl Opened {
+    /// The object as it is stored, streamed: what is here, then what the store still sends.
+    pub(super) fn into_stream(self) -> (Bytes, Body) {
+        (self.head.freeze(), self.body)
+    }
+}
+
+/// How long a step, or a fused group of them, took.
+#[derive(Debug)]
+struct GroupTime {
+    first: &'static str,
+    /// `resize+center_crop`.
+    name: String,
+    time: Duration,
+}
+
+impl GroupTime {
+    fn start(steps: &[Step]) -> Self {
+        let name = steps.iter().map(Step::name).collect::<Vec<_>>().join("+");
+        Self { first: steps.first().map_or("", Step::name), name, time: Duration::ZERO }
+    }
+}
+
+/// A group ends where the next one starts.
+fn end_last(groups: &mut [(GroupTime, std::time::Instant)]) {
+    if let Some((group, started)) = groups.last_mut() {
+        group.time = started.elapsed();
+    }
+}
+
+/// All of the object, in one piece.
+async fn read(opened: Opened) -> Result<Bytes> {
+    let Opened { length, mut head, mut body, .. } = opened;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    head.reserve(length.saturating_sub(head.len()));
+    while let Some(data) = next(&mut body).await? {
+        head.extend_from_slice(&data);
+    }
+    if head.len() == length {
+        return Ok(head.freeze());
+    }
+    Err(Error::new(
+        ErrorKind::OriginUnavailable,
+        format!("the store sent {} bytes of an object of {length}", head.len()),
+    ))
+}
+
+async fn next(body: &mut Body) -> Result<Option<Bytes>> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            Some(Err(error)) => return Err(origin_error(error)),
+        }
+    }
+}
+
+/// The origin's body reports its own errors boxed; anything else is the connection to it.
+fn origin_error(error: crate::body::BoxError) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(error) => {
+            Error::new(ErrorKind::OriginUnavailable, "the store ended its answer too early").with_source(error)
+        }
+    }
+}

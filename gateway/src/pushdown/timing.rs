@@ -1,0 +1,40 @@
+//! Where the time of a sample went, for `Server-Timing` and for the metrics.
+
+use std::{fmt, time::Duration};
+
+/// The parts of a sample's time in the order in which they happened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Timing {
+    parts: Vec<(String, Duration)>,
+}
+
+impl Timing {
+    pub(super) fn add(&mut self, name: impl Into<String>, duration: Duration) {
+        self.parts.push((name.into(), duration));
+    }
+}
+
+/// The `Server-Timing` header (W3C), durations in milliseconds. A `+` is no token character everywhere: `_` stands
+/// for it.
+impl fmt::Display for Timing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, duration)) in self.parts.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{};dur={:.3}", name.replace('+', "_"), duration.as_secs_f64() * 1e3)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_as_server_timing() {
+        let mut timing = Timing::default();
+        timing.add("origin", Duration::from_micros(1500));
+        timing.add("resize+center_crop", Duration::from_micros(20));
+        assert_eq!(timing.to_string(), "origin;dur=1.500, resize_center_crop;dur=0.020");
+    }
+}

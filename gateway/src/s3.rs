@@ -1,0 +1,6 @@
+//! The S3 side: what a request is, what it signed, how it is forwarded, and how the gateway says no.
+
+pub mod errors;
+pub mod forward;
+pub mod request;
+pub mod sign;

@@ -1,0 +1,139 @@
+//! The only place where an error gets its S3 code, status, headers and XML.
+
+use std::fmt;
+use std::fmt::Write;
+use std::time::SystemTime;
+
+use http::header::{ALLOW, CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use crate::body::{self, Body};
+use crate::error::{Error, ErrorKind};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// Names one answer that the gateway made itself, in the answer and in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId(u64);
+
+impl RequestId {
+    /// A new one, at random.
+    pub fn random() -> Self {
+        Self(rand::random())
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016X}", self.0)
+    }
+}
+
+/// The S3 error code of a kind, as clients and the batch answer's `error` column show it.
+pub fn code(kind: ErrorKind) -> &'static str {
+    wire(kind).0
+}
+
+/// The HTTP status of a kind.
+pub fn status(kind: ErrorKind) -> StatusCode {
+    wire(kind).1
+}
+
+fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
+    match kind {
+        ErrorKind::InvalidPipeline => ("InvalidPipeline", StatusCode::BAD_REQUEST),
+        ErrorKind::InvalidRequest => ("InvalidRequest", StatusCode::BAD_REQUEST),
+        ErrorKind::InvalidArgument => ("InvalidArgument", StatusCode::BAD_REQUEST),
+        ErrorKind::RequestTimeout => ("RequestTimeout", StatusCode::BAD_REQUEST),
+        ErrorKind::MethodNotAllowed => ("MethodNotAllowed", StatusCode::METHOD_NOT_ALLOWED),
+        ErrorKind::NotAcceptable => ("NotAcceptable", StatusCode::NOT_ACCEPTABLE),
+        ErrorKind::PreconditionFailed => ("PreconditionFailed", StatusCode::PRECONDITION_FAILED),
+        ErrorKind::EntityTooLarge => ("EntityTooLarge", StatusCode::PAYLOAD_TOO_LARGE),
+        ErrorKind::InvalidRange => ("InvalidRange", StatusCode::RANGE_NOT_SATISFIABLE),
+        ErrorKind::UndecodableObject => ("UndecodableObject", StatusCode::UNPROCESSABLE_ENTITY),
+        ErrorKind::UnsuitableObject => ("UnsuitableObject", StatusCode::UNPROCESSABLE_ENTITY),
+        ErrorKind::Internal => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
+        ErrorKind::OriginUnavailable => ("OriginUnavailable", StatusCode::BAD_GATEWAY),
+        ErrorKind::SlowDown => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
+        ErrorKind::OriginTimeout => ("OriginTimeout", StatusCode::GATEWAY_TIMEOUT),
+    }
+}
+
+/// The answer to a request that failed in the gateway: S3 error XML about `resource`, the path as sent.
+pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
+    let (code, status) = wire(error.kind());
+    let mut response = Response::new(body::full(xml(code, error.message(), resource, id)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(REQUEST_ID, id);
+    }
+    if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(SystemTime::now())) {
+        headers.insert(DATE, date);
+    }
+    if let Some(pause) = error.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(pause.as_secs().max(1)));
+    }
+    if error.kind() == ErrorKind::MethodNotAllowed {
+        headers.insert(ALLOW, HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT"));
+    }
+    response
+}
+
+fn xml(code: &str, message: &str, resource: &str, id: RequestId) -> String {
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>");
+    for (name, text) in [("Code", code), ("Message", message), ("Resource", resource)] {
+        xml.push('<');
+        xml.push_str(name);
+        xml.push('>');
+        escape(&mut xml, text);
+        xml.push_str("</");
+        xml.push_str(name);
+        xml.push('>');
+    }
+    // Writing to a string cannot fail.
+    _ = write!(xml, "<RequestId>{id}</RequestId></Error>");
+    xml
+}
+
+/// XML 1.0 has no way to write most control characters: they become `?`.
+fn escape(xml: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\'' => xml.push_str("&apos;"),
+            '\t' | '\n' => xml.push(character),
+            control if control.is_control() => xml.push('?'),
+            _ => xml.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_error_is_s3_xml() {
+        let error = Error::new(ErrorKind::SlowDown, "too many <requests> & \u{1}more");
+        let response = respond(&error, "/bucket/a'b", RequestId(7));
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["retry-after"], "1");
+        assert_eq!(response.headers()["x-amz-request-id"], "0000000000000007");
+        assert!(response.headers().contains_key("date"));
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        insta::assert_snapshot!(String::from_utf8_lossy(&body));
+    }
+
+    #[test]
+    fn a_wrong_method_names_the_right_ones() {
+        let error = Error::new(ErrorKind::MethodNotAllowed, "no");
+        assert!(respond(&error, "/", RequestId(1)).headers().contains_key("allow"));
+    }
+}

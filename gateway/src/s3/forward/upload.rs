@@ -1,0 +1,67 @@
+//! The body of a request on its way to the store: counted, watched, and held back where the client asked.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use prometheus_client::metrics::counter::Counter;
+
+use super::hold::{Hold, Verdict};
+use crate::body::BoxError;
+use crate::origin::Progress;
+
+/// Wraps the client's body. It is polled only as fast as the store reads.
+#[derive(Debug)]
+pub(super) struct Upload {
+    body: Incoming,
+    hold: Option<Hold>,
+    progress: Arc<Progress>,
+    bytes: Counter,
+}
+
+impl Upload {
+    pub(super) fn new(body: Incoming, hold: Option<Hold>, progress: Arc<Progress>, bytes: Counter) -> Self {
+        Self { body, hold, progress, bytes }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(hold) = &mut self.hold {
+            match ready!(hold.poll(cx)) {
+                Verdict::Send => self.hold = None,
+                Verdict::Never => {
+                    let refused = io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
+                    return Poll::Ready(Some(Err(refused.into())));
+                }
+            }
+        }
+        let Poll::Ready(item) = Pin::new(&mut self.body).poll_frame(cx) else {
+            self.progress.store_took();
+            return Poll::Pending;
+        };
+        self.progress.client_sent();
+        if let Some(data) = item.as_ref().and_then(|item| item.as_ref().ok()).and_then(Frame::data_ref) {
+            self.bytes.inc_by(data.len() as u64);
+        }
+        Poll::Ready(item.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

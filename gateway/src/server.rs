@@ -1,0 +1,196 @@
+//! Accepts connections, serves HTTP/1.1 on them, and drains.
+//!
+//! What a request means is not known here: a [`Handler`] answers it.
+
+mod connection;
+mod stall;
+mod tls;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+pub use connection::{Connection, StallGuard};
+
+use crate::body::Body;
+use crate::config::{Limits, Tls};
+use crate::telemetry::Metrics;
+use stall::Watched;
+
+/// After an accept that failed for want of file descriptors or memory, let others finish first.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Answers requests.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request, whatever it takes; the request's extensions hold its [`Connection`].
+    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Serve TLS with these files.
+    pub tls: Option<Tls>,
+    /// How long answers in flight may take to finish once draining.
+    pub drain_timeout: Duration,
+    /// Connections, header sizes, timeouts towards clients.
+    pub limits: Limits,
+}
+
+/// A bound listener that serves no one yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    config: Config,
+    metrics: Metrics,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// Binds, so that a taken port is a fault at start and not later.
+    pub async fn build(self, metrics: &Metrics) -> io::Result<Server> {
+        let tls = self.tls.as_ref().map(tls::acceptor).transpose()?;
+        let listener = TcpListener::bind(self.listen).await?;
+        let address = listener.local_addr()?;
+        Ok(Server { listener, address, tls, config: self, metrics: metrics.clone() })
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `drain` is cancelled; then refuses new connections, lets answers in flight finish, and
+    /// cuts what is left after the drain timeout. Returns the number of connections that were cut.
+    pub async fn serve<H: Handler>(self, handler: Arc<H>, drain: CancellationToken) -> usize {
+        let connections = TaskTracker::new();
+        let cut = CancellationToken::new();
+        let limits = self.config.limits;
+        let slots = Arc::new(Semaphore::new(limits.max_connections));
+        loop {
+            // A slot first: connections beyond the limit wait in the kernel's queue.
+            let accepted = tokio::select! {
+                () = drain.cancelled() => break,
+                accepted = async {
+                    let slot = Arc::clone(&slots).acquire_owned().await;
+                    (slot, self.listener.accept().await)
+                } => accepted,
+            };
+            let (Ok(slot), Ok((stream, peer))) = accepted else {
+                if let Err(error) = accepted.1 {
+                    warn!(%error, "cannot accept a connection");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let open = self.metrics.connection();
+            let handler = Arc::clone(&handler);
+            let (drain, tls) = (drain.clone(), self.tls.clone());
+            let connection = Connection::new(peer, cut.child_token(), limits.client_idle_timeout);
+            connections.spawn(async move {
+                serve_stream(stream, tls, connection, limits, handler, drain).await;
+                drop((slot, open));
+            });
+        }
+        drop(self.listener);
+        connections.close();
+        if tokio::time::timeout(self.config.drain_timeout, connections.wait()).await.is_ok() {
+            return 0;
+        }
+        let left = connections.len();
+        cut.cancel();
+        connections.wait().await;
+        left
+    }
+}
+
+async fn serve_stream<H: Handler>(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    connection: Connection,
+    limits: Limits,
+    handler: Arc<H>,
+    drain: CancellationToken,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%error, "cannot switch off Nagle's algorithm");
+    }
+    let stream = Watched::new(stream, connection.patience());
+    let Some(tls) = tls else {
+        return serve_http(stream, connection, limits, handler, drain).await;
+    };
+    match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve_http(stream, connection, limits, handler, drain).await,
+        Ok(Err(error)) => debug!(%error, peer = %connection.peer(), "tls handshake failed"),
+        Err(_elapsed) => debug!(peer = %connection.peer(), "tls handshake took too long"),
+    }
+}
+
+async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
+    io: I,
+    connection: Connection,
+    limits: Limits,
+    handler: Arc<H>,
+    drain: CancellationToken,
+) {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        let handler = &handler;
+        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+    });
+    let http = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read_timeout)
+        .max_header_size(usize::try_from(limits.max_header_bytes).unwrap_or(usize::MAX))
+        // The store's Date is kept, and the gateway's own answers carry their own.
+        .auto_date_header(false)
+        .preserve_header_case(true)
+        .serve_connection(TokioIo::new(io), service);
+    let mut http = std::pin::pin!(http);
+    let mut aborted = std::pin::pin!(connection.aborted());
+    let mut draining = std::pin::pin!(drain.cancelled());
+    let mut told = false;
+    loop {
+        tokio::select! {
+            end = http.as_mut() => {
+                if let Err(error) = end {
+                    debug!(error = %crate::error::Chain(&error), peer = %connection.peer(), "connection ended early");
+                }
+                return;
+            }
+            () = aborted.as_mut() => return,
+            () = draining.as_mut(), if !told => {
+                told = true;
+                http.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What the gateway tells about itself: logs and metrics.
+
+pub mod logs;
+mod metrics;
+
+pub use metrics::{GaugeGuard, Metrics, encode};

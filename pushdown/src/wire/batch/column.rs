@@ -1,0 +1,221 @@
+//! The column `value`: made of samples, and samples made of it.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array as _, ArrayRef, LargeBinaryArray, RecordBatch, StructArray,
+    builder::{Float32Builder, Int64Builder, ListBuilder, StringBuilder},
+    cast::AsArray as _,
+    new_null_array,
+    types::{Float32Type, Int64Type},
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+
+use super::schema::{SCALE, VALUE, ValueType, any_fields};
+use crate::{
+    Error, Limits, Result, Sample,
+    wire::{
+        arrow::tensor,
+        ipc,
+        shape::{Shape, parse},
+    },
+};
+
+/// The columns `value` and, where the type has one, `scale` of good rows.
+pub(super) fn good(value_type: &ValueType, samples: Vec<Sample>) -> Result<Vec<ArrayRef>> {
+    let rows = samples.len();
+    match value_type {
+        ValueType::Fixed(fixed) => {
+            let mut scales = Float32Builder::new();
+            let mut pieces = Vec::with_capacity(rows);
+            for sample in samples {
+                let (shape, elements) = Shape::take(sample).map_err(|_| misfit())?;
+                if !fixed.fits(&shape) {
+                    return Err(misfit());
+                }
+                scales.append_option(shape.scale);
+                pieces.push(elements);
+            }
+            let mut columns = vec![tensor::array(&fixed.unscaled(), concat(pieces), rows, None)?];
+            if fixed.quantized {
+                columns.push(Arc::new(scales.finish()));
+            }
+            Ok(columns)
+        }
+        ValueType::Bytes => {
+            let pieces = samples.into_iter().map(|sample| match sample {
+                Sample::Bytes(bytes) => Ok(Buffer::from(bytes)),
+                _ => Err(misfit()),
+            });
+            Ok(vec![Arc::new(binary(pieces.collect::<Result<_>>()?)?)])
+        }
+        ValueType::Any => Ok(vec![Arc::new(any(samples)?)]),
+    }
+}
+
+/// The same columns of `rows` failed rows. The arrays among them are as long as good ones: Arrow has it so.
+pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef>> {
+    Ok(match value_type {
+        ValueType::Fixed(fixed) => {
+            let shape = fixed.unscaled();
+            let bytes = shape.elements().unwrap_or_default() * shape.dtype.size() * rows;
+            let elements = Buffer::from(vec![0_u8; bytes]);
+            let mut columns = vec![tensor::array(&shape, elements, rows, Some(NullBuffer::new_null(rows)))?];
+            if fixed.quantized {
+                columns.push(new_null_array(&arrow_schema::DataType::Float32, rows));
+            }
+            columns
+        }
+        ValueType::Bytes => vec![new_null_array(&arrow_schema::DataType::LargeBinary, rows)],
+        ValueType::Any => {
+            let nothing = Sample::Bytes(bytes::Bytes::new());
+            let (fields, columns, _) = any(vec![nothing; rows])?.into_parts();
+            let nulls = Some(NullBuffer::new_null(rows));
+            vec![Arc::new(StructArray::try_new(fields, columns, nulls).map_err(ipc::internal)?)]
+        }
+    })
+}
+
+/// Bytes that a failed row takes in the columns of [`failed`].
+pub(super) fn filler(value_type: &ValueType) -> usize {
+    match value_type {
+        ValueType::Fixed(fixed) => {
+            fixed.unscaled().elements().map_or(usize::MAX, |elements| elements.saturating_mul(fixed.dtype.size()))
+        }
+        ValueType::Bytes | ValueType::Any => 0,
+    }
+}
+
+/// The sample in a row of a batch answer. Tensors and bytes share the batch's memory.
+pub(super) fn sample(value_type: &ValueType, batch: &RecordBatch, row: usize, limits: &Limits) -> Result<Sample> {
+    let column = batch.column(VALUE);
+    if column.is_null(row) {
+        return Err(Error::wire("found a row with neither a value nor an error"));
+    }
+    match value_type {
+        ValueType::Fixed(fixed) => {
+            let mut shape = fixed.unscaled();
+            let elements = tensor::elements(column, &shape, row)?;
+            if fixed.quantized {
+                let scales = batch.column(SCALE).as_primitive_opt::<Float32Type>();
+                let scale = scales.filter(|scales| scales.is_valid(row)).map(|scales| scales.value(row));
+                shape.scale = Some(scale.ok_or_else(|| Error::wire("found a quantised value without its scale"))?);
+            }
+            shape.give(elements, limits)
+        }
+        ValueType::Bytes => bytes(column, row, limits).map(Sample::Bytes),
+        ValueType::Any => read_any(column, row, limits),
+    }
+}
+
+/// Values of any kind, side by side.
+fn any(samples: Vec<Sample>) -> Result<StructArray> {
+    let (mut kinds, mut dtypes, mut layouts) = (StringBuilder::new(), StringBuilder::new(), StringBuilder::new());
+    let (mut shapes, mut scales) = (ListBuilder::new(Int64Builder::new()), Float32Builder::new());
+    let mut pieces = Vec::with_capacity(samples.len());
+    for sample in samples {
+        match Shape::take(sample) {
+            Ok((shape, elements)) => {
+                shape.check_axes()?;
+                kinds.append_value(if shape.image { "image" } else { "tensor" });
+                dtypes.append_value(shape.dtype.name());
+                layouts.append_value(shape.layout.name());
+                let extents = shape.extents.iter().map(|extent| i64::try_from(*extent).ok());
+                shapes.append_value(extents);
+                scales.append_option(shape.scale);
+                pieces.push(elements);
+            }
+            Err(bytes) => {
+                kinds.append_value("bytes");
+                dtypes.append_null();
+                layouts.append_null();
+                shapes.append_null();
+                scales.append_null();
+                pieces.push(Buffer::from(bytes));
+            }
+        }
+    }
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(kinds.finish()),
+        Arc::new(dtypes.finish()),
+        Arc::new(shapes.finish()),
+        Arc::new(layouts.finish()),
+        Arc::new(scales.finish()),
+        Arc::new(binary(pieces)?),
+    ];
+    StructArray::try_new(any_fields(), columns, None).map_err(ipc::internal)
+}
+
+fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
+    let invalid = |what: &str| Error::wire(format!("found a value without its {what}"));
+    let [kinds, dtypes, shapes, layouts, scales, data] = column.as_struct_opt().map_or(&[][..], StructArray::columns)
+    else {
+        return Err(invalid("columns"));
+    };
+    let text = |column: &'_ ArrayRef| {
+        let texts = column.as_string_opt::<i32>()?;
+        texts.is_valid(row).then(|| texts.value(row).to_owned())
+    };
+    let kind = text(kinds).ok_or_else(|| invalid("kind"))?;
+    let data = bytes(data, row, limits)?;
+    if kind == "bytes" {
+        return Ok(Sample::Bytes(data));
+    }
+    let extents = shapes.as_list_opt::<i32>().filter(|lists| lists.is_valid(row)).map(|lists| lists.value(row));
+    let extents = extents.ok_or_else(|| invalid("shape"))?;
+    let extents = extents.as_primitive_opt::<Int64Type>().ok_or_else(|| invalid("shape"))?;
+    let extents = extents.iter().map(|extent| extent.and_then(|extent| usize::try_from(extent).ok()));
+    let scales = scales.as_primitive_opt::<Float32Type>().ok_or_else(|| invalid("scale"))?;
+    let shape = Shape {
+        dtype: parse("dtype", &text(dtypes).ok_or_else(|| invalid("dtype"))?)?,
+        layout: parse("layout", &text(layouts).ok_or_else(|| invalid("layout"))?)?,
+        extents: extents.collect::<Option<_>>().ok_or_else(|| invalid("shape"))?,
+        scale: scales.is_valid(row).then(|| scales.value(row)),
+        image: match kind.as_str() {
+            "image" => true,
+            "tensor" => false,
+            _ => return Err(Error::wire(format!("found a value of the unknown kind {kind:?}"))),
+        },
+    };
+    shape.give(Buffer::from(data), limits)
+}
+
+/// A binary column of one value per piece.
+fn binary(pieces: Vec<Buffer>) -> Result<LargeBinaryArray> {
+    let offsets = OffsetBuffer::from_lengths(pieces.iter().map(Buffer::len));
+    LargeBinaryArray::try_new(offsets, concat(pieces), None).map_err(ipc::internal)
+}
+
+/// A row of a binary column, not copied.
+fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes> {
+    let missing = || Error::wire("found a row without its bytes");
+    let array = column.as_binary_opt::<i64>().filter(|array| array.is_valid(row)).ok_or_else(missing)?;
+    let [start, end, ..] = array.value_offsets().get(row..).unwrap_or_default() else {
+        return Err(missing());
+    };
+    // Arrow checked that offsets ascend within the buffer.
+    let (Ok(start), Ok(end)) = (usize::try_from(*start), usize::try_from(*end)) else {
+        return Err(missing());
+    };
+    let limit = limits.max_object_bytes.max(limits.max_value_bytes);
+    if (end - start) as u64 > limit {
+        return Err(Error::too_large(format!("a value of {} bytes is more than the limit of {limit}", end - start)));
+    }
+    Ok(ipc::share(array.values().slice_with_length(start, end - start)))
+}
+
+/// The pieces one after the other: the one copy that an answer costs, and none where there is one piece.
+fn concat(mut pieces: Vec<Buffer>) -> Buffer {
+    if pieces.len() == 1 {
+        return pieces.pop().unwrap_or_default();
+    }
+    let mut whole = Vec::with_capacity(pieces.iter().map(Buffer::len).sum());
+    for piece in pieces {
+        whole.extend_from_slice(&piece);
+    }
+    Buffer::from_vec(whole)
+}
+
+fn misfit() -> Error {
+    Error::internal("a value is not of the type that its stage has by the pipeline's text")
+}

@@ -1,0 +1,122 @@
+//! The columns of a batch answer.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+use crate::{
+    ENGINE, Error, Kind, Pipeline, Result,
+    wire::{FixedShape, arrow::tensor, header},
+};
+
+pub(super) const ROW: usize = 0;
+pub(super) const STAGE: usize = 1;
+pub(super) const ERROR: usize = 2;
+pub(super) const VALUE: usize = 3;
+pub(super) const SCALE: usize = 4;
+
+/// The type of the column `value`, from the static types of the stages in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueType {
+    /// Arrays of one shape: `arrow.fixed_shape_tensor`, and a column `scale` where they are quantised.
+    Fixed(FixedShape),
+    /// Bytes: large binary.
+    Bytes,
+    /// Anything: a struct of kind, dtype, shape, layout, scale and data.
+    Any,
+}
+
+impl ValueType {
+    /// The type of values of these kinds: the kinds of all the stages that rows of an answer may be at.
+    pub fn of<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
+        let mut kinds = kinds.into_iter().map(|kind| match kind {
+            Kind::Bytes(_) => Self::Bytes,
+            kind => FixedShape::of(kind).map_or(Self::Any, Self::Fixed),
+        });
+        let first = kinds.next().unwrap_or(Self::Any);
+        if kinds.all(|kind| kind == first) { first } else { Self::Any }
+    }
+
+    /// The schema of an answer.
+    pub(super) fn schema(&self, pipeline: &Pipeline) -> Result<Schema> {
+        let mut fields = vec![
+            Field::new("row", DataType::UInt32, false),
+            Field::new("stage", DataType::UInt8, false),
+            Field::new("error", DataType::Utf8, true),
+            match self {
+                Self::Fixed(fixed) => tensor::field(&fixed.unscaled())?,
+                Self::Bytes => Field::new(tensor::VALUE, DataType::LargeBinary, true),
+                Self::Any => Field::new(tensor::VALUE, DataType::Struct(any_fields()), true),
+            },
+        ];
+        if self.is_quantized() {
+            fields.push(Field::new("scale", DataType::Float32, true));
+        }
+        let metadata = HashMap::from([
+            (tensor::key(header::ENGINE), ENGINE.to_string()),
+            (tensor::key(header::PIPELINE), pipeline.digest().to_string()),
+        ]);
+        Ok(Schema::new_with_metadata(fields, metadata))
+    }
+
+    /// The type that an answer's schema announces.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for the schema of anything else.
+    pub(super) fn read(schema: &Schema) -> Result<Self> {
+        let invalid = || Error::wire(format!("found columns that are not those of a batch answer: {schema}"));
+        let expected = [
+            ("row", DataType::UInt32),
+            ("stage", DataType::UInt8),
+            ("error", DataType::Utf8),
+        ];
+        let fields = schema.fields();
+        let column = |(index, (name, data_type)): (usize, &(&str, DataType))| {
+            fields.get(index).is_some_and(|field| field.name() == name && field.data_type() == data_type)
+        };
+        let value = fields.get(VALUE).filter(|value| value.name() == tensor::VALUE).ok_or_else(invalid)?;
+        if !expected.iter().enumerate().all(column) {
+            return Err(invalid());
+        }
+        let quantized = match fields.get(SCALE) {
+            None => false,
+            Some(scale) if scale.name() == "scale" && *scale.data_type() == DataType::Float32 => true,
+            Some(_) => return Err(invalid()),
+        };
+        let found = match value.data_type() {
+            DataType::LargeBinary => Self::Bytes,
+            DataType::Struct(fields) if *fields == any_fields() => Self::Any,
+            _ => {
+                let shape = tensor::shape(value)?;
+                Self::Fixed(FixedShape {
+                    dtype: shape.dtype,
+                    layout: shape.layout,
+                    shape: shape.extents,
+                    quantized,
+                    image: shape.image,
+                })
+            }
+        };
+        if quantized == found.is_quantized() && fields.len() <= SCALE + usize::from(quantized) {
+            Ok(found)
+        } else {
+            Err(invalid())
+        }
+    }
+
+    pub(super) const fn is_quantized(&self) -> bool {
+        matches!(self, Self::Fixed(FixedShape { quantized: true, .. }))
+    }
+}
+
+/// The fields of a value that may be anything. For bytes only `kind` and `data` are not null.
+pub(super) fn any_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("dtype", DataType::Utf8, true),
+        Field::new("shape", DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))), true),
+        Field::new("layout", DataType::Utf8, true),
+        Field::new("scale", DataType::Float32, true),
+        Field::new("data", DataType::LargeBinary, false),
+    ])
+}

@@ -1,0 +1,152 @@
+//! Rows to an Arrow IPC stream.
+
+use std::{fmt, sync::Arc};
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array, UInt32Array};
+use arrow_ipc::{
+    CompressionType,
+    writer::{IpcWriteOptions, StreamEncoder},
+};
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+
+use super::{Row, column, schema::ValueType};
+use crate::{Pipeline, Result, Sample, wire::ipc};
+
+/// What a record batch has in value bytes at most, unless a single row has more. A reader sees rows flow, and
+/// neither side holds more than this twice.
+const BATCH_BYTES: usize = 8 << 20;
+/// The most failed rows in a record batch: a bound for their texts.
+const FAILED_ROWS: usize = 256;
+
+/// Writes a batch answer. A record batch holds only good rows or only failed ones, so that good ones convert
+/// without copies.
+///
+/// A failed row of a fixed-shape column takes as much room as a good one, which is a lot of zeros: record batches
+/// of such rows are LZ4-compressed, others never.
+pub struct BatchWriter {
+    value_type: ValueType,
+    schema: SchemaRef,
+    start: Bytes,
+    good: StreamEncoder,
+    failed: StreamEncoder,
+}
+
+impl BatchWriter {
+    /// A writer of values of `value_type`, for an answer to `pipeline`.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
+    pub fn new(value_type: ValueType, pipeline: &Pipeline) -> Result<Self> {
+        let schema = Arc::new(value_type.schema(pipeline)?);
+        let plain = IpcWriteOptions::default();
+        let compressed = match column::filler(&value_type) {
+            0 => plain.clone(),
+            _ => plain.clone().try_with_compression(Some(CompressionType::LZ4_FRAME)).map_err(ipc::internal)?,
+        };
+        let (good, start) = encoder(&schema, plain)?;
+        let (failed, _) = encoder(&schema, compressed)?;
+        Ok(Self { value_type, schema, start, good, failed })
+    }
+
+    /// The start of the stream: the schema. It can be sent before any row is ready.
+    pub fn start(&self) -> Bytes {
+        self.start.clone()
+    }
+
+    /// The next rows of the stream.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal) for a value that is not of the writer's type.
+    pub fn rows(&mut self, rows: Vec<Row>) -> Result<Vec<Bytes>> {
+        let filler = column::filler(&self.value_type);
+        let mut parts = Vec::new();
+        let mut group = Group::default();
+        for row in rows {
+            let bytes = match &row.value {
+                Ok(sample) => usize::try_from(sample.bytes()).unwrap_or(usize::MAX),
+                Err(_) => filler,
+            };
+            if !group.takes(row.value.is_ok(), bytes) {
+                self.write(std::mem::take(&mut group), &mut parts)?;
+            }
+            group.push(row, bytes);
+        }
+        self.write(group, &mut parts)?;
+        Ok(parts)
+    }
+
+    /// The end of the stream. An answer without it is cut off.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
+    pub fn finish(self) -> Result<Bytes> {
+        let end = self.good.finish().map_err(ipc::internal)?;
+        Ok(end.iter().flat_map(|buffer| buffer.iter().copied()).collect())
+    }
+
+    fn write(&mut self, group: Group, parts: &mut Vec<Bytes>) -> Result<()> {
+        let Group { rows, stages, samples, errors, .. } = group;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let failed = samples.is_empty();
+        let texts = if failed { StringArray::from(errors) } else { StringArray::new_null(rows.len()) };
+        let values = if failed {
+            column::failed(&self.value_type, rows.len())?
+        } else {
+            column::good(&self.value_type, samples)?
+        };
+        let mut columns: Vec<ArrayRef> =
+            vec![Arc::new(UInt32Array::from(rows)), Arc::new(UInt8Array::from(stages)), Arc::new(texts)];
+        columns.extend(values);
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
+        let encoder = if failed { &mut self.failed } else { &mut self.good };
+        parts.extend(ipc::parts(encoder.encode(&batch).map_err(ipc::internal)?));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for BatchWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchWriter").field("value_type", &self.value_type).finish_non_exhaustive()
+    }
+}
+
+/// Rows that will be a record batch.
+#[derive(Default)]
+struct Group {
+    rows: Vec<u32>,
+    stages: Vec<u8>,
+    samples: Vec<Sample>,
+    errors: Vec<String>,
+    bytes: usize,
+}
+
+impl Group {
+    fn takes(&self, good: bool, bytes: usize) -> bool {
+        let alike = if good { self.errors.is_empty() } else { self.samples.is_empty() };
+        let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.errors.len() < FAILED_ROWS;
+        self.rows.is_empty() || (alike && small)
+    }
+
+    fn push(&mut self, row: Row, bytes: usize) {
+        self.rows.push(row.row);
+        self.stages.push(row.stage);
+        self.bytes = self.bytes.saturating_add(bytes);
+        match row.value {
+            Ok(sample) => self.samples.push(sample),
+            Err(error) => self.errors.push(error.to_string()),
+        }
+    }
+}
+
+/// An encoder that has said its schema, and the bytes of that. It only does so with a first record batch, so that
+/// it is given an empty one, which is not sent.
+fn encoder(schema: &SchemaRef, options: IpcWriteOptions) -> Result<(StreamEncoder, Bytes)> {
+    let mut encoder = StreamEncoder::try_new_with_options(schema, options).map_err(ipc::internal)?;
+    let buffers = encoder.encode(&RecordBatch::new_empty(Arc::clone(schema))).map_err(ipc::internal)?;
+    let mut start: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+    start.truncate(ipc::first_message(&start));
+    Ok((encoder, start.into()))
+}

@@ -1,0 +1,53 @@
+//! The type of arrays that all have one shape.
+
+use super::shape::{MAX_AXES, Shape};
+use crate::{DType, Kind, Layout};
+
+/// What a pipeline's text alone says of every sample's value, where it says everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedShape {
+    /// Element type.
+    pub dtype: DType,
+    /// Axis order.
+    pub layout: Layout,
+    /// Extent of each axis.
+    pub shape: Vec<usize>,
+    /// Whether each value has a quantisation scale.
+    pub quantized: bool,
+    /// Whether the values are images rather than tensors.
+    pub image: bool,
+}
+
+impl FixedShape {
+    /// The shape of all values of a kind; `None` where it differs, or where Arrow cannot count the elements.
+    pub fn of(kind: &Kind) -> Option<Self> {
+        let (dtype, shape) = kind.fixed_shape()?;
+        let (layout, quantized, image) = match kind {
+            Kind::Tensor(tensor) => (tensor.layout, tensor.quantized, false),
+            _ => (Layout::Hwc, false, true),
+        };
+        let fixed = Self { dtype, layout, shape, quantized, image };
+        let elements = fixed.unscaled().elements()?;
+        (fixed.shape.len() <= MAX_AXES && i32::try_from(elements).is_ok()).then_some(fixed)
+    }
+
+    /// As the shape of a value, but for its scale.
+    pub(super) fn unscaled(&self) -> Shape {
+        Shape {
+            dtype: self.dtype,
+            layout: self.layout,
+            extents: self.shape.clone(),
+            scale: None,
+            image: self.image,
+        }
+    }
+
+    /// Whether a value has this shape.
+    pub(super) fn fits(&self, value: &Shape) -> bool {
+        self.dtype == value.dtype
+            && self.layout == value.layout
+            && self.shape == value.extents
+            && self.quantized == value.scale.is_some()
+            && self.image == value.image
+    }
+}

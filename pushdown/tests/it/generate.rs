@@ -1,0 +1,189 @@
+//! Pipelines and images for property tests.
+
+use std::io::Cursor;
+
+use bytes::Bytes;
+use image::{DynamicImage, ImageFormat, RgbImage};
+use proptest::{prelude::*, sample::select};
+use pushdown::{Context, Pipeline, Sample};
+
+/// A pipeline that checks: `decode`, image steps, and perhaps a tensor's.
+pub(crate) fn pipeline() -> impl Strategy<Value = Pipeline> {
+    let images = prop::collection::vec(image_step(), 0..5);
+    let ending = prop_oneof![
+        1 => Just(vec![]),
+        1 => encode().prop_map(|step| vec![step]),
+        6 => (select(&["to_float", "to_tensor"]), prop::collection::vec(tensor_step(), 0..5))
+            .prop_map(|(first, steps)| std::iter::once(first.to_owned()).chain(steps).collect()),
+    ];
+    (decode(), images, ending).prop_map(|(decode, images, ending)| well_typed(decode, images.into_iter().chain(ending)))
+}
+
+/// `first` and those of `steps` that fit what stands before them.
+fn well_typed(first: String, steps: impl Iterator<Item = String>) -> Pipeline {
+    let text = steps.fold(first, |text, step| {
+        let longer = format!("{text} | {step}");
+        if Pipeline::parse(&longer).is_ok() { longer } else { text }
+    });
+    Pipeline::parse(&text).expect("every prefix of it was checked")
+}
+
+fn decode() -> impl Strategy<Value = String> {
+    let scaling = prop_oneof![
+        4 => Just(String::new()),
+        1 => (1_u32..40).prop_map(|side| format!("min_short={side}")),
+        1 => (1_u32..40).prop_map(|side| format!("min_long={side}")),
+    ];
+    (select(&["", "orient=exif"]), scaling).prop_map(|(orient, scaling)| {
+        let arguments: Vec<&str> = [orient, &scaling].into_iter().filter(|argument| !argument.is_empty()).collect();
+        if arguments.is_empty() { "decode".to_owned() } else { format!("decode({})", arguments.join(", ")) }
+    })
+}
+
+fn encode() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (1_u32..=100).prop_map(|quality| format!("encode(jpeg, quality={quality})")),
+        select(&["encode(png)", "encode(webp)", "encode(jpeg)"]).prop_map(str::to_owned),
+    ]
+}
+
+fn side() -> impl Strategy<Value = u32> {
+    prop_oneof![3 => 1_u32..80, 1 => 80_u32..300]
+}
+
+fn image_step() -> impl Strategy<Value = String> {
+    let size = prop_oneof![
+        (side(), side()).prop_map(|(w, h)| format!("{w}, {h}")),
+        side().prop_map(|side| format!("short={side}")),
+        side().prop_map(|side| format!("long={side}")),
+    ];
+    let filter = select(&["bilinear", "bicubic", "lanczos", "nearest"]);
+    let interpolated = select(&["bilinear", "bicubic"]);
+    prop_oneof![
+        6 => (size.clone(), filter.clone()).prop_map(|(size, filter)| format!("resize({size}, filter={filter})")),
+        1 => (size, interpolated).prop_map(|(size, filter)| format!("resize({size}, filter={filter}, antialias=false)")),
+        3 => (0_u32..50, 0_u32..50, side(), side()).prop_map(|(x, y, w, h)| format!("crop({x}, {y}, {w}, {h})")),
+        4 => (side(), side()).prop_map(|(w, h)| format!("center_crop({w}, {h})")),
+        1 => (encode(), decode()).prop_map(|(encode, decode)| format!("{encode} | {decode}")),
+        6 => augmenting_step(filter),
+    ]
+}
+
+fn augmenting_step(filter: impl Strategy<Value = &'static str>) -> impl Strategy<Value = String> {
+    let seed = prop_oneof![Just(String::new()), (0..i64::MAX).prop_map(|seed| format!(", seed={seed}"))];
+    let part = (0.01..1.0_f64, 0.0..1.0_f64, side(), side(), filter)
+        .prop_map(|(low, more, w, h, filter)| {
+            format!("random_resized_crop({w}, {h}, scale=[{low}, {}], filter={filter}", low + more)
+        });
+    let crop = (1_u32..40, 1_u32..40, 0_u32..4, any::<bool>())
+        .prop_map(|(w, h, padding, pad)| format!("random_crop({w}, {h}, padding={padding}, pad_if_needed={pad}"));
+    let jitter = (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64, 0.0..0.5_f64)
+        .prop_map(|(brightness, contrast, saturation, hue)| {
+            format!("color_jitter({brightness}, contrast={contrast}, saturation={saturation}, hue={hue}")
+        });
+    let flip = (0.0..=1.0_f64).prop_map(|p| format!("flip_h({p}"));
+    (prop_oneof![part, crop, jitter, flip], seed).prop_map(|(step, seed)| format!("{step}{seed})"))
+}
+
+fn tensor_step() -> impl Strategy<Value = String> {
+    let numbers = || prop::collection::vec(-2.0..2.0_f32, 3);
+    prop_oneof![
+        Just("normalize(imagenet)".to_owned()),
+        (-1.0..1.0_f32, 0.01..2.0_f32).prop_map(|(mean, std)| format!("normalize(mean={mean}, std={std})")),
+        numbers().prop_map(|mean| format!("normalize(mean={mean:?}, std=[0.5, 0.25, 0.1])")),
+        select(&["layout(chw)", "layout(hwc)"]).prop_map(str::to_owned),
+        select(&["u8", "i8", "i32", "i64", "f16", "bf16", "f32"]).prop_map(|dtype| format!("cast({dtype})")),
+        Just("quantize(int8)".to_owned()),
+        (0.001..1.0_f32).prop_map(|scale| format!("quantize(int8, scale={scale})")),
+        Just("dequantize".to_owned()),
+    ]
+}
+
+/// An object: an image in one of the formats, sometimes cut short.
+pub(crate) fn object() -> impl Strategy<Value = Bytes> {
+    let size = prop_oneof![6 => (1_u32..64, 1_u32..64), 1 => (100_u32..400, 100_u32..300)];
+    let whole = (size, any::<u64>(), any::<bool>(), select(&Format::ALL))
+        .prop_map(|((width, height), seed, noise, format)| format.encode(&picture(width, height, seed, noise)));
+    (whole, prop_oneof![9 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)]).prop_map(|(bytes, cut)| {
+        let end = cut.map_or(bytes.len(), |cut| cut.index(bytes.len()));
+        bytes.slice(..end)
+    })
+}
+
+/// Noise, or a gradient with a little of it.
+pub(crate) fn picture(width: u32, height: u32, seed: u64, noise: bool) -> RgbImage {
+    let mut state = seed | 1;
+    let mut byte = move || {
+        // xorshift64*: any spread of values will do.
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_be_bytes()[0]
+    };
+    RgbImage::from_fn(width, height, |x, y| {
+        let ramp = [x * 255 / width, y * 255 / height, (x + y) * 255 / (width + height)];
+        image::Rgb(ramp.map(|level| {
+            let level = u8::try_from(level).unwrap_or(u8::MAX);
+            if noise { byte() } else { level.saturating_add(byte() % 4) }
+        }))
+    })
+}
+
+/// What an object may be encoded as.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Format {
+    Jpeg,
+    Png,
+    Png16,
+    GreyPng,
+    AlphaPng,
+    Webp,
+    Gif,
+    Bmp,
+    Tiff,
+}
+
+impl Format {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Jpeg,
+        Self::Png,
+        Self::Png16,
+        Self::GreyPng,
+        Self::AlphaPng,
+        Self::Webp,
+        Self::Gif,
+        Self::Bmp,
+        Self::Tiff,
+    ];
+
+    pub(crate) fn encode(self, picture: &RgbImage) -> Bytes {
+        let dynamic = DynamicImage::ImageRgb8(picture.clone());
+        match self {
+            Self::Jpeg => jpeg(picture),
+            Self::Png => written(&dynamic, ImageFormat::Png),
+            Self::Png16 => written(&dynamic.into_rgb16().into(), ImageFormat::Png),
+            Self::GreyPng => written(&dynamic.into_luma8().into(), ImageFormat::Png),
+            Self::AlphaPng => written(&dynamic.into_rgba8().into(), ImageFormat::Png),
+            Self::Webp => written(&dynamic, ImageFormat::WebP),
+            Self::Gif => written(&dynamic.into_rgba8().into(), ImageFormat::Gif),
+            Self::Bmp => written(&dynamic, ImageFormat::Bmp),
+            Self::Tiff => written(&dynamic, ImageFormat::Tiff),
+        }
+    }
+}
+
+fn written(image: &DynamicImage, format: ImageFormat) -> Bytes {
+    let mut out = Cursor::new(Vec::new());
+    image.write_to(&mut out, format).expect("the encoder takes any image of this size");
+    out.into_inner().into()
+}
+
+/// Through our own encoder: the image crate is built without one.
+fn jpeg(picture: &RgbImage) -> Bytes {
+    let png = written(&DynamicImage::ImageRgb8(picture.clone()), ImageFormat::Png);
+    let pipeline = Pipeline::parse("decode | encode(jpeg, quality=85)").expect("a pipeline");
+    match pipeline.run(0..2, Sample::Bytes(png), &Context::new(b"")) {
+        Ok(Sample::Bytes(jpeg)) => jpeg,
+        other => panic!("expected a jpeg, found {other:?}"),
+    }
+}

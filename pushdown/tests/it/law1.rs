@@ -1,0 +1,86 @@
+//! Law 1: `suffix_k(prefix_k(sample)) == pipeline(sample)`, bit for bit, errors included.
+
+use proptest::prelude::*;
+use pushdown::{Context, Error, ErrorKind, Limits, Pipeline, Sample};
+
+use super::generate;
+
+/// A result as far as it has to be the same wherever the steps run.
+fn outcome(result: Result<Sample, Error>) -> Result<Sample, ErrorKind> {
+    result.map_err(|error| error.kind())
+}
+
+/// Runs the steps one by one, so that nothing is fused.
+fn one_by_one(pipeline: &Pipeline, object: Sample, context: &Context<'_>) -> Result<Sample, Error> {
+    (0..pipeline.len()).try_fold(object, |sample, step| pipeline.run(step..step + 1, sample, context))
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let tight = Limits { max_pixels: 2_000, max_object_bytes: 1 << 20, max_value_bytes: 20_000 };
+    prop_oneof![5 => Just(Limits::default()), 1 => Just(tight)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_split_gives_the_same(
+        pipeline in generate::pipeline(),
+        object in generate::object(),
+        id in "[a-z]{0,8}",
+        seed in any::<u64>(),
+        epoch in any::<u32>(),
+        limits in limits(),
+    ) {
+        let object = Sample::Bytes(object);
+        let context = Context { limits, ..Context::new(id.as_bytes()).with_randomness(seed, epoch) };
+        let whole = outcome(pipeline.run(0..pipeline.len(), object.clone(), &context));
+        for split in 0..=pipeline.len() {
+            let parts = pipeline
+                .run(0..split, object.clone(), &context)
+                .and_then(|value| pipeline.run(split..pipeline.len(), value, &context));
+            prop_assert_eq!(&outcome(parts), &whole, "split {} of {}", split, &pipeline);
+        }
+        prop_assert_eq!(&outcome(one_by_one(&pipeline, object, &context)), &whole, "one by one: {}", &pipeline);
+    }
+
+    /// What a pipeline says of its stages beforehand is what comes out.
+    #[test]
+    fn kinds_are_kept(pipeline in generate::pipeline(), object in generate::object(), seed in any::<u64>()) {
+        let context = Context::new(b"id").with_randomness(seed, 0);
+        let kinds = pipeline.stages(&pushdown::Kind::of_object(Some(object.len() as u64), &object));
+        let mut sample = Sample::Bytes(object);
+        for stage in 0..pipeline.len() {
+            let Ok(next) = pipeline.run(stage..stage + 1, sample, &context) else { return Ok(()) };
+            prop_assert!(pipeline.accepts(stage + 1, &next));
+            let kinds = kinds.as_ref().map_err(|error| TestCaseError::fail(error.to_string()))?;
+            let (expected, found) = (&kinds[stage + 1], pushdown::Kind::from(&next));
+            if let Some(shape) = expected.fixed_shape() {
+                prop_assert_eq!(Some(shape), found.fixed_shape(), "stage {} of {}", stage + 1, &pipeline);
+            }
+            if let Some(bytes) = expected.bytes() {
+                prop_assert_eq!(bytes, next.bytes());
+            }
+            sample = next;
+        }
+    }
+}
+
+/// A crop that reaches beyond the image, that touches its edges, and that lies inside: fused and not.
+#[test]
+fn fused_crops_at_the_edges() {
+    let picture = generate::picture(97, 61, 5, true);
+    let object = Sample::Bytes(generate::Format::Png.encode(&picture));
+    for size in ["64, 48", "200, 150", "97, 30", "40, 61", "97, 61", "1, 1", "3, 300"] {
+        for filter in ["bilinear", "bicubic", "lanczos", "nearest"] {
+            for crop in ["crop(0, 0, 10, 10)", "crop(30, 20, 40, 40)", "center_crop(1)", "center_crop(33, 47)", "center_crop(400)"] {
+                let text = format!("decode | resize({size}, filter={filter}) | {crop}");
+                let pipeline = Pipeline::parse(&text).expect(&text);
+                let context = Context::new(b"");
+                let whole = pipeline.run(0..3, object.clone(), &context).expect(&text);
+                let parts = one_by_one(&pipeline, object.clone(), &context).expect(&text);
+                assert!(whole == parts, "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The real gateway, as its own process.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::process::{Process, eventually};
+use crate::raw::{Request, Response};
+use crate::sign::Keys;
+
+/// A running gateway on ports of its own; killed when dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    process: Process,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    store: Option<SocketAddr>,
+    directory: TempDir,
+}
+
+impl Gateway {
+    /// Starts `binary serve` with these flags and waits until it serves.
+    pub fn launch<S: AsRef<str>>(binary: &Path, flags: impl IntoIterator<Item = S>) -> Result<Self> {
+        Self::launch_in(tempfile::tempdir()?, binary, flags)
+    }
+
+    /// Starts a gateway on the embedded store in a folder that goes away with it.
+    pub fn embedded<S: AsRef<str>>(
+        binary: &Path,
+        keys: &Keys,
+        flags: impl IntoIterator<Item = S>,
+    ) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mut all = vec![
+            format!("--store={}", directory.path().join("store").display()),
+            format!("--access-key={}", keys.access),
+            format!("--secret-key={}", keys.secret),
+        ];
+        all.extend(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
+        Self::launch_in(directory, binary, all)
+    }
+
+    fn launch_in<S: AsRef<str>>(
+        directory: TempDir,
+        binary: &Path,
+        flags: impl IntoIterator<Item = S>,
+    ) -> Result<Self> {
+        let (ready, log) = (directory.path().join("ready.json"), directory.path().join("log"));
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"]);
+        command.arg("--ready-file").arg(&ready);
+        command.args(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
+        let mut process = Process::new("the gateway", child);
+        let addresses = eventually("the gateway serves", Duration::from_secs(20), || {
+            if let Some(status) = process.ended()? {
+                bail!("the gateway ended, {status}: {}", std::fs::read_to_string(&log)?);
+            }
+            if !ready.exists() {
+                return Ok(None);
+            }
+            Ok(Some(serde_json::from_slice::<Value>(&std::fs::read(&ready)?)?))
+        })?;
+        let address = |name: &str| addresses[name].as_str().and_then(|text| text.parse().ok());
+        Ok(Self {
+            listen: address("listen").context("no listen address in the ready file")?,
+            admin: address("admin").context("no admin address in the ready file")?,
+            store: address("store"),
+            process,
+            directory,
+        })
+    }
+
+    /// Where it serves S3.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// Where it serves health, metrics and status.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Where its embedded store listens, if it has one.
+    pub fn store(&self) -> Option<SocketAddr> {
+        self.store
+    }
+
+    /// A page of the admin port.
+    pub fn page(&self, path: &str) -> Result<Response> {
+        Request::new("GET", path).header("host", &self.admin.to_string()).send(self.admin)
+    }
+
+    /// The value of a metric's line, labels included in the name; zero where there is none yet.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        let page = self.page("/metrics")?.text();
+        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(Ok(0.0), |value| Ok(value.parse()?))
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.directory.path().join("log"))?)
+    }
+
+    /// Asks it to drain and end.
+    pub fn terminate(&self) -> Result<()> {
+        let status = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status()?;
+        if !status.success() {
+            bail!("kill: {status}");
+        }
+        Ok(())
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
+        eventually("the gateway ends", limit, || self.process.ended())
+    }
+
+    /// Its peak resident memory so far, in bytes.
+    pub fn peak_memory(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    /// Its resident memory now, in bytes.
+    pub fn resident_memory(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, name: &str) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line in status")?;
+        let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kibibytes << 10)
+    }
+}
+
+/// The gateway's binary, for tests of other packages: `PUSHDOWN_GATEWAY`, or beside this test's own binary.
+pub fn find_gateway() -> Result<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "tests are told by the environment where the binary is")]
+    if let Some(path) = std::env::var_os("PUSHDOWN_GATEWAY") {
+        return Ok(path.into());
+    }
+    let test = std::env::current_exe()?;
+    let beside = test.ancestors().skip(1).take(3).map(|folder| folder.join("pushdown-gateway"));
+    beside
+        .into_iter()
+        .find(|path| path.is_file())
+        .context("no pushdown-gateway beside this test: run `cargo build -p pushdown-gateway`, or set PUSHDOWN_GATEWAY")
+}

@@ -1,0 +1,259 @@
+//! A raw HTTP/1.1 client: sends exactly these bytes and shows exactly what came back.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// No answer in a test takes longer, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request, as its bytes will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// The target, byte for byte.
+    pub target: String,
+    /// The headers in order, names as they will be written.
+    pub headers: Vec<(String, String)>,
+    /// The body, already framed if the headers say so.
+    pub body: Vec<u8>,
+}
+
+/// A final answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// Statuses of the 1xx answers before it.
+    pub informational: Vec<u16>,
+    /// The status.
+    pub status: u16,
+    /// The reason phrase.
+    pub reason: String,
+    /// The headers in order, names as they were written.
+    pub headers: Vec<(String, String)>,
+    /// The body, without its framing.
+    pub body: Vec<u8>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Raw {
+    stream: BufReader<TcpStream>,
+}
+
+/// The head of an answer whose body is yet to be read.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// The answer so far; the body is empty.
+    pub head: Response,
+    stream: &'a mut BufReader<TcpStream>,
+    bodiless: bool,
+}
+
+// === impl Request ===
+
+impl Request {
+    /// A request without headers.
+    pub fn new(method: &str, target: &str) -> Self {
+        Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the body, and its length.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        let length = self.body.len().to_string();
+        self.header("content-length", &length)
+    }
+
+    /// The head's bytes.
+    pub fn head(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        for (name, value) in &self.headers {
+            head.push_str(name);
+            head.push_str(": ");
+            head.push_str(value);
+            head.push_str("\r\n");
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+
+    /// Sends it on a connection of its own, and reads the answer to its end.
+    pub fn send(&self, address: SocketAddr) -> Result<Response> {
+        let mut raw = Raw::connect(address)?;
+        raw.write(&[self.head(), self.body.clone()].concat())?;
+        raw.read(&self.method).with_context(|| format!("{} {}", self.method, self.target))
+    }
+}
+
+// === impl Response ===
+
+impl Response {
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value.as_str()))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The content of the first XML element of this name in the body.
+    pub fn element(&self, name: &str) -> Option<String> {
+        let text = self.text();
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once(&format!("</{name}>"))?.0.to_owned())
+    }
+}
+
+// === impl Raw ===
+
+impl Raw {
+    /// Connects.
+    pub fn connect(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Sends bytes. A peer that has closed its side is no error: what it said before is still to be read.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.stream.get_mut().write_all(bytes) {
+            Err(error)
+                if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                Err(error.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the answer to a request of this method.
+    pub fn read(&mut self, method: &str) -> Result<Response> {
+        self.begin(method)?.finish()
+    }
+
+    /// Reads the head of the answer to a request of this method.
+    pub fn begin(&mut self, method: &str) -> Result<Incoming<'_>> {
+        let mut informational = Vec::new();
+        loop {
+            let mut head = self.head()?;
+            if (100..200).contains(&head.status) {
+                informational.push(head.status);
+                continue;
+            }
+            head.informational = informational;
+            let bodiless = method == "HEAD" || matches!(head.status, 204 | 304);
+            return Ok(Incoming { head, stream: &mut self.stream, bodiless });
+        }
+    }
+
+    /// Reads one head, of a 1xx answer too.
+    pub fn head(&mut self) -> Result<Response> {
+        let line = read_line(&mut self.stream)?.context("the connection was closed without an answer")?;
+        let mut words = line.splitn(3, ' ');
+        let (version, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if !version.starts_with("HTTP/1.") {
+            bail!("not HTTP: {line}");
+        }
+        let reason = words.next().unwrap_or_default().to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let line = read_line(&mut self.stream)?.context("the connection was closed in the middle of a head")?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').with_context(|| format!("not a header: {line}"))?;
+            headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+        Ok(Response { informational: Vec::new(), status: status.parse()?, reason, headers, body: Vec::new() })
+    }
+
+    /// Whether the peer closes the connection without another byte.
+    pub fn is_closed(&mut self) -> Result<bool> {
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(read) => Ok(read == 0),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+// === impl Incoming ===
+
+impl Incoming<'_> {
+    /// Reads some bytes of the body as they stand on the wire.
+    pub fn read_exact(&mut self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads the whole body. One that ends before its framing says so is an error.
+    pub fn finish(self) -> Result<Response> {
+        let Self { mut head, stream, bodiless } = self;
+        if bodiless {
+            return Ok(head);
+        }
+        let chunked = head.header("transfer-encoding").is_some_and(|value| value.contains("chunked"));
+        if chunked {
+            head.body = read_chunks(stream)?;
+        } else if let Some(length) = head.header("content-length") {
+            let length: usize = length.parse()?;
+            stream.take(length as u64).read_to_end(&mut head.body)?;
+            if head.body.len() < length {
+                bail!("the body was cut: {} of {length} bytes", head.body.len());
+            }
+        } else {
+            stream.read_to_end(&mut head.body)?;
+        }
+        Ok(head)
+    }
+}
+
+fn read_chunks(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let size = read_line(stream)?.context("the body was cut before its last chunk")?;
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)?;
+        let start = body.len();
+        stream.take(size as u64).read_to_end(&mut body)?;
+        if body.len() - start < size {
+            bail!("the body was cut in the middle of a chunk");
+        }
+        while let Some(line) = read_line(stream)? {
+            if line.is_empty() {
+                break;
+            }
+        }
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+/// A line without its end, or nothing at the end of the stream. Bytes beyond ASCII are read as Latin-1.
+fn read_line(stream: &mut BufReader<TcpStream>) -> Result<Option<String>> {
+    let mut line = Vec::new();
+    if stream.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    while matches!(line.last(), Some(b'\r' | b'\n')) {
+        line.pop();
+    }
+    Ok(Some(line.into_iter().map(char::from).collect()))
+}

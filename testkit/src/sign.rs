@@ -1,0 +1,271 @@
+//! Signature version 4 in all its carriers.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use aws_credential_types::Credentials;
+use aws_sigv4::http_request::{
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningSettings,
+    UriPathNormalizationMode, sign,
+};
+use aws_sigv4::sign::v4::{SigningParams, sign_chunk, sign_trailer};
+use aws_smithy_runtime_api::client::identity::Identity;
+use aws_smithy_runtime_api::http::Headers;
+use bytes::Bytes;
+
+use crate::raw::Request;
+
+/// Credentials, and the moment of signing.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    /// The access key.
+    pub access: String,
+    /// Its secret.
+    pub secret: String,
+    /// The region of the signature.
+    pub region: String,
+    /// When to pretend to sign; now, if not given.
+    pub time: Option<SystemTime>,
+}
+
+/// How a request's body is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// Its digest is.
+    Signed,
+    /// It is not.
+    Unsigned,
+    /// `aws-chunked`: each chunk is.
+    Chunks,
+    /// `aws-chunked`: each chunk is, and a CRC32 trailer with them.
+    ChunksAndTrailer,
+    /// `aws-chunked`: only the headers are; a CRC32 trailer follows.
+    Trailer,
+}
+
+/// The chunks of `aws-chunked` bodies; the least that stores accept.
+const CHUNK: usize = 8192;
+
+impl Keys {
+    /// Keys for `us-east-1`.
+    pub fn new(access: &str, secret: &str) -> Self {
+        Self { access: access.to_owned(), secret: secret.to_owned(), region: "us-east-1".to_owned(), time: None }
+    }
+
+    /// The same keys, signing at another time.
+    #[must_use]
+    pub fn at(&self, time: SystemTime) -> Self {
+        Self { time: Some(time), ..self.clone() }
+    }
+
+    /// Signs in the `Authorization` header; every header of the request is signed. The body is framed if
+    /// `payload` asks for it.
+    pub fn sign(&self, request: Request, payload: Payload) -> Result<Request> {
+        let (mut request, signable, raw) = prepare(request, payload);
+        let body = match &signable {
+            Some(word) => SignableBody::Precomputed((*word).to_owned()),
+            None => SignableBody::Bytes(&raw),
+        };
+        let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
+        // The chunks are signed at the moment of their head.
+        let now = self.at(self.time.unwrap_or_else(SystemTime::now));
+        let copy = request.clone();
+        let params = now.params(&identity, SignatureLocation::Headers, None)?;
+        let (instructions, signature) = sign(signable_of(&copy, body)?, &params.into())?.into_parts();
+        for (name, value) in instructions.headers() {
+            request.headers.push((name.to_owned(), value.to_owned()));
+        }
+        request.body = match payload {
+            Payload::Signed | Payload::Unsigned => raw,
+            Payload::Chunks | Payload::ChunksAndTrailer => {
+                let params = now.params(&identity, SignatureLocation::Headers, None)?;
+                signed_chunks(&raw, payload == Payload::ChunksAndTrailer, signature, &params)?
+            }
+            Payload::Trailer => unsigned_chunks(&raw),
+        };
+        Ok(request)
+    }
+
+    /// Signs in the query; the body is not signed, nor is any header but those of the request.
+    pub fn presign(&self, request: Request, expires: Duration) -> Result<Request> {
+        let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
+        let params = self.params(&identity, SignatureLocation::QueryParams, Some(expires))?;
+        let copy = request.clone();
+        let signable = signable_of(&copy, SignableBody::UnsignedPayload)?;
+        let (instructions, _) = sign(signable, &params.into())?.into_parts();
+        let mut request = request;
+        for (name, value) in instructions.params() {
+            request.target.push(if request.target.contains('?') { '&' } else { '?' });
+            request.target.push_str(name);
+            request.target.push('=');
+            request.target.push_str(&encode(value));
+        }
+        Ok(request)
+    }
+
+    fn params<'a>(
+        &'a self,
+        identity: &'a Identity,
+        location: SignatureLocation,
+        expires: Option<Duration>,
+    ) -> Result<SigningParams<'a, SigningSettings>> {
+        let mut settings = SigningSettings::default();
+        settings.percent_encoding_mode = PercentEncodingMode::Single;
+        settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+        settings.signature_location = location;
+        settings.expires_in = expires;
+        settings.excluded_headers = Some(vec![Cow::Borrowed("authorization"), Cow::Borrowed("connection")]);
+        if location == SignatureLocation::Headers {
+            settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+        }
+        SigningParams::builder()
+            .identity(identity)
+            .region(&self.region)
+            .name("s3")
+            .time(self.time.unwrap_or_else(SystemTime::now))
+            .settings(settings)
+            .build()
+            .context("cannot sign")
+    }
+}
+
+/// Announces the framing in the headers; the body comes back raw, with the word that is signed in its place.
+fn prepare(request: Request, payload: Payload) -> (Request, Option<&'static str>, Vec<u8>) {
+    let mut request = request;
+    let raw = std::mem::take(&mut request.body);
+    let word = match payload {
+        Payload::Signed => return (request, None, raw),
+        Payload::Unsigned => return (request, Some("UNSIGNED-PAYLOAD"), raw),
+        Payload::Chunks => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+        Payload::ChunksAndTrailer => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
+        Payload::Trailer => "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+    };
+    request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
+    let request = request
+        .header("content-encoding", "aws-chunked")
+        .header("x-amz-decoded-content-length", &raw.len().to_string());
+    let request = match payload {
+        Payload::Chunks => request,
+        _ => request.header("x-amz-trailer", "x-amz-checksum-crc32"),
+    };
+    let length = framed_length(&raw, payload);
+    (request.header("content-length", &length.to_string()), Some(word), raw)
+}
+
+fn signable_of<'a>(request: &'a Request, body: SignableBody<'a>) -> Result<SignableRequest<'a>> {
+    let host = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let (_, host) = host.context("a request to be signed needs a host")?;
+    let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(SignableRequest::new(&request.method, format!("http://{host}{}", request.target), headers, body)?)
+}
+
+fn signed_chunks(
+    raw: &[u8],
+    trailer: bool,
+    seed: String,
+    params: &SigningParams<'_, SigningSettings>,
+) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    let mut running = seed;
+    for chunk in raw.chunks(CHUNK).chain([&[][..]]) {
+        let (_, signature) = sign_chunk(&Bytes::copy_from_slice(chunk), &running, params)?.into_parts();
+        body.extend(format!("{:x};chunk-signature={signature}\r\n", chunk.len()).bytes());
+        running = signature;
+        if !chunk.is_empty() {
+            body.extend(chunk);
+            body.extend(b"\r\n");
+        }
+    }
+    if trailer {
+        let checksum = crc32(raw);
+        let mut headers = Headers::new();
+        headers.insert("x-amz-checksum-crc32", checksum.clone());
+        let (_, signature) = sign_trailer(&headers, &running, params)?.into_parts();
+        body.extend(format!("x-amz-checksum-crc32:{checksum}\r\nx-amz-trailer-signature:{signature}\r\n").bytes());
+    }
+    body.extend(b"\r\n");
+    Ok(body)
+}
+
+fn unsigned_chunks(raw: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for chunk in raw.chunks(CHUNK) {
+        body.extend(format!("{:x}\r\n", chunk.len()).bytes());
+        body.extend(chunk);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("0\r\nx-amz-checksum-crc32:{}\r\n\r\n", crc32(raw)).bytes());
+    body
+}
+
+fn framed_length(raw: &[u8], payload: Payload) -> usize {
+    const SIGNATURE: usize = ";chunk-signature=".len() + 64;
+    const TRAILER: usize = "x-amz-checksum-crc32:AAAAAA==\r\n".len();
+    let signature = if payload == Payload::Trailer { 0 } else { SIGNATURE };
+    let chunks: usize = raw.chunks(CHUNK).map(|chunk| format!("{:x}", chunk.len()).len() + signature + 4 + chunk.len()).sum();
+    let last = "0".len() + signature + 2;
+    let trailer = match payload {
+        Payload::ChunksAndTrailer => TRAILER + "x-amz-trailer-signature:\r\n".len() + 64,
+        Payload::Trailer => TRAILER,
+        _ => 0,
+    };
+    chunks + last + trailer + 2
+}
+
+/// CRC-32 (IEEE) in base64, as S3 writes it.
+fn crc32(bytes: &[u8]) -> String {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
+        }
+    }
+    base64((!crc).to_be_bytes())
+}
+
+fn base64([a, b, c, d]: [u8; 4]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = [a >> 2, (a & 3) << 4 | b >> 4, (b & 15) << 2 | c >> 6, c & 63, d >> 2, (d & 3) << 4];
+    let mut text: String = digits.into_iter().map(|digit| char::from(ALPHABET[usize::from(digit)])).collect();
+    text.push_str("==");
+    text
+}
+
+/// Percent-encodes a query value as signatures want it.
+fn encode(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_those_of_s3() {
+        assert_eq!(crc32(b"123456789"), "y/Q5Jg==");
+        assert_eq!(crc32(b""), "AAAAAA==");
+    }
+
+    #[test]
+    fn the_announced_length_is_the_framed_length() {
+        let keys = Keys::new("ak", "sk");
+        for payload in [Payload::Chunks, Payload::ChunksAndTrailer, Payload::Trailer] {
+            for length in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+                let request = Request::new("PUT", "/b/k").header("host", "h").body(vec![7; length]);
+                let signed = keys.sign(request, payload).unwrap();
+                let lengths: Vec<_> =
+                    signed.headers.iter().filter(|(name, _)| name == "content-length").collect();
+                assert_eq!(lengths, [&("content-length".to_owned(), signed.body.len().to_string())]);
+            }
+        }
+    }
+}

@@ -16,10 +16,12 @@ use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
+use crate::compute::{CpuPool, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::{self, Embedded};
 use crate::error::{Chain, Error};
 use crate::origin::{self, Origin};
+use crate::pushdown::Pushdown;
 use crate::s3::errors::{self, RequestId};
 use crate::s3::forward::Forward;
 use crate::s3::request::{self, Face};
@@ -44,6 +46,7 @@ struct Faces {
     origin: Origin,
     metrics: Metrics,
     forward: Forward,
+    pushdown: Pushdown,
 }
 
 // === impl App ===
@@ -82,7 +85,10 @@ impl App {
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
         let forward = Forward::new(origin.clone(), metrics.clone());
-        let faces = Arc::new(Faces { origin, metrics, forward });
+        let cpu = CpuPool::build(config.threads)?;
+        let memory = Memory::build(config.memory_budget, limits.max_queued, limits.queue_wait, metrics.clone());
+        let pushdown = Pushdown::new(origin.clone(), cpu, memory, limits, metrics.clone());
+        let faces = Arc::new(Faces { origin, metrics, forward, pushdown });
         Ok(Self { config, faces, server, admin, registry: Arc::new(registry), embedded })
     }
 
@@ -151,7 +157,9 @@ impl Faces {
         request::check(&parts)?;
         let request = Request::from_parts(parts, body);
         match face {
-            Face::Forward | Face::Pipeline | Face::Batch => self.forward.answer(request).await,
+            Face::Forward => self.forward.answer(request).await,
+            Face::Pipeline => self.pushdown.object(&request.into_parts().0).await,
+            Face::Batch => self.pushdown.batch(request).await,
         }
     }
 }

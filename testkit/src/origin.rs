@@ -80,7 +80,7 @@ fn serve(
     script: &(impl Fn(&mut Exchange) -> io::Result<()> + ?Sized),
     requests: &Mutex<Vec<String>>,
 ) -> io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     loop {

@@ -169,7 +169,7 @@ fn signed_chunks(
     let mut body = Vec::new();
     let mut running = seed;
     for chunk in raw.chunks(CHUNK).chain([&[][..]]) {
-        let (_, signature) = sign_chunk(&Bytes::copy_from_slice(chunk), &running, params)?.into_parts();
+        let ((), signature) = sign_chunk(&Bytes::copy_from_slice(chunk), &running, params)?.into_parts();
         body.extend(format!("{:x};chunk-signature={signature}\r\n", chunk.len()).bytes());
         running = signature;
         if !chunk.is_empty() {
@@ -181,7 +181,7 @@ fn signed_chunks(
         let checksum = crc32(raw);
         let mut headers = Headers::new();
         headers.insert("x-amz-checksum-crc32", checksum.clone());
-        let (_, signature) = sign_trailer(&headers, &running, params)?.into_parts();
+        let ((), signature) = sign_trailer(&headers, &running, params)?.into_parts();
         body.extend(format!("x-amz-checksum-crc32:{checksum}\r\nx-amz-trailer-signature:{signature}\r\n").bytes());
     }
     body.extend(b"\r\n");
@@ -233,13 +233,17 @@ fn base64([a, b, c, d]: [u8; 4]) -> String {
     text
 }
 
+fn hex(digit: u8) -> char {
+    char::from(b"0123456789ABCDEF"[usize::from(digit)])
+}
+
 /// Percent-encodes a query value as signatures want it.
 fn encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => text.push(char::from(byte)),
-            _ => text.push_str(&format!("%{byte:02X}")),
+            _ => text.extend(['%', hex(byte >> 4), hex(byte & 15)]),
         }
     }
     text

@@ -56,7 +56,7 @@ impl Weed {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, s3)),
             directory,
         };
-        eventually("SeaweedFS takes an object", Duration::from_secs(60), || {
+        eventually("SeaweedFS takes an object", Duration::from_mins(1), || {
             weed.process.check()?;
             Ok(weed.takes_an_object(keys).is_ok_and(|takes| takes).then_some(()))
         })

@@ -54,16 +54,16 @@ impl Pushdown {
             .extensions
             .get::<Connection>()
             .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
-        let writer = BatchWriter::new(&value_type(&request)?, &request.pipeline)?;
+        let writer = BatchWriter::new(value_type(&request)?, &request.pipeline)?;
+        let head = writer.start();
         let mut answer = Answer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host).boxed(),
-            writer,
+            writer: Some(writer),
             on_error: request.on_error,
             held: Vec::new(),
             _guard: guard,
         };
         // With `on_error: fail` the first rows decide whether there is an answer at all.
-        let head = answer.writer.start()?;
         let first = match request.on_error {
             OnError::Fail => answer.frames().await?,
             OnError::Row => Some(Vec::new()),
@@ -113,7 +113,8 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
 /// The answer while it is being sent.
 struct Answer {
     rows: Pin<Box<dyn Stream<Item = Ready> + Send>>,
-    writer: BatchWriter,
+    /// Gone once the end marker is made.
+    writer: Option<BatchWriter>,
     on_error: OnError,
     /// Permits of the rows that were handed on last: they are in hyper's hands until it asks for more.
     held: Vec<Permit>,
@@ -124,7 +125,7 @@ impl Answer {
     /// The frames of the next record batches; `None` after the end marker.
     async fn frames(&mut self) -> Result<Option<Vec<Bytes>>> {
         let Some(first) = self.rows.next().await else {
-            return Ok(None);
+            return self.writer.take().map(|writer| Ok(vec![writer.finish()?])).transpose();
         };
         let mut group = Group::default();
         group.push(first);
@@ -141,7 +142,10 @@ impl Answer {
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
         self.held = group.permits;
-        Ok(Some(self.writer.rows(group.rows)?))
+        match &mut self.writer {
+            Some(writer) => Ok(Some(writer.rows(group.rows)?)),
+            None => Ok(None),
+        }
     }
 }
 

@@ -216,7 +216,8 @@ async fn read(opened: Opened) -> Result<Bytes> {
     ))
 }
 
-async fn next(body: &mut Body) -> Result<Option<Bytes>> {
+/// The next bytes of a body; `None` at its end.
+pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>> {
     loop {
         match body.frame().await {
             None => return Ok(None),

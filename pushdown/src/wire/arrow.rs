@@ -36,7 +36,9 @@ pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Sample> {
     let mut value = None;
     while let Some(batch) = batches.next(&mut chunk)? {
         if value.is_some() || batch.rows() != 1 || batch.schema().fields().len() != 1 {
-            return Err(Error::wire("found an Arrow stream that is not one row of one column"));
+            return Err(Error::wire(
+                "found an Arrow stream that is not one row of one column",
+            ));
         }
         let columns = batch.read(&[0])?;
         let shape = tensor::shape(batch.schema().field(0))?;

@@ -43,7 +43,12 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
         (Ok((shape, elements)), _) => (shape, elements),
         (Err(bytes), Form::Encoded | Form::Raw) => {
             let metadata = vec![(header::KIND, "bytes".to_owned())];
-            return Ok(Encoded { form, content_type, metadata, parts: vec![bytes] });
+            return Ok(Encoded {
+                form,
+                content_type,
+                metadata,
+                parts: vec![bytes],
+            });
         }
         (Err(_), form) => return Err(cannot("bytes", form)),
     };
@@ -56,7 +61,12 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
         Form::Raw => vec![ipc::share(elements)],
         Form::Encoded => return Err(cannot("an array", form)),
     };
-    Ok(Encoded { form, content_type, metadata, parts })
+    Ok(Encoded {
+        form,
+        content_type,
+        metadata,
+        parts,
+    })
 }
 
 /// Reads a value back from a body: the reader's side of [`encode`], for every form.
@@ -74,7 +84,12 @@ pub fn decode<'a>(
     body: Bytes,
     limits: &Limits,
 ) -> Result<Sample> {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let kind = header(header::KIND);
     match essence.as_str() {
         _ if kind == Some("bytes") => bytes(body, limits),
@@ -82,9 +97,9 @@ pub fn decode<'a>(
         "application/vnd.apache.arrow.stream" => arrow::decode(body, limits),
         "application/vnd.safetensors" => safetensors::decode(body, limits),
         "application/octet-stream" if kind.is_some() => raw::decode(header, body, limits),
-        _ if kind.is_some() => {
-            Err(Error::wire(format!("found an array as {essence:?}, expected one of the forms for arrays")))
-        }
+        _ if kind.is_some() => Err(Error::wire(format!(
+            "found an array as {essence:?}, expected one of the forms for arrays"
+        ))),
         _ => bytes(body, limits),
     }
 }
@@ -92,7 +107,10 @@ pub fn decode<'a>(
 fn bytes(body: Bytes, limits: &Limits) -> Result<Sample> {
     let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if body.len() as u64 > limit {
-        return Err(Error::too_large(format!("a value of {} bytes is more than the limit of {limit}", body.len())));
+        return Err(Error::too_large(format!(
+            "a value of {} bytes is more than the limit of {limit}",
+            body.len()
+        )));
     }
     Ok(Sample::Bytes(body))
 }

@@ -26,7 +26,13 @@ impl FixedShape {
             Kind::Tensor(tensor) => (tensor.layout, tensor.quantized, false),
             _ => (Layout::Hwc, false, true),
         };
-        let fixed = Self { dtype, layout, shape, quantized, image };
+        let fixed = Self {
+            dtype,
+            layout,
+            shape,
+            quantized,
+            image,
+        };
         let elements = fixed.unscaled().elements()?;
         (fixed.shape.len() <= MAX_AXES && i32::try_from(elements).is_ok()).then_some(fixed)
     }

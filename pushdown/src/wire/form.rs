@@ -72,13 +72,17 @@ impl Form {
         let fits = |range: &Range<'_>| match (range.main, range.sub) {
             ("*", "*") => Some(0),
             (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
-            (wanted, wanted_sub) if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) => {
+            (wanted, wanted_sub)
+                if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) =>
+            {
                 Some(2)
             }
             (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
             _ => None,
         };
-        let rated = ranges.iter().filter_map(|range| Some((fits(range)?, range.quality)));
+        let rated = ranges
+            .iter()
+            .filter_map(|range| Some((fits(range)?, range.quality)));
         rated.max().map_or(0, |(_, quality)| quality)
     }
 }
@@ -100,7 +104,11 @@ impl<'a> Range<'a> {
             let (name, value) = parameter.split_once('=')?;
             name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
         });
-        Some(Self { main, sub, quality: quality.map_or(Some(1000), thousandths)? })
+        Some(Self {
+            main,
+            sub,
+            quality: quality.map_or(Some(1000), thousandths)?,
+        })
     }
 }
 
@@ -121,11 +129,19 @@ mod tests {
     use crate::{BytesKind, ImageKind, Layout, MediaType, TensorKind};
 
     fn tensor(dtype: DType) -> Kind {
-        Kind::Tensor(TensorKind { dtype, layout: Layout::Chw, shape: vec![Some(3)], quantized: false })
+        Kind::Tensor(TensorKind {
+            dtype,
+            layout: Layout::Chw,
+            shape: vec![Some(3)],
+            quantized: false,
+        })
     }
 
     fn bytes(media: Option<MediaType>) -> Kind {
-        Kind::Bytes(BytesKind { media, ..BytesKind::default() })
+        Kind::Bytes(BytesKind {
+            media,
+            ..BytesKind::default()
+        })
     }
 
     #[test]
@@ -138,11 +154,23 @@ mod tests {
             (Some("application/*"), Some(Form::Npy)),
             (Some("APPLICATION/Vnd.Safetensors"), Some(Form::Safetensors)),
             (Some("application/octet-stream"), Some(Form::Raw)),
-            (Some("text/html, application/vnd.apache.arrow.stream;q=0.5"), Some(Form::ArrowStream)),
-            (Some("application/x-npy;q=0.1, application/octet-stream; q=0.2"), Some(Form::Raw)),
+            (
+                Some("text/html, application/vnd.apache.arrow.stream;q=0.5"),
+                Some(Form::ArrowStream),
+            ),
+            (
+                Some("application/x-npy;q=0.1, application/octet-stream; q=0.2"),
+                Some(Form::Raw),
+            ),
             (Some("application/x-npy;q=0, */*;q=0.1"), Some(Form::ArrowStream)),
-            (Some("*/*;q=0.9, application/octet-stream;q=1.000"), Some(Form::Raw)),
-            (Some("application/vnd.safetensors;v=1;Q=1, */*;q=0.1"), Some(Form::Safetensors)),
+            (
+                Some("*/*;q=0.9, application/octet-stream;q=1.000"),
+                Some(Form::Raw),
+            ),
+            (
+                Some("application/vnd.safetensors;v=1;Q=1, */*;q=0.1"),
+                Some(Form::Safetensors),
+            ),
             (Some("text/html"), None),
             (Some("image/*"), None),
             (Some("*/*;q=0"), None),
@@ -158,7 +186,10 @@ mod tests {
         let kind = tensor(DType::Bf16);
         assert_eq!(Form::negotiate(None, &kind), Some(Form::Safetensors));
         assert_eq!(Form::negotiate(Some("application/x-npy"), &kind), None);
-        assert_eq!(Form::negotiate(Some("application/x-npy, */*;q=0.1"), &kind), Some(Form::Safetensors));
+        assert_eq!(
+            Form::negotiate(Some("application/x-npy, */*;q=0.1"), &kind),
+            Some(Form::Safetensors)
+        );
     }
 
     #[test]
@@ -168,23 +199,40 @@ mod tests {
             assert_eq!(Form::negotiate(accept, &jpeg), Some(Form::Encoded), "{accept:?}");
         }
         assert_eq!(Form::Encoded.content_type(&jpeg), "image/jpeg");
-        assert_eq!(Form::negotiate(Some("application/octet-stream"), &jpeg), Some(Form::Raw));
+        assert_eq!(
+            Form::negotiate(Some("application/octet-stream"), &jpeg),
+            Some(Form::Raw)
+        );
         assert_eq!(Form::Raw.content_type(&jpeg), "application/octet-stream");
         assert_eq!(Form::negotiate(Some("image/png"), &jpeg), None);
-        assert_eq!(Form::negotiate(Some("image/png"), &bytes(None)), Some(Form::Encoded), "not looked at yet");
-        assert_eq!(Form::Encoded.content_type(&bytes(None)), "application/octet-stream");
+        assert_eq!(
+            Form::negotiate(Some("image/png"), &bytes(None)),
+            Some(Form::Encoded),
+            "not looked at yet"
+        );
+        assert_eq!(
+            Form::Encoded.content_type(&bytes(None)),
+            "application/octet-stream"
+        );
     }
 
     #[test]
     fn pixels_are_tensors_on_the_wire() {
-        assert_eq!(Form::negotiate(None, &Kind::Image(ImageKind::default())), Some(Form::Npy));
+        assert_eq!(
+            Form::negotiate(None, &Kind::Image(ImageKind::default())),
+            Some(Form::Npy)
+        );
     }
 
     #[test]
     fn quality_values() {
-        for (text, expected) in
-            [("1", Some(1000)), ("0.5", Some(500)), ("0.001", Some(1)), ("1.", Some(1000)), ("0", Some(0))]
-        {
+        for (text, expected) in [
+            ("1", Some(1000)),
+            ("0.5", Some(500)),
+            ("0.001", Some(1)),
+            ("1.", Some(1000)),
+            ("0", Some(0)),
+        ] {
             assert_eq!(thousandths(text), expected, "{text}");
         }
         for text in ["", ".5", "1.001", "0.0001", "-1", "+1", "0,5", "NaN"] {

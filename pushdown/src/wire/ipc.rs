@@ -39,7 +39,10 @@ pub(super) struct RawBatch {
 impl Batches {
     /// Reads a stream whose record batches have at most `max_body` bytes each.
     pub(super) fn new(max_body: u64) -> Self {
-        Self { frames: Frames::new(max_body), schema: None }
+        Self {
+            frames: Frames::new(max_body),
+            schema: None,
+        }
     }
 
     /// The schema, once it has arrived.
@@ -56,7 +59,9 @@ impl Batches {
         while let Some(message) = self.frames.next(chunk)? {
             match (message.header(), &self.schema) {
                 (MessageHeader::Schema, None) => {
-                    let schema = message.schema().ok_or_else(|| Error::wire("found an Arrow schema that is none"))?;
+                    let schema = message
+                        .schema()
+                        .ok_or_else(|| Error::wire("found an Arrow schema that is none"))?;
                     check::schema(&schema)?;
                     self.schema = Some(Arc::new(fb_to_schema(schema)));
                 }
@@ -64,7 +69,9 @@ impl Batches {
                     return RawBatch::new(Arc::clone(schema), message).map(Some);
                 }
                 (found, _) => {
-                    return Err(Error::wire(format!("found {found:?} out of place in an Arrow stream")));
+                    return Err(Error::wire(format!(
+                        "found {found:?} out of place in an Arrow stream"
+                    )));
                 }
             }
         }
@@ -79,14 +86,20 @@ impl Batches {
         if self.frames.ended() {
             return Ok(());
         }
-        Err(Error::wire("the Arrow stream ended early: its end marker is missing"))
+        Err(Error::wire(
+            "the Arrow stream ended early: its end marker is missing",
+        ))
     }
 }
 
 impl RawBatch {
     fn new(schema: SchemaRef, message: Message) -> Result<Self> {
         let rows = check::batch(&message)?;
-        Ok(Self { schema, message, rows })
+        Ok(Self {
+            schema,
+            message,
+            rows,
+        })
     }
 
     /// Number of rows.
@@ -105,7 +118,10 @@ impl RawBatch {
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where they do not fit the schema.
     pub(super) fn read(&self, columns: &[usize]) -> Result<RecordBatch> {
         check::columns(&self.message, &self.schema, columns)?;
-        let batch = self.message.batch().ok_or_else(|| Error::wire("found an Arrow record batch that is none"))?;
+        let batch = self
+            .message
+            .batch()
+            .ok_or_else(|| Error::wire("found an Arrow record batch that is none"))?;
         let (body, version) = (self.message.body(), self.message.version());
         let dictionaries = HashMap::new();
         RecordBatchDecoder::try_new(body, batch, Arc::clone(&self.schema), &dictionaries, &version)

@@ -22,16 +22,20 @@ const GROWTH_DIGITS: usize = 21;
 /// # Errors
 /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for bf16.
 pub(super) fn head(shape: &Shape) -> Result<Bytes> {
-    let descr =
-        descr(shape.dtype).ok_or_else(|| Error::wire("npy has no bf16: ask for another form, or cast to f16 or f32"))?;
+    let descr = descr(shape.dtype)
+        .ok_or_else(|| Error::wire("npy has no bf16: ask for another form, or cast to f16 or f32"))?;
     let extents: Vec<String> = shape.extents.iter().map(usize::to_string).collect();
     let tuple = match extents.as_slice() {
         [only] => format!("({only},)"),
         extents => format!("({})", extents.join(", ")),
     };
-    let growth = extents.first().map_or(0, |first| GROWTH_DIGITS.saturating_sub(first.len()));
-    let literal =
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple}, }}{:growth$}", "");
+    let growth = extents
+        .first()
+        .map_or(0, |first| GROWTH_DIGITS.saturating_sub(first.len()));
+    let literal = format!(
+        "{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple}, }}{:growth$}",
+        ""
+    );
     let preamble = MAGIC.len() + 4;
     // At least one byte more, for the line break.
     let length = (preamble + literal.len() + 1).next_multiple_of(ALIGNMENT) - preamble;
@@ -58,12 +62,23 @@ pub(super) fn decode<'a>(
     let (literal, start) = split(&body)?;
     let array = literal::parse(literal)?;
     if array.fortran_order {
-        return Err(Error::wire("found an npy file in column-major order, expected row-major"));
+        return Err(Error::wire(
+            "found an npy file in column-major order, expected row-major",
+        ));
     }
-    let dtype = DType::ALL.into_iter().find(|dtype| descr(*dtype) == Some(array.descr));
+    let dtype = DType::ALL
+        .into_iter()
+        .find(|dtype| descr(*dtype) == Some(array.descr));
     let dtype = dtype.ok_or_else(|| {
-        let known = DType::ALL.into_iter().filter_map(descr).collect::<Vec<_>>().join(", ");
-        Error::wire(format!("found npy elements of type {:?}, expected one of {known}", array.descr))
+        let known = DType::ALL
+            .into_iter()
+            .filter_map(descr)
+            .collect::<Vec<_>>()
+            .join(", ");
+        Error::wire(format!(
+            "found npy elements of type {:?}, expected one of {known}",
+            array.descr
+        ))
     })?;
     let shape = Shape::described(dtype, array.shape, header)?;
     shape.give(Buffer::from(body.split_off(start)), limits)
@@ -72,7 +87,9 @@ pub(super) fn decode<'a>(
 /// The header's text, and where the elements start.
 fn split(body: &[u8]) -> Result<(&str, usize)> {
     let truncated = || Error::wire(format!("an npy file of {} bytes ends in its header", body.len()));
-    let rest = body.strip_prefix(MAGIC).ok_or_else(|| Error::wire("found no npy file: its first bytes are missing"))?;
+    let rest = body
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| Error::wire("found no npy file: its first bytes are missing"))?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(truncated)?;
     let (length, rest) = match version {
         [1, 0] => {
@@ -84,7 +101,9 @@ fn split(body: &[u8]) -> Result<(&str, usize)> {
             (u32::from_le_bytes(*length), rest)
         }
         [major, minor] => {
-            return Err(Error::wire(format!("found npy version {major}.{minor}, expected 1.0, 2.0 or 3.0")));
+            return Err(Error::wire(format!(
+                "found npy version {major}.{minor}, expected 1.0, 2.0 or 3.0"
+            )));
         }
     };
     let literal = rest.get(..length as usize).ok_or_else(truncated)?;

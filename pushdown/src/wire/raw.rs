@@ -28,5 +28,8 @@ fn extents(text: &str) -> Result<Vec<usize>> {
         return Ok(Vec::new());
     }
     // One more than is allowed shows that there are too many.
-    text.split(',').take(MAX_AXES + 1).map(|extent| parse(header::SHAPE, extent.trim())).collect()
+    text.split(',')
+        .take(MAX_AXES + 1)
+        .map(|extent| parse(header::SHAPE, extent.trim()))
+        .collect()
 }

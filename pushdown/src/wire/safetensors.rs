@@ -33,13 +33,20 @@ struct Info<'a> {
 
 /// What stands before `length` bytes of elements.
 pub(super) fn head(shape: &Shape, length: usize) -> Result<Bytes> {
-    let metadata = shape.metadata().into_iter().filter(|(name, _)| !matches!(*name, header::DTYPE | header::SHAPE));
+    let metadata = shape
+        .metadata()
+        .into_iter()
+        .filter(|(name, _)| !matches!(*name, header::DTYPE | header::SHAPE));
     let header = Header {
         __metadata__: metadata.map(|(name, value)| (key(name), value)).collect(),
-        value: Info { dtype: dtype(shape.dtype), shape: &shape.extents, data_offsets: [0, length] },
+        value: Info {
+            dtype: dtype(shape.dtype),
+            shape: &shape.extents,
+            data_offsets: [0, length],
+        },
     };
-    let mut json =
-        serde_json::to_vec(&header).map_err(|error| Error::internal(format!("safetensors header: {error}")))?;
+    let mut json = serde_json::to_vec(&header)
+        .map_err(|error| Error::internal(format!("safetensors header: {error}")))?;
     json.resize(json.len().next_multiple_of(PREFIX), b' ');
     let mut start = (json.len() as u64).to_le_bytes().to_vec();
     start.append(&mut json);
@@ -56,7 +63,9 @@ pub(super) fn decode(mut body: Bytes, limits: &Limits) -> Result<Sample> {
     if let Some((length, _)) = body.split_first_chunk()
         && u64::from_le_bytes(*length) > MAX_HEADER as u64
     {
-        return Err(invalid(&format_args!("its header is longer than {MAX_HEADER} bytes")));
+        return Err(invalid(&format_args!(
+            "its header is longer than {MAX_HEADER} bytes"
+        )));
     }
     let (length, parsed) = SafeTensors::read_metadata(&body).map_err(|error| invalid(&error))?;
     let info = match (parsed.info(NAME), parsed.tensors().into_values().next()) {
@@ -65,7 +74,12 @@ pub(super) fn decode(mut body: Bytes, limits: &Limits) -> Result<Sample> {
         _ => return Err(invalid(&"it has no tensor named `value`")),
     };
     let dtype = DType::ALL.into_iter().find(|known| dtype(*known) == info.dtype);
-    let dtype = dtype.ok_or_else(|| invalid(&format_args!("elements of type {} are not known here", info.dtype)))?;
+    let dtype = dtype.ok_or_else(|| {
+        invalid(&format_args!(
+            "elements of type {} are not known here",
+            info.dtype
+        ))
+    })?;
     let metadata = parsed.metadata().as_ref();
     let get = |name: &'static str| Some(metadata?.get(key(name))?.as_str());
     let shape = Shape::described(dtype, info.shape.clone(), get)?;

@@ -29,7 +29,13 @@ impl Shape {
             Sample::Bytes(bytes) => Err(bytes),
             Sample::Image(image) => {
                 let extents = vec![image.height() as usize, image.width() as usize, 3];
-                let shape = Self { dtype: DType::U8, layout: Layout::Hwc, extents, scale: None, image: true };
+                let shape = Self {
+                    dtype: DType::U8,
+                    layout: Layout::Hwc,
+                    extents,
+                    scale: None,
+                    image: true,
+                };
                 Ok((shape, Buffer::from_vec(image.into_pixels())))
             }
             Sample::Tensor(tensor) => {
@@ -47,7 +53,9 @@ impl Shape {
 
     /// Number of elements, unless it is beyond the address space.
     pub(super) fn elements(&self) -> Option<usize> {
-        self.extents.iter().try_fold(1_usize, |elements, extent| elements.checked_mul(*extent))
+        self.extents
+            .iter()
+            .try_fold(1_usize, |elements, extent| elements.checked_mul(*extent))
     }
 
     /// Bytes of the elements, held against the limits.
@@ -57,7 +65,9 @@ impl Shape {
     /// the address space; [`TooLarge`](crate::ErrorKind::TooLarge) past a limit.
     pub(super) fn bytes(&self, limits: &Limits) -> Result<usize> {
         self.check_axes()?;
-        let bytes = self.elements().and_then(|elements| elements.checked_mul(self.dtype.size()));
+        let bytes = self
+            .elements()
+            .and_then(|elements| elements.checked_mul(self.dtype.size()));
         let bytes = bytes.ok_or_else(|| Error::wire(format!("the shape {:?} overflows", self.extents)))?;
         if bytes as u64 > limits.max_value_bytes {
             return Err(Error::too_large(format!(
@@ -103,9 +113,19 @@ impl Shape {
     /// What goes into HTTP headers, and into the metadata of the forms that have any.
     pub(super) fn metadata(&self) -> Vec<(&'static str, String)> {
         let mut metadata = vec![
-            (header::KIND, if self.image { "image" } else { "tensor" }.to_owned()),
+            (
+                header::KIND,
+                if self.image { "image" } else { "tensor" }.to_owned(),
+            ),
             (header::DTYPE, self.dtype.to_string()),
-            (header::SHAPE, self.extents.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
+            (
+                header::SHAPE,
+                self.extents
+                    .iter()
+                    .map(usize::to_string)
+                    .collect::<Vec<_>>()
+                    .join(","),
+            ),
             (header::LAYOUT, self.layout.to_string()),
         ];
         metadata.extend(self.scale.map(|scale| (header::SCALE, scale.to_string())));
@@ -118,14 +138,28 @@ impl Shape {
         extents: Vec<usize>,
         get: impl Fn(&'static str) -> Option<&'a str>,
     ) -> Result<Self> {
-        let layout = get(header::LAYOUT).map(|name| parse(header::LAYOUT, name)).transpose()?;
-        let scale = get(header::SCALE).map(|scale| parse(header::SCALE, scale)).transpose()?;
+        let layout = get(header::LAYOUT)
+            .map(|name| parse(header::LAYOUT, name))
+            .transpose()?;
+        let scale = get(header::SCALE)
+            .map(|scale| parse(header::SCALE, scale))
+            .transpose()?;
         let image = match get(header::KIND) {
             None | Some("tensor") => false,
             Some("image") => true,
-            Some(other) => return Err(Error::wire(format!("found a value of kind {other:?}, expected an array"))),
+            Some(other) => {
+                return Err(Error::wire(format!(
+                    "found a value of kind {other:?}, expected an array"
+                )));
+            }
         };
-        let shape = Self { dtype, layout: layout.unwrap_or(Layout::Flat), extents, scale, image };
+        let shape = Self {
+            dtype,
+            layout: layout.unwrap_or(Layout::Flat),
+            extents,
+            scale,
+            image,
+        };
         if image && shape.sides().is_none() {
             return Err(shape.no_image());
         }
@@ -143,8 +177,15 @@ impl Shape {
     }
 
     fn no_image(&self) -> Error {
-        let Self { dtype, layout, extents, .. } = self;
-        Error::wire(format!("found an image of {dtype}, {layout}, {extents:?}; expected u8, hwc, [height, width, 3]"))
+        let Self {
+            dtype,
+            layout,
+            extents,
+            ..
+        } = self;
+        Error::wire(format!(
+            "found an image of {dtype}, {layout}, {extents:?}; expected u8, hwc, [height, width, 3]"
+        ))
     }
 
     /// Checks that there are at most [`MAX_AXES`].
@@ -154,12 +195,15 @@ impl Shape {
     pub(super) fn check_axes(&self) -> Result<()> {
         match self.extents.len() {
             0..=MAX_AXES => Ok(()),
-            axes => Err(Error::wire(format!("found {axes} axes, expected at most {MAX_AXES}"))),
+            axes => Err(Error::wire(format!(
+                "found {axes} axes, expected at most {MAX_AXES}"
+            ))),
         }
     }
 }
 
 /// Reads a word of metadata.
 pub(super) fn parse<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|_| Error::wire(format!("found {name} {text:?}, which cannot be read")))
+    text.parse()
+        .map_err(|_| Error::wire(format!("found {name} {text:?}, which cannot be read")))
 }

@@ -62,9 +62,11 @@ impl FromStr for Split {
             "full" => Ok(Self::Full),
             "smallest" => Ok(Self::Smallest),
             // `parse` would take a sign, too.
-            number if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-                number.parse().ok().and_then(Self::at).ok_or_else(|| unknown(text))
-            }
+            number if number.bytes().all(|byte| byte.is_ascii_digit()) => number
+                .parse()
+                .ok()
+                .and_then(Self::at)
+                .ok_or_else(|| unknown(text)),
             _ => Err(unknown(text)),
         }
     }
@@ -72,12 +74,17 @@ impl FromStr for Split {
 
 impl Split {
     fn at(stage: u64) -> Option<Self> {
-        u8::try_from(stage).ok().filter(|stage| usize::from(*stage) <= MAX_STEPS).map(Self::At)
+        u8::try_from(stage)
+            .ok()
+            .filter(|stage| usize::from(*stage) <= MAX_STEPS)
+            .map(Self::At)
     }
 }
 
 fn unknown(found: impl fmt::Debug) -> Error {
-    Error::wire(format!("found split {found:?}, expected \"full\", \"smallest\" or a number from 0 to {MAX_STEPS}"))
+    Error::wire(format!(
+        "found split {found:?}, expected \"full\", \"smallest\" or a number from 0 to {MAX_STEPS}"
+    ))
 }
 
 /// A string for a word, a number for a number.
@@ -136,7 +143,17 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_split() {
-        for text in ["", "Full", "-1", "+1", "65", "256", "99999999999999999999", "1.0", " 1"] {
+        for text in [
+            "",
+            "Full",
+            "-1",
+            "+1",
+            "65",
+            "256",
+            "99999999999999999999",
+            "1.0",
+            " 1",
+        ] {
             let error = text.parse::<Split>().unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::InvalidWire, "{text:?}: {error}");
         }
@@ -147,11 +164,21 @@ mod tests {
 
     #[test]
     fn resolves_within_the_pipeline() {
-        let object = BytesKind { length: Some(100_000), ..BytesKind::default() };
+        let object = BytesKind {
+            length: Some(100_000),
+            ..BytesKind::default()
+        };
         assert_eq!(Split::Full.resolve(&pipeline(), &object).unwrap(), 3);
         assert_eq!(Split::At(0).resolve(&pipeline(), &object).unwrap(), 0);
         assert_eq!(Split::At(3).resolve(&pipeline(), &object).unwrap(), 3);
-        assert_eq!(Split::Smallest.resolve(&pipeline(), &object).unwrap(), 2, "192 bytes of pixels");
-        assert_eq!(Split::At(4).resolve(&pipeline(), &object).unwrap_err().kind(), crate::ErrorKind::InvalidWire);
+        assert_eq!(
+            Split::Smallest.resolve(&pipeline(), &object).unwrap(),
+            2,
+            "192 bytes of pixels"
+        );
+        assert_eq!(
+            Split::At(4).resolve(&pipeline(), &object).unwrap_err().kind(),
+            crate::ErrorKind::InvalidWire
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, uri::PathAndQuery};
-use http_body_util::{BodyExt as _, Limited};
 use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,7 +18,7 @@ use crate::{
     origin::{OriginObject, OriginRequest},
     pushdown::{
         request::Job,
-        sample::{Computed, Fetched},
+        sample::{Computed, Fetched, next},
     },
     s3::errors::code,
 };
@@ -41,10 +41,18 @@ pub(super) fn ready_rows(
 ) -> impl Stream<Item = Ready> + Send {
     let in_flight = faces.limits.batch_in_flight;
     let order = request.order;
+    let pipeline = Arc::new(request.pipeline.clone());
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
-        let task = tokio::spawn(async move { faces.row(&request, index, host, turn).await });
+        let job = Job {
+            pipeline: Arc::clone(&pipeline),
+            split: request.samples[index].split.unwrap_or(request.split),
+            seed: request.seed,
+            epoch: request.epoch,
+            sample_id: request.samples[index].id(),
+        };
+        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn).await });
         async move { AbortOnDropHandle::new(task).await.unwrap_or_else(|_| crashed(index)) }
     });
     match order {
@@ -54,10 +62,9 @@ pub(super) fn ready_rows(
 }
 
 impl Pushdown {
-    async fn row(&self, request: &BatchRequest, index: usize, host: HeaderValue, turn: Turn) -> Ready {
-        let sample = &request.samples[index];
+    async fn row(&self, request: &BatchRequest, index: usize, job: Job, host: HeaderValue, turn: Turn) -> Ready {
         let deadline = self.limits.request_deadline;
-        let done = tokio::time::timeout(deadline, self.sample(request, sample, host, turn)).await;
+        let done = tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn)).await;
         let done = done.unwrap_or_else(|_elapsed| {
             Err(Refusal::from(Error::new(ErrorKind::OriginTimeout, format!("the sample took longer than {deadline:?}"))))
         });
@@ -74,19 +81,13 @@ impl Pushdown {
     async fn sample(
         &self,
         request: &BatchRequest,
-        sample: &BatchSample,
+        index: usize,
+        job: &Job,
         host: HeaderValue,
         mut turn: Turn,
     ) -> Result<(u8, Computed), Refusal> {
-        let job = Job {
-            pipeline: Arc::clone(&request.pipeline),
-            split: sample.split.unwrap_or(request.split),
-            seed: request.seed,
-            epoch: request.epoch,
-            sample_id: sample.id(),
-        };
-        let opened = match target(sample, &request.presign) {
-            Ok(target) => self.open(OriginRequest::presigned(host, target), &job).await,
+        let opened = match target(&request.samples[index], &request.presign) {
+            Ok(target) => self.open(OriginRequest::presigned(host, target), job).await,
             Err(error) => Err(error),
         };
         turn.come().await;
@@ -95,9 +96,9 @@ impl Pushdown {
             Fetched::Refused(answer) => return Err(refusal(answer).await),
         };
         let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
-        let admitted = self.admit(opened, &job).await?;
+        let admitted = self.admit(opened, job).await?;
         drop(turn);
-        Ok((stage, self.compute(admitted, &job).await?))
+        Ok((stage, self.compute(admitted, job).await?))
     }
 }
 
@@ -119,8 +120,13 @@ fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
 /// The store's own code and message.
 async fn refusal(answer: OriginObject) -> Refusal {
     let status = answer.status;
-    let body = Limited::new(answer.body, ERROR_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
-    let document = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
+    let (mut body, mut document) = (answer.body, BytesMut::new());
+    while document.len() < ERROR_BYTES
+        && let Ok(Some(data)) = next(&mut body).await
+    {
+        document.extend_from_slice(&data);
+    }
+    let document = String::from_utf8_lossy(&document);
     let code = element(&document, "Code").map_or_else(|| format!("Http{}", status.as_u16()), str::to_owned);
     let message = element(&document, "Message").unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason"));
     Refusal(RowError { code, message: format!("the store answered {}: {message}", status.as_u16()) })

@@ -41,7 +41,10 @@ pub(in crate::wire) fn key(name: &str) -> String {
 /// # Errors
 /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where Arrow cannot count the elements.
 pub(in crate::wire) fn field(shape: &Shape) -> Result<Field> {
-    let extension = Extension { shape: shape.extents.clone(), permutation: None };
+    let extension = Extension {
+        shape: shape.extents.clone(),
+        permutation: None,
+    };
     let extension = serde_json::to_string(&extension).map_err(|error| Error::internal(error.to_string()))?;
     let mut metadata: HashMap<String, String> = shape
         .metadata()
@@ -89,8 +92,8 @@ pub(in crate::wire) fn shape(field: &Field) -> Result<Shape> {
         return Err(invalid("that is no fixed-shape tensor"));
     }
     let extension = field.extension_type_metadata().unwrap_or_default();
-    let extension: Extension =
-        serde_json::from_str(extension).map_err(|error| invalid(&format!("with a shape that is none: {error}")))?;
+    let extension: Extension = serde_json::from_str(extension)
+        .map_err(|error| invalid(&format!("with a shape that is none: {error}")))?;
     if extension.permutation.is_some() {
         return Err(invalid("with permuted axes"));
     }
@@ -105,7 +108,10 @@ pub(in crate::wire) fn shape(field: &Field) -> Result<Shape> {
     let shape = Shape::described(dtype, extension.shape, get)?;
     match shape.elements() {
         Some(elements) if i32::try_from(elements) == Ok(*size) => Ok(shape),
-        _ => Err(invalid(&format!("of shape {:?} with {size} elements", shape.extents))),
+        _ => Err(invalid(&format!(
+            "of shape {:?} with {size} elements",
+            shape.extents
+        ))),
     }
 }
 
@@ -129,8 +135,12 @@ pub(in crate::wire) fn elements(column: &ArrayRef, shape: &Shape, row: usize) ->
 
 fn data_type(shape: &Shape) -> Result<DataType> {
     let size = shape.elements().and_then(|elements| i32::try_from(elements).ok());
-    let size = size.ok_or_else(|| Error::wire(format!("the shape {:?} is too large for Arrow", shape.extents)))?;
-    Ok(DataType::FixedSizeList(Arc::new(Field::new_list_field(element_type(shape.dtype), true)), size))
+    let size =
+        size.ok_or_else(|| Error::wire(format!("the shape {:?} is too large for Arrow", shape.extents)))?;
+    Ok(DataType::FixedSizeList(
+        Arc::new(Field::new_list_field(element_type(shape.dtype), true)),
+        size,
+    ))
 }
 
 const fn element_type(dtype: DType) -> DataType {

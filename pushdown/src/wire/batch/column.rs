@@ -60,7 +60,12 @@ pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef
             let shape = fixed.unscaled();
             let bytes = shape.elements().unwrap_or_default() * shape.dtype.size() * rows;
             let elements = Buffer::from(vec![0_u8; bytes]);
-            let mut columns = vec![tensor::array(&shape, elements, rows, Some(NullBuffer::new_null(rows)))?];
+            let mut columns = vec![tensor::array(
+                &shape,
+                elements,
+                rows,
+                Some(NullBuffer::new_null(rows)),
+            )?];
             if fixed.quantized {
                 columns.push(new_null_array(&arrow_schema::DataType::Float32, rows));
             }
@@ -71,7 +76,9 @@ pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef
             let nothing = Sample::Bytes(bytes::Bytes::new());
             let (fields, columns, _) = any(vec![nothing; rows])?.into_parts();
             let nulls = Some(NullBuffer::new_null(rows));
-            vec![Arc::new(StructArray::try_new(fields, columns, nulls).map_err(ipc::internal)?)]
+            vec![Arc::new(
+                StructArray::try_new(fields, columns, nulls).map_err(ipc::internal)?,
+            )]
         }
     })
 }
@@ -79,15 +86,21 @@ pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef
 /// Bytes that a failed row takes in the columns of [`failed`].
 pub(super) fn filler(value_type: &ValueType) -> usize {
     match value_type {
-        ValueType::Fixed(fixed) => {
-            fixed.unscaled().elements().map_or(usize::MAX, |elements| elements.saturating_mul(fixed.dtype.size()))
-        }
+        ValueType::Fixed(fixed) => fixed
+            .unscaled()
+            .elements()
+            .map_or(usize::MAX, |elements| elements.saturating_mul(fixed.dtype.size())),
         ValueType::Bytes | ValueType::Any => 0,
     }
 }
 
 /// The sample in a row of a batch answer. Tensors and bytes share the batch's memory.
-pub(super) fn sample(value_type: &ValueType, batch: &RecordBatch, row: usize, limits: &Limits) -> Result<Sample> {
+pub(super) fn sample(
+    value_type: &ValueType,
+    batch: &RecordBatch,
+    row: usize,
+    limits: &Limits,
+) -> Result<Sample> {
     let column = batch.column(VALUE);
     if column.is_null(row) {
         return Err(Error::wire("found a row with neither a value nor an error"));
@@ -98,8 +111,11 @@ pub(super) fn sample(value_type: &ValueType, batch: &RecordBatch, row: usize, li
             let elements = tensor::elements(column, &shape, row)?;
             if fixed.quantized {
                 let scales = batch.column(SCALE).as_primitive_opt::<Float32Type>();
-                let scale = scales.filter(|scales| scales.is_valid(row)).map(|scales| scales.value(row));
-                shape.scale = Some(scale.ok_or_else(|| Error::wire("found a quantised value without its scale"))?);
+                let scale = scales
+                    .filter(|scales| scales.is_valid(row))
+                    .map(|scales| scales.value(row));
+                shape.scale =
+                    Some(scale.ok_or_else(|| Error::wire("found a quantised value without its scale"))?);
             }
             shape.give(elements, limits)
         }
@@ -110,7 +126,8 @@ pub(super) fn sample(value_type: &ValueType, batch: &RecordBatch, row: usize, li
 
 /// Values of any kind, side by side.
 fn any(samples: Vec<Sample>) -> Result<StructArray> {
-    let (mut kinds, mut dtypes, mut layouts) = (StringBuilder::new(), StringBuilder::new(), StringBuilder::new());
+    let (mut kinds, mut dtypes, mut layouts) =
+        (StringBuilder::new(), StringBuilder::new(), StringBuilder::new());
     let (mut shapes, mut scales) = (ListBuilder::new(Int64Builder::new()), Float32Builder::new());
     let mut pieces = Vec::with_capacity(samples.len());
     for sample in samples {
@@ -148,7 +165,8 @@ fn any(samples: Vec<Sample>) -> Result<StructArray> {
 
 fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
     let invalid = |what: &str| Error::wire(format!("found a value without its {what}"));
-    let [kinds, dtypes, shapes, layouts, scales, data] = column.as_struct_opt().map_or(&[][..], StructArray::columns)
+    let [kinds, dtypes, shapes, layouts, scales, data] =
+        column.as_struct_opt().map_or(&[][..], StructArray::columns)
     else {
         return Err(invalid("columns"));
     };
@@ -161,11 +179,20 @@ fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
     if kind == "bytes" {
         return Ok(Sample::Bytes(data));
     }
-    let extents = shapes.as_list_opt::<i32>().filter(|lists| lists.is_valid(row)).map(|lists| lists.value(row));
+    let extents = shapes
+        .as_list_opt::<i32>()
+        .filter(|lists| lists.is_valid(row))
+        .map(|lists| lists.value(row));
     let extents = extents.ok_or_else(|| invalid("shape"))?;
-    let extents = extents.as_primitive_opt::<Int64Type>().ok_or_else(|| invalid("shape"))?;
-    let extents = extents.iter().map(|extent| extent.and_then(|extent| usize::try_from(extent).ok()));
-    let scales = scales.as_primitive_opt::<Float32Type>().ok_or_else(|| invalid("scale"))?;
+    let extents = extents
+        .as_primitive_opt::<Int64Type>()
+        .ok_or_else(|| invalid("shape"))?;
+    let extents = extents
+        .iter()
+        .map(|extent| extent.and_then(|extent| usize::try_from(extent).ok()));
+    let scales = scales
+        .as_primitive_opt::<Float32Type>()
+        .ok_or_else(|| invalid("scale"))?;
     let shape = Shape {
         dtype: parse("dtype", &text(dtypes).ok_or_else(|| invalid("dtype"))?)?,
         layout: parse("layout", &text(layouts).ok_or_else(|| invalid("layout"))?)?,
@@ -189,7 +216,10 @@ fn binary(pieces: Vec<Buffer>) -> Result<LargeBinaryArray> {
 /// A row of a binary column, not copied.
 fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes> {
     let missing = || Error::wire("found a row without its bytes");
-    let array = column.as_binary_opt::<i64>().filter(|array| array.is_valid(row)).ok_or_else(missing)?;
+    let array = column
+        .as_binary_opt::<i64>()
+        .filter(|array| array.is_valid(row))
+        .ok_or_else(missing)?;
     let [start, end, ..] = array.value_offsets().get(row..).unwrap_or_default() else {
         return Err(missing());
     };
@@ -199,7 +229,10 @@ fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes>
     };
     let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if (end - start) as u64 > limit {
-        return Err(Error::too_large(format!("a value of {} bytes is more than the limit of {limit}", end - start)));
+        return Err(Error::too_large(format!(
+            "a value of {} bytes is more than the limit of {limit}",
+            end - start
+        )));
     }
     Ok(ipc::share(array.values().slice_with_length(start, end - start)))
 }

@@ -35,7 +35,11 @@ impl BatchReader {
     /// A reader that takes no value beyond `limits`, and holds no more than one record batch.
     pub fn new(limits: Limits) -> Self {
         let largest = limits.max_object_bytes.max(limits.max_value_bytes);
-        Self { batches: ipc::Batches::new(largest.saturating_add(OVERHEAD)), limits, schema: None }
+        Self {
+            batches: ipc::Batches::new(largest.saturating_add(OVERHEAD)),
+            limits,
+            schema: None,
+        }
     }
 
     /// The rows that `chunk` completes, in the order of the stream.
@@ -66,7 +70,11 @@ impl BatchReader {
     /// [`ENGINE`](crate::ENGINE) of the host that computed the values, once the start of the stream has arrived.
     pub fn engine(&self) -> Option<u32> {
         let (schema, _) = self.schema.as_ref()?;
-        parse(header::ENGINE, schema.metadata().get(&tensor::key(header::ENGINE))?).ok()
+        parse(
+            header::ENGINE,
+            schema.metadata().get(&tensor::key(header::ENGINE))?,
+        )
+        .ok()
     }
 
     /// Checks that the stream is whole.
@@ -88,8 +96,14 @@ fn read(
 ) -> Result<()> {
     let head = batch.read(&[ROW, STAGE, ERROR])?;
     let missing = || Error::wire("found a batch answer without row numbers, stages or errors");
-    let numbers = head.column(ROW).as_primitive_opt::<UInt32Type>().ok_or_else(missing)?;
-    let stages = head.column(STAGE).as_primitive_opt::<UInt8Type>().ok_or_else(missing)?;
+    let numbers = head
+        .column(ROW)
+        .as_primitive_opt::<UInt32Type>()
+        .ok_or_else(missing)?;
+    let stages = head
+        .column(STAGE)
+        .as_primitive_opt::<UInt8Type>()
+        .ok_or_else(missing)?;
     let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
     // The values of failed rows are not worth reading: they are nothing, at length.
     let values: Option<RecordBatch> = if errors.null_count() > 0 {
@@ -106,7 +120,11 @@ fn read(
                 Err(error)
             }
         };
-        rows.push(Row { row: numbers.value(row), stage: stages.value(row), value });
+        rows.push(Row {
+            row: numbers.value(row),
+            stage: stages.value(row),
+            value,
+        });
     }
     Ok(())
 }

@@ -121,12 +121,24 @@ impl BatchRequest {
                 json.len()
             )));
         }
-        let unparsed: Unparsed<'_> =
-            serde_json::from_slice(json).map_err(|error| Error::wire(format!("the batch request: {error}")))?;
-        let Unparsed { pipeline, split, seed, epoch, on_error, order, presign, samples } = unparsed;
+        let unparsed: Unparsed<'_> = serde_json::from_slice(json)
+            .map_err(|error| Error::wire(format!("the batch request: {error}")))?;
+        let Unparsed {
+            pipeline,
+            split,
+            seed,
+            epoch,
+            on_error,
+            order,
+            presign,
+            samples,
+        } = unparsed;
         let pipeline = parse_pipeline(pipeline)?;
         if samples.is_empty() || samples.len() > max_samples {
-            return Err(Error::wire(format!("found {} samples, expected 1 to {max_samples}", samples.len())));
+            return Err(Error::wire(format!(
+                "found {} samples, expected 1 to {max_samples}",
+                samples.len()
+            )));
         }
         split.check(&pipeline)?;
         check_presign(&presign)?;
@@ -136,7 +148,16 @@ impl BatchRequest {
                 .and_then(|()| sample.split.map_or(Ok(()), |split| split.check(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
         }
-        Ok(Self { pipeline, split, seed, epoch, on_error, order, presign, samples })
+        Ok(Self {
+            pipeline,
+            split,
+            seed,
+            epoch,
+            on_error,
+            order,
+            presign,
+            samples,
+        })
     }
 
     /// The request as JSON.
@@ -156,7 +177,13 @@ impl BatchRequest {
 impl BatchSample {
     /// A sample that is a whole object in its current version.
     pub fn new(path: impl Into<String>, signature: impl Into<String>) -> Self {
-        Self { path: path.into(), signature: signature.into(), split: None, member: None, version: None }
+        Self {
+            path: path.into(),
+            signature: signature.into(),
+            split: None,
+            member: None,
+            version: None,
+        }
     }
 }
 
@@ -169,7 +196,9 @@ fn parse_pipeline(json: &RawValue) -> Result<Pipeline> {
                 .map_err(|error| Error::wire(format!("the batch request's pipeline: {error}")))?;
             Pipeline::parse(&text)
         }
-        _ => Err(Error::wire("the batch request's pipeline is neither a string nor an array")),
+        _ => Err(Error::wire(
+            "the batch request's pipeline is neither a string nor an array",
+        )),
     }
 }
 
@@ -200,7 +229,10 @@ mod tests {
     #[test]
     fn reads_back_what_it_wrote() {
         let mut request = request();
-        assert_eq!(BatchRequest::parse(&request.to_json().unwrap(), 3).unwrap(), request);
+        assert_eq!(
+            BatchRequest::parse(&request.to_json().unwrap(), 3).unwrap(),
+            request
+        );
         request.split = Split::Smallest;
         request.seed = Some(u64::MAX);
         request.epoch = Some(3);
@@ -209,7 +241,10 @@ mod tests {
         request.samples[1].split = Some(Split::At(2));
         request.samples[1].member = Some("a.jpg".to_owned());
         request.samples[2].version = Some("v1".to_owned());
-        assert_eq!(BatchRequest::parse(&request.to_json().unwrap(), 3).unwrap(), request);
+        assert_eq!(
+            BatchRequest::parse(&request.to_json().unwrap(), 3).unwrap(),
+            request
+        );
         assert_eq!(request.split_of(&request.samples[0]), Split::Smallest);
         assert_eq!(request.split_of(&request.samples[1]), Split::At(2));
     }
@@ -230,45 +265,88 @@ mod tests {
     #[test]
     fn a_pipelines_fault_keeps_kind_and_position() {
         let error = with(|json| json["pipeline"] = "decode | rezise(8)".into()).unwrap_err();
-        assert_eq!((error.kind(), error.position()), (ErrorKind::InvalidPipeline, Some(9)));
+        assert_eq!(
+            (error.kind(), error.position()),
+            (ErrorKind::InvalidPipeline, Some(9))
+        );
         let error = with(|json| json["pipeline"] = serde_json::json!([{"step": "to_float"}])).unwrap_err();
-        assert_eq!((error.kind(), error.position()), (ErrorKind::InvalidPipeline, Some(0)));
+        assert_eq!(
+            (error.kind(), error.position()),
+            (ErrorKind::InvalidPipeline, Some(0))
+        );
     }
 
     #[test]
     fn refuses_the_rest_with_a_reason() {
         type Change = fn(&mut serde_json::Value);
         let faults: [(Change, &str); 12] = [
-            (|json| json["pipelines"] = "decode".into(), "unknown field `pipelines`"),
-            (|json| json["samples"][0]["key"] = "k".into(), "unknown field `key`"),
-            (|json| json["pipeline"] = 1.into(), "neither a string nor an array"),
+            (
+                |json| json["pipelines"] = "decode".into(),
+                "unknown field `pipelines`",
+            ),
+            (
+                |json| json["samples"][0]["key"] = "k".into(),
+                "unknown field `key`",
+            ),
+            (
+                |json| json["pipeline"] = 1.into(),
+                "neither a string nor an array",
+            ),
             (|json| json["split"] = 4.into(), "found split 4, expected 0 to 3"),
             (|json| json["split"] = "half".into(), "found split \"half\""),
-            (|json| json["samples"][2]["split"] = 4.into(), "sample 2: found split 4"),
-            (|json| json["samples"] = serde_json::json!([]), "found 0 samples, expected 1 to 4"),
-            (|json| json["samples"][1]["path"] = "/b".into(), "sample 1: found path"),
+            (
+                |json| json["samples"][2]["split"] = 4.into(),
+                "sample 2: found split 4",
+            ),
+            (
+                |json| json["samples"] = serde_json::json!([]),
+                "found 0 samples, expected 1 to 4",
+            ),
+            (
+                |json| json["samples"][1]["path"] = "/b".into(),
+                "sample 1: found path",
+            ),
             (|json| json["presign"] = "acl".into(), "found \"acl\" in presign"),
-            (|json| json["on_error"] = "raise".into(), "unknown variant `raise`"),
+            (
+                |json| json["on_error"] = "raise".into(),
+                "unknown variant `raise`",
+            ),
             (|json| json["seed"] = (-1).into(), "invalid value"),
             (|json| json["epoch"] = 4_294_967_296_u64.into(), "invalid value"),
         ];
         for (change, expected) in faults {
             let error = with(change).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");
-            assert!(error.to_string().contains(expected), "{error}; expected {expected}");
+            assert!(
+                error.to_string().contains(expected),
+                "{error}; expected {expected}"
+            );
         }
         let error = BatchRequest::parse(&request().to_json().unwrap(), 2).unwrap_err();
-        assert!(error.to_string().contains("found 3 samples, expected 1 to 2"), "{error}");
+        assert!(
+            error.to_string().contains("found 3 samples, expected 1 to 2"),
+            "{error}"
+        );
     }
 
     #[test]
     fn hostile_json_is_an_error() {
         for json in ["", "null", "[]", "{}", "{\"pipeline\":", "\u{0}"] {
-            assert_eq!(BatchRequest::parse(json.as_bytes(), 1).unwrap_err().kind(), ErrorKind::InvalidWire, "{json}");
+            assert_eq!(
+                BatchRequest::parse(json.as_bytes(), 1).unwrap_err().kind(),
+                ErrorKind::InvalidWire,
+                "{json}"
+            );
         }
         let deep = format!("{{\"pipeline\": {}", "[".repeat(1 << 20));
-        assert_eq!(BatchRequest::parse(deep.as_bytes(), 1).unwrap_err().kind(), ErrorKind::InvalidWire);
+        assert_eq!(
+            BatchRequest::parse(deep.as_bytes(), 1).unwrap_err().kind(),
+            ErrorKind::InvalidWire
+        );
         let long = vec![b' '; MAX_REQUEST_BYTES + 1];
-        assert_eq!(BatchRequest::parse(&long, 1).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(
+            BatchRequest::parse(&long, 1).unwrap_err().kind(),
+            ErrorKind::TooLarge
+        );
     }
 }

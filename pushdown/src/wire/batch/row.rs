@@ -27,7 +27,10 @@ pub struct RowError {
 impl RowError {
     /// An error from its two parts.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
     }
 }
 
@@ -51,7 +54,9 @@ impl FromStr for RowError {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.split_once(": ") {
-            Some((code, message)) if !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            Some((code, message))
+                if !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
+            {
                 Self::new(code, message)
             }
             _ => Self::new("InternalError", text),
@@ -73,7 +78,10 @@ mod tests {
             assert_eq!(error.to_string().parse(), Ok(error));
         }
         assert_eq!("".parse(), Ok(RowError::new("InternalError", "")));
-        assert_eq!("went wrong: why".parse(), Ok(RowError::new("InternalError", "went wrong: why")));
+        assert_eq!(
+            "went wrong: why".parse(),
+            Ok(RowError::new("InternalError", "went wrong: why"))
+        );
     }
 
     #[test]

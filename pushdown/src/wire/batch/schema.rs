@@ -34,7 +34,11 @@ impl ValueType {
             kind => FixedShape::of(kind).map_or(Self::Any, Self::Fixed),
         });
         let first = kinds.next().unwrap_or(Self::Any);
-        if kinds.all(|kind| kind == first) { first } else { Self::Any }
+        if kinds.all(|kind| kind == first) {
+            first
+        } else {
+            Self::Any
+        }
     }
 
     /// The schema of an answer.
@@ -64,7 +68,11 @@ impl ValueType {
     /// # Errors
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for the schema of anything else.
     pub(super) fn read(schema: &Schema) -> Result<Self> {
-        let invalid = || Error::wire(format!("found columns that are not those of a batch answer: {schema}"));
+        let invalid = || {
+            Error::wire(format!(
+                "found columns that are not those of a batch answer: {schema}"
+            ))
+        };
         let expected = [
             ("row", DataType::UInt32),
             ("stage", DataType::UInt8),
@@ -72,9 +80,14 @@ impl ValueType {
         ];
         let fields = schema.fields();
         let column = |(index, (name, data_type)): (usize, &(&str, DataType))| {
-            fields.get(index).is_some_and(|field| field.name() == name && field.data_type() == data_type)
+            fields
+                .get(index)
+                .is_some_and(|field| field.name() == name && field.data_type() == data_type)
         };
-        let value = fields.get(VALUE).filter(|value| value.name() == tensor::VALUE).ok_or_else(invalid)?;
+        let value = fields
+            .get(VALUE)
+            .filter(|value| value.name() == tensor::VALUE)
+            .ok_or_else(invalid)?;
         if !expected.iter().enumerate().all(column) {
             return Err(invalid());
         }
@@ -114,7 +127,11 @@ pub(super) fn any_fields() -> Fields {
     Fields::from(vec![
         Field::new("kind", DataType::Utf8, false),
         Field::new("dtype", DataType::Utf8, true),
-        Field::new("shape", DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))), true),
+        Field::new(
+            "shape",
+            DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))),
+            true,
+        ),
         Field::new("layout", DataType::Utf8, true),
         Field::new("scale", DataType::Float32, true),
         Field::new("data", DataType::LargeBinary, false),

@@ -20,7 +20,11 @@ impl BatchSample {
     /// parameters, which takes no part: `path?presign[&versionId=version]&X-Amz-Signature=signature`.
     pub fn target(&self, presign: &str) -> String {
         let (path, signature) = (&self.path, &self.signature);
-        let version = self.version.as_deref().map(|version| format!("&versionId={version}")).unwrap_or_default();
+        let version = self
+            .version
+            .as_deref()
+            .map(|version| format!("&versionId={version}"))
+            .unwrap_or_default();
         format!("{path}?{presign}{version}&X-Amz-Signature={signature}")
     }
 
@@ -34,15 +38,21 @@ impl BatchSample {
         check_path(&self.path)?;
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if self.signature.len() != 64 || !self.signature.bytes().all(hex) {
-            return Err(Error::wire("found a signature that is not 64 lower-case hex digits"));
+            return Err(Error::wire(
+                "found a signature that is not 64 lower-case hex digits",
+            ));
         }
-        if self.member.as_deref().is_some_and(|member| member.is_empty() || member.contains('\0')) {
+        if self
+            .member
+            .as_deref()
+            .is_some_and(|member| member.is_empty() || member.contains('\0'))
+        {
             return Err(Error::wire("found a member that is empty or has a NUL in it"));
         }
         match &self.version {
-            Some(version) if version.is_empty() || !version.bytes().all(is_query_value) => {
-                Err(Error::wire(format!("found version {version:?}, expected it as it was signed, percent-encoded")))
-            }
+            Some(version) if version.is_empty() || !version.bytes().all(is_query_value) => Err(Error::wire(
+                format!("found version {version:?}, expected it as it was signed, percent-encoded"),
+            )),
             _ => Ok(()),
         }
     }
@@ -53,11 +63,17 @@ impl BatchSample {
 /// `path` is a path-style target's path, `/bucket/key` as it was signed. `+` stands for itself, and a `%` without
 /// two hex digits too. Bucket, endpoint and version take no part.
 pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
-    let key = path.strip_prefix('/').and_then(|path| path.split_once('/')).map_or("", |(_, key)| key);
+    let key = path
+        .strip_prefix('/')
+        .and_then(|path| path.split_once('/'))
+        .map_or("", |(_, key)| key);
     let mut id = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
-        let escaped = (*byte == b'%').then(|| tail.first_chunk::<2>()).flatten().and_then(unhex);
+        let escaped = (*byte == b'%')
+            .then(|| tail.first_chunk::<2>())
+            .flatten()
+            .and_then(unhex);
         id.push(escaped.unwrap_or(*byte));
         rest = if escaped.is_some() { &tail[2..] } else { tail };
     }
@@ -76,17 +92,24 @@ pub(super) fn check_presign(presign: &str) -> Result<()> {
         let Some(index) = SIGNING.iter().position(|known| *known == name) else {
             return Err(match name {
                 "X-Amz-Signature" => Error::wire("found X-Amz-Signature in presign: each sample has its own"),
-                _ => Error::wire(format!("found {name:?} in presign, expected only {}", SIGNING.join(", "))),
+                _ => Error::wire(format!(
+                    "found {name:?} in presign, expected only {}",
+                    SIGNING.join(", ")
+                )),
             });
         };
         if std::mem::replace(&mut seen[index], true) {
             return Err(Error::wire(format!("found {name} twice in presign")));
         }
         if value.is_empty() || !value.bytes().all(is_query_value) {
-            return Err(Error::wire(format!("found no percent-encoded value of {name} in presign")));
+            return Err(Error::wire(format!(
+                "found no percent-encoded value of {name} in presign"
+            )));
         }
         if name == "X-Amz-SignedHeaders" && value != "host" {
-            return Err(Error::wire(format!("found the signed headers {value:?} in presign, expected host alone")));
+            return Err(Error::wire(format!(
+                "found the signed headers {value:?} in presign, expected host alone"
+            )));
         }
     }
     match SIGNING[..REQUIRED].iter().zip(seen).find(|(_, seen)| !seen) {
@@ -97,7 +120,10 @@ pub(super) fn check_presign(presign: &str) -> Result<()> {
 
 fn check_path(path: &str) -> Result<()> {
     let fault = |expected: &str| Err(Error::wire(format!("found path {path:?}, expected {expected}")));
-    if !path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#')) {
+    if !path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'))
+    {
         return fault("a path as signed: percent-encoded, without a query");
     }
     match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
@@ -143,10 +169,17 @@ mod tests {
         let mut sample = sample();
         assert_eq!(
             sample.target(PRESIGN),
-            format!("/bucket/a%20b+c/%2F%C3%A9.jpg?{PRESIGN}&X-Amz-Signature={}", sample.signature)
+            format!(
+                "/bucket/a%20b+c/%2F%C3%A9.jpg?{PRESIGN}&X-Amz-Signature={}",
+                sample.signature
+            )
         );
         sample.version = Some("abc.1".to_owned());
-        assert!(sample.target(PRESIGN).contains("&versionId=abc.1&X-Amz-Signature="));
+        assert!(
+            sample
+                .target(PRESIGN)
+                .contains("&versionId=abc.1&X-Amz-Signature=")
+        );
     }
 
     #[test]
@@ -190,8 +223,14 @@ mod tests {
             (format!("{PRESIGN}&acl"), "found \"acl\""),
             (format!("{PRESIGN}&x-amz-date=1"), "found \"x-amz-date\""),
             (format!("{PRESIGN}&X-Amz-Date=1"), "twice"),
-            (format!("{PRESIGN}&X-Amz-Security-Token="), "no percent-encoded value"),
-            (format!("{PRESIGN}&X-Amz-Security-Token=a b"), "no percent-encoded value"),
+            (
+                format!("{PRESIGN}&X-Amz-Security-Token="),
+                "no percent-encoded value",
+            ),
+            (
+                format!("{PRESIGN}&X-Amz-Security-Token=a b"),
+                "no percent-encoded value",
+            ),
             (PRESIGN.replace("=host", "=host%3Brange"), "host alone"),
         ] {
             let error = check_presign(&presign).unwrap_err().to_string();

@@ -42,11 +42,20 @@ impl BatchWriter {
         let plain = IpcWriteOptions::default();
         let compressed = match column::filler(&value_type) {
             0 => plain.clone(),
-            _ => plain.clone().try_with_compression(Some(CompressionType::LZ4_FRAME)).map_err(ipc::internal)?,
+            _ => plain
+                .clone()
+                .try_with_compression(Some(CompressionType::LZ4_FRAME))
+                .map_err(ipc::internal)?,
         };
         let (good, start) = encoder(&schema, plain)?;
         let (failed, _) = encoder(&schema, compressed)?;
-        Ok(Self { value_type, schema, start, good, failed })
+        Ok(Self {
+            value_type,
+            schema,
+            start,
+            good,
+            failed,
+        })
     }
 
     /// The start of the stream: the schema. It can be sent before any row is ready.
@@ -86,19 +95,32 @@ impl BatchWriter {
     }
 
     fn write(&mut self, group: Group, parts: &mut Vec<Bytes>) -> Result<()> {
-        let Group { rows, stages, samples, errors, .. } = group;
+        let Group {
+            rows,
+            stages,
+            samples,
+            errors,
+            ..
+        } = group;
         if rows.is_empty() {
             return Ok(());
         }
         let failed = samples.is_empty();
-        let texts = if failed { StringArray::from(errors) } else { StringArray::new_null(rows.len()) };
+        let texts = if failed {
+            StringArray::from(errors)
+        } else {
+            StringArray::new_null(rows.len())
+        };
         let values = if failed {
             column::failed(&self.value_type, rows.len())?
         } else {
             column::good(&self.value_type, samples)?
         };
-        let mut columns: Vec<ArrayRef> =
-            vec![Arc::new(UInt32Array::from(rows)), Arc::new(UInt8Array::from(stages)), Arc::new(texts)];
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt32Array::from(rows)),
+            Arc::new(UInt8Array::from(stages)),
+            Arc::new(texts),
+        ];
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
         let encoder = if failed { &mut self.failed } else { &mut self.good };
@@ -109,7 +131,9 @@ impl BatchWriter {
 
 impl fmt::Debug for BatchWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchWriter").field("value_type", &self.value_type).finish_non_exhaustive()
+        f.debug_struct("BatchWriter")
+            .field("value_type", &self.value_type)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +149,11 @@ struct Group {
 
 impl Group {
     fn takes(&self, good: bool, bytes: usize) -> bool {
-        let alike = if good { self.errors.is_empty() } else { self.samples.is_empty() };
+        let alike = if good {
+            self.errors.is_empty()
+        } else {
+            self.samples.is_empty()
+        };
         let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.errors.len() < FAILED_ROWS;
         self.rows.is_empty() || (alike && small)
     }
@@ -145,7 +173,9 @@ impl Group {
 /// it is given an empty one, which is not sent.
 fn encoder(schema: &SchemaRef, options: IpcWriteOptions) -> Result<(StreamEncoder, Bytes)> {
     let mut encoder = StreamEncoder::try_new_with_options(schema, options).map_err(ipc::internal)?;
-    let buffers = encoder.encode(&RecordBatch::new_empty(Arc::clone(schema))).map_err(ipc::internal)?;
+    let buffers = encoder
+        .encode(&RecordBatch::new_empty(Arc::clone(schema)))
+        .map_err(ipc::internal)?;
     let mut start: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
     start.truncate(ipc::first_message(&start));
     Ok((encoder, start.into()))

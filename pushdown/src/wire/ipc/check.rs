@@ -21,18 +21,25 @@ const MAX_RATIO: u64 = 255;
 
 /// Checks that a schema has only types that are known here, before Arrow reads it.
 pub(super) fn schema(schema: &fb::Schema<'_>) -> Result<()> {
-    let fields = schema.fields().ok_or_else(|| Error::wire("found an Arrow schema without fields"))?;
+    let fields = schema
+        .fields()
+        .ok_or_else(|| Error::wire("found an Arrow schema without fields"))?;
     if schema.endianness() != fb::Endianness::Little {
         return Err(Error::wire("found an Arrow schema that is not little-endian"));
     }
     let mut budget = MAX_FIELDS;
-    fields.iter().try_for_each(|field| check_field(&field, MAX_DEPTH, &mut budget))
+    fields
+        .iter()
+        .try_for_each(|field| check_field(&field, MAX_DEPTH, &mut budget))
 }
 
 fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Result<()> {
     let unknown = || {
         let name: String = field.name().unwrap_or_default().chars().take(64).collect();
-        Error::wire(format!("found Arrow field {name:?} of a type that is not known here ({:?})", field.type_type()))
+        Error::wire(format!(
+            "found Arrow field {name:?} of a type that is not known here ({:?})",
+            field.type_type()
+        ))
     };
     let depth = depth.checked_sub(1).ok_or_else(unknown)?;
     *budget = budget.checked_sub(1).ok_or_else(unknown)?;
@@ -40,14 +47,19 @@ fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Resul
     let count = children.as_ref().map_or(0, |children| children.len());
     let known = field.dictionary().is_none()
         && match field.type_type() {
-            fb::Type::Int => field.type_as_int().is_some_and(|int| matches!(int.bitWidth(), 8 | 16 | 32 | 64)),
-            fb::Type::FloatingPoint => field
-                .type_as_floating_point()
-                .is_some_and(|float| matches!(float.precision(), fb::Precision::HALF | fb::Precision::SINGLE)),
+            fb::Type::Int => field
+                .type_as_int()
+                .is_some_and(|int| matches!(int.bitWidth(), 8 | 16 | 32 | 64)),
+            fb::Type::FloatingPoint => field.type_as_floating_point().is_some_and(|float| {
+                matches!(float.precision(), fb::Precision::HALF | fb::Precision::SINGLE)
+            }),
             fb::Type::Utf8 | fb::Type::LargeUtf8 | fb::Type::Binary | fb::Type::LargeBinary => true,
             fb::Type::List => count == 1,
             fb::Type::FixedSizeList => {
-                count == 1 && field.type_as_fixed_size_list().is_some_and(|list| list.listSize() >= 0)
+                count == 1
+                    && field
+                        .type_as_fixed_size_list()
+                        .is_some_and(|list| list.listSize() >= 0)
             }
             fb::Type::Struct_ => count > 0,
             _ => false,
@@ -55,27 +67,39 @@ fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Resul
     if !known {
         return Err(unknown());
     }
-    children.into_iter().flatten().try_for_each(|child| check_field(&child, depth, budget))
+    children
+        .into_iter()
+        .flatten()
+        .try_for_each(|child| check_field(&child, depth, budget))
 }
 
 /// Checks what does not take the schema, and gives the number of rows.
 pub(super) fn batch(message: &Message) -> Result<usize> {
     let malformed = |what: &str| Error::wire(format!("found an Arrow record batch {what}"));
     let batch = message.batch().ok_or_else(|| malformed("that is none"))?;
-    if batch.variadicBufferCounts().is_some_and(|counts| !counts.is_empty()) {
+    if batch
+        .variadicBufferCounts()
+        .is_some_and(|counts| !counts.is_empty())
+    {
         return Err(malformed("with views"));
     }
-    if batch.compression().is_some_and(|compression| compression.codec() != fb::CompressionType::LZ4_FRAME) {
+    if batch
+        .compression()
+        .is_some_and(|compression| compression.codec() != fb::CompressionType::LZ4_FRAME)
+    {
         return Err(malformed("compressed with another codec than LZ4"));
     }
     let stored = message.body().len() as u64;
     for buffer in batch.buffers().into_iter().flatten() {
         let range = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
-        if !matches!(range, (Ok(offset), Ok(length)) if offset.checked_add(length).is_some_and(|end| end <= stored)) {
+        if !matches!(range, (Ok(offset), Ok(length)) if offset.checked_add(length).is_some_and(|end| end <= stored))
+        {
             return Err(malformed("with a buffer outside its body"));
         }
     }
-    u32::try_from(batch.length()).map(|rows| rows as usize).map_err(|_| malformed("of impossible length"))
+    u32::try_from(batch.length())
+        .map(|rows| rows as usize)
+        .map_err(|_| malformed("of impossible length"))
 }
 
 /// Checks that nodes and buffers fit the schema, and the columns in `read` in depth.
@@ -93,7 +117,11 @@ pub(super) fn columns(message: &Message, schema: &Schema, read: &[usize]) -> Res
         walk.deep = read.contains(&index);
         let rows = walk.column(field.data_type())?;
         if walk.deep && i64::try_from(rows) != Ok(batch.length()) {
-            return Err(Error::wire(format!("found {rows} rows in column {:?} of {}", field.name(), batch.length())));
+            return Err(Error::wire(format!(
+                "found {rows} rows in column {:?} of {}",
+                field.name(),
+                batch.length()
+            )));
         }
     }
     Ok(())
@@ -116,7 +144,10 @@ where
 {
     /// Checks a column and what is below it; gives its length.
     fn column(&mut self, data_type: &DataType) -> Result<usize> {
-        let node = self.nodes.next().ok_or_else(|| Error::wire("found too few nodes in an Arrow record batch"))?;
+        let node = self
+            .nodes
+            .next()
+            .ok_or_else(|| Error::wire("found too few nodes in an Arrow record batch"))?;
         // Any array of ours is counted in 32 bits, so that no product below overflows.
         let (Ok(length), Ok(nulls)) = (u32::try_from(node.length()), u32::try_from(node.null_count())) else {
             return Err(Error::wire("found an Arrow array of impossible length"));
@@ -128,15 +159,27 @@ where
         self.buffer(if nulls > 0 { length.div_ceil(8) } else { 0 })?;
         match data_type {
             DataType::Utf8 | DataType::Binary => {
-                self.buffer(if length > 0 { (length + 1) * size_of::<i32>() } else { 0 })?;
+                self.buffer(if length > 0 {
+                    (length + 1) * size_of::<i32>()
+                } else {
+                    0
+                })?;
                 self.buffer(0)?;
             }
             DataType::LargeUtf8 | DataType::LargeBinary => {
-                self.buffer(if length > 0 { (length + 1) * size_of::<i64>() } else { 0 })?;
+                self.buffer(if length > 0 {
+                    (length + 1) * size_of::<i64>()
+                } else {
+                    0
+                })?;
                 self.buffer(0)?;
             }
             DataType::List(item) => {
-                self.buffer(if length > 0 { (length + 1) * size_of::<i32>() } else { 0 })?;
+                self.buffer(if length > 0 {
+                    (length + 1) * size_of::<i32>()
+                } else {
+                    0
+                })?;
                 self.column(item.data_type())?;
             }
             DataType::FixedSizeList(item, size) => {
@@ -164,12 +207,20 @@ where
         if !self.deep {
             return Ok(());
         }
-        let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let range = usize::try_from(buffer.offset())
+            .ok()
+            .zip(usize::try_from(buffer.length()).ok());
         let stored = range.and_then(|(offset, length)| self.body.get(offset..)?.get(..length));
         let stored = stored.ok_or_else(|| malformed("a buffer outside its body"))?;
-        let length = if self.compressed && !stored.is_empty() { inflated(stored)? } else { stored.len() };
+        let length = if self.compressed && !stored.is_empty() {
+            inflated(stored)?
+        } else {
+            stored.len()
+        };
         if length < expected {
-            return Err(malformed(&format!("a buffer of {length} bytes, expected {expected},")));
+            return Err(malformed(&format!(
+                "a buffer of {length} bytes, expected {expected},"
+            )));
         }
         Ok(())
     }

@@ -40,7 +40,11 @@ pub(super) struct Message {
 
 impl Frames {
     pub(super) fn new(max_body: u64) -> Self {
-        Self { state: State::Prefix, held: MutableBuffer::new(0), max_body }
+        Self {
+            state: State::Prefix,
+            held: MutableBuffer::new(0),
+            max_body,
+        }
     }
 
     /// Whether the end marker has been read.
@@ -92,12 +96,16 @@ fn after_prefix(prefix: &[u8]) -> Result<State> {
         return Err(Error::wire("found no Arrow stream"));
     };
     if *continuation != CONTINUATION {
-        return Err(Error::wire("found no Arrow stream: a message does not start with its marker"));
+        return Err(Error::wire(
+            "found no Arrow stream: a message does not start with its marker",
+        ));
     }
     match u32::from_le_bytes(*length) as usize {
         0 => Ok(State::Ended),
         length @ 1..=MAX_HEADER => Ok(State::Header { length }),
-        length => Err(Error::wire(format!("found an Arrow message header of {length} bytes, expected at most {MAX_HEADER}"))),
+        length => Err(Error::wire(format!(
+            "found an Arrow message header of {length} bytes, expected at most {MAX_HEADER}"
+        ))),
     }
 }
 
@@ -107,8 +115,13 @@ fn after_header(header: Buffer, max_body: u64) -> Result<State> {
     let length = u64::try_from(header.as_ref().bodyLength())
         .map_err(|_| Error::wire("found an Arrow message of negative length"))?;
     match usize::try_from(length) {
-        Ok(bytes) if length <= max_body => Ok(State::Body { header, length: bytes }),
-        _ => Err(Error::too_large(format!("an Arrow message of {length} bytes is more than the limit of {max_body}"))),
+        Ok(bytes) if length <= max_body => Ok(State::Body {
+            header,
+            length: bytes,
+        }),
+        _ => Err(Error::too_large(format!(
+            "an Arrow message of {length} bytes is more than the limit of {max_body}"
+        ))),
     }
 }
 

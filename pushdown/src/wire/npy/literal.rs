@@ -38,8 +38,14 @@ pub(super) fn parse(text: &str) -> Result<Array<'_>> {
         return Err(cursor.fault("the end"));
     }
     match (descr, fortran_order, shape) {
-        (Some(descr), Some(fortran_order), Some(shape)) => Ok(Array { descr, fortran_order, shape }),
-        _ => Err(Error::wire("found an npy header without one of descr, fortran_order and shape")),
+        (Some(descr), Some(fortran_order), Some(shape)) => Ok(Array {
+            descr,
+            fortran_order,
+            shape,
+        }),
+        _ => Err(Error::wire(
+            "found an npy header without one of descr, fortran_order and shape",
+        )),
     }
 }
 
@@ -57,7 +63,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn expect(&mut self, token: &'static str) -> Result<()> {
-        if self.take(token) { Ok(()) } else { Err(self.fault(token)) }
+        if self.take(token) {
+            Ok(())
+        } else {
+            Err(self.fault(token))
+        }
     }
 
     fn string(&mut self) -> Result<&'a str> {
@@ -67,7 +77,10 @@ impl<'a> Cursor<'a> {
             self.expect("'")?;
             '\''
         };
-        let (string, rest) = self.rest.split_once(quote).ok_or_else(|| self.fault("a closing quote"))?;
+        let (string, rest) = self
+            .rest
+            .split_once(quote)
+            .ok_or_else(|| self.fault("a closing quote"))?;
         self.rest = rest;
         Ok(string)
     }
@@ -104,7 +117,10 @@ impl<'a> Cursor<'a> {
 
     fn fault(&self, expected: &str) -> Error {
         let position = self.text.len() - self.rest.len();
-        Error::wire(format!("found an npy header with a fault at {}, expected {expected}", position + 1))
+        Error::wire(format!(
+            "found an npy header with a fault at {}, expected {expected}",
+            position + 1
+        ))
     }
 }
 
@@ -114,7 +130,11 @@ mod tests {
 
     #[test]
     fn reads_what_numpy_writes_or_once_wrote() {
-        let expected = Array { descr: "<f4", fortran_order: false, shape: vec![3, 4] };
+        let expected = Array {
+            descr: "<f4",
+            fortran_order: false,
+            shape: vec![3, 4],
+        };
         for text in [
             "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }          \n",
             "{'descr':'<f4','fortran_order':False,'shape':(3,4)}",
@@ -122,7 +142,12 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), expected, "{text}");
         }
-        assert_eq!(parse("{'descr': '|u1', 'fortran_order': True, 'shape': ()}").unwrap().shape, Vec::<usize>::new());
+        assert_eq!(
+            parse("{'descr': '|u1', 'fortran_order': True, 'shape': ()}")
+                .unwrap()
+                .shape,
+            Vec::<usize>::new()
+        );
     }
 
     #[test]
@@ -147,7 +172,10 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::InvalidWire, "{text}: {error}");
         }
-        let deep = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({})}}", "1, ".repeat(100_000));
+        let deep = format!(
+            "{{'descr': '<f4', 'fortran_order': False, 'shape': ({})}}",
+            "1, ".repeat(100_000)
+        );
         assert!(parse(&deep).unwrap_err().to_string().contains("no more axes"));
     }
 }

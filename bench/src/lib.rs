@@ -1,1 +1,16 @@
-//! pushdown
+//! Measures pushdown against what it is to be held against, in CPU time, each contender in its turn.
+//!
+//! `README.md` beside this crate tells what each figure is and how to get it.
+
+pub mod cpu;
+pub mod forward;
+pub mod load;
+pub mod memory;
+pub mod nginx;
+pub mod operators;
+pub mod overhead;
+pub mod photos;
+pub mod report;
+pub mod rounds;
+pub mod stats;
+pub mod store;

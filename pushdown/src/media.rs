@@ -122,3 +122,6 @@ impl ImageHeader {
         self.width as u64 * self.height as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

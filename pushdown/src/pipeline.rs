@@ -180,3 +180,6 @@ impl FromStr for Pipeline {
         Self::parse(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,3 +160,6 @@ impl Pipeline {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@
 //!
 //! Status lines, sockets and retries are not here: this crate knows no network.
 
+#[cfg(test)]
+mod arbitrary;
 mod arrow;
 mod batch;
 mod encode;

@@ -88,6 +88,11 @@ impl Gateway {
         self.admin
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Where its embedded store listens, if it has one.
     pub fn store(&self) -> Option<SocketAddr> {
         self.store

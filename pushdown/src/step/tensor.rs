@@ -17,3 +17,6 @@ pub(crate) use normalize::normalize_pixels;
 pub use quantize::Quantize;
 pub use to_float::ToFloat;
 pub use to_tensor::ToTensor;
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@ mod request;
 mod row;
 mod schema;
 mod target;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use reader::BatchReader;
@@ -14,3 +16,8 @@ pub use row::{Row, RowError};
 pub use schema::ValueType;
 pub use target::sample_id;
 pub use writer::BatchWriter;
+
+/// A presigned query without its signature.
+#[cfg(test)]
+const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2F\
+    aws4_request&X-Amz-Date=20261101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";

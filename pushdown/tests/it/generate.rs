@@ -8,7 +8,7 @@ use proptest::{prelude::*, sample::select};
 use pushdown::{Context, Pipeline, Sample};
 
 /// A pipeline that checks: `decode`, image steps, and perhaps a tensor's.
-pub(crate) fn pipeline() -> impl Strategy<Value = Pipeline> {
+pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
     let images = prop::collection::vec(image_step(), 0..5);
     let ending = prop_oneof![
         1 => Just(vec![]),
@@ -17,6 +17,7 @@ pub(crate) fn pipeline() -> impl Strategy<Value = Pipeline> {
             .prop_map(|(first, steps)| std::iter::once(first.to_owned()).chain(steps).collect()),
     ];
     (decode(), images, ending).prop_map(|(decode, images, ending)| well_typed(decode, images.into_iter().chain(ending)))
+        .boxed()
 }
 
 /// `first` and those of `steps` that fit what stands before them.
@@ -28,7 +29,7 @@ fn well_typed(first: String, steps: impl Iterator<Item = String>) -> Pipeline {
     Pipeline::parse(&text).expect("every prefix of it was checked")
 }
 
-fn decode() -> impl Strategy<Value = String> {
+fn decode() -> BoxedStrategy<String> {
     let scaling = prop_oneof![
         4 => Just(String::new()),
         1 => (1_u32..40).prop_map(|side| format!("min_short={side}")),
@@ -38,20 +39,22 @@ fn decode() -> impl Strategy<Value = String> {
         let arguments: Vec<&str> = [orient, &scaling].into_iter().filter(|argument| !argument.is_empty()).collect();
         if arguments.is_empty() { "decode".to_owned() } else { format!("decode({})", arguments.join(", ")) }
     })
+    .boxed()
 }
 
-fn encode() -> impl Strategy<Value = String> {
+fn encode() -> BoxedStrategy<String> {
     prop_oneof![
         (1_u32..=100).prop_map(|quality| format!("encode(jpeg, quality={quality})")),
         select(&["encode(png)", "encode(webp)", "encode(jpeg)"]).prop_map(str::to_owned),
     ]
+    .boxed()
 }
 
-fn side() -> impl Strategy<Value = u32> {
-    prop_oneof![3 => 1_u32..80, 1 => 80_u32..300]
+fn side() -> BoxedStrategy<u32> {
+    prop_oneof![3 => 1_u32..80, 1 => 80_u32..300].boxed()
 }
 
-fn image_step() -> impl Strategy<Value = String> {
+fn image_step() -> BoxedStrategy<String> {
     let size = prop_oneof![
         (side(), side()).prop_map(|(w, h)| format!("{w}, {h}")),
         side().prop_map(|side| format!("short={side}")),
@@ -67,9 +70,10 @@ fn image_step() -> impl Strategy<Value = String> {
         1 => (encode(), decode()).prop_map(|(encode, decode)| format!("{encode} | {decode}")),
         6 => augmenting_step(filter),
     ]
+    .boxed()
 }
 
-fn augmenting_step(filter: impl Strategy<Value = &'static str>) -> impl Strategy<Value = String> {
+fn augmenting_step(filter: impl Strategy<Value = &'static str> + 'static) -> BoxedStrategy<String> {
     let seed = prop_oneof![Just(String::new()), (0..i64::MAX).prop_map(|seed| format!(", seed={seed}"))];
     let part = (0.01..1.0_f64, 0.0..1.0_f64, side(), side(), filter)
         .prop_map(|(low, more, w, h, filter)| {
@@ -82,10 +86,10 @@ fn augmenting_step(filter: impl Strategy<Value = &'static str>) -> impl Strategy
             format!("color_jitter({brightness}, contrast={contrast}, saturation={saturation}, hue={hue}")
         });
     let flip = (0.0..=1.0_f64).prop_map(|p| format!("flip_h({p}"));
-    (prop_oneof![part, crop, jitter, flip], seed).prop_map(|(step, seed)| format!("{step}{seed})"))
+    (prop_oneof![part, crop, jitter, flip], seed).prop_map(|(step, seed)| format!("{step}{seed})")).boxed()
 }
 
-fn tensor_step() -> impl Strategy<Value = String> {
+fn tensor_step() -> BoxedStrategy<String> {
     let numbers = || prop::collection::vec(-2.0..2.0_f32, 3);
     prop_oneof![
         Just("normalize(imagenet)".to_owned()),
@@ -97,17 +101,20 @@ fn tensor_step() -> impl Strategy<Value = String> {
         (0.001..1.0_f32).prop_map(|scale| format!("quantize(int8, scale={scale})")),
         Just("dequantize".to_owned()),
     ]
+    .boxed()
 }
 
 /// An object: an image in one of the formats, sometimes cut short.
-pub(crate) fn object() -> impl Strategy<Value = Bytes> {
+pub(crate) fn object() -> BoxedStrategy<Bytes> {
     let size = prop_oneof![6 => (1_u32..64, 1_u32..64), 1 => (100_u32..400, 100_u32..300)];
     let whole = (size, any::<u64>(), any::<bool>(), select(&Format::ALL))
         .prop_map(|((width, height), seed, noise, format)| format.encode(&picture(width, height, seed, noise)));
-    (whole, prop_oneof![9 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)]).prop_map(|(bytes, cut)| {
-        let end = cut.map_or(bytes.len(), |cut| cut.index(bytes.len()));
-        bytes.slice(..end)
-    })
+    (whole, prop_oneof![9 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)])
+        .prop_map(|(bytes, cut)| {
+            let end = cut.map_or(bytes.len(), |cut| cut.index(bytes.len()));
+            bytes.slice(..end)
+        })
+        .boxed()
 }
 
 /// Noise, or a gradient with a little of it.

@@ -155,3 +155,6 @@ fn describe_foreign(bytes: &[u8]) -> String {
         _ => format!("the object starts with `{start}`, expected JPEG, PNG, WebP, GIF, BMP or TIFF"),
     }
 }
+
+#[cfg(test)]
+mod tests;

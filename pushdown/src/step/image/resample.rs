@@ -234,3 +234,6 @@ impl Filter {
         first.max(0.0) as u32..(last.ceil() as u32).min(source)
     }
 }
+
+#[cfg(test)]
+mod tests;

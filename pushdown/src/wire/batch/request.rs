@@ -208,11 +208,10 @@ fn as_text<S: Serializer>(pipeline: &Pipeline, serializer: S) -> Result<S::Ok, S
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::PRESIGN, *};
     use crate::ErrorKind;
 
-    const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2F\
-        aws4_request&X-Amz-Date=20261101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";
+    type Change = fn(&mut serde_json::Value);
 
     fn request() -> BatchRequest {
         let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float").unwrap();
@@ -220,10 +219,11 @@ mod tests {
         BatchRequest::new(pipeline, PRESIGN, samples)
     }
 
-    fn with(change: impl FnOnce(&mut serde_json::Value)) -> Result<BatchRequest> {
+    /// The error of a request with one thing changed.
+    fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
         let mut json = serde_json::to_value(request()).unwrap();
         change(&mut json);
-        BatchRequest::parse(json.to_string().as_bytes(), 4)
+        BatchRequest::parse(json.to_string().as_bytes(), 4).unwrap_err()
     }
 
     #[test]
@@ -264,12 +264,12 @@ mod tests {
 
     #[test]
     fn a_pipelines_fault_keeps_kind_and_position() {
-        let error = with(|json| json["pipeline"] = "decode | rezise(8)".into()).unwrap_err();
+        let error = fault(|json| json["pipeline"] = "decode | rezise(8)".into());
         assert_eq!(
             (error.kind(), error.position()),
             (ErrorKind::InvalidPipeline, Some(9))
         );
-        let error = with(|json| json["pipeline"] = serde_json::json!([{"step": "to_float"}])).unwrap_err();
+        let error = fault(|json| json["pipeline"] = serde_json::json!([{"step": "to_float"}]));
         assert_eq!(
             (error.kind(), error.position()),
             (ErrorKind::InvalidPipeline, Some(0))
@@ -278,7 +278,6 @@ mod tests {
 
     #[test]
     fn refuses_the_rest_with_a_reason() {
-        type Change = fn(&mut serde_json::Value);
         let faults: [(Change, &str); 12] = [
             (
                 |json| json["pipelines"] = "decode".into(),
@@ -315,7 +314,7 @@ mod tests {
             (|json| json["epoch"] = 4_294_967_296_u64.into(), "invalid value"),
         ];
         for (change, expected) in faults {
-            let error = with(change).unwrap_err();
+            let error = fault(change);
             assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");
             assert!(
                 error.to_string().contains(expected),

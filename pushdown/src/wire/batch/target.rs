@@ -70,10 +70,10 @@ pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
     let mut id = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
-        let escaped = (*byte == b'%')
-            .then(|| tail.first_chunk::<2>())
-            .flatten()
-            .and_then(unhex);
+        let escaped = tail
+            .first_chunk::<2>()
+            .filter(|_| *byte == b'%')
+            .and_then(|digits| unhex(*digits));
         id.push(escaped.unwrap_or(*byte));
         rest = if escaped.is_some() { &tail[2..] } else { tail };
     }
@@ -136,7 +136,7 @@ const fn is_query_value(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'&' | b'#' | b'?' | b'=' | b'+')
 }
 
-fn unhex(digits: &[u8; 2]) -> Option<u8> {
+fn unhex(digits: [u8; 2]) -> Option<u8> {
     let mut byte = [0];
     hex::decode_to_slice(digits, &mut byte).ok()?;
     Some(byte[0])
@@ -144,10 +144,9 @@ fn unhex(digits: &[u8; 2]) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::PRESIGN, *};
 
-    pub(super) const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2F\
-        aws4_request&X-Amz-Date=20261101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";
+    type Change = fn(&mut BatchSample);
 
     fn sample() -> BatchSample {
         BatchSample::new("/bucket/a%20b+c/%2F%C3%A9.jpg", "0f".repeat(32))
@@ -185,7 +184,6 @@ mod tests {
     #[test]
     fn samples_are_checked() {
         sample().check().unwrap();
-        type Change = fn(&mut BatchSample);
         let faults: [Change; 15] = [
             |sample| sample.path = String::new(),
             |sample| sample.path = "bucket/key".to_owned(),

@@ -44,7 +44,10 @@ fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Resul
     let depth = depth.checked_sub(1).ok_or_else(unknown)?;
     *budget = budget.checked_sub(1).ok_or_else(unknown)?;
     let children = field.children();
-    let count = children.as_ref().map_or(0, |children| children.len());
+    let count = match &children {
+        Some(children) => children.len(),
+        None => 0,
+    };
     let known = field.dictionary().is_none()
         && match field.type_type() {
             fb::Type::Int => field

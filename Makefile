@@ -1,0 +1,64 @@
+# What people and CI run. `demo` and `test` do all their own set-up and say what they do.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-rust test-clients s3-tests lint fmt arrows doc deny bench bench-memory golden photos ci clean
+
+CARGO ?= cargo
+
+help: ## This list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: ## Debian packages and the Python environment that tests and demo need
+	@scripts/setup.sh
+
+demo: setup ## Real photos on an embedded store, read plainly and pushed down
+	@scripts/photos.sh large
+	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client
+	@.venv/bin/python scripts/demo.py
+
+test: setup test-rust test-clients ## Every test
+
+test-rust: setup ## Unit, property, golden and integration tests
+	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
+	@$(CARGO) test --locked --workspace --all-targets
+	@$(CARGO) test --locked --workspace --doc
+
+test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in front of two stores
+	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
+	@.venv/bin/python -m pytest -q tests/clients
+
+s3-tests: setup ## The s3s end-to-end suite, directly and through the gateway: nothing may be lost
+	@scripts/s3-tests.sh
+
+lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
+	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: fmt-check
+fmt-check:
+	@$(CARGO) fmt --all --check
+
+fmt: ## Format the Rust code
+	@$(CARGO) fmt --all
+
+arrows: ## Workspace edges that are allowed, and crates that are not
+	@scripts/arrows.sh
+
+doc:
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+
+deny: ## Licences, advisories and sources of all dependencies (installs cargo-deny if missing)
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	@$(CARGO) deny check
+
+photos: ## Real photos for demo and benchmarks, into .cache/photos
+	@scripts/photos.sh all
+
+golden: ## Make the golden values again with Pillow and torchvision (5 GB of wheels)
+	@scripts/setup.sh golden
+	@.venv-golden/bin/python scripts/golden.py
+
+ci: ## What CI runs
+	@.ci/run
+
+clean: ## Remove what the targets made
+	@rm -rf target .cache .venv .venv-golden demo-sample.png bench/results

@@ -1,0 +1,88 @@
+"""One peer: `worker.py VARIANT FOLDER` decodes every photo of FOLDER to 224 x 224 pixels once per line of input.
+
+It first says how many photos it has and which versions it runs, then answers each line with the CPU seconds of one
+round. One thread; the files are in memory beforehand; the result is pixels in memory, as in every other variant.
+"""
+
+import io
+import pathlib
+import sys
+import time
+
+SHORT, CROP = 256, 224
+
+
+def target(width, height):
+    """torchvision's size: the short side is SHORT, the other truncated; and where the crop starts."""
+    if width <= height:
+        size = SHORT, int(SHORT * height / width)
+    else:
+        size = int(SHORT * width / height), SHORT
+    return size, tuple(round((side - CROP) / 2) for side in size)
+
+
+def pillow():
+    import PIL
+    from PIL import Image
+
+    def one(data):
+        image = Image.open(io.BytesIO(data)).convert("RGB")
+        size, (x, y) = target(*image.size)
+        return image.resize(size, Image.Resampling.BILINEAR).crop((x, y, x + CROP, y + CROP))
+
+    return one, f"Pillow {PIL.__version__}"
+
+
+def opencv(interpolation):
+    import cv2
+    import numpy
+
+    cv2.setNumThreads(1)
+    interpolation = getattr(cv2, interpolation)
+
+    def one(data):
+        image = cv2.imdecode(numpy.frombuffer(data, numpy.uint8), cv2.IMREAD_COLOR_RGB)
+        size, (x, y) = target(image.shape[1], image.shape[0])
+        return numpy.ascontiguousarray(cv2.resize(image, size, interpolation=interpolation)[y : y + CROP, x : x + CROP])
+
+    return one, f"OpenCV {cv2.__version__}"
+
+
+def torchvision():
+    import torch
+    import torchvision
+    from torchvision.io import ImageReadMode, decode_jpeg
+    from torchvision.transforms import v2
+
+    torch.set_num_threads(1)
+    transform = v2.Compose([v2.Resize(SHORT, antialias=True), v2.CenterCrop(CROP)])
+
+    def one(data):
+        return transform(decode_jpeg(torch.frombuffer(data, dtype=torch.uint8), mode=ImageReadMode.RGB))
+
+    return one, f"torchvision {torchvision.__version__}, torch {torch.__version__}"
+
+
+VARIANTS = {
+    "pillow": pillow,
+    "opencv-linear": lambda: opencv("INTER_LINEAR"),
+    "opencv-area": lambda: opencv("INTER_AREA"),
+    "torchvision": torchvision,
+}
+
+
+def main():
+    variant, folder = sys.argv[1:]
+    one, versions = VARIANTS[variant]()
+    # Writable, because torch warns about buffers that are not.
+    photos = [bytearray(path.read_bytes()) for path in sorted(pathlib.Path(folder).iterdir())]
+    print(len(photos), versions, flush=True)
+    for _ in sys.stdin:
+        before = time.process_time()
+        for photo in photos:
+            one(photo)
+        print(time.process_time() - before, flush=True)
+
+
+if __name__ == "__main__":
+    main()

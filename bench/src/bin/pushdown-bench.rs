@@ -1,0 +1,80 @@
+//! The end-to-end benchmark's command line.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+use pushdown_bench::operators::{self, Peers};
+use pushdown_bench::photos::{Photos, read_all};
+use pushdown_bench::{forward, memory, overhead, report};
+
+/// Measure pushdown against its peers
+#[derive(Debug, Parser)]
+struct Cli {
+    /// What to measure
+    #[arg(value_enum, default_values = ["operators", "forward", "overhead"])]
+    scenarios: Vec<Scenario>,
+    /// Rounds that count, after one to warm up
+    #[arg(long, default_value_t = 15)]
+    rounds: u32,
+    /// Folder of photos to make the measured ones from
+    #[arg(long, default_value = ".cache/photos", value_name = "DIR")]
+    photos: PathBuf,
+    /// Folder where the measured photos are kept
+    #[arg(long, default_value = ".cache/bench", value_name = "DIR")]
+    made: PathBuf,
+    /// The gateway's binary
+    #[arg(long, default_value = "target/release/pushdown-gateway", value_name = "FILE")]
+    gateway: PathBuf,
+    /// Folder for the results as JSON
+    #[arg(long, default_value = "bench/results", value_name = "DIR")]
+    results: PathBuf,
+    /// Size of the body that `memory` forwards, in GiB
+    #[arg(long, default_value_t = 5)]
+    gib: u64,
+    #[command(flatten)]
+    peers: Peers,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Scenario {
+    /// Images per CPU second beside libjpeg-turbo, torchvision, Pillow and OpenCV
+    Operators,
+    /// CPU time per forwarded request beside nginx
+    Forward,
+    /// CPU time of a pushdown request beside the library calls
+    Overhead,
+    /// Peak memory under a storm, and while large bodies pass
+    Memory,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let photos = Photos::prepare(&cli.photos, &cli.made)?;
+    let mut tables = Vec::new();
+    for scenario in &cli.scenarios {
+        match scenario {
+            Scenario::Operators => tables.extend(operators::run(&photos, &cli.peers, cli.rounds)?),
+            Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
+            Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &photos, cli.rounds)?),
+            Scenario::Memory => {
+                let large = [read_all(&photos.large)?, read_all(&photos.progressive)?].concat();
+                for line in memory::run(&cli.gateway, large, cli.gib)? {
+                    show(&format!("- {line}"));
+                }
+            }
+        }
+    }
+    if tables.is_empty() {
+        return Ok(());
+    }
+    show(&report::markdown(&tables));
+    let path = report::save(&cli.results, &tables)?;
+    report::say(&format!("written to {}", path.display()));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the tables are what this program is for")]
+fn show(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,65 @@
+//! A peer in Python: a process that does a round whenever it is told to, and says what CPU time it took.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::report::say;
+use crate::rounds::Contender;
+
+/// A running worker; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Peer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    images: f64,
+}
+
+impl Peer {
+    /// Starts the worker on a folder of photos and waits until it has read them. Its libraries run one thread.
+    pub(super) fn start(python: &Path, variant: &str, folder: &Path) -> Result<Self> {
+        let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/worker.py");
+        let mut command = Command::new(python);
+        command.arg(worker).arg(variant).arg(folder).env("OMP_NUM_THREADS", "1");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", python.display()))?;
+        let input = child.stdin.take().context("the worker has no input")?;
+        let output = BufReader::new(child.stdout.take().context("the worker has no output")?);
+        let mut peer = Self { child, input, output, images: 0.0 };
+        let ready = peer.line().with_context(|| format!("{variant} does not start"))?;
+        let (images, versions) = ready.split_once(' ').context("the worker did not say what it is")?;
+        peer.images = images.parse()?;
+        say(&format!("  {variant}: {versions}"));
+        Ok(peer)
+    }
+
+    /// Each round: images per CPU second.
+    pub(super) fn into_contender<'a>(mut self, name: &str) -> Contender<'a> {
+        Contender::new(name, move || {
+            writeln!(self.input, "round")?;
+            let seconds: f64 = self.line()?.parse()?;
+            Ok(self.images / seconds)
+        })
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        ensure!(!line.is_empty(), "the worker ended");
+        Ok(line.trim().to_owned())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Both fail only where there is nothing left to end.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

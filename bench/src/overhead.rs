@@ -1,0 +1,127 @@
+//! What a pushdown request costs the gateway beyond the library calls that it makes.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use pushdown::wire::{BatchReader, BatchRequest, BatchSample, OnError, Order, Split, header};
+use pushdown::{Limits, Pipeline};
+use pushdown_testkit::{Gateway, Raw, Request};
+
+use crate::cpu::Clock;
+use crate::load::{Connection, Load};
+use crate::operators::{SHORT_PIPELINE, count, mean_kilobytes, run_all, share};
+use crate::photos::{Photos, read_all};
+use crate::report::{Table, Target, say};
+use crate::rounds::{Contender, take_turns};
+use crate::store::Store;
+
+const LIBRARY: &str = "library calls in process";
+const GET: &str = "pushdown GET";
+const BATCH: &str = "pushdown batch of 256";
+const CONNECTIONS: usize = 4;
+
+/// One table: the library, GETs and batches over the same photos.
+pub fn run(gateway: &Path, photos: &Photos, rounds: u32) -> Result<Table> {
+    let files = share(read_all(&photos.small)?);
+    let pipeline = Pipeline::parse(SHORT_PIPELINE)?;
+    let store = Store::launch()?;
+    let gateway = Gateway::launch(gateway, [format!("--upstream=http://{}", store.address())])?;
+    let keys: Vec<_> = (0..files.len()).map(|index| format!("photos/{index:03}.jpg")).collect();
+    for (key, file) in keys.iter().zip(&files) {
+        store.put(key, file.to_vec())?;
+    }
+    let clock = Clock::of_process(gateway.id())?;
+    let per_sample = |time: std::time::Duration| time.as_secs_f64() * 1e3 / count(&files);
+    let samples = u32::try_from(files.len())?;
+
+    let library = {
+        let (clock, files, pipeline) = (Clock::of_this_thread(), &files, &pipeline);
+        Contender::new(LIBRARY, move || Ok(per_sample(clock.measure(|| run_all(pipeline, files))?)))
+    };
+    let get = {
+        let request = |key| store.get(gateway.listen(), key, &[(header::PIPELINE, SHORT_PIPELINE)]);
+        let requests = keys.iter().map(|key| request(key)).collect::<Result<Vec<_>>>()?;
+        let answer = Connection::open(gateway.listen())?.exchange(&requests[0])?;
+        ensure!(answer.status == 200, "the gateway answered {}", answer.status);
+        let mut load = Load::new(gateway.listen(), CONNECTIONS, requests, answer.bytes)?;
+        let clock = clock.clone();
+        Contender::new(GET, move || Ok(per_sample(clock.measure(|| load.send(samples))?)))
+    };
+    let batch = {
+        let (request, gateway) = (batch_request(&store, &gateway, &keys, &pipeline)?, &gateway);
+        check_rows(&send(gateway, &request)?, samples)?;
+        Contender::new(BATCH, move || {
+            let time = clock.measure(|| {
+                let rows = send(gateway, &request)?;
+                // Rows of 224 x 224 x 3 bytes; a row that failed would have none.
+                ensure!(rows.len() >= 224 * 224 * 3 * samples as usize, "the batch answer is short");
+                Ok(())
+            })?;
+            Ok(per_sample(time))
+        })
+    };
+    say(&format!("pushdown overhead, {samples} photos a round"));
+    let title = format!(
+        "Pushdown overhead, `{SHORT_PIPELINE}`, photos of 500 x 375, {} KB each on average",
+        mean_kilobytes(&files)
+    );
+    let mut table =
+        Table::new(title, "CPU milliseconds per sample", take_turns(vec![library, get, batch], rounds)?);
+    table.compare(GET, (GET, LIBRARY), "times the library", Some(Target::AtMost(1.2)));
+    table.compare(BATCH, (BATCH, LIBRARY), "times the library", Some(Target::AtMost(1.12)));
+    Ok(table)
+}
+
+/// All samples presigned for the gateway's host, as a reader does it.
+fn batch_request(store: &Store, gateway: &Gateway, keys: &[String], pipeline: &Pipeline) -> Result<Request> {
+    let host = gateway.listen().to_string();
+    // The moment of signing is shared, since it stands in the parameters that all samples share.
+    let signer = store.keys().at(std::time::SystemTime::now());
+    let mut shared = String::new();
+    let mut samples = Vec::new();
+    for key in keys {
+        let request = Request::new("GET", &Store::path(key)).header("host", &host);
+        let target = signer.presign(request, std::time::Duration::from_hours(1))?.target;
+        let (path, query) = target.split_once('?').context("a presigned target has a query")?;
+        let (presign, signature) =
+            query.split_once("&X-Amz-Signature=").context("a presigned query ends with its signature")?;
+        presign.clone_into(&mut shared);
+        samples.push(BatchSample {
+            path: path.to_owned(),
+            signature: signature.to_owned(),
+            split: None,
+            member: None,
+            version: None,
+        });
+    }
+    let body = BatchRequest {
+        pipeline: pipeline.clone(),
+        split: Split::Full,
+        seed: None,
+        epoch: None,
+        on_error: OnError::Row,
+        order: Order::Request,
+        presign: shared,
+        samples,
+    };
+    let request = Request::new("POST", "/_pushdown/v1/batch").header("host", &host);
+    Ok(request.header("content-type", "application/json").body(serde_json::to_vec(&body)?))
+}
+
+fn send(gateway: &Gateway, request: &Request) -> Result<Vec<u8>> {
+    let mut connection = Raw::connect(gateway.listen())?;
+    connection.write(&[request.head(), request.body.clone()].concat())?;
+    let answer = connection.read("POST")?;
+    ensure!(answer.status == 200, "the batch was answered with {} {}", answer.status, answer.text());
+    Ok(answer.body)
+}
+
+fn check_rows(answer: &[u8], samples: u32) -> Result<()> {
+    let rows = BatchReader::new(Limits::default()).push(Bytes::copy_from_slice(answer))?;
+    ensure!(rows.len() == samples as usize, "{} rows of {samples}", rows.len());
+    for row in rows {
+        row.value.map_err(|error| anyhow::anyhow!("row {}: {error}", row.row))?;
+    }
+    Ok(())
+}

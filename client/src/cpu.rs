@@ -1,0 +1,93 @@
+//! The CPU pool: steps, signatures and shuffles never run on the network's threads.
+
+use std::{
+    num::NonZeroUsize,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Result};
+
+/// A fixed number of threads for work that computes. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct CpuPool {
+    threads: Arc<rayon::ThreadPool>,
+}
+
+/// Work on the pool. It runs whether this is polled or not; dropping it before it starts cancels it.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the work"]
+pub(crate) struct Work<T>(oneshot::Receiver<T>);
+
+impl CpuPool {
+    /// A pool of so many threads; by default as many as this process may use.
+    pub(crate) fn build(threads: Option<NonZeroUsize>) -> Result<Self> {
+        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|index| format!("pushdown-cpu-{index}"))
+            .build()
+            .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
+        Ok(Self { threads: Arc::new(threads) })
+    }
+
+    /// Starts `work`, first come, first served.
+    pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
+        let (sender, receiver) = oneshot::channel();
+        // FIFO over all threads: a LIFO queue would starve the oldest batch, which the consumer waits for.
+        self.threads.spawn_fifo(move || {
+            if sender.is_closed() {
+                return;
+            }
+            // A panic must not take the thread with it; the caller hears of it through the closed channel.
+            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
+                drop(sender.send(done));
+            }
+        });
+        Work(receiver)
+    }
+}
+
+impl<T> Future for Work<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        let done = ready!(Pin::new(&mut self.0).poll(context));
+        Poll::Ready(done.map_err(|_closed| Error::internal("a step panicked")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn pool() -> CpuPool {
+        CpuPool::build(Some(NonZeroUsize::MIN)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_and_the_pool_goes_on() {
+        let pool = pool();
+        assert!(pool.run(|| panic!("broken")).await.is_err());
+        assert_eq!(pool.run(|| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn dropped_work_that_waits_is_not_run() {
+        let pool = pool();
+        let (release, blocked) = mpsc::channel::<()>();
+        let first = pool.run(move || blocked.recv().is_ok());
+        let (ran, runs) = mpsc::channel();
+        drop(pool.run(move || ran.send(()).is_ok()));
+        release.send(()).unwrap();
+        assert!(first.await.unwrap());
+        pool.run(|| ()).await.unwrap();
+        assert!(runs.try_recv().is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! The order of an epoch: a seeded shuffle that every rank computes alike, and the rank's share of it.
+//!
+//! The order is part of the product's promise: a reader that resumes, or another rank, must compute the same one
+//! years later. So it is a Fisher-Yates shuffle, written out here, over the key stream of `ChaCha12` (RFC 8439's
+//! round function, 12 rounds), whose key is `seed` and `epoch`.
+
+use rand_chacha::{
+    ChaCha12Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+
+/// A rank's share of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    rank: usize,
+    world: usize,
+}
+
+/// A sample's place: where it stands in the epoch, and which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Position in the epoch order of all ranks together.
+    pub(crate) position: u64,
+    /// Index in the data set.
+    pub(crate) index: usize,
+}
+
+/// The samples of one rank in one epoch, in order.
+#[derive(Debug)]
+pub(crate) struct EpochOrder {
+    len: usize,
+    shard: Shard,
+    /// Sample indices of this shard; `None` for the order of the data set.
+    shuffled: Option<Vec<u32>>,
+}
+
+// === impl Shard ===
+
+impl Shard {
+    /// Everything.
+    pub const ALL: Self = Self { rank: 0, world: 1 };
+
+    /// The share of `rank` among `world` ranks, counted from 0; `None` when there is no such rank.
+    pub const fn new(rank: usize, world: usize) -> Option<Self> {
+        if rank < world { Some(Self { rank, world }) } else { None }
+    }
+
+    /// How many of `len` samples fall to this shard: they are dealt out one by one, so that shards differ by one
+    /// at most.
+    pub const fn len_of(self, len: usize) -> usize {
+        (len + self.world - 1 - self.rank) / self.world
+    }
+}
+
+// === impl EpochOrder ===
+
+impl EpochOrder {
+    /// The order of `len` samples, at most `u32::MAX`. Without a seed it is that of the data set.
+    pub(crate) fn new(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Self {
+        let shuffled = seed.map(|seed| {
+            let all = shuffle(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch);
+            all.into_iter().skip(shard.rank).step_by(shard.world).collect()
+        });
+        Self { len: shard.len_of(len), shard, shuffled }
+    }
+
+    /// Samples in this shard.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The `nth` sample of this shard.
+    pub(crate) fn place(&self, nth: usize) -> Place {
+        let position = nth * self.shard.world + self.shard.rank;
+        let index = self.shuffled.as_ref().map_or(position, |indices| indices[nth] as usize);
+        Place { position: position as u64, index }
+    }
+}
+
+/// A permutation of `0..len`.
+fn shuffle(len: u32, seed: u64, epoch: u32) -> Vec<u32> {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..12].copy_from_slice(&epoch.to_le_bytes());
+    key[16..].copy_from_slice(b"pushdown/order/1");
+    let mut random = ChaCha12Rng::from_seed(key);
+    let mut indices: Vec<u32> = (0..len).collect();
+    for last in (1..indices.len()).rev() {
+        indices.swap(last, below(&mut random, last as u64 + 1));
+    }
+    indices
+}
+
+/// An even draw from `0..bound`, by multiplication, rejecting the few draws that would favour some results.
+fn below(random: &mut ChaCha12Rng, bound: u64) -> usize {
+    let rejected = bound.wrapping_neg() % bound;
+    loop {
+        let wide = u128::from(random.next_u64()) * u128::from(bound);
+        let (high, low) = ((wide >> 64) as usize, wide & u128::from(u64::MAX));
+        if low >= u128::from(rejected) {
+            return high;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn indices(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
+        let order = EpochOrder::new(len, shard, seed, epoch);
+        (0..order.len()).map(|nth| order.place(nth).index).collect()
+    }
+
+    #[test]
+    fn the_order_never_changes() {
+        insta::assert_compact_debug_snapshot!(
+            [indices(12, Shard::ALL, Some(7), 0), indices(12, Shard::ALL, Some(7), 1), indices(12, Shard::ALL, Some(8), 0)]
+        );
+    }
+
+    #[test]
+    fn without_a_seed_it_is_that_of_the_data_set() {
+        assert_eq!(indices(4, Shard::ALL, None, 9), [0, 1, 2, 3]);
+        assert_eq!(indices(5, Shard::new(1, 2).unwrap(), None, 9), [1, 3]);
+        assert_eq!(Shard::new(2, 2), None);
+        assert_eq!(Shard::new(0, 0), None);
+    }
+
+    #[test]
+    fn every_place_is_as_likely_as_any_other() {
+        // 10,000 epochs of 8 samples: each of the 64 cells expects 1,250, and a deviation of 33 is one sigma.
+        let mut counts = [[0u32; 8]; 8];
+        for epoch in 0..10_000 {
+            for (place, index) in shuffle(8, 1, epoch).into_iter().enumerate() {
+                counts[place][index as usize] += 1;
+            }
+        }
+        assert!(counts.iter().flatten().all(|count| count.abs_diff(1_250) < 165), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn shards_are_disjoint_and_cover_everything(
+            len in 0usize..200, world in 1usize..9, seed: Option<u64>, epoch: u32
+        ) {
+            let whole = indices(len, Shard::ALL, seed, epoch);
+            let mut seen = vec![None; len];
+            for rank in 0..world {
+                let order = EpochOrder::new(len, Shard::new(rank, world).unwrap(), seed, epoch);
+                for nth in 0..order.len() {
+                    let place = order.place(nth);
+                    let position = usize::try_from(place.position).unwrap();
+                    prop_assert_eq!(whole[position], place.index, "all ranks see one order");
+                    prop_assert_eq!(seen[place.index].replace(rank), None, "no sample twice");
+                }
+            }
+            prop_assert!(seen.iter().all(Option::is_some), "no sample left out");
+        }
+    }
+}

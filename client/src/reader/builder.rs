@@ -1,0 +1,239 @@
+//! Settings of a reader.
+
+use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
+
+use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
+use tokio::runtime::Handle;
+
+use super::{Plan, PushdownReader, State};
+use crate::{
+    cpu::CpuPool,
+    error::{Error, Result},
+    order::Shard,
+    retry::RetryPolicy,
+    session::{Mode, OnError, Session},
+    stats::Counters,
+    store::{Credentials, Object, Store, StoreBuilder},
+    transport::Timeouts,
+};
+
+/// Settings of a [`PushdownReader`]. Bucket, pipeline, and either a prefix or keys are needed; everything else
+/// has a default.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct PushdownReaderBuilder {
+    store: StoreBuilder,
+    bucket: Option<String>,
+    keys: Keys,
+    pipeline: Option<String>,
+    split: Split,
+    mode: Mode,
+    on_error: OnError,
+    batch_size: usize,
+    seed: Option<u64>,
+    shuffle: bool,
+    epoch: u32,
+    shard: (usize, usize),
+    start: usize,
+    prefetch_bytes: u64,
+    requests: usize,
+    gets: usize,
+    threads: Option<NonZeroUsize>,
+    limits: Limits,
+}
+
+#[derive(Debug, Clone)]
+enum Keys {
+    Prefix(String),
+    These(Vec<Arc<str>>),
+}
+
+impl Default for PushdownReaderBuilder {
+    fn default() -> Self {
+        Self {
+            store: Store::builder(),
+            bucket: None,
+            keys: Keys::Prefix(String::new()),
+            pipeline: None,
+            split: Split::Smallest,
+            mode: Mode::default(),
+            on_error: OnError::default(),
+            batch_size: 64,
+            seed: None,
+            shuffle: true,
+            epoch: 0,
+            shard: (0, 1),
+            start: 0,
+            prefetch_bytes: 256 << 20,
+            requests: 4,
+            gets: 32,
+            threads: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Setters that only store their argument.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {$(
+        $(#[$doc])*
+        pub fn $name(mut self, $argument: $type) -> Self {
+            self.$($field).+ = $value;
+            self
+        }
+    )+};
+}
+
+impl PushdownReaderBuilder {
+    setters! {
+        /// URL of the gateway, or in plain mode of any store. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of
+        /// the profile.
+        endpoint(url: impl Into<String>) => store = self.store.endpoint(url);
+        /// Region to sign for. Default: the environment's, the profile's, then `us-east-1`.
+        region(region: impl Into<String>) => store = self.store.region(region);
+        /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.
+        profile(profile: impl Into<String>) => store = self.store.profile(profile);
+        /// Explicit credentials. Default: the usual AWS chain.
+        credentials(credentials: Credentials) => store = self.store.credentials(credentials);
+        /// Timeouts of every request.
+        timeouts(timeouts: Timeouts) => store = self.store.timeouts(timeouts);
+        /// When to try again.
+        retry(retry: RetryPolicy) => store = self.store.retry(retry);
+        /// Bucket of all samples.
+        bucket(bucket: impl Into<String>) => bucket = Some(bucket.into());
+        /// All objects under this prefix are the data set, in the order of the listing. Default: the whole
+        /// bucket.
+        prefix(prefix: impl Into<String>) => keys = Keys::Prefix(prefix.into());
+        /// These objects are the data set, in this order; nothing is listed.
+        keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) =>
+            keys = Keys::These(keys.into_iter().map(Into::into).collect());
+        /// What to make of every sample, as text or as a JSON array.
+        pipeline(pipeline: impl Into<String>) => pipeline = Some(pipeline.into());
+        /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
+        split(split: Split) => split = split;
+        /// Whether anything is left to the gateway at all. Default: pushdown.
+        mode(mode: Mode) => mode = mode;
+        /// What becomes of a sample that cannot be delivered. Default: it ends the stream.
+        on_error(on_error: OnError) => on_error = on_error;
+        /// Samples in a batch. Default: 64.
+        batch_size(samples: usize) => batch_size = samples;
+        /// Seed of the epoch's order and of random steps without a seed of their own. Default: none, so samples
+        /// come in the order of the data set.
+        seed(seed: u64) => seed = Some(seed);
+        /// Whether the seed shuffles the samples, too. Default: yes.
+        shuffle(shuffle: bool) => shuffle = shuffle;
+        /// Epoch, from 0: with another one order and random steps draw anew.
+        epoch(epoch: u32) => epoch = epoch;
+        /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
+        shard(shard: (usize, usize)) => shard = shard;
+        /// Number of the first batch, to resume: those before it are not read. Default: 0.
+        start_at(batch: usize) => start = batch;
+        /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
+        /// consumer has.
+        prefetch_bytes(bytes: u64) => prefetch_bytes = bytes;
+        /// Batches fetched at a time. Default: 4.
+        requests(requests: usize) => requests = requests;
+        /// Objects read at a time in plain mode. Default: 32.
+        gets(gets: usize) => gets = gets;
+        /// Threads that run steps here. Default: the CPUs that this process may use.
+        threads(threads: NonZeroUsize) => threads = Some(threads);
+        /// Limits on a sample's values.
+        limits(limits: Limits) => limits = limits;
+    }
+
+    /// Checks the settings and lists the prefix.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for settings that
+    /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
+    pub async fn build(self) -> Result<PushdownReader> {
+        let (pipeline, shard) = self.check()?;
+        let bucket = self.bucket.filter(|bucket| !bucket.is_empty()).ok_or_else(|| Error::config("no bucket is set"))?;
+        let cpu = CpuPool::build(self.threads)?;
+        let store = self.store.build().await?;
+        let objects = match self.keys {
+            Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
+            Keys::These(keys) => keys.into_iter().map(|key| Object { key, bytes: None }).collect(),
+        };
+        if u32::try_from(objects.len()).is_err() {
+            return Err(Error::config(format!("found {} objects, expected at most {}", objects.len(), u32::MAX)));
+        }
+        let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
+        let session = Session {
+            store,
+            bucket,
+            objects,
+            pipeline,
+            split: self.split,
+            mode: self.mode,
+            on_error: self.on_error,
+            seed: self.seed,
+            limits: self.limits,
+            cpu,
+            gets_per_batch,
+            counters: Counters::default(),
+            fallen_back: AtomicBool::new(false),
+        };
+        let plan = Plan {
+            batch_size: self.batch_size,
+            shard,
+            shuffle_seed: self.seed.filter(|_| self.shuffle),
+            epoch: self.epoch,
+            start: self.start,
+            prefetch_bytes: self.prefetch_bytes,
+            requests: self.requests,
+        };
+        Ok(PushdownReader {
+            session: Arc::new(session),
+            plan,
+            runtime: Handle::current(),
+            state: State::Idle,
+            waiting_since: None,
+        })
+    }
+
+    fn check(&self) -> Result<(Pipeline, Shard)> {
+        let text = self.pipeline.as_deref().ok_or_else(|| Error::config("no pipeline is set"))?;
+        let pipeline = Pipeline::parse(text)?;
+        if let Err(error) = self.split.resolve(&pipeline, &BytesKind::default()) {
+            return Err(Error::config(error.to_string()));
+        }
+        pipeline.check_randomness(pipeline.len(), self.seed, Some(self.epoch))?;
+        for (name, value) in [("batch size", self.batch_size), ("number of requests", self.requests), ("number of gets", self.gets)] {
+            if value == 0 {
+                return Err(Error::config(format!("the {name} is 0, expected at least 1")));
+            }
+        }
+        let (rank, world) = self.shard;
+        let shard = Shard::new(rank, world)
+            .ok_or_else(|| Error::config(format!("there is no rank {rank} among {world}: ranks count from 0")))?;
+        Ok((pipeline, shard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
+        let builder = PushdownReader::builder().bucket("b").pipeline("decode | flip_h | to_float").seed(1);
+        change(builder).check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused_before_anything_is_read() {
+        let random = PushdownReader::builder().pipeline("decode | flip_h").check().unwrap_err();
+        insta::assert_snapshot!(
+            [
+                fault(|builder| builder.pipeline("decode | flop")),
+                fault(|builder| builder.split(Split::At(4))),
+                fault(|builder| builder.batch_size(0)),
+                fault(|builder| builder.requests(0)),
+                fault(|builder| builder.shard((2, 2))),
+                random.to_string(),
+                PushdownReader::builder().check().unwrap_err().to_string(),
+            ]
+            .join("\n")
+        );
+    }
+}

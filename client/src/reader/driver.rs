@@ -1,0 +1,89 @@
+//! Fetches batches ahead: a task that starts one task per batch, in order, while there is room.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, mpsc},
+    task::JoinError,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Plan;
+use crate::{
+    batch::Batch,
+    budget::{Budget, Charge},
+    error::Result,
+    order::EpochOrder,
+    session::{Job, Session},
+    stats::add,
+};
+
+/// Batches on their way, in order. Dropping it ends them all.
+#[derive(Debug)]
+pub(super) struct Driver {
+    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// A batch on its way. It counts against the budget until it is handed over.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    task: AbortOnDropHandle<Result<Batch>>,
+    _charge: Arc<Charge>,
+}
+
+impl Driver {
+    pub(super) fn start(runtime: &Handle, session: Arc<Session>, plan: Plan) -> Self {
+        // As many entries as the budget admits.
+        let (sender, deliveries) = mpsc::unbounded_channel();
+        let task = AbortOnDropHandle::new(runtime.spawn(async move { drive(session, plan, sender).await }));
+        Self { deliveries, _task: task }
+    }
+
+    /// The next batch on its way; `None` after the last one.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
+        self.deliveries.poll_recv(context)
+    }
+}
+
+impl Future for Delivery {
+    type Output = Result<Result<Batch>, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.task).poll(context)
+    }
+}
+
+async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<Delivery>) {
+    let samples = session.objects.len();
+    let Plan { shard, shuffle_seed, epoch, batch_size, .. } = plan;
+    let shuffled = session.cpu.run(move || EpochOrder::new(samples, shard, shuffle_seed, epoch)).await;
+    // Without an order there is nothing to hand over; it can fail only by a panic.
+    let Ok(order) = shuffled else { return };
+    add(&session.counters.skipped, (plan.start * batch_size).min(order.len()) as u64);
+    let budget = Budget::new(plan.prefetch_bytes);
+    let requests = Arc::new(Semaphore::new(plan.requests));
+    for number in plan.start..order.len().div_ceil(batch_size) {
+        let first = number * batch_size;
+        let places: Vec<_> = (first..order.len().min(first + batch_size)).map(|nth| order.place(nth)).collect();
+        let expected = places.iter().map(|place| session.expected_bytes(place.index)).sum();
+        // In this order for every batch: a later batch never holds what an earlier one still needs.
+        let Ok(request) = Arc::clone(&requests).acquire_owned().await else { return };
+        let charge = Arc::new(budget.admit(number, expected).await);
+        let job = Job { number, places, epoch, charge: Some(Arc::clone(&charge)) };
+        let session = Arc::clone(&session);
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
+            let read = session.read(&job).await;
+            drop(request);
+            read
+        }));
+        if sender.send(Delivery { task, _charge: charge }).is_err() {
+            return;
+        }
+    }
+}

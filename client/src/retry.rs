@@ -1,0 +1,148 @@
+//! When to try again, and how long to wait before.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::sleep;
+
+/// A longer pause than this is not kept even if the other side asks for it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// Exponential backoff with full jitter: the pause after the n-th failure in a row is drawn evenly from 0 to
+/// `base * 2^(n-1)`, at most `cap`.
+///
+/// Failures count in a row: whatever arrives in between starts the count anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts in a row before giving up, the first one included. Default 10.
+    pub attempts: u32,
+    /// Longest pause after the first failure. Default 100 ms.
+    pub base: Duration,
+    /// Longest pause after any failure, unless the other side asks for more. Default 20 s.
+    pub cap: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts: 10, base: Duration::from_millis(100), cap: Duration::from_secs(20) }
+    }
+}
+
+impl RetryPolicy {
+    /// Every failure is final.
+    pub const NEVER: Self = Self { attempts: 1, base: Duration::ZERO, cap: Duration::ZERO };
+
+    /// The longest pause after so many failures in a row.
+    pub fn ceiling(&self, failures: u32) -> Duration {
+        let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.base.saturating_mul(factor).min(self.cap)
+    }
+}
+
+/// Counts failures in a row and pauses between them.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    policy: RetryPolicy,
+    failures: u32,
+}
+
+impl Backoff {
+    pub(crate) const fn new(policy: RetryPolicy) -> Self {
+        Self { policy, failures: 0 }
+    }
+
+    /// Something arrived: the failures so far no longer count.
+    pub(crate) fn progressed(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Waits before the next attempt, at least as long as the other side asked for. `false`, at once, when
+    /// there shall be none.
+    pub(crate) async fn pause(&mut self, asked: Option<Duration>) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= self.policy.attempts {
+            return false;
+        }
+        let jitter = self.policy.ceiling(self.failures).mul_f64(rand::random::<f64>());
+        sleep(jitter.max(asked.unwrap_or_default().min(LONGEST_PAUSE))).await;
+        true
+    }
+}
+
+/// Whether an answer with this status may be another one later.
+pub(crate) fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// Whether a row's error code may be another one later: the codes of the gateway, of S3, and of statuses that
+/// came without one.
+pub(crate) fn is_transient_code(code: &str) -> bool {
+    match code {
+        "SlowDown" | "ServiceUnavailable" | "InternalError" | "RequestTimeout" | "OriginUnavailable"
+        | "OriginTimeout" | "TooManyRequests" | "ThrottlingException" | "ExpiredToken" => true,
+        _ => code
+            .strip_prefix("Http")
+            .and_then(|status| status.parse().ok())
+            .is_some_and(is_transient),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn ceilings_double_up_to_the_cap() {
+        let policy = RetryPolicy::default();
+        let seconds: Vec<_> = (1..=10).map(|failures| policy.ceiling(failures).as_secs_f64()).collect();
+        assert_eq!(seconds, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 20.0, 20.0]);
+        assert_eq!(policy.ceiling(u32::MAX), policy.cap);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_stay_below_the_ceiling_and_end() {
+        let policy = RetryPolicy { attempts: 6, ..RetryPolicy::default() };
+        let mut backoff = Backoff::new(policy);
+        for failures in 1..6 {
+            let start = Instant::now();
+            assert!(backoff.pause(None).await);
+            // The timer counts in whole milliseconds.
+            assert!(start.elapsed() <= policy.ceiling(failures) + Duration::from_millis(1), "{failures}");
+        }
+        let start = Instant::now();
+        assert!(!backoff.pause(Some(Duration::from_secs(9))).await);
+        assert_eq!(start.elapsed(), Duration::ZERO, "the last failure is told at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_other_side_asks_for_is_kept() {
+        let mut backoff = Backoff::new(RetryPolicy::default());
+        for (asked, kept) in [(7, 7), (4_000, 300)] {
+            let start = Instant::now();
+            assert!(backoff.pause(Some(Duration::from_secs(asked))).await);
+            assert_eq!(start.elapsed().as_secs(), kept);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_starts_the_count_anew() {
+        let mut backoff = Backoff::new(RetryPolicy { attempts: 2, ..RetryPolicy::default() });
+        for _ in 0..20 {
+            assert!(backoff.pause(None).await);
+            backoff.progressed();
+        }
+        assert!(!Backoff::new(RetryPolicy::NEVER).pause(None).await);
+    }
+
+    #[test]
+    fn refusals_are_final_and_overload_is_not() {
+        for (code, expected) in
+            [("SlowDown", true), ("Http503", true), ("NoSuchKey", false), ("Http404", false), ("Http", false)]
+        {
+            assert_eq!(is_transient_code(code), expected, "{code}");
+        }
+        assert!(is_transient(StatusCode::TOO_MANY_REQUESTS) && !is_transient(StatusCode::FORBIDDEN));
+    }
+}

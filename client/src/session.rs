@@ -1,0 +1,141 @@
+//! Reads batches: fetches values, at whatever stage, and takes them through the rest of the pipeline.
+//!
+//! Both modes meet in [`Intake`]: a value that arrives at stage k, k = 0 for a plain object, runs through
+//! `[k, n)` on the CPU pool.
+
+mod intake;
+mod plain;
+mod pushed;
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use pushdown::{Limits, Pipeline, wire::Split};
+
+use crate::{
+    batch::{Batch, Row},
+    budget::Charge,
+    cpu::CpuPool,
+    error::{Error, ErrorKind, Result},
+    order::Place,
+    stats::{Counters, add},
+    store::{Object, Store},
+};
+use intake::Intake;
+
+/// Where the steps run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The prefix at the gateway, the suffix here.
+    #[default]
+    Pushdown,
+    /// Everything here: objects are read directly, from a gateway or from any store.
+    Plain,
+}
+
+/// What becomes of a sample that cannot be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// It ends the stream with an error that names it.
+    #[default]
+    Raise,
+    /// It keeps its position as a row that has an error for a value.
+    SkipAndReport,
+}
+
+/// Everything that reading a batch takes, the same for all batches.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) store: Store,
+    pub(crate) bucket: String,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) split: Split,
+    pub(crate) mode: Mode,
+    pub(crate) on_error: OnError,
+    pub(crate) seed: Option<u64>,
+    pub(crate) limits: Limits,
+    pub(crate) cpu: CpuPool,
+    /// Objects that one batch reads at a time in plain mode.
+    pub(crate) gets_per_batch: NonZeroUsize,
+    pub(crate) counters: Counters,
+    /// Set when the gateway turns out to compute with another engine.
+    pub(crate) fallen_back: AtomicBool,
+}
+
+/// What to read.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) number: usize,
+    pub(crate) places: Vec<Place>,
+    pub(crate) epoch: u32,
+    /// `None` for what the consumer asked for at once.
+    pub(crate) charge: Option<Arc<Charge>>,
+}
+
+impl Session {
+    /// The mode in force: plain after the gateway turned out to be another engine's.
+    pub(crate) fn mode(&self) -> Mode {
+        if self.fallen_back.load(Relaxed) { Mode::Plain } else { self.mode }
+    }
+
+    /// Reads one batch.
+    pub(crate) async fn read(self: &Arc<Self>, job: &Job) -> Result<Batch> {
+        let mut intake = Intake::new(self, job);
+        if self.mode() == Mode::Pushdown {
+            pushed::fetch(self, job, &mut intake).await?;
+        }
+        // All of it in plain mode, and what is left when the engines turned out to differ.
+        plain::fetch(self, job, &mut intake).await?;
+        let finished = intake.finish().await;
+        if let Some(charge) = &job.charge {
+            charge.settle();
+        }
+        let rows = finished.into_iter().zip(&job.places).map(|((stage, value), place)| Row {
+            position: place.position,
+            index: place.index,
+            key: Arc::clone(&self.objects[place.index].key),
+            stage,
+            value,
+        });
+        let batch = Batch::new(job.number, rows.collect());
+        self.judge(&batch)?;
+        Ok(batch)
+    }
+
+    /// Counts what is handed on, and raises the first error if that is asked for.
+    fn judge(&self, batch: &Batch) -> Result<()> {
+        add(&self.counters.samples, batch.samples().count() as u64);
+        add(&self.counters.errors, batch.errors().count() as u64);
+        match (self.on_error, batch.errors().next()) {
+            (OnError::Raise, Some((row, error))) => Err(Error::new(
+                ErrorKind::Sample,
+                format!(
+                    "s3://{}/{} (position {}) cannot be delivered: {error}",
+                    self.bucket, row.key, row.position
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a sample will hold in memory: when it arrives and at the end, whichever is more.
+    pub(crate) fn expected_bytes(&self, index: usize) -> u64 {
+        /// For an object whose size is not known: about the mean of a photo data set.
+        const OBJECT: u64 = 128 << 10;
+        let stored = self.objects[index].bytes.unwrap_or(OBJECT);
+        let kinds = self.pipeline.kinds();
+        let arriving = match (self.mode(), self.split) {
+            (Mode::Pushdown, Split::At(stage)) => kinds.get(usize::from(stage)),
+            (Mode::Pushdown, Split::Full) => kinds.last(),
+            (Mode::Pushdown, Split::Smallest) | (Mode::Plain, _) => None,
+        };
+        let bytes = |kind: Option<&pushdown::Kind>| kind.and_then(pushdown::Kind::bytes).unwrap_or(stored);
+        bytes(arriving).max(bytes(kinds.last()))
+    }
+}

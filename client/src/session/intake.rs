@@ -1,0 +1,127 @@
+//! Where values arrive: counted, checked, and sent through the rest of the pipeline.
+
+use std::sync::Arc;
+
+use pushdown::{
+    Context, Sample,
+    wire::{Row, RowError},
+};
+
+use super::{Job, Session};
+use crate::{
+    cpu::Work,
+    error::{Error, Result},
+    stats::add,
+};
+
+/// The rows of a batch while they arrive.
+#[derive(Debug)]
+pub(super) struct Intake<'a> {
+    session: &'a Arc<Session>,
+    job: &'a Job,
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Missing,
+    Running(u8, Work<Result<Sample, RowError>>),
+    Done(u8, Result<Sample, RowError>),
+}
+
+impl<'a> Intake<'a> {
+    pub(super) fn new(session: &'a Arc<Session>, job: &'a Job) -> Self {
+        Self { session, job, slots: job.places.iter().map(|_| Slot::Missing).collect() }
+    }
+
+    /// The slots that nothing has arrived for.
+    pub(super) fn missing(&self) -> Vec<usize> {
+        let missing = |(slot, state)| matches!(state, &Slot::Missing).then_some(slot);
+        self.slots.iter().enumerate().filter_map(missing).collect()
+    }
+
+    /// Takes a row of a gateway's answer that belongs to `slot`.
+    ///
+    /// # Errors
+    /// When the row cannot be right: there twice, or at a stage where no such value can stand.
+    pub(super) fn row(&mut self, slot: usize, row: Row) -> Result<()> {
+        match row.value {
+            Ok(sample) => {
+                if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
+                    let kind = pushdown::Kind::from(&sample);
+                    return Err(Error::protocol(format!("the gateway sent {kind} at stage {}", row.stage)));
+                }
+                self.value(slot, row.stage, sample)
+            }
+            Err(error) => self.failed(slot, error),
+        }
+    }
+
+    /// A value at a stage has arrived.
+    pub(super) fn value(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+        let empty = self.empty(slot)?;
+        let bytes = sample.bytes();
+        let index = self.job.places[slot].index;
+        let object = &self.session.objects[index];
+        add(&self.session.counters.value_bytes, bytes);
+        add(&self.session.counters.stored_bytes, object.bytes.unwrap_or(if stage == 0 { bytes } else { 0 }));
+        if let Some(charge) = &self.job.charge {
+            charge.hold(bytes, 0);
+        }
+        let steps = usize::from(stage)..self.session.pipeline.len();
+        self.slots[empty] = if steps.is_empty() {
+            Slot::Done(stage, Ok(sample))
+        } else {
+            let (session, charge, epoch) = (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
+            let work = self.session.cpu.run(move || {
+                let context = Context {
+                    sample_id: session.objects[index].key.as_bytes(),
+                    seed: session.seed,
+                    epoch: Some(epoch),
+                    limits: session.limits,
+                };
+                let value = session.pipeline.run(steps, sample, &context).map_err(|error| RowError::from(&error));
+                if let Some(charge) = charge {
+                    charge.hold(value.as_ref().map_or(0, Sample::bytes), bytes);
+                }
+                value
+            });
+            Slot::Running(stage, work)
+        };
+        Ok(())
+    }
+
+    /// A sample will not arrive.
+    pub(super) fn failed(&mut self, slot: usize, error: RowError) -> Result<()> {
+        let empty = self.empty(slot)?;
+        self.slots[empty] = Slot::Done(0, Err(error));
+        Ok(())
+    }
+
+    fn empty(&self, slot: usize) -> Result<usize> {
+        match self.slots.get(slot) {
+            Some(Slot::Missing) => Ok(slot),
+            _ => Err(Error::protocol("the gateway sent a row twice, or one that was not asked for")),
+        }
+    }
+
+    /// Waits for the suffix of every row.
+    pub(super) async fn finish(self) -> Vec<(u8, Result<Sample, RowError>)> {
+        let mut rows = Vec::with_capacity(self.slots.len());
+        for slot in self.slots {
+            rows.push(match slot {
+                Slot::Done(stage, value) => (stage, value),
+                Slot::Running(stage, work) => {
+                    let value = work.await.unwrap_or_else(|error| Err(internal(&error.to_string())));
+                    (stage, value)
+                }
+                Slot::Missing => (0, Err(internal("nothing arrived"))),
+            });
+        }
+        rows
+    }
+}
+
+fn internal(message: &str) -> RowError {
+    RowError::new(pushdown::ErrorKind::Internal.code(), message)
+}

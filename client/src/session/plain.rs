@@ -1,0 +1,73 @@
+//! Plain mode: objects are read directly, a few at a time.
+
+use futures::{StreamExt as _, stream};
+use http::HeaderMap;
+use pushdown::{Sample, wire::RowError};
+
+use super::{Job, Session, intake::Intake};
+use crate::{
+    error::{ErrorKind, Result},
+    retry::Backoff,
+    sign::object_path,
+    stats::add,
+    store::Failure,
+};
+
+/// Reads every object that is still missing.
+pub(super) async fn fetch(session: &Session, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
+    let reads = stream::iter(intake.missing())
+        .map(|slot| async move { (slot, object(session, job, job.places[slot].index).await) });
+    let mut reads = std::pin::pin!(reads.buffer_unordered(session.gets_per_batch.get()));
+    while let Some((slot, read)) = reads.next().await {
+        match read? {
+            Ok(sample) => intake.value(slot, 0, sample)?,
+            Err(error) => intake.failed(slot, error)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads an object, as often as it takes. What concerns only this object is its row's error.
+async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sample, RowError>> {
+    let mut backoff = Backoff::new(session.store.retry());
+    loop {
+        if let Some(charge) = &job.charge {
+            charge.room().await;
+        }
+        let failure = match attempt(session, index).await {
+            Ok(sample) => return Ok(Ok(sample)),
+            Err(failure) => failure,
+        };
+        let (again, asked) = match &failure {
+            Failure::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
+            Failure::Lost(error) => (error.is_retryable(), None),
+            Failure::TooLarge(_) => (false, None),
+        };
+        if again && backoff.pause(asked).await {
+            add(&session.counters.retries, 1);
+            continue;
+        }
+        return match failure {
+            Failure::Refused(refusal) => {
+                let message = format!("the store answered {}: {}", refusal.status.as_u16(), refusal.message);
+                Ok(Err(RowError::new(refusal.code, message)))
+            }
+            Failure::TooLarge(limit) => Ok(Err(RowError::new(
+                pushdown::ErrorKind::TooLarge.code(),
+                format!("the object has more than the limit of {limit} bytes"),
+            ))),
+            // The store answers others, but not this object to its end.
+            Failure::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
+                Ok(Err(RowError::new("RequestTimeout", error.to_string())))
+            }
+            Failure::Lost(error) => Err(error),
+        };
+    }
+}
+
+async fn attempt(session: &Session, index: usize) -> Result<Sample, Failure> {
+    let path = object_path(&session.bucket, &session.objects[index].key);
+    let limit = session.limits.max_object_bytes;
+    let body = session.store.open(&path, HeaderMap::new()).await?.collect(limit).await?;
+    body.map(Sample::Bytes).ok_or(Failure::TooLarge(limit))
+}

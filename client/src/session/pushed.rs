@@ -1,0 +1,222 @@
+//! Pushdown mode: a batch is one request, and what is missing of its answer is asked for again.
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use pushdown::{
+    ENGINE,
+    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError},
+};
+
+use super::{Job, Session, intake::Intake};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    retry::{Backoff, is_transient_code},
+    sign::object_path,
+    stats::add,
+    transport::{Answer, Refusal},
+};
+
+/// The most samples in a request: the gateway's default limit.
+const MAX_SAMPLES: usize = 4096;
+/// What a request may take beside its samples: the pipeline's text and the signing parameters.
+const REQUEST_HEAD: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
+/// What a sample takes in JSON beside its path.
+const SAMPLE_FRAME: usize = 128;
+
+/// How an attempt ended that did not fail for good.
+enum Attempt {
+    /// Every row came, well or not.
+    Complete,
+    /// Not every row came.
+    Partial(Error, Option<Duration>),
+    /// The gateway computes with another engine.
+    OtherEngine,
+}
+
+/// A sample's last passing trouble, by slot: its error, should it never end.
+type Troubles = Vec<(usize, RowError)>;
+
+/// Reads every value that is still missing, or leaves them missing if the engines differ.
+pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
+    let mut backoff = Backoff::new(session.store.retry());
+    loop {
+        let missing = intake.missing();
+        let wanted = request_slots(session, job, &missing);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        if let Some(charge) = &job.charge {
+            charge.room().await;
+        }
+        let mut troubles = Troubles::new();
+        let attempt = attempt(session, job, &wanted, intake, &mut troubles).await?;
+        if intake.missing().len() < missing.len() {
+            backoff.progressed();
+        }
+        let (error, asked) = match attempt {
+            Attempt::OtherEngine => return Ok(()),
+            Attempt::Complete if troubles.is_empty() => continue,
+            Attempt::Complete => (None, None),
+            Attempt::Partial(error, asked) => (Some(error), asked),
+        };
+        if backoff.pause(asked).await {
+            add(&session.counters.retries, 1);
+            continue;
+        }
+        match error {
+            Some(error) => return Err(error),
+            // The gateway is well and these samples are not: they are reported by name.
+            None => troubles.into_iter().try_for_each(|(slot, error)| intake.failed(slot, error))?,
+        }
+    }
+}
+
+/// As many of the missing slots as one request may ask for.
+fn request_slots(session: &Session, job: &Job, missing: &[usize]) -> Vec<usize> {
+    let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD);
+    let bucket = session.bucket.len();
+    let fits = |slot: &&usize| {
+        // Percent-encoding makes a byte three.
+        let path = 3 * (bucket + session.objects[job.places[**slot].index].key.len()) + SAMPLE_FRAME;
+        let fits = path <= room;
+        room = room.saturating_sub(path);
+        fits
+    };
+    missing.iter().take(MAX_SAMPLES).take_while(fits).copied().collect()
+}
+
+/// Asks for the samples of `slots` once and takes what comes.
+async fn attempt(
+    session: &Arc<Session>,
+    job: &Job,
+    slots: &[usize],
+    intake: &mut Intake<'_>,
+    troubles: &mut Troubles,
+) -> Result<Attempt> {
+    let body = request(session, job, slots).await?;
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/vnd.apache.arrow.stream"));
+    let sent = session.store.transport().send(Method::POST, wire::header::BATCH_PATH, headers, body).await;
+    let answer = match sent {
+        Ok(answer) if answer.status.is_success() => answer,
+        Ok(answer) => return refused(session, answer.refusal().await),
+        Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
+        Err(error) => return Err(error),
+    };
+    match answer.header(wire::header::ENGINE) {
+        Some(engine) if engine == ENGINE.to_string() => {}
+        Some(engine) => {
+            fall_back(session, engine);
+            return Ok(Attempt::OtherEngine);
+        }
+        None => return Err(not_a_gateway(session, "it answered without the name of an engine")),
+    }
+    match rows(job, slots, answer, intake, troubles).await {
+        Ok(()) => Ok(Attempt::Complete),
+        Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The request's body: every sample with a signature of its own, made anew for every attempt.
+async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<Bytes> {
+    let presigner = session.store.presigner().await?;
+    let indices: Vec<usize> = slots.iter().map(|slot| job.places[*slot].index).collect();
+    let (session, epoch) = (Arc::clone(session), job.epoch);
+    let cpu = session.cpu.clone();
+    // Thousands of signatures take milliseconds.
+    let json = cpu.run(move || {
+        let sample = |index: usize| {
+            let path = object_path(&session.bucket, &session.objects[index].key);
+            let signature = presigner.signature(&path);
+            BatchSample::new(path, signature)
+        };
+        let samples = indices.into_iter().map(sample).collect();
+        let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);
+        request.split = session.split;
+        request.seed = session.seed;
+        request.epoch = Some(epoch);
+        request.order = Order::Any;
+        request.to_json()
+    });
+    Ok(json.await??.into())
+}
+
+/// Takes the rows of an answer until its end.
+async fn rows(
+    job: &Job,
+    slots: &[usize],
+    mut answer: Answer,
+    intake: &mut Intake<'_>,
+    troubles: &mut Troubles,
+) -> Result<()> {
+    let mut reader = BatchReader::new();
+    let mut taken = 0;
+    loop {
+        if let Some(charge) = &job.charge {
+            charge.room().await;
+        }
+        let Some(chunk) = answer.chunk().await? else { break };
+        for row in reader.push(chunk)? {
+            let slot = *usize::try_from(row.row).ok().and_then(|row| slots.get(row)).ok_or_else(|| {
+                Error::protocol(format!("the gateway sent row {}, and {} were asked for", row.row, slots.len()))
+            })?;
+            taken += 1;
+            match row.value {
+                Err(error) if is_transient_code(&error.code) => troubles.push((slot, error)),
+                _ => intake.row(slot, row)?,
+            }
+        }
+    }
+    let broke_off = |text: String| Error::new(ErrorKind::Interrupted, text);
+    reader.finish().map_err(|error| broke_off(error.to_string()))?;
+    if taken < slots.len() {
+        return Err(broke_off(format!("the answer ended after {taken} of {} rows", slots.len())));
+    }
+    Ok(())
+}
+
+/// An answer that is an error as a whole.
+fn refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
+    let asked = refusal.retry_after;
+    if refusal.is_transient() {
+        let error = refusal.into_error(&format!("the gateway {} has no time", session.store.endpoint()));
+        return Ok(Attempt::Partial(error, asked));
+    }
+    // A plain store takes the path for an object's: it has no such bucket, or wants a signature.
+    if matches!(refusal.status.as_u16(), 401 | 403 | 404 | 405 | 411 | 501) {
+        return Err(not_a_gateway(session, &format!("it answered {refusal}")));
+    }
+    let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));
+    Err(error)
+}
+
+fn not_a_gateway(session: &Session, found: &str) -> Error {
+    Error::new(
+        ErrorKind::NotAGateway,
+        format!(
+            "{} does not serve {}: {found}; it seems to be a plain store, so use plain mode, or give the \
+             gateway's URL as the endpoint",
+            session.store.endpoint(),
+            wire::header::BATCH_PATH
+        ),
+    )
+}
+
+/// From here on everything is read plainly. Said once.
+fn fall_back(session: &Session, engine: &str) {
+    if !session.fallen_back.swap(true, Relaxed) {
+        tracing::warn!(
+            gateway = engine,
+            here = ENGINE,
+            "the gateway computes with another engine: reading plainly, the whole pipeline runs here"
+        );
+    }
+}

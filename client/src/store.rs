@@ -1,0 +1,195 @@
+//! An S3 endpoint and the right to read from it.
+
+mod aws;
+mod get;
+mod list;
+
+use std::{sync::Arc, time::SystemTime};
+
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use parking_lot::Mutex;
+
+pub(crate) use get::Failure;
+pub use get::{GetValue, Value};
+pub use list::Object;
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    retry::RetryPolicy,
+    sign::Presigner,
+    stats::Traffic,
+    transport::{Endpoint, Timeouts, Transport},
+};
+
+/// An S3 endpoint (a gateway or a plain store, path style) with credentials. Clones share connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    transport: Transport,
+    listing: aws_sdk_s3::Client,
+    region: String,
+    provider: SharedCredentialsProvider,
+    /// The last credentials: not every provider keeps its own.
+    credentials: Mutex<Option<aws_credential_types::Credentials>>,
+    retry: RetryPolicy,
+}
+
+/// Settings of a [`Store`]. What is not set comes from where the AWS tools take it: environment, profile and the
+/// rest of the usual chain.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct StoreBuilder {
+    endpoint: Option<String>,
+    region: Option<String>,
+    profile: Option<String>,
+    credentials: Option<Credentials>,
+    timeouts: Timeouts,
+    retry: RetryPolicy,
+}
+
+/// An access key and its secret.
+#[derive(Clone)]
+pub struct Credentials {
+    access_key: String,
+    secret_key: String,
+    session_token: Option<String>,
+}
+
+// === impl StoreBuilder ===
+
+impl StoreBuilder {
+    /// URL of the endpoint. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of the profile.
+    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
+        self.endpoint = Some(url.into());
+        self
+    }
+
+    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`.
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.
+    pub fn profile(mut self, profile: impl Into<String>) -> Self {
+        self.profile = Some(profile.into());
+        self
+    }
+
+    /// Explicit credentials, instead of the usual chain.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// Timeouts of every request.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// When to try again.
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Resolves the settings. Connects to nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when no endpoint is found, or a setting makes no sense.
+    pub async fn build(self) -> Result<Store> {
+        let sources = aws::Sources::load(&self).await;
+        let endpoint = sources.endpoint.ok_or_else(|| {
+            Error::config("no endpoint is set: give the gateway's URL, or set AWS_ENDPOINT_URL or `endpoint_url` in the profile")
+        })?;
+        let endpoint = Endpoint::parse(&endpoint)?;
+        let provider = sources.provider.ok_or_else(|| {
+            Error::new(ErrorKind::Credentials, "no credentials are set: give an access key and its secret")
+        })?;
+        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.retry);
+        Ok(Store {
+            shared: Arc::new(Shared {
+                transport: Transport::new(endpoint, self.timeouts)?,
+                listing,
+                region: sources.region,
+                provider,
+                credentials: Mutex::default(),
+                retry: self.retry,
+            }),
+        })
+    }
+}
+
+// === impl Store ===
+
+impl Store {
+    /// Settings with their defaults.
+    pub fn builder() -> StoreBuilder {
+        StoreBuilder::default()
+    }
+
+    /// URL of the endpoint.
+    pub fn endpoint(&self) -> String {
+        self.shared.transport.endpoint().to_string()
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.shared.transport
+    }
+
+    pub(crate) fn traffic(&self) -> &Traffic {
+        self.shared.transport.traffic()
+    }
+
+    pub(crate) fn retry(&self) -> RetryPolicy {
+        self.shared.retry
+    }
+
+    /// Signs with credentials and a time stamp as they are now.
+    pub(crate) async fn presigner(&self) -> Result<Presigner> {
+        let now = SystemTime::now();
+        let known = self.shared.credentials.lock().clone();
+        let fresh = |credentials: &aws_credential_types::Credentials| {
+            credentials.expiry().is_none_or(|expiry| expiry > now + aws::EARLY)
+        };
+        let credentials = match known.filter(fresh) {
+            Some(credentials) => credentials,
+            None => {
+                let found = self.shared.provider.provide_credentials().await.map_err(|error| {
+                    let text = "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
+                    Error::new(ErrorKind::Credentials, text).with_source(error)
+                })?;
+                self.shared.credentials.lock().insert(found).clone()
+            }
+        };
+        Presigner::new(&credentials, &self.shared.region, self.shared.transport.endpoint().host(), now)
+    }
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// A long-lived access key.
+    pub fn new(access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
+        Self { access_key: access_key.into(), secret_key: secret_key.into(), session_token: None }
+    }
+
+    /// The same, with the token of a session.
+    #[must_use]
+    pub fn with_session_token(mut self, token: impl Into<String>) -> Self {
+        self.session_token = Some(token.into());
+        self
+    }
+}
+
+/// Without the secrets.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("access_key", &self.access_key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! What the AWS SDK does for us: where settings and credentials come from, and the listing's client.
+
+use std::time::Duration;
+
+use aws_config::{
+    BehaviorVersion, Region, environment::EnvironmentVariableRegionProvider, meta::region::RegionProviderChain,
+    profile::ProfileFileRegionProvider,
+};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+use super::{Credentials, StoreBuilder};
+use crate::{retry::RetryPolicy, transport::Endpoint};
+
+/// Credentials are renewed so long before they expire.
+pub(super) const EARLY: Duration = Duration::from_secs(300);
+
+/// What the builder, the environment and the profile say together.
+pub(super) struct Sources {
+    pub(super) endpoint: Option<String>,
+    pub(super) region: String,
+    pub(super) provider: Option<SharedCredentialsProvider>,
+}
+
+impl Sources {
+    pub(super) async fn load(builder: &StoreBuilder) -> Self {
+        let mut profile = ProfileFileRegionProvider::builder();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
+        if let Some(name) = &builder.profile {
+            profile = profile.profile_name(name);
+            loader = loader.profile_name(name);
+        }
+        if let Some(credentials) = &builder.credentials {
+            loader = loader.credentials_provider(credentials.to_aws());
+        }
+        // Not the default chain, which would ask the instance metadata service and wait for it.
+        let region = RegionProviderChain::first_try(builder.region.clone().map(Region::new))
+            .or_else(EnvironmentVariableRegionProvider::new())
+            .or_else(profile.build())
+            .or_else(Region::from_static("us-east-1"));
+        let config = loader.region(region).load().await;
+        Self {
+            endpoint: builder.endpoint.clone().or_else(|| config.endpoint_url().map(str::to_owned)),
+            region: config.region().map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
+            provider: config.credentials_provider(),
+        }
+    }
+}
+
+/// A client for listing, in path style.
+pub(super) fn client(
+    endpoint: &Endpoint,
+    region: &str,
+    provider: SharedCredentialsProvider,
+    retry: RetryPolicy,
+) -> aws_sdk_s3::Client {
+    let retry = RetryConfig::standard()
+        .with_max_attempts(retry.attempts)
+        .with_initial_backoff(retry.base)
+        .with_max_backoff(retry.cap);
+    let config = aws_sdk_s3::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(http())
+        .region(Region::new(region.to_owned()))
+        .endpoint_url(endpoint.to_string())
+        .force_path_style(true)
+        .credentials_provider(provider)
+        .retry_config(retry)
+        .build();
+    aws_sdk_s3::Client::from_conf(config)
+}
+
+fn http() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+}
+
+impl Credentials {
+    fn to_aws(&self) -> aws_credential_types::Credentials {
+        let (access_key, secret_key) = (self.access_key.clone(), self.secret_key.clone());
+        aws_credential_types::Credentials::new(access_key, secret_key, self.session_token.clone(), None, "explicit")
+    }
+}

@@ -1,0 +1,228 @@
+//! HTTP to one endpoint: connections, timeouts and counted bytes.
+
+mod answer;
+mod meter;
+
+use std::{error::Error as StdError, io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Uri, Version, header,
+    uri::{Authority, PathAndQuery, Scheme},
+};
+use http_body_util::Full;
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::ClientConfig;
+use tokio::time::timeout;
+
+pub(crate) use answer::{Answer, Refusal};
+use meter::Metered;
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    stats::Traffic,
+};
+
+/// Idle connections are closed before the gateway closes them (75 s), so that none is found dead.
+const POOL_IDLE: Duration = Duration::from_secs(50);
+
+/// How long to wait for the endpoint before a try counts as failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until a TCP connection stands. Default 5 s.
+    pub connect: Duration,
+    /// From a request to the head of its answer, connecting included. Default 60 s.
+    pub first_byte: Duration,
+    /// Between any two pieces of an answer. Default 60 s.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let minute = Duration::from_secs(60);
+        Self { connect: Duration::from_secs(5), first_byte: minute, idle: minute }
+    }
+}
+
+/// Scheme, host and port of an S3 endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    scheme: Scheme,
+    authority: Authority,
+    /// As the Host header has it, and as it is signed.
+    host: String,
+}
+
+/// A pool of connections to one endpoint.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    client: Client<HttpsConnector<Metered>, Full<Bytes>>,
+    endpoint: Endpoint,
+    timeouts: Timeouts,
+    traffic: Arc<Traffic>,
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// Reads `http://host:port` or `https://host`.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let fault = |found: &str| {
+            Error::config(format!("the endpoint is `{url}`: {found}; expected a URL such as http://127.0.0.1:9900"))
+        };
+        let uri: Uri = url.parse().map_err(|error| fault("no URL").with_source::<http::uri::InvalidUri>(error))?;
+        let parts = uri.into_parts();
+        let scheme = parts.scheme.filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        let scheme = scheme.ok_or_else(|| fault("it starts with neither http:// nor https://"))?;
+        let authority = parts.authority.ok_or_else(|| fault("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(Error::config("the endpoint has a user name or password in it, expected scheme, host and port"));
+        }
+        if parts.path_and_query.is_some_and(|path| path.as_str() != "/") {
+            return Err(fault("it has a path"));
+        }
+        let own_port = if scheme == Scheme::HTTPS { 443 } else { 80 };
+        let host = match authority.port_u16() {
+            Some(port) if port != own_port => authority.as_str().to_owned(),
+            _ => authority.host().to_owned(),
+        };
+        Ok(Self { scheme, authority, host })
+    }
+
+    /// The Host header.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn uri(&self, target: &str) -> Result<Uri> {
+        let path: PathAndQuery = target
+            .parse()
+            .map_err(|error| Error::internal(format!("`{target}` is no request target")).with_source::<http::uri::InvalidUri>(error))?;
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(path)
+            .build()
+            .map_err(|error| Error::internal("a request has no URL").with_source(error))
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.authority)
+    }
+}
+
+// === impl Transport ===
+
+impl Transport {
+    pub(crate) fn new(endpoint: Endpoint, timeouts: Timeouts) -> Result<Self> {
+        let traffic = Arc::new(Traffic::default());
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(timeouts.connect));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(&endpoint)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(Metered::new(tcp, Arc::clone(&traffic)));
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .build(connector);
+        Ok(Self { client, endpoint, timeouts, traffic })
+    }
+
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// Sends a request and waits for the head of the answer, whatever its status.
+    pub(crate) async fn send(&self, method: Method, target: &str, headers: HeaderMap, body: Bytes) -> Result<Answer> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.endpoint.uri(target)?;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = headers;
+        let host = HeaderValue::from_str(&self.endpoint.host)
+            .map_err(|error| Error::config("the endpoint's host is no header value").with_source(error))?;
+        request.headers_mut().insert(header::HOST, host);
+        let first_byte = self.timeouts.first_byte;
+        match timeout(first_byte, self.client.request(request)).await {
+            Ok(Ok(response)) => Ok(Answer::new(response, self.timeouts.idle)),
+            Ok(Err(error)) if error.is_connect() => {
+                let text = format!("cannot connect to {}: {}", self.endpoint, root(&error));
+                Err(Error::new(ErrorKind::Unreachable, text).with_source(error))
+            }
+            Ok(Err(error)) => {
+                let text = format!("{} closed the connection before it answered: {}", self.endpoint, root(&error));
+                Err(Error::new(ErrorKind::Interrupted, text).with_source(error))
+            }
+            Err(_elapsed) => {
+                Err(Error::new(ErrorKind::Timeout, format!("{} did not answer within {first_byte:?}", self.endpoint)))
+            }
+        }
+    }
+}
+
+/// The last cause, which says most.
+fn root(error: &dyn StdError) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// The system's roots for https; nothing is read for http.
+fn tls(endpoint: &Endpoint) -> Result<ClientConfig> {
+    let fault = |error: io::Error| {
+        Error::config("no certificates to trust: install ca-certificates, or set SSL_CERT_FILE to a PEM file")
+            .with_source(error)
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::internal("TLS has no protocol version").with_source(error))?;
+    let config = if endpoint.scheme == Scheme::HTTPS {
+        config.with_native_roots().map_err(fault)?
+    } else {
+        config.with_root_certificates(rustls::RootCertStore::empty())
+    };
+    Ok(config.with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_what_a_client_would_send() {
+        for (url, host) in [
+            ("http://127.0.0.1:9900", "127.0.0.1:9900"),
+            ("http://store:80/", "store"),
+            ("https://store:443", "store"),
+            ("https://store:80", "store:80"),
+            ("http://[::1]:9000", "[::1]:9000"),
+        ] {
+            assert_eq!(Endpoint::parse(url).unwrap().host(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused_with_the_reason() {
+        let messages: Vec<_> = ["", "127.0.0.1:9900", "ftp://store", "http://store/path", "http://u:p@store", "http://"]
+            .iter()
+            .map(|url| Endpoint::parse(url).unwrap_err().to_string())
+            .collect();
+        insta::assert_snapshot!(messages.join("\n"));
+    }
+}

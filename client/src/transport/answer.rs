@@ -1,0 +1,150 @@
+//! The answer to a request: read in pieces, within time.
+
+use std::{fmt, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::retry::is_transient;
+
+/// The most of an error document that is read.
+const DOCUMENT_BYTES: u64 = 64 << 10;
+
+/// An answer whose body has not been read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: Incoming,
+    idle: Duration,
+}
+
+/// An answer that is an error: S3's code and message where it has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(super) fn new(response: Response<Incoming>, idle: Duration) -> Self {
+        let (parts, body) = response.into_parts();
+        Self { status: parts.status, headers: parts.headers, body, idle }
+    }
+
+    /// A header's value, where it is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// What `Content-Length` promises.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// The next piece of the body; `None` at its end, when it is complete.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let frame = timeout(self.idle, self.body.frame()).await.map_err(|_elapsed| {
+                Error::new(ErrorKind::Timeout, format!("the answer stood still for {:?}", self.idle))
+            })?;
+            match frame {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(error)) => {
+                    return Err(Error::new(ErrorKind::Interrupted, "the answer broke off").with_source(error));
+                }
+            }
+        }
+    }
+
+    /// The whole body, at most `limit` bytes; `None` when it has more.
+    pub(crate) async fn collect(mut self, limit: u64) -> Result<Option<Bytes>> {
+        let promised = self.length().unwrap_or_default();
+        if promised > limit {
+            return Ok(None);
+        }
+        let mut whole = BytesMut::with_capacity(usize::try_from(promised).unwrap_or_default());
+        while let Some(chunk) = self.chunk().await? {
+            if whole.is_empty() && chunk.len() as u64 == promised {
+                return Ok(Some(chunk));
+            }
+            if (whole.len() + chunk.len()) as u64 > limit {
+                return Ok(None);
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(Some(whole.freeze()))
+    }
+
+    /// Reads the error document.
+    pub(crate) async fn refusal(self) -> Refusal {
+        let status = self.status;
+        let retry_after = self.header(header::RETRY_AFTER.as_str()).and_then(|value| value.trim().parse().ok());
+        // An error that cannot be read whole is still told by its status.
+        let document = self.collect(DOCUMENT_BYTES).await.ok().flatten().unwrap_or_default();
+        let document = String::from_utf8_lossy(&document);
+        let reason = status.canonical_reason().unwrap_or("no reason given");
+        Refusal {
+            status,
+            code: element(&document, "Code").unwrap_or_else(|| format!("Http{}", status.as_u16())),
+            message: element(&document, "Message").unwrap_or_else(|| reason.to_owned()),
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Whether the same request may fare better later.
+    pub(crate) fn is_transient(&self) -> bool {
+        is_transient(self.status)
+    }
+
+    /// As an error about `what` was asked for.
+    pub(crate) fn into_error(self, what: &str) -> Error {
+        let kind = if self.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Refused };
+        Error::new(kind, format!("{what}: {self}"))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.status.as_u16(), self.code, self.message)
+    }
+}
+
+/// The text of the first element of that name in an S3 error document.
+fn element(document: &str, name: &str) -> Option<String> {
+    let (_, rest) = document.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    Some(text.replace("&amp;", "&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_an_error_document_are_read() {
+        let document = "<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Message>a &lt;b&gt; &amp;amp;</Message></Error>";
+        assert_eq!(element(document, "Code").as_deref(), Some("NoSuchKey"));
+        assert_eq!(element(document, "Message").as_deref(), Some("a <b> &amp;"));
+        assert_eq!(element(document, "Resource"), None);
+        assert_eq!(element("<Code>", "Code"), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Counts the bytes of every connection, below TLS.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection, HttpConnector},
+    rt::TokioIo,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tower_service::Service;
+
+use crate::stats::{Traffic, add};
+
+/// Connects over TCP and counts what passes.
+#[derive(Debug, Clone)]
+pub(super) struct Metered {
+    tcp: HttpConnector,
+    traffic: Arc<Traffic>,
+}
+
+/// A connection whose bytes are counted.
+#[derive(Debug)]
+pub(super) struct MeteredStream {
+    stream: TcpStream,
+    traffic: Arc<Traffic>,
+}
+
+// === impl Metered ===
+
+impl Metered {
+    pub(super) const fn new(tcp: HttpConnector, traffic: Arc<Traffic>) -> Self {
+        Self { tcp, traffic }
+    }
+}
+
+impl Service<Uri> for Metered {
+    type Response = TokioIo<MeteredStream>;
+    type Error = <HttpConnector as Service<Uri>>::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.tcp.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connecting = self.tcp.call(uri);
+        let traffic = Arc::clone(&self.traffic);
+        Box::pin(async move {
+            let stream = connecting.await?.into_inner();
+            Ok(TokioIo::new(MeteredStream { stream, traffic }))
+        })
+    }
+}
+
+// === impl MeteredStream ===
+
+impl MeteredStream {
+    fn sent(&self, written: usize) -> Poll<io::Result<usize>> {
+        add(&self.traffic.up, written as u64);
+        Poll::Ready(Ok(written))
+    }
+}
+
+impl Connection for MeteredStream {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
+impl AsyncRead for MeteredStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        add(&self.traffic.down, (buffer.filled().len() - before) as u64);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for MeteredStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        self.sent(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices))?;
+        self.sent(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

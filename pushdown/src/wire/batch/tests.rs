@@ -1,0 +1,349 @@
+//! Answers written and read, whole, cut and damaged.
+
+use arrow_buffer::Buffer;
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+
+use super::{BatchReader, BatchWriter, Row, RowError, ValueType};
+use crate::{
+    DType, ENGINE, ErrorKind, Image, Kind, Layout, Limits, Pipeline, Result, Sample, Tensor,
+    wire::{
+        FixedShape,
+        arbitrary::{self, chunks, damage, damaged},
+    },
+};
+
+fn pipeline() -> Pipeline {
+    Pipeline::parse("decode | resize(8, 8) | to_float").unwrap()
+}
+
+fn good(row: u32, value: Sample) -> Row {
+    Row {
+        row,
+        stage: 3,
+        value: Ok(value),
+    }
+}
+
+fn failed(row: u32) -> Row {
+    Row {
+        row,
+        stage: 0,
+        value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
+    }
+}
+
+fn tensor(dtype: DType, shape: &[usize], first: usize) -> Tensor {
+    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let data = Buffer::from_vec(
+        (first..first + bytes)
+            .map(|byte| u8::try_from(byte % 251).unwrap())
+            .collect(),
+    );
+    Tensor::new(dtype, Layout::Chw, shape.to_vec(), data).unwrap()
+}
+
+fn fixed(sample: &Sample) -> ValueType {
+    ValueType::of([&Kind::from(sample)])
+}
+
+/// A stream of `rows`, `at_once` of them at a time.
+fn write(value_type: &ValueType, rows: &[Row], at_once: usize) -> Bytes {
+    let mut writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+    let mut stream = writer.start().to_vec();
+    for rows in rows.chunks(at_once.max(1)) {
+        stream.extend(writer.rows(rows.to_vec()).unwrap().concat());
+    }
+    stream.extend(writer.finish().unwrap());
+    stream.into()
+}
+
+fn read(chunks: impl IntoIterator<Item = Bytes>) -> (Vec<Row>, Result<()>) {
+    let mut reader = BatchReader::new(Limits::default());
+    let mut rows = Vec::new();
+    for chunk in chunks {
+        match reader.push(chunk) {
+            Ok(more) => rows.extend(more),
+            Err(error) => return (rows, Err(error)),
+        }
+    }
+    (rows, reader.finish())
+}
+
+fn assert_reads_back(value_type: &ValueType, rows: &[Row]) {
+    for at_once in [1, 2, rows.len()] {
+        let stream = write(value_type, rows, at_once);
+        for lengths in [&[usize::MAX][..], &[1], &[7, 64, 1000]] {
+            let (found, end) = read(chunks(stream.clone(), lengths));
+            end.unwrap();
+            assert_eq!(found, rows, "{at_once} at once, in chunks of {lengths:?}");
+        }
+    }
+}
+
+#[test]
+fn fixed_shapes_of_every_dtype() {
+    for dtype in DType::ALL {
+        for shape in [&[2, 3][..], &[], &[3, 0]] {
+            let value = |row| Sample::Tensor(tensor(dtype, shape, row));
+            let rows = [
+                good(0, value(0)),
+                good(1, value(1)),
+                failed(2),
+                failed(3),
+                good(4, value(4)),
+            ];
+            let value_type = fixed(&value(0));
+            assert!(matches!(value_type, ValueType::Fixed(_)));
+            assert_reads_back(&value_type, &rows);
+        }
+    }
+}
+
+#[test]
+fn images_stay_images() {
+    let value = |first| Sample::Image(Image::new(2, 2, (first..first + 12).collect()).unwrap());
+    assert_reads_back(
+        &fixed(&value(0)),
+        &[good(0, value(0)), failed(1), good(2, value(2))],
+    );
+}
+
+#[test]
+fn quantised_rows_keep_their_scales() {
+    let value = |scale| Sample::Tensor(tensor(DType::I8, &[4], 9).with_scale(Some(scale)));
+    let rows = [
+        good(0, value(0.1)),
+        failed(1),
+        good(2, value(f32::MIN_POSITIVE)),
+        good(3, value(0.0)),
+    ];
+    assert_reads_back(&fixed(&value(1.0)), &rows);
+}
+
+#[test]
+fn bytes_of_any_length() {
+    let value = |bytes: &'static [u8]| Sample::Bytes(Bytes::from_static(bytes));
+    let rows = [
+        good(3, value(b"abc")),
+        good(1, value(b"")),
+        failed(0),
+        good(2, value(b"\0\xff")),
+    ];
+    assert_reads_back(&ValueType::Bytes, &rows);
+}
+
+#[test]
+fn mixed_stages() {
+    let rows = [
+        good(0, Sample::Bytes(Bytes::from_static(b"object"))),
+        good(1, Sample::Image(Image::new(1, 1, vec![1, 2, 3]).unwrap())),
+        good(2, Sample::Tensor(tensor(DType::Bf16, &[2, 2], 0))),
+        failed(3),
+        failed(4),
+        good(5, Sample::Tensor(tensor(DType::I8, &[], 0).with_scale(Some(2.5)))),
+    ];
+    assert_reads_back(&ValueType::Any, &rows);
+}
+
+#[test]
+fn an_empty_answer_is_an_answer() {
+    for value_type in [ValueType::Bytes, ValueType::Any] {
+        let (rows, end) = read([write(&value_type, &[], 1)]);
+        end.unwrap();
+        assert!(rows.is_empty());
+    }
+}
+
+#[test]
+fn the_type_follows_from_the_stages() {
+    let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float | quantize(int8)").unwrap();
+    let of = |stages: &[usize]| ValueType::of(stages.iter().map(|stage| &pipeline.kinds()[*stage]));
+    assert_eq!(of(&[0]), ValueType::Bytes);
+    assert_eq!(of(&[1]), ValueType::Any, "as large as the photo");
+    let image = FixedShape {
+        dtype: DType::U8,
+        layout: Layout::Hwc,
+        shape: vec![8, 8, 3],
+        quantized: false,
+        image: true,
+    };
+    assert_eq!(of(&[2]), ValueType::Fixed(image.clone()));
+    assert_eq!(of(&[2, 2]), ValueType::Fixed(image));
+    assert_eq!(of(&[2, 3]), ValueType::Any);
+    assert_eq!(of(&[0, 2]), ValueType::Any);
+    assert_eq!(of(&[]), ValueType::Any);
+    let ValueType::Fixed(codes) = of(&[5]) else {
+        panic!("{:?}", of(&[5]))
+    };
+    assert!(codes.quantized && codes.dtype == DType::I8);
+}
+
+#[test]
+fn the_start_tells_engine_and_type() {
+    let value_type = fixed(&Sample::Tensor(tensor(DType::Bf16, &[3], 0)));
+    let writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+    let mut reader = BatchReader::new(Limits::default());
+    assert_eq!((reader.engine(), reader.value_type()), (None, None));
+    assert!(reader.push(writer.start()).unwrap().is_empty());
+    assert_eq!(
+        (reader.engine(), reader.value_type()),
+        (Some(ENGINE), Some(&value_type))
+    );
+}
+
+#[test]
+fn a_stream_cut_anywhere_is_an_error() {
+    let value = |row| Sample::Tensor(tensor(DType::F32, &[5], row));
+    let rows = [good(0, value(0)), failed(1), good(2, value(2))];
+    let stream = write(&fixed(&value(0)), &rows, 1);
+    for length in 0..stream.len() {
+        let (found, end) = read([stream.slice(..length)]);
+        let error = end.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidWire);
+        assert!(
+            error.to_string().contains("ended early"),
+            "cut to {length}: {error}"
+        );
+        assert_eq!(found, rows[..found.len()], "whole rows only, in order");
+    }
+    let (_, end) = read([stream, Bytes::from_static(b"\0")]);
+    assert!(end.unwrap_err().to_string().contains("after the end"));
+}
+
+#[test]
+fn failed_rows_of_large_arrays_are_small_on_the_wire() {
+    let value = Sample::Tensor(tensor(DType::F32, &[3, 224, 224], 0));
+    let rows: Vec<Row> = (0..300).map(failed).collect();
+    let stream = write(&fixed(&value), &rows, rows.len());
+    assert!(
+        stream.len() < 2_000_000,
+        "{} bytes instead of {}",
+        stream.len(),
+        value.bytes() * 300
+    );
+    let (found, end) = read(chunks(stream, &[10_000]));
+    end.unwrap();
+    assert_eq!(found, rows);
+}
+
+#[test]
+fn record_batches_are_bounded() {
+    let value = Sample::Bytes(vec![7; 3 << 20].into());
+    let mut writer = BatchWriter::new(ValueType::Bytes, &pipeline()).unwrap();
+    let mut reader = BatchReader::new(Limits::default());
+    reader.push(writer.start()).unwrap();
+    let rows: Vec<Row> = (0..7).map(|row| good(row, value.clone())).collect();
+    let arrivals: Vec<usize> = (writer.rows(rows).unwrap().into_iter())
+        .flat_map(|part| chunks(part, &[1 << 20]))
+        .map(|chunk| reader.push(chunk).unwrap().len())
+        .filter(|rows| *rows > 0)
+        .collect();
+    assert_eq!(arrivals, [2, 2, 2, 1], "at most 8 MiB at a time");
+}
+
+#[test]
+fn values_share_the_memory_of_the_stream() {
+    let value = |row| Sample::Tensor(tensor(DType::U8, &[5000], row));
+    let stream = write(&fixed(&value(0)), &[good(0, value(0)), good(1, value(1))], 2);
+    let range = stream.as_ptr_range();
+    for row in read([stream.clone()]).0 {
+        let Ok(Sample::Tensor(tensor)) = row.value else {
+            panic!("{row:?}")
+        };
+        assert!(range.contains(&tensor.data().as_ptr()));
+    }
+}
+
+#[test]
+fn values_of_another_type_are_a_defect() {
+    let value_type = fixed(&Sample::Tensor(tensor(DType::F32, &[2], 0)));
+    let misfits = [
+        Sample::Tensor(tensor(DType::F32, &[3], 0)),
+        Sample::Tensor(tensor(DType::I32, &[2], 0)),
+        Sample::Tensor(tensor(DType::F32, &[2], 0).with_scale(Some(1.0))),
+        Sample::Bytes(Bytes::from_static(b"12345678")),
+    ];
+    for misfit in misfits {
+        let mut writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+        assert_eq!(
+            writer.rows(vec![good(0, misfit)]).unwrap_err().kind(),
+            ErrorKind::Internal
+        );
+    }
+}
+
+#[test]
+fn limits_hold() {
+    let value = Sample::Bytes(vec![0; 100].into());
+    for value_type in [ValueType::Bytes, ValueType::Any] {
+        let limits = Limits {
+            max_object_bytes: 99,
+            max_value_bytes: 99,
+            ..Limits::default()
+        };
+        let error = BatchReader::new(limits)
+            .push(write(&value_type, &[good(0, value.clone())], 1))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    }
+}
+
+#[test]
+fn a_length_that_lies_costs_nothing() {
+    let value_type = fixed(&Sample::Tensor(tensor(DType::U8, &[2], 0)));
+    let start = BatchWriter::new(value_type, &pipeline()).unwrap().start();
+    // A header of 4 GiB, then one of 1 MiB that never comes.
+    for (length, expected) in [(u32::MAX, "4294967295 bytes"), (1 << 20, "ended early")] {
+        let prefix = [[0xff; 4], length.to_le_bytes()].concat();
+        let (_, end) = read([start.clone(), prefix.into()]);
+        assert!(end.unwrap_err().to_string().contains(expected));
+    }
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let value = prop_oneof![
+        4 => arbitrary::sample().prop_map(Ok),
+        1 => "[ -~]{0,40}".prop_map(|message| Err(RowError::new("AccessDenied", message))),
+    ];
+    vec((any::<u32>(), any::<u8>(), value), 0..8).prop_map(|rows| {
+        rows.into_iter()
+            .map(|(row, stage, value)| Row { row, stage, value })
+            .collect()
+    })
+}
+
+/// A stream of one type of values, and its rows.
+fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
+    (rows(), arbitrary::sample(), any::<bool>(), 1..9_usize).prop_map(|(mut rows, sample, same, at_once)| {
+        let value_type = if same { fixed(&sample) } else { ValueType::Any };
+        if same {
+            rows.iter_mut()
+                .filter_map(|row| row.value.as_mut().ok())
+                .for_each(|value| *value = sample.clone());
+        }
+        (write(&value_type, &rows, at_once), rows)
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_reads_back((stream, rows) in stream(), lengths in vec(1..500_usize, 1..9)) {
+        let (found, end) = read(chunks(stream, &lengths));
+        prop_assert_eq!(end, Ok(()));
+        prop_assert_eq!(found, rows);
+    }
+
+    #[test]
+    fn a_cut_is_never_a_success((stream, rows) in stream(), cut: prop::sample::Index, length in 1..500_usize) {
+        let cut = stream.slice(..cut.index(stream.len()));
+        let (found, end) = read(chunks(cut, &[length]));
+        prop_assert!(end.is_err());
+        prop_assert_eq!(&found, &rows[..found.len()]);
+    }
+
+    #[test]
+    fn damage_never_panics((stream, _) in stream(), damage in damage(), length in 1..2000_usize) {
+        let _any = read(chunks(damaged(&stream, &damage), &[length]));
+    }
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Dependencies inside the workspace run one way, and the pipeline crate knows no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+allowed='pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit pushdown-client>pushdown pushdown-gateway>pushdown'
+edges=$(cargo metadata --format-version 1 --no-deps --locked | jq -r '
+  [.packages[].name] as $ours
+  | .packages[] | .name as $from
+  | .dependencies[] | select(.kind == null) | select(.name as $name | $ours | index($name))
+  | "\($from)>\(.name)"' | sort -u)
+
+wrong=0
+for edge in $edges; do
+  case " $allowed " in
+    *" $edge "*) ;;
+    *) echo "arrows: $edge is not allowed; allowed: $allowed" >&2; wrong=1 ;;
+  esac
+done
+for crate in hyper http tokio reqwest aws-sdk-s3 s3s; do
+  if cargo tree --locked -p pushdown --edges normal --prefix none | grep -q "^$crate v"; then
+    echo "arrows: pushdown must know no network, found $crate" >&2
+    wrong=1
+  fi
+done
+for crate in aws-lc-sys openssl-sys; do
+  if cargo tree --locked --workspace --prefix none | grep -q "^$crate v"; then
+    echo "arrows: TLS is rustls with ring everywhere, found $crate" >&2
+    wrong=1
+  fi
+done
+[ "$wrong" -eq 0 ] && echo "arrows: $(wc -w <<<"$edges") edges, all allowed"
+exit "$wrong"

@@ -1,0 +1,33 @@
+"""Derives photo sets of fixed geometry from the large originals: photos.py FOLDER."""
+
+import pathlib
+import sys
+
+from PIL import Image, ImageOps
+
+IMAGENET = 200
+TWELVE_MEGAPIXELS = 8
+
+
+def save(image: Image.Image, path: pathlib.Path, **options) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image.save(path, "JPEG", subsampling="4:2:0", **options)
+
+
+def main(cache: pathlib.Path) -> None:
+    originals = sorted((cache / "large").glob("*.jpg"))
+    for index in range(IMAGENET):
+        image = Image.open(originals[index % len(originals)]).convert("RGB")
+        # Another part of the same photo where there are fewer originals than asked for.
+        part = (index // len(originals) * 0.3) % 1.0
+        fitted = ImageOps.fit(image, (500, 375), Image.Resampling.LANCZOS, centering=(part, part))
+        save(fitted, cache / "imagenet" / f"{index:04}.jpg", quality=95)
+    for index in range(TWELVE_MEGAPIXELS):
+        image = Image.open(originals[index]).convert("RGB")
+        fitted = ImageOps.fit(image, (4000, 3000), Image.Resampling.LANCZOS)
+        save(fitted, cache / "12mp" / f"{index:02}.jpg", quality=90)
+        save(fitted, cache / "12mp-progressive" / f"{index:02}.jpg", quality=90, progressive=True)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

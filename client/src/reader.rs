@@ -17,7 +17,7 @@ use driver::{Delivery, Driver};
 
 use crate::{
     batch::Batch,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     order::{Place, Shard},
     session::{Job, Mode, Session},
     stats::{Stats, add},
@@ -106,7 +106,7 @@ impl PushdownReader {
     /// twice. The epoch's random draws, not its order, apply.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an index beyond the data set; otherwise as the stream.
+    /// [`ErrorKind::Config`](crate::ErrorKind) for an index beyond the data set; otherwise as the stream.
     pub async fn take(&self, indices: &[usize]) -> Result<Batch> {
         let count = self.session.objects.len();
         if let Some(index) = indices.iter().find(|index| **index >= count) {
@@ -115,7 +115,7 @@ impl PushdownReader {
         let place = |(position, index): (usize, &usize)| Place { position: position as u64, index: *index };
         let places = indices.iter().enumerate().map(place).collect();
         let job = Job { number: 0, places, epoch: self.plan.epoch, charge: None };
-        self.session.read(&job).await
+        self.session.hand_over(self.session.read(&job).await?)
     }
 
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Batch>>> {
@@ -136,9 +136,8 @@ impl PushdownReader {
                     let Some(delivery) = current else { continue };
                     let done = ready!(Pin::new(delivery).poll(context));
                     *current = None;
-                    let batch = done.unwrap_or_else(|error| {
-                        Err(Error::new(ErrorKind::Internal, "the task of a batch failed").with_source(error))
-                    });
+                    let failed = |error| Err(Error::internal("the task of a batch failed").with_source(error));
+                    let batch = done.unwrap_or_else(failed).and_then(|batch| self.session.hand_over(batch));
                     if batch.is_err() {
                         self.state = State::Ended;
                     }

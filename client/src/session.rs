@@ -103,25 +103,20 @@ impl Session {
             stage,
             value,
         });
-        let batch = Batch::new(job.number, rows.collect());
-        self.judge(&batch)?;
-        Ok(batch)
+        Ok(Batch::new(job.number, rows.collect()))
     }
 
-    /// Counts what is handed on, and raises the first error if that is asked for.
-    fn judge(&self, batch: &Batch) -> Result<()> {
+    /// Counts a batch that is handed over, or raises its first error if that is asked for.
+    pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
+        if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
+            add(&self.counters.errors, 1);
+            let (bucket, key, position) = (&self.bucket, &row.key, row.position);
+            let text = format!("s3://{bucket}/{key} (position {position}) cannot be delivered: {error}");
+            return Err(Error::new(ErrorKind::Sample, text));
+        }
         add(&self.counters.samples, batch.samples().count() as u64);
         add(&self.counters.errors, batch.errors().count() as u64);
-        match (self.on_error, batch.errors().next()) {
-            (OnError::Raise, Some((row, error))) => Err(Error::new(
-                ErrorKind::Sample,
-                format!(
-                    "s3://{}/{} (position {}) cannot be delivered: {error}",
-                    self.bucket, row.key, row.position
-                ),
-            )),
-            _ => Ok(()),
-        }
+        Ok(batch)
     }
 
     /// What a sample will hold in memory: when it arrives and at the end, whichever is more.

@@ -8,7 +8,7 @@ use std::{error::Error as StdError, io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Uri, Version, header,
-    uri::{Authority, PathAndQuery, Scheme},
+    uri::{Authority, InvalidUri, PathAndQuery, Scheme},
 };
 use http_body_util::Full;
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
@@ -74,7 +74,7 @@ impl Endpoint {
         let fault = |found: &str| {
             Error::config(format!("the endpoint is `{url}`: {found}; expected a URL such as http://127.0.0.1:9900"))
         };
-        let uri: Uri = url.parse().map_err(|error| fault("no URL").with_source::<http::uri::InvalidUri>(error))?;
+        let uri: Uri = url.parse().map_err(|error: InvalidUri| fault("no URL").with_source(error))?;
         let parts = uri.into_parts();
         let scheme = parts.scheme.filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
         let scheme = scheme.ok_or_else(|| fault("it starts with neither http:// nor https://"))?;
@@ -101,7 +101,7 @@ impl Endpoint {
     fn uri(&self, target: &str) -> Result<Uri> {
         let path: PathAndQuery = target
             .parse()
-            .map_err(|error| Error::internal(format!("`{target}` is no request target")).with_source::<http::uri::InvalidUri>(error))?;
+            .map_err(|error: InvalidUri| Error::internal("a request has no target").with_source(error))?;
         Uri::builder()
             .scheme(self.scheme.clone())
             .authority(self.authority.clone())

@@ -1,6 +1,7 @@
 //! The real gateway, as its own process, in front of real and of faulty stores.
 //!
 //! - `parity`: the same signed bytes to the store and through the gateway, the same answer
+//! - `pipeline`: GET with a pipeline, batches, what they refuse and what bounds them
 //! - `uploads`: `Expect`, early refusals, big bodies in constant memory, clients that leave
 //! - `faults`: a store that is down, slow, or lost in the middle of its answer
 //! - `targets`: what is refused before any store is asked
@@ -14,6 +15,7 @@ mod it {
     mod faults;
     mod lifecycle;
     mod parity;
+    mod pipeline;
     mod targets;
     mod uploads;
 

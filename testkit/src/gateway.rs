@@ -53,8 +53,10 @@ impl Gateway {
     ) -> Result<Self> {
         let (ready, log) = (directory.path().join("ready.json"), directory.path().join("log"));
         let mut command = Command::new(binary);
-        command.args(["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"]);
-        command.arg("--ready-file").arg(&ready);
+        // By the environment, which flags override.
+        command.env("PUSHDOWN_LISTEN", "127.0.0.1:0").env("PUSHDOWN_ADMIN_LISTEN", "127.0.0.1:0");
+        command.env("PUSHDOWN_LOG_FORMAT", "json").env("PUSHDOWN_READY_FILE", &ready);
+        command.arg("serve");
         command.args(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;

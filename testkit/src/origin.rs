@@ -122,6 +122,12 @@ impl Exchange {
         Ok(bytes)
     }
 
+    /// Reads this many bytes of the body and forgets them.
+    pub fn skip(&mut self, count: u64) -> io::Result<()> {
+        let skipped = io::copy(&mut (&mut self.stream).take(count), &mut io::sink())?;
+        if skipped < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
     /// Waits until the other side has closed the connection, reading whatever it still sends.
     pub fn wait_for_close(&mut self) -> io::Result<u64> {
         io::copy(&mut self.stream, &mut io::sink())

@@ -203,6 +203,15 @@ impl Incoming<'_> {
         Ok(bytes)
     }
 
+    /// Reads this many bytes of the body as they stand on the wire, and forgets them.
+    pub fn skip(&mut self, count: u64) -> Result<()> {
+        let skipped = io::copy(&mut (&mut *self.stream).take(count), &mut io::sink())?;
+        if skipped < count {
+            bail!("the body was cut: {skipped} of {count} bytes");
+        }
+        Ok(())
+    }
+
     /// Reads the whole body. One that ends before its framing says so is an error.
     pub fn finish(self) -> Result<Response> {
         let Self { mut head, stream, bodiless } = self;

@@ -75,70 +75,73 @@ impl Default for PushdownReaderBuilder {
 
 /// Setters that only store their argument.
 macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) => |$this:ident| $value:expr;)+) => {$(
         $(#[$doc])*
-        pub fn $name(mut self, $argument: $type) -> Self {
-            self.$($field).+ = $value;
-            self
+        pub fn $name(self, $argument: $type) -> Self {
+            let mut $this = self;
+            $value;
+            $this
         }
     )+};
 }
 
 impl PushdownReaderBuilder {
     setters! {
+        /// Endpoint, credentials, timeouts and retries all at once, instead of by the setters after this one.
+        store(store: StoreBuilder) => |builder| builder.store = store;
         /// URL of the gateway, or in plain mode of any store. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of
         /// the profile.
-        endpoint(url: impl Into<String>) => store = self.store.endpoint(url);
+        endpoint(url: impl Into<String>) => |builder| builder.store = builder.store.endpoint(url);
         /// Region to sign for. Default: the environment's, the profile's, then `us-east-1`.
-        region(region: impl Into<String>) => store = self.store.region(region);
+        region(region: impl Into<String>) => |builder| builder.store = builder.store.region(region);
         /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.
-        profile(profile: impl Into<String>) => store = self.store.profile(profile);
+        profile(profile: impl Into<String>) => |builder| builder.store = builder.store.profile(profile);
         /// Explicit credentials. Default: the usual AWS chain.
-        credentials(credentials: Credentials) => store = self.store.credentials(credentials);
+        credentials(credentials: Credentials) => |builder| builder.store = builder.store.credentials(credentials);
         /// Timeouts of every request.
-        timeouts(timeouts: Timeouts) => store = self.store.timeouts(timeouts);
+        timeouts(timeouts: Timeouts) => |builder| builder.store = builder.store.timeouts(timeouts);
         /// When to try again.
-        retry(retry: RetryPolicy) => store = self.store.retry(retry);
+        retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
         /// Bucket of all samples.
-        bucket(bucket: impl Into<String>) => bucket = Some(bucket.into());
+        bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
         /// All objects under this prefix are the data set, in the order of the listing. Default: the whole
         /// bucket.
-        prefix(prefix: impl Into<String>) => keys = Keys::Prefix(prefix.into());
+        prefix(prefix: impl Into<String>) => |builder| builder.keys = Keys::Prefix(prefix.into());
         /// These objects are the data set, in this order; nothing is listed.
         keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) =>
             keys = Keys::These(keys.into_iter().map(Into::into).collect());
         /// What to make of every sample, as text or as a JSON array.
-        pipeline(pipeline: impl Into<String>) => pipeline = Some(pipeline.into());
+        pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
         /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
-        split(split: Split) => split = split;
+        split(split: Split) => |builder| builder.split = split;
         /// Whether anything is left to the gateway at all. Default: pushdown.
-        mode(mode: Mode) => mode = mode;
+        mode(mode: Mode) => |builder| builder.mode = mode;
         /// What becomes of a sample that cannot be delivered. Default: it ends the stream.
-        on_error(on_error: OnError) => on_error = on_error;
+        on_error(on_error: OnError) => |builder| builder.on_error = on_error;
         /// Samples in a batch. Default: 64.
-        batch_size(samples: usize) => batch_size = samples;
+        batch_size(samples: usize) => |builder| builder.batch_size = samples;
         /// Seed of the epoch's order and of random steps without a seed of their own. Default: none, so samples
         /// come in the order of the data set.
-        seed(seed: u64) => seed = Some(seed);
+        seed(seed: u64) => |builder| builder.seed = Some(seed);
         /// Whether the seed shuffles the samples, too. Default: yes.
-        shuffle(shuffle: bool) => shuffle = shuffle;
+        shuffle(shuffle: bool) => |builder| builder.shuffle = shuffle;
         /// Epoch, from 0: with another one order and random steps draw anew.
-        epoch(epoch: u32) => epoch = epoch;
+        epoch(epoch: u32) => |builder| builder.epoch = epoch;
         /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
-        shard(shard: (usize, usize)) => shard = shard;
+        shard(shard: (usize, usize)) => |builder| builder.shard = shard;
         /// Number of the first batch, to resume: those before it are not read. Default: 0.
-        start_at(batch: usize) => start = batch;
+        start_at(batch: usize) => |builder| builder.start = batch;
         /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
         /// consumer has.
-        prefetch_bytes(bytes: u64) => prefetch_bytes = bytes;
+        prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;
         /// Batches fetched at a time. Default: 4.
-        requests(requests: usize) => requests = requests;
+        requests(requests: usize) => |builder| builder.requests = requests;
         /// Objects read at a time in plain mode. Default: 32.
-        gets(gets: usize) => gets = gets;
+        gets(gets: usize) => |builder| builder.gets = gets;
         /// Threads that run steps here. Default: the CPUs that this process may use.
-        threads(threads: NonZeroUsize) => threads = Some(threads);
+        threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
         /// Limits on a sample's values.
-        limits(limits: Limits) => limits = limits;
+        limits(limits: Limits) => |builder| builder.limits = limits;
     }
 
     /// Checks the settings and lists the prefix.

@@ -65,7 +65,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
     let shuffled = session.cpu.run(move || EpochOrder::new(samples, shard, shuffle_seed, epoch)).await;
     // Without an order there is nothing to hand over; it can fail only by a panic.
     let Ok(order) = shuffled else { return };
-    add(&session.counters.skipped, (plan.start * batch_size).min(order.len()) as u64);
+    add(&session.counters.skipped, plan.start.saturating_mul(batch_size).min(order.len()) as u64);
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     for number in plan.start..order.len().div_ceil(batch_size) {

@@ -22,6 +22,8 @@ use crate::{
     transport::{Answer, Refusal},
 };
 
+/// Type of the answer.
+const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// The most samples in a request: the gateway's default limit.
 const MAX_SAMPLES: usize = 4096;
 /// What a request may take beside its samples: the pipeline's text and the signing parameters.
@@ -102,7 +104,7 @@ async fn attempt(
     let body = request(session, job, slots).await?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/vnd.apache.arrow.stream"));
+    headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
     let sent = session.store.transport().send(Method::POST, wire::header::BATCH_PATH, headers, body).await;
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
@@ -110,18 +112,16 @@ async fn attempt(
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };
+    let arrow = answer.header(CONTENT_TYPE.as_str()).is_some_and(|form| form.starts_with(ARROW));
     match answer.header(wire::header::ENGINE) {
-        Some(engine) if engine == ENGINE.to_string() => {}
-        Some(engine) => {
-            fall_back(session, engine);
-            return Ok(Attempt::OtherEngine);
-        }
-        None => return Err(not_a_gateway(session, "it answered without the name of an engine")),
+        Some(engine) if engine != ENGINE.to_string() => return Ok(fall_back(session, engine)),
+        // Without the header, as a proxy may have it, the stream itself names the engine.
+        _ if arrow => {}
+        _ => return Err(not_a_gateway(session, "its answer is no Arrow stream")),
     }
-    match rows(job, slots, answer, intake, troubles).await {
-        Ok(()) => Ok(Attempt::Complete),
+    match rows(session, job, slots, answer, intake, troubles).await {
         Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
-        Err(error) => Err(error),
+        done => done,
     }
 }
 
@@ -151,20 +151,25 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
 
 /// Takes the rows of an answer until its end.
 async fn rows(
+    session: &Session,
     job: &Job,
     slots: &[usize],
     mut answer: Answer,
     intake: &mut Intake<'_>,
     troubles: &mut Troubles,
-) -> Result<()> {
-    let mut reader = BatchReader::new();
+) -> Result<Attempt> {
+    let mut reader = BatchReader::new(session.limits);
     let mut taken = 0;
     loop {
         if let Some(charge) = &job.charge {
             charge.room().await;
         }
         let Some(chunk) = answer.chunk().await? else { break };
-        for row in reader.push(chunk)? {
+        let rows = reader.push(chunk)?;
+        if let Some(engine) = reader.engine().filter(|engine| *engine != ENGINE) {
+            return Ok(fall_back(session, &engine.to_string()));
+        }
+        for row in rows {
             let slot = *usize::try_from(row.row).ok().and_then(|row| slots.get(row)).ok_or_else(|| {
                 Error::protocol(format!("the gateway sent row {}, and {} were asked for", row.row, slots.len()))
             })?;
@@ -180,7 +185,7 @@ async fn rows(
     if taken < slots.len() {
         return Err(broke_off(format!("the answer ended after {taken} of {} rows", slots.len())));
     }
-    Ok(())
+    Ok(Attempt::Complete)
 }
 
 /// An answer that is an error as a whole.
@@ -211,7 +216,7 @@ fn not_a_gateway(session: &Session, found: &str) -> Error {
 }
 
 /// From here on everything is read plainly. Said once.
-fn fall_back(session: &Session, engine: &str) {
+fn fall_back(session: &Session, engine: &str) -> Attempt {
     if !session.fallen_back.swap(true, Relaxed) {
         tracing::warn!(
             gateway = engine,
@@ -219,4 +224,5 @@ fn fall_back(session: &Session, engine: &str) {
             "the gateway computes with another engine: reading plainly, the whole pipeline runs here"
         );
     }
+    Attempt::OtherEngine
 }

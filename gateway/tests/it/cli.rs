@@ -1,1 +1,68 @@
-//! pending
+//! What a person at the command line sees.
+
+use std::process::{Command, Output};
+
+use anyhow::Result;
+
+use super::binary;
+
+fn run(arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PUSHDOWN_") {
+            command.env_remove(name);
+        }
+    }
+    Ok(command.args(arguments).output()?)
+}
+
+#[test]
+fn help() -> Result<()> {
+    let output = run(&["serve", "--help"])?;
+    assert!(output.status.success());
+    insta::assert_snapshot!(String::from_utf8(output.stdout)?);
+    Ok(())
+}
+
+#[test]
+fn help_of_the_program() -> Result<()> {
+    insta::assert_snapshot!(String::from_utf8(run(&["--help"])?.stdout)?);
+    Ok(())
+}
+
+#[test]
+fn all_faults_are_reported_at_once() -> Result<()> {
+    let output = run(&[
+        "serve",
+        "--upstream=http://store/path",
+        "--store=data",
+        "--listen=here",
+        "--memory-budget=plenty",
+        "--queue-wait=10",
+        "--tls-key=key.pem",
+        "--max-connections=0",
+    ])?;
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(String::from_utf8(output.stderr)?);
+    Ok(())
+}
+
+#[test]
+fn an_unknown_key_of_the_file_is_a_fault() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("gateway.toml");
+    std::fs::write(&file, "upstream = \"http://127.0.0.1:8333\"\n[limits]\nqueue-weight = \"10s\"\n")?;
+    let output = run(&["serve", "--config", &file.display().to_string()])?;
+    assert_eq!(output.status.code(), Some(1));
+    let faults = String::from_utf8(output.stderr)?.replace(&file.display().to_string(), "FILE");
+    insta::assert_snapshot!(faults);
+    Ok(())
+}
+
+#[test]
+fn a_missing_file_is_a_fault() -> Result<()> {
+    let output = run(&["serve", "--config", "/does/not/exist.toml"])?;
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(String::from_utf8(output.stderr)?);
+    Ok(())
+}

@@ -1,1 +1,145 @@
-//! pending
+//! Start, readiness, TLS, drain.
+
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+use pushdown_testkit::{Gateway, Keys, Payload, Raw, Request, ScriptedOrigin, eventually};
+
+use super::{binary, in_front_of};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn get() -> Request {
+    Request::new("GET", "/bucket/key").header("Host", "gateway")
+}
+
+#[test]
+fn answers_in_flight_finish_and_new_ones_are_refused() -> Result<()> {
+    let (go, wait) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let origin = ScriptedOrigin::start(move |exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
+        wait.lock().recv_timeout(LIMIT).map_err(std::io::Error::other)?;
+        exchange.send("after")
+    })?;
+    let mut gateway = in_front_of(&origin, &[]);
+    let mut idle = Raw::connect(gateway.listen())?;
+    let mut raw = Raw::connect(gateway.listen())?;
+    raw.write(&get().head())?;
+    let mut answer = raw.begin("GET")?;
+    assert_eq!(answer.read_exact(5)?, b"first");
+
+    gateway.terminate()?;
+    eventually("new connections are refused", LIMIT, || {
+        Ok(TcpStream::connect(gateway.listen()).is_err().then_some(()))
+    })?;
+    assert_eq!(gateway.page("/readyz")?.text(), "draining\n");
+    assert_eq!(gateway.page("/healthz")?.status, 200);
+    assert!(idle.is_closed()?, "an idle connection holds up the drain");
+    go.send(())?;
+    assert_eq!(answer.read_exact(5)?, b"after");
+    assert_eq!(gateway.wait(LIMIT)?.code(), Some(0), "{}", gateway.log()?);
+    Ok(())
+}
+
+#[test]
+fn a_drain_has_an_end() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
+        exchange.wait_for_close().map(drop)
+    })?;
+    let mut gateway = in_front_of(&origin, &["--drain-timeout=200ms"]);
+    let mut raw = Raw::connect(gateway.listen())?;
+    raw.write(&get().head())?;
+    let answer = raw.begin("GET")?;
+    gateway.terminate()?;
+    assert_eq!(gateway.wait(LIMIT)?.code(), Some(0));
+    answer.finish().expect_err("a short answer looks whole");
+    assert!(gateway.log()?.contains("connections were cut"));
+    Ok(())
+}
+
+#[test]
+fn one_that_listens_beyond_loopback_says_so() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let quiet = in_front_of(&origin, &[]);
+    assert!(!quiet.log()?.contains("beyond loopback"));
+    let open = in_front_of(&origin, &["--listen=0.0.0.0:0"]);
+    assert!(open.log()?.contains("beyond loopback"));
+    assert!(open.log()?.contains("\"message\":\"listening\""));
+    Ok(())
+}
+
+#[test]
+fn secrets_are_not_logged() -> Result<()> {
+    let keys = Keys::new("accesskey", "hunter2hunter2");
+    let gateway = Gateway::embedded(binary(), &keys, ["--log-level=debug"])?;
+    let host = gateway.listen().to_string();
+    let request = Request::new("GET", "/bucket/key").header("Host", &host);
+    keys.presign(request, LIMIT)?.send(gateway.listen())?;
+    let log = gateway.log()?;
+    assert!(log.contains("\"configured\"") && log.contains("***"));
+    assert!(!log.contains("hunter2"), "{log}");
+    assert!(!log.contains("X-Amz-Signature"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn a_taken_port_is_a_fault_at_start() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let first = in_front_of(&origin, &[]);
+    let upstream = format!("--upstream=http://{}", origin.address());
+    let second = Gateway::launch(binary(), [upstream, format!("--listen={}", first.listen())]);
+    let fault = format!("{:#}", second.expect_err("two gateways on one port"));
+    assert!(fault.contains("listen 127.0.0.1"), "{fault}");
+    Ok(())
+}
+
+/// One gateway serves TLS; another has it as its upstream. Both ends are ours, the certificate is real.
+#[test]
+fn tls_on_both_sides() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem())?;
+    std::fs::write(&key, made.signing_key.serialize_pem())?;
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "through two of them"))?;
+    let cert_flag = format!("--tls-cert={}", certificate.display());
+    let inner = in_front_of(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())]);
+    let upstream = format!("--upstream=https://{}", inner.listen());
+    let outer = Gateway::launch(binary(), [&upstream, &format!("--upstream-ca={}", certificate.display())])?;
+    assert_eq!(get().send(outer.listen())?.text(), "through two of them");
+
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    std::fs::write(&certificate, other.cert.pem())?;
+    let wary = Gateway::launch(binary(), [&upstream, &format!("--upstream-ca={}", certificate.display())])?;
+    assert_eq!(get().send(wary.listen())?.status, 502);
+    Ok(())
+}
+
+#[test]
+fn the_embedded_store_keeps_its_objects() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let keys = Keys::new("accesskey", "secretkey");
+    let store = folder.path().join("not/yet/there");
+    let flags = [
+        format!("--store={}", store.display()),
+        format!("--access-key={}", keys.access),
+        format!("--secret-key={}", keys.secret),
+    ];
+    let send = |gateway: &Gateway, method: &str, target: &str, body: &str| {
+        let request = Request::new(method, target).header("Host", &gateway.listen().to_string()).body(body);
+        keys.sign(request, Payload::Signed)?.send(gateway.listen())
+    };
+    let mut first = Gateway::launch(binary(), &flags)?;
+    assert_eq!(send(&first, "PUT", "/bucket", "")?.status, 200);
+    assert_eq!(send(&first, "PUT", "/bucket/key", "kept")?.status, 200);
+    first.terminate()?;
+    first.wait(LIMIT).context("the first does not end")?;
+    let second = Gateway::launch(binary(), &flags)?;
+    assert_eq!(send(&second, "GET", "/bucket/key", "")?.text(), "kept");
+    Ok(())
+}

@@ -41,6 +41,9 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
 }
 
 fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
+    if steps.is_empty() {
+        return Err(Error::pipeline(0, "found an empty list, expected at least one step"));
+    }
     let mut text = String::new();
     for (index, JsonStep { step, arguments }) in steps.iter().enumerate() {
         text.push_str(if index > 0 { " | " } else { "" });

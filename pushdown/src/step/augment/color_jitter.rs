@@ -131,12 +131,10 @@ fn range(args: &Args<'_>, name: &str, center: f64, bound: std::ops::RangeInclusi
     };
     let negative = matches!(args.optional::<Ends>(name)?, Some(Ends::Around(spread)) if spread < 0.0);
     if negative || range.low > range.high || !bound.contains(&range.low) || !bound.contains(&range.high) {
+        let expected = if *bound.end() < f64::MAX { "within [-0.5, 0.5]" } else { "from 0 at least" };
         return Err(args.fault(format!(
-            "`{name}` gives the range [{}, {}], expected it to rise within [{}, {}]",
-            range.low,
-            range.high,
-            bound.start(),
-            bound.end()
+            "`{name}` gives the range [{:?}, {:?}], expected it to rise {expected}",
+            range.low, range.high
         )));
     }
     #[expect(clippy::float_cmp, reason = "the value that changes nothing, exactly")]

@@ -53,7 +53,7 @@ impl Operator for RandomResizedCrop {
             if 0.0 < low && low <= high && high.is_finite() {
                 Ok([low, high])
             } else {
-                Err(args.fault(format!("`{name}` is [{low}, {high}], expected two rising numbers above 0")))
+                Err(args.fault(format!("`{name}` is [{low:?}, {high:?}], expected two rising numbers above 0")))
             }
         };
         Ok(Self {

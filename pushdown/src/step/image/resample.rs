@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use fast_image_resize::{
-    FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer,
-    images::{CroppedImage, CroppedImageMut, Image as Canvas, ImageRef},
+    FilterType, ImageView, ResizeAlg, ResizeOptions, Resizer,
+    images::{TypedCroppedImage as Part, TypedCroppedImageMut as PartMut, TypedImage as Canvas, TypedImageRef as View},
+    pixels::U8x3,
 };
 
 use super::crop::cut;
@@ -56,10 +57,10 @@ pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, a
         return Ok(image.clone());
     }
     match (filter, antialias) {
-        (Filter::Nearest, _) => pass(image.view()?, width, height, &options(ResizeAlg::Nearest)),
-        (filter, true) => pass(image.view()?, width, height, &options(ResizeAlg::Convolution(filter.kernel()?))),
+        (Filter::Nearest, _) => pass(&image.view()?, width, height, &options(ResizeAlg::Nearest)),
+        (filter, true) => pass(&image.view()?, width, height, &options(ResizeAlg::Convolution(filter.kernel()?))),
         (Filter::Bicubic, false) => replicated_bicubic(image, width, height),
-        (filter, false) => pass(image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?))),
+        (filter, false) => pass(&image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?))),
     }
 }
 
@@ -68,13 +69,12 @@ pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32
     if (width, height) == (part.width, part.height) {
         return Ok(super::crop(image, part.x.into(), part.y.into(), width, height));
     }
-    let view = image.view()?;
-    let part = CroppedImage::new(&view, part.x, part.y, part.width, part.height).map_err(failed)?;
+    let part = Part::new(image.view()?, part.x, part.y, part.width, part.height).map_err(failed)?;
     let algorithm = match filter {
         Filter::Nearest => ResizeAlg::Nearest,
         filter => ResizeAlg::Convolution(filter.kernel()?),
     };
-    pass(part, width, height, &options(algorithm))
+    pass(&part, width, height, &options(algorithm))
 }
 
 /// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result.
@@ -85,39 +85,37 @@ pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Fi
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
     let wide = image.width();
     SCRATCH.with_borrow_mut(|Scratch { resizer, squeezed, stretched }| {
-        let source = image.view()?;
         let rows = if height == image.height() {
-            source
+            image.pixels()
         } else {
             // The columns beside the window keep what they held: those that are kept never look at them.
             let columns = filter.source_columns(wide, width, region);
             let kept = columns.end - columns.start;
             let buffer = sized(squeezed, wide, height);
-            let mut canvas = Canvas::from_slice_u8(wide, height, buffer, PixelType::U8x3).map_err(failed)?;
-            let window = CroppedImage::new(&source, columns.start, 0, kept, image.height()).map_err(failed)?;
-            let mut target = CroppedImageMut::new(&mut canvas, columns.start, 0, kept, height).map_err(failed)?;
-            resizer.resize(&window, &mut target, &options).map_err(failed)?;
-            ImageRef::new(wide, height, sized(squeezed, wide, height), PixelType::U8x3).map_err(failed)?
+            let mut canvas = Canvas::<U8x3>::from_buffer(wide, height, buffer).map_err(failed)?;
+            let source = Part::new(image.view()?, columns.start, 0, kept, image.height()).map_err(failed)?;
+            let mut target = PartMut::from_ref(&mut canvas, columns.start, 0, kept, height).map_err(failed)?;
+            resizer.resize_typed(&source, &mut target, &options).map_err(failed)?;
+            sized(squeezed, wide, height)
         };
-        let cut = |pixels: &[u8], stride: u32, y: u32| {
-            let pixels = cut(pixels, stride as usize * 3, region.x as usize, y as usize, region.width, region.height);
-            Image::from_parts(region.width, region.height, pixels)
-        };
-        let image = if width == wide {
-            cut(rows.buffer(), wide, region.y)
+        let first_row = region.y as usize * wide as usize * 3;
+        let rows = &rows[first_row..][..region.height as usize * wide as usize * 3];
+        let rows = if width == wide {
+            rows
         } else {
+            let kept = View::<U8x3>::from_buffer(wide, region.height, rows).map_err(failed)?;
             let buffer = sized(stretched, width, region.height);
-            let mut canvas = Canvas::from_slice_u8(width, region.height, buffer, PixelType::U8x3).map_err(failed)?;
-            let kept = CroppedImage::new(&rows, 0, region.y, wide, region.height).map_err(failed)?;
-            resizer.resize(&kept, &mut canvas, &options).map_err(failed)?;
-            cut(canvas.buffer(), width, 0)
+            let mut canvas = Canvas::<U8x3>::from_buffer(width, region.height, buffer).map_err(failed)?;
+            resizer.resize_typed(&kept, &mut canvas, &options).map_err(failed)?;
+            sized(stretched, width, region.height)
         };
+        let pixels = cut(rows, width as usize * 3, region.x as usize, 0, region.width, region.height);
         for buffer in [squeezed, stretched] {
             if buffer.len() > KEPT_BUFFER {
                 *buffer = Vec::new();
             }
         }
-        Ok(image)
+        Ok(Image::from_parts(region.width, region.height, pixels))
     })
 }
 
@@ -157,7 +155,7 @@ fn replicated_bicubic(image: &Image, width: u32, height: u32) -> Result<Image> {
         f64::from(image.width()),
         f64::from(image.height()),
     );
-    pass(bordered.view()?, width, height, &options)
+    pass(&bordered.view()?, width, height, &options)
 }
 
 /// Keys' cubic convolution kernel with a = -3/4 (IEEE Trans. ASSP 29(6), 1981).
@@ -177,21 +175,17 @@ fn options(algorithm: ResizeAlg) -> ResizeOptions {
     ResizeOptions::new().resize_alg(algorithm).use_alpha(false)
 }
 
-fn pass(
-    source: impl fast_image_resize::IntoImageView,
-    width: u32,
-    height: u32,
-    options: &ResizeOptions,
-) -> Result<Image> {
-    let mut canvas = Canvas::new(width, height, PixelType::U8x3);
+fn pass(source: &impl ImageView<Pixel = U8x3>, width: u32, height: u32, options: &ResizeOptions) -> Result<Image> {
+    let mut pixels = vec![0; width as usize * height as usize * 3];
+    let mut canvas = Canvas::<U8x3>::from_buffer(width, height, &mut pixels).map_err(failed)?;
     SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
-        let done = resizer.resize(&source, &mut canvas, options).map_err(failed);
+        let done = resizer.resize_typed(source, &mut canvas, options).map_err(failed);
         if resizer.size_of_internal_buffers() > KEPT_BUFFER {
             resizer.reset_internal_buffers();
         }
         done
     })?;
-    Image::new(width, height, canvas.into_vec())
+    Ok(Image::from_parts(width, height, pixels))
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -199,8 +193,8 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 impl Image {
-    fn view(&self) -> Result<ImageRef<'_>> {
-        ImageRef::new(self.width(), self.height(), self.pixels(), PixelType::U8x3).map_err(failed)
+    fn view(&self) -> Result<View<'_, U8x3>> {
+        View::from_buffer(self.width(), self.height(), self.pixels()).map_err(failed)
     }
 }
 

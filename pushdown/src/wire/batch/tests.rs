@@ -173,8 +173,8 @@ fn the_type_follows_from_the_stages() {
     assert_eq!(of(&[2, 3]), ValueType::Any);
     assert_eq!(of(&[0, 2]), ValueType::Any);
     assert_eq!(of(&[]), ValueType::Any);
-    let ValueType::Fixed(codes) = of(&[5]) else {
-        panic!("{:?}", of(&[5]))
+    let ValueType::Fixed(codes) = of(&[4]) else {
+        panic!("{:?}", of(&[4]))
     };
     assert!(codes.quantized && codes.dtype == DType::I8);
 }

@@ -159,30 +159,20 @@ where
         if nulls as usize > length {
             return Err(Error::wire("found more nulls than rows in an Arrow array"));
         }
-        self.buffer(if nulls > 0 { length.div_ceil(8) } else { 0 })?;
+        // Of an empty array, and of one without nulls, the buffers may be missing.
+        let offsets = if length > 0 { length + 1 } else { 0 };
+        self.buffer(if nulls > 0 { length.div_ceil(8) } else { 0 }, 1)?;
         match data_type {
             DataType::Utf8 | DataType::Binary => {
-                self.buffer(if length > 0 {
-                    (length + 1) * size_of::<i32>()
-                } else {
-                    0
-                })?;
-                self.buffer(0)?;
+                self.buffer(offsets, size_of::<i32>())?;
+                self.buffer(0, 1)?;
             }
             DataType::LargeUtf8 | DataType::LargeBinary => {
-                self.buffer(if length > 0 {
-                    (length + 1) * size_of::<i64>()
-                } else {
-                    0
-                })?;
-                self.buffer(0)?;
+                self.buffer(offsets, size_of::<i64>())?;
+                self.buffer(0, 1)?;
             }
             DataType::List(item) => {
-                self.buffer(if length > 0 {
-                    (length + 1) * size_of::<i32>()
-                } else {
-                    0
-                })?;
+                self.buffer(offsets, size_of::<i32>())?;
                 self.column(item.data_type())?;
             }
             DataType::FixedSizeList(item, size) => {
@@ -198,13 +188,13 @@ where
                     }
                 }
             }
-            primitive => self.buffer(length * primitive.primitive_width().unwrap_or_default())?,
+            primitive => self.buffer(length, primitive.primitive_width().unwrap_or(1))?,
         }
         Ok(length)
     }
 
-    /// Checks that the next buffer has at least `expected` bytes when it is read.
-    fn buffer(&mut self, expected: usize) -> Result<()> {
+    /// Checks that the next buffer has at least `count` elements of `width` bytes, and no part of one.
+    fn buffer(&mut self, count: usize, width: usize) -> Result<()> {
         let malformed = |what: &str| Error::wire(format!("found {what} in an Arrow record batch"));
         let buffer = self.buffers.next().ok_or_else(|| malformed("too few buffers"))?;
         if !self.deep {
@@ -220,9 +210,9 @@ where
         } else {
             stored.len()
         };
-        if length < expected {
+        if length < count * width || length % width != 0 {
             return Err(malformed(&format!(
-                "a buffer of {length} bytes, expected {expected},"
+                "a buffer of {length} bytes, expected {count} times {width},"
             )));
         }
         Ok(())

@@ -42,7 +42,7 @@ pub(super) fn decode(bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result
 
 /// As Pillow converts: `(255 - k) * (255 - c) / 255` over the inverted values that Adobe's files hold,
 /// division rounded by `(x + 128) * 257 >> 16`.
-fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
+pub(super) fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
     let scale = |value: u8, black: u8| -> u8 {
         let product = u32::from(value) * u32::from(black) + 128;
         u8::try_from(((product >> 8) + product) >> 8).unwrap_or(u8::MAX)

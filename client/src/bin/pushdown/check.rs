@@ -1,0 +1,130 @@
+//! `pushdown check`: what a pipeline makes of an image, without one.
+
+use std::{
+    io::{self, Write},
+    str::FromStr,
+};
+
+use clap::Args;
+use indicatif::HumanBytes;
+use pushdown::{BytesKind, ImageHeader, Kind, MediaType, Pipeline};
+use serde_json::json;
+
+use crate::fault::PipelineFault;
+
+/// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The pipeline, as text or as a JSON array
+    pipeline: String,
+    /// Width and height of a JPEG in pixels
+    #[arg(long, value_name = "WxH")]
+    size: Option<Size>,
+    /// Bytes of the stored object
+    #[arg(long, value_name = "N")]
+    bytes: Option<u64>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Width and height.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let side = |side: &str| side.parse().ok().filter(|side| *side > 0);
+        let size = text.split_once('x').and_then(|(width, height)| Some(Self { width: side(width)?, height: side(height)? }));
+        size.ok_or_else(|| "expected width and height such as 500x375".to_owned())
+    }
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let pipeline = PipelineFault::parse(&self.pipeline)?;
+        let object = self.object();
+        let kinds = pipeline
+            .stages(&Kind::Bytes(object))
+            .map_err(|error| PipelineFault::of(&self.pipeline, error.into()))?;
+        let smallest = (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &as_json(&pipeline, &kinds, smallest))?;
+            writeln!(out)?;
+        } else {
+            table(&mut out, &pipeline, &kinds, smallest)?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the object.
+    fn object(&self) -> BytesKind {
+        let header = self.size.map(|Size { width, height }| ImageHeader {
+            media: MediaType::Jpeg,
+            width,
+            height,
+            orientation: Some(1),
+            scratch_per_pixel: 0,
+            scalable: true,
+        });
+        BytesKind { length: self.bytes, media: header.map(|header| header.media), header }
+    }
+}
+
+fn table(out: &mut impl Write, pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> io::Result<()> {
+    let steps: Vec<String> = pipeline.steps().iter().map(ToString::to_string).collect();
+    let shown: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    let step_width = steps.iter().map(|step| step.chars().count()).max().unwrap_or_default().max("(object)".len());
+    let kind_width = shown.iter().map(String::len).max().unwrap_or_default();
+    writeln!(out, "stage  {:step_width$}  {:kind_width$}  bytes", "step", "kind")?;
+    for (stage, (kind, shown)) in kinds.iter().zip(&shown).enumerate() {
+        let step = stage.checked_sub(1).map_or("(object)", |index| &steps[index]);
+        let bytes = kind.bytes().map_or_else(|| "?".to_owned(), |bytes| format!("{bytes} ({})", HumanBytes(bytes)));
+        let mark = if smallest == Some(stage) { "  <- smallest" } else { "" };
+        writeln!(out, "{stage:>5}  {step:step_width$}  {shown:kind_width$}  {bytes}{mark}")?;
+    }
+    if pipeline.is_augmenting(pipeline.len()) {
+        writeln!(out, "random: needs a seed and an epoch")?;
+    }
+    Ok(())
+}
+
+fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serde_json::Value {
+    let stage = |(stage, kind): (usize, &Kind)| {
+        let step = stage.checked_sub(1).map(|index| &pipeline.steps()[index]);
+        let (dtype, shape) = match kind {
+            Kind::Bytes(_) => (None, None),
+            Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
+            Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
+        };
+        json!({
+            "stage": stage, "step": step.map(ToString::to_string), "kind": kind.name(), "dtype": dtype,
+            "shape": shape, "bytes": kind.bytes(),
+            "augmenting": step.is_some_and(pushdown::Step::is_augmenting),
+        })
+    };
+    let stages: Vec<_> = kinds.iter().enumerate().map(stage).collect();
+    json!({
+        "pipeline": pipeline.to_string(), "digest": pipeline.digest().to_string(), "engine": pushdown::ENGINE,
+        "stages": stages, "smallest": smallest,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_two_whole_numbers() {
+        assert_eq!("500x375".parse(), Ok(Size { width: 500, height: 375 }));
+        for text in ["500", "500x", "x375", "0x1", "-1x1", "500X375", "1x2x3"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+}

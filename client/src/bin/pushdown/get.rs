@@ -1,0 +1,148 @@
+//! `pushdown get`: what a pipeline makes of one object.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, ValueEnum};
+use pushdown::{
+    Context, Kind, Limits, Sample,
+    wire::{self, Form, Split},
+};
+use pushdown_client::GetValue;
+
+use crate::{
+    connection::{Connection, Randomness},
+    fault::{PipelineFault, Usage},
+    location::Location,
+};
+
+/// Get what a pipeline makes of one object
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// The object
+    #[arg(value_name = "s3://BUCKET/KEY")]
+    object: Location,
+    /// What to make of it; see `pushdown steps`
+    #[arg(long, short)]
+    pipeline: String,
+    /// Where to stop: full, smallest or a number of steps
+    #[arg(long, default_value_t = Split::Full)]
+    split: Split,
+    /// Form of the answer [default: npy, safetensors for bf16; encoded images as they are]
+    #[arg(long, value_enum)]
+    accept: Option<Accept>,
+    #[command(flatten)]
+    randomness: Randomness,
+    /// File to write, `-` for stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Read the object itself and run the pipeline here
+    #[arg(long)]
+    plain: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// A form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Accept {
+    /// A numpy file
+    Npy,
+    /// An Arrow IPC stream of one row
+    Arrow,
+    /// safetensors with one tensor, `value`
+    Safetensors,
+    /// The bare elements, little-endian
+    Raw,
+}
+
+impl Accept {
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Npy => "application/x-npy",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Safetensors => "application/vnd.safetensors",
+            Self::Raw => "application/octet-stream",
+        }
+    }
+}
+
+impl Get {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let to_stdout = self.output == Path::new("-");
+        if to_stdout && io::stdout().is_terminal() {
+            return Err(Usage("the value is binary: give a file with -o, or send stdout to one".to_owned()).into());
+        }
+        if self.object.key.is_empty() {
+            return Err(Usage(format!("{} is a bucket, expected an object: s3://bucket/key", self.object)).into());
+        }
+        let parts = if self.plain { self.here().await? } else { self.at_the_gateway().await? };
+        if to_stdout {
+            let mut out = io::stdout().lock();
+            parts.iter().try_for_each(|part| out.write_all(part))?;
+            out.flush()?;
+        } else {
+            write(&self.output, &parts)
+                .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", self.output.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn at_the_gateway(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
+        let pipeline = PipelineFault::parse(&self.pipeline)?;
+        let store = self.connection.store().build().await.map_err(|error| self.fault(error))?;
+        let what = GetValue {
+            pipeline: &pipeline,
+            split: self.split,
+            seed: self.randomness.seed,
+            epoch: Some(self.randomness.epoch),
+            accept: self.accept.map(Accept::content_type),
+        };
+        let Location { bucket, key } = &self.object;
+        let value = store.get_value(bucket, key, &what, &Limits::default()).await.map_err(|error| self.fault(error))?;
+        let dtype = value.headers.get(wire::header::DTYPE).and_then(|value| value.to_str().ok());
+        let shape = value.headers.get(wire::header::SHAPE).and_then(|value| value.to_str().ok());
+        tracing::info!(stage = value.stage, bytes = value.body.len(), dtype, shape, form = value.content_type, "got");
+        Ok(vec![value.body])
+    }
+
+    async fn here(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
+        let pipeline = PipelineFault::parse(&self.pipeline)?;
+        let store = self.connection.store().build().await.map_err(|error| self.fault(error))?;
+        let limits = Limits::default();
+        let Location { bucket, key } = &self.object;
+        let object = store.get(bucket, key, &limits).await.map_err(|error| self.fault(error))?;
+        let known = match Kind::of_object(Some(object.len() as u64), &object) {
+            Kind::Bytes(known) => known,
+            _ => pushdown::BytesKind::default(),
+        };
+        let usage = |error: pushdown::Error| PipelineFault::of(&self.pipeline, error.into());
+        let stage = self.split.resolve(&pipeline, &known).map_err(|error| Usage(error.to_string()))?;
+        pipeline.check_randomness(stage, self.randomness.seed, Some(self.randomness.epoch)).map_err(usage)?;
+        let context = Context {
+            sample_id: key.as_bytes(),
+            seed: self.randomness.seed,
+            epoch: Some(self.randomness.epoch),
+            limits,
+        };
+        let sample = pipeline
+            .run(0..stage, Sample::Bytes(object), &context)
+            .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
+        let kind = Kind::from(&sample);
+        let form = Form::negotiate(self.accept.map(Accept::content_type), &kind)
+            .ok_or_else(|| Usage(format!("{kind} cannot be written in that form")))?;
+        Ok(wire::encode(sample, form, &kind)?.parts)
+    }
+
+    fn fault(&self, error: pushdown_client::Error) -> anyhow::Error {
+        PipelineFault::of(&self.pipeline, error)
+    }
+}
+
+fn write(path: &Path, parts: &[bytes::Bytes]) -> io::Result<()> {
+    let mut file = std::fs::File::create(path)?;
+    parts.iter().try_for_each(|part| file.write_all(part))
+}

@@ -1,0 +1,76 @@
+//! The command line `pushdown`.
+
+mod check;
+mod connection;
+mod fault;
+mod get;
+mod location;
+mod read;
+mod report;
+mod steps;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+const EXAMPLES: &str = "\
+Examples:
+  pushdown get s3://photos/cat.jpg --pipeline 'decode | resize(short=256) | center_crop(224)' -o cat.npy
+  pushdown read s3://photos/train/ --pipeline 'decode | resize(224, 224) | to_float' --seed 7
+  pushdown read s3://photos/train/ --pipeline 'decode | resize(224, 224) | to_float' --seed 7 --plain
+  pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
+  pushdown steps
+
+Exit codes: 0 all went well, 1 something failed, 2 the command line or the pipeline is wrong.";
+
+/// Read machine-learning data through a pushdown gateway
+///
+/// The gateway runs the first steps of a pipeline next to the store, this program the rest.
+#[derive(Debug, Parser)]
+#[command(name = "pushdown", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Say more on stderr; twice for details
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Get what a pipeline makes of one object
+    Get(get::Get),
+    /// Read all objects under a prefix, and tell how fast that was
+    Read(read::Read),
+    /// List every step with its arguments
+    Steps(steps::Steps),
+    /// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
+    Check(check::Check),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log(cli.verbose);
+    let done = match cli.command {
+        Command::Get(get) => asynchronously(Box::pin(get.run())),
+        Command::Read(read) => asynchronously(Box::pin(read.run())),
+        Command::Steps(steps) => steps.run().map(|()| ExitCode::SUCCESS),
+        Command::Check(check) => check.run().map(|()| ExitCode::SUCCESS),
+    };
+    done.unwrap_or_else(|error| fault::report(&error))
+}
+
+fn asynchronously(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+}
+
+fn log(verbose: u8) {
+    let default = match verbose {
+        0 => "warn",
+        1 => "warn,pushdown=info,pushdown_client=info",
+        _ => "info,pushdown=debug,pushdown_client=debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}

@@ -1,0 +1,115 @@
+//! `pushdown read`: all objects under a prefix.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Args;
+use futures::TryStreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use pushdown_client::{Mode, OnError, PushdownReader, Split};
+use tokio::time::Instant;
+
+use crate::{
+    connection::{Connection, Randomness},
+    fault::PipelineFault,
+    location::Location,
+    report::{Report, cpu_time},
+};
+
+/// Read all objects under a prefix, and tell how fast that was
+///
+/// A sample that cannot be read is named on stderr; the others are read all the same.
+#[derive(Debug, Args)]
+pub(crate) struct Read {
+    /// The objects
+    #[arg(value_name = "s3://BUCKET/PREFIX")]
+    prefix: Location,
+    /// What to make of every object; see `pushdown steps`
+    #[arg(long, short)]
+    pipeline: String,
+    /// Read the objects themselves and run the whole pipeline here: the baseline
+    #[arg(long)]
+    plain: bool,
+    /// Where the gateway stops and this host goes on: full, smallest or a number of steps
+    #[arg(long, default_value_t = Split::Smallest)]
+    split: Split,
+    /// Samples in a batch
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    batch_size: usize,
+    #[command(flatten)]
+    randomness: Randomness,
+    /// Which part of the data set to read, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rank: usize,
+    /// Parts of the data set
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    world: usize,
+    /// Stop after so many samples
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Read {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut reader = self.reader().await.map_err(|error| PipelineFault::of(&self.pipeline, error))?;
+        let wanted = self.limit.unwrap_or(usize::MAX).min(reader.len());
+        if wanted == 0 {
+            anyhow::bail!("there is nothing to read under {}", self.prefix);
+        }
+        let bar = ProgressBar::new(wanted as u64).with_style(style());
+        let (start, cpu) = (Instant::now(), cpu_time());
+        let mut read = 0;
+        while read < wanted {
+            let Some(batch) = reader.try_next().await? else { break };
+            for (row, error) in batch.errors() {
+                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+            }
+            read += batch.len();
+            bar.inc(batch.len() as u64);
+            bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
+        }
+        let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
+        bar.finish_and_clear();
+        let report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &report)?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{report}")?;
+        }
+        Ok(if report.errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
+        // Small limits are read to their end only: a batch more than that is not fetched.
+        let batch_size = self.limit.map_or(self.batch_size, |limit| self.batch_size.min(limit.max(1)));
+        let mut builder = PushdownReader::builder()
+            .store(self.connection.store())
+            .bucket(&self.prefix.bucket)
+            .prefix(&self.prefix.key)
+            .pipeline(&self.pipeline)
+            .mode(if self.plain { Mode::Plain } else { Mode::Pushdown })
+            .split(self.split)
+            .on_error(OnError::SkipAndReport)
+            .batch_size(batch_size)
+            .epoch(self.randomness.epoch)
+            .shard((self.rank, self.world));
+        if let Some(seed) = self.randomness.seed {
+            builder = builder.seed(seed);
+        }
+        builder.build().await
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{bar:30} {pos}/{len} samples  {per_sec}  {msg} received  {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}

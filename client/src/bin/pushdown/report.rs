@@ -1,0 +1,121 @@
+//! The figures of `pushdown read`.
+
+use std::{fmt, time::Duration};
+
+use indicatif::{HumanBytes, HumanCount};
+use pushdown_client::{Mode, Split, Stats};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// What was read, and how fast.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    mode: &'static str,
+    split: String,
+    samples: u64,
+    pub(crate) errors: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+    waiting_seconds: f64,
+    samples_per_second: f64,
+    stored_bytes: u64,
+    value_bytes: u64,
+    wire_bytes_down: u64,
+    wire_bytes_up: u64,
+    retries: u64,
+}
+
+impl Report {
+    pub(crate) fn new(stats: &Stats, mode: Mode, split: Split, elapsed: Duration, cpu: Duration) -> Self {
+        let seconds = elapsed.as_secs_f64();
+        Self {
+            mode: match mode {
+                Mode::Pushdown => "pushdown",
+                Mode::Plain => "plain",
+            },
+            split: match mode {
+                Mode::Pushdown => split.to_string(),
+                Mode::Plain => "0".to_owned(),
+            },
+            samples: stats.samples,
+            errors: stats.errors,
+            seconds,
+            cpu_seconds: cpu.as_secs_f64(),
+            waiting_seconds: stats.waiting.as_secs_f64(),
+            samples_per_second: per_second(stats.samples, seconds),
+            stored_bytes: stats.stored_bytes,
+            value_bytes: stats.value_bytes,
+            wire_bytes_down: stats.wire_bytes_down,
+            wire_bytes_up: stats.wire_bytes_up,
+            retries: stats.retries,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn per_second(samples: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { samples as f64 / seconds } else { 0.0 }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} samples in {:.2} s: {:.1} samples/s ({}, split {}); {:.2} s waiting for data, {:.2} s CPU",
+            HumanCount(self.samples),
+            self.seconds,
+            self.samples_per_second,
+            self.mode,
+            self.split,
+            self.waiting_seconds,
+            self.cpu_seconds
+        )?;
+        writeln!(
+            f,
+            "stored {}, values {}, received {}, sent {}; {} errors, {} retries",
+            HumanBytes(self.stored_bytes),
+            HumanBytes(self.value_bytes),
+            HumanBytes(self.wire_bytes_down),
+            HumanBytes(self.wire_bytes_up),
+            self.errors,
+            self.retries
+        )
+    }
+}
+
+/// CPU time of this process so far, all threads together.
+pub(crate) fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_read_well() {
+        let stats = Stats {
+            samples: 1_000,
+            errors: 1,
+            value_bytes: 150_528_000,
+            wire_bytes_down: 151_000_000,
+            wire_bytes_up: 140_000,
+            stored_bytes: 110_000_000,
+            retries: 2,
+            waiting: Duration::from_millis(2_500),
+            ..Stats::default()
+        };
+        let second = Duration::from_secs(1);
+        insta::assert_snapshot!(Report::new(&stats, Mode::Pushdown, Split::At(3), 10 * second, 4 * second));
+    }
+
+    #[test]
+    fn cpu_time_grows_with_work() {
+        let start = cpu_time();
+        let mut digest = 0u64;
+        while cpu_time() == start {
+            digest = std::hint::black_box(digest.wrapping_mul(31) + 7);
+        }
+        assert!(cpu_time() > start);
+    }
+}

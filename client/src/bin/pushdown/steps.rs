@@ -1,0 +1,60 @@
+//! `pushdown steps`: every step with its arguments.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use pushdown::step::{ALL, Info};
+use serde_json::json;
+
+/// List every step with its arguments
+#[derive(Debug, Args)]
+pub(crate) struct Steps {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Steps {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            let all: Vec<_> = ALL.iter().map(as_json).collect();
+            serde_json::to_writer_pretty(&mut out, &all)?;
+            writeln!(out)?;
+            return Ok(());
+        }
+        for (index, info) in ALL.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            text(&mut out, info)?;
+        }
+        Ok(())
+    }
+}
+
+fn text(out: &mut impl Write, info: &Info) -> io::Result<()> {
+    let random = if info.augmenting { ", random" } else { "" };
+    writeln!(out, "{}   {} -> {}{random}", info.name, info.input, info.output)?;
+    writeln!(out, "    {}", info.summary)?;
+    let width = info.params.iter().map(|param| param.name.len()).max().unwrap_or_default();
+    for param in info.params {
+        let named = if param.named_only { " (by name)" } else { "" };
+        writeln!(out, "      {:width$}  {}{named}: {}", param.name, param.form, param.summary)?;
+    }
+    Ok(())
+}
+
+fn as_json(info: &Info) -> serde_json::Value {
+    let params: Vec<_> = info
+        .params
+        .iter()
+        .map(|param| {
+            json!({"name": param.name, "form": param.form, "summary": param.summary, "named_only": param.named_only})
+        })
+        .collect();
+    json!({
+        "name": info.name, "summary": info.summary, "input": info.input, "output": info.output,
+        "augmenting": info.augmenting, "params": params,
+    })
+}

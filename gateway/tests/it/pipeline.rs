@@ -1,0 +1,89 @@
+//! The pipeline faces: one object, many samples, and what they refuse.
+
+mod admission;
+mod batch;
+mod object;
+mod origins;
+mod refusals;
+
+use std::net::SocketAddr;
+
+use anyhow::{Result, ensure};
+use pushdown::{Context, Image, Pipeline, Sample};
+use pushdown_testkit::{Gateway, Keys, Payload, Request, Response};
+
+use super::binary;
+
+const BUCKET: &str = "/photos";
+const SHORT: &str = "decode | resize(short=64) | center_crop(48)";
+
+/// A gateway on the embedded store, with a bucket.
+struct Lab {
+    gateway: Gateway,
+    keys: Keys,
+}
+
+impl Lab {
+    fn new(flags: &[&str]) -> Result<Self> {
+        let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
+        let lab = Self { gateway: Gateway::embedded(binary(), &keys, flags)?, keys };
+        lab.put("", "")?;
+        Ok(lab)
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.gateway.listen()
+    }
+
+    fn request(&self, method: &str, key: &str) -> Request {
+        let target = format!("{BUCKET}{}{key}", if key.is_empty() { "" } else { "/" });
+        Request::new(method, &target).header("Host", &self.address().to_string())
+    }
+
+    fn put(&self, key: &str, body: impl Into<Vec<u8>>) -> Result<()> {
+        let response = self.keys.sign(self.request("PUT", key).body(body), Payload::Signed)?.send(self.address())?;
+        ensure!(response.status == 200, "{response:?}");
+        Ok(())
+    }
+
+    /// A signed GET with a pipeline; `unsigned` headers are added after signing.
+    fn get(&self, key: &str, pipeline: &str, unsigned: &[(&str, &str)]) -> Result<Response> {
+        self.send("GET", key, pipeline, unsigned)
+    }
+
+    fn send(&self, method: &str, key: &str, pipeline: &str, unsigned: &[(&str, &str)]) -> Result<Response> {
+        let request = self.request(method, key).header("x-pushdown-pipeline", pipeline);
+        let mut request = self.keys.sign(request, Payload::Signed)?;
+        for (name, value) in unsigned {
+            request = request.header(name, value);
+        }
+        request.send(self.address())
+    }
+}
+
+/// An encoded photo of this size: a gradient with some structure, so that every pixel counts.
+fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
+    let pixels = (0..height)
+        .flat_map(|y| (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256]))
+        .map(|value| u8::try_from(value).unwrap_or(u8::MAX))
+        .collect();
+    let image = Image::new(width, height, pixels).unwrap();
+    let pipeline = Pipeline::parse(&format!("decode | encode({encoding})")).unwrap();
+    match pipeline.run(1..2, Sample::Image(image), &Context::new(b"")).unwrap() {
+        Sample::Bytes(bytes) => bytes.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the pipeline makes of an object, in process.
+fn expected(object: &[u8], pipeline: &str) -> Sample {
+    let pipeline = Pipeline::parse(pipeline).unwrap();
+    pipeline.run(0..pipeline.len(), Sample::Bytes(object.to_vec().into()), &Context::new(b"")).unwrap()
+}
+
+fn pixels(sample: Sample) -> Vec<u8> {
+    match sample {
+        Sample::Image(image) => image.into_pixels(),
+        other => panic!("{other:?}"),
+    }
+}

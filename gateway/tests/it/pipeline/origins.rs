@@ -1,0 +1,98 @@
+//! Stores that are down, slow, or lost in mid-answer; clients that leave.
+
+use std::{
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use pushdown_testkit::{Gateway, Raw, Request, ScriptedOrigin};
+
+use super::{SHORT, photo};
+use crate::it::{binary, in_front_of};
+
+fn get(gateway: &Gateway) -> Request {
+    Request::new("GET", "/photos/cat.jpg")
+        .header("Host", &gateway.listen().to_string())
+        .header("x-pushdown-pipeline", SHORT)
+}
+
+#[test]
+fn a_store_that_is_down_is_502_with_retry_after() -> Result<()> {
+    let gateway = Gateway::launch(binary(), ["--upstream=http://127.0.0.1:9"])?;
+    let answer = get(&gateway).send(gateway.listen())?;
+    assert_eq!((answer.status, answer.element("Code").as_deref()), (502, Some("OriginUnavailable")));
+    assert!(answer.header("retry-after").is_some());
+    Ok(())
+}
+
+#[test]
+fn a_slow_store_is_504_at_the_deadline() -> Result<()> {
+    for silent_after in ["", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n\u{1}"] {
+        let origin = ScriptedOrigin::start(move |exchange| {
+            exchange.send(silent_after)?;
+            exchange.wait_for_close().map(drop)
+        })?;
+        let gateway =
+            in_front_of(&origin, &["--origin-first-byte-timeout=300ms", "--origin-idle-timeout=300ms"]);
+        let answer = get(&gateway).send(gateway.listen())?;
+        assert_eq!((answer.status, answer.element("Code").as_deref()), (504, Some("OriginTimeout")), "{silent_after}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_store_lost_in_mid_object_is_no_short_answer() -> Result<()> {
+    let object = photo(300, 300, "jpeg");
+    let half = object[..object.len() / 2].to_vec();
+    let length = object.len();
+    let origin = ScriptedOrigin::start(move |exchange| {
+        exchange.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"))?;
+        exchange.send(&half)?;
+        exchange.close();
+        Ok(())
+    })?;
+    let gateway = in_front_of(&origin, &[]);
+    let answer = get(&gateway).send(gateway.listen())?;
+    assert_eq!((answer.status, answer.element("Code").as_deref()), (502, Some("OriginUnavailable")));
+    Ok(())
+}
+
+#[test]
+fn a_stored_object_lost_in_mid_answer_aborts_the_connection() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")?;
+        exchange.send(vec![b'x'; 500_000])?;
+        exchange.close();
+        Ok(())
+    })?;
+    let gateway = in_front_of(&origin, &[]);
+    let answer = get(&gateway).header("x-pushdown-split", "0").send(gateway.listen());
+    assert!(answer.is_err(), "a short body must not look whole");
+    Ok(())
+}
+
+#[test]
+fn a_client_that_leaves_cancels_the_read() -> Result<()> {
+    let (started, starts) = mpsc::channel();
+    let (closed, closes) = mpsc::channel();
+    let origin = ScriptedOrigin::start(move |exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx")?;
+        started.send(()).ok();
+        exchange.wait_for_close()?;
+        closed.send(()).ok();
+        Ok(())
+    })?;
+    let gateway = in_front_of(&origin, &[]);
+    let mut client = Raw::connect(gateway.listen())?;
+    client.write(&get(&gateway).head())?;
+    starts.recv_timeout(Duration::from_secs(20))?;
+    drop(client);
+    closes.recv_timeout(Duration::from_secs(20))?;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
+        assert!(Instant::now() < deadline, "the permit outlived its client");
+        std::thread::yield_now();
+    }
+    Ok(())
+}

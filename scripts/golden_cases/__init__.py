@@ -1,0 +1,1 @@
+"""What scripts/golden.py writes: fixtures, and what Pillow and torchvision make of them."""

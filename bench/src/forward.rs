@@ -30,9 +30,27 @@ struct Size {
 }
 
 const SIZES: [Size; 3] = [
-    Size { name: "4 KB", bytes: 4_000, objects: 64, requests: 4_000, target: 0.75 },
-    Size { name: "100 KB", bytes: 100_000, objects: 64, requests: 1_500, target: 1.3 },
-    Size { name: "8 MiB", bytes: 8 << 20, objects: 4, requests: 48, target: 1.3 },
+    Size {
+        name: "4 KB",
+        bytes: 4_000,
+        objects: 64,
+        requests: 4_000,
+        target: 0.75,
+    },
+    Size {
+        name: "100 KB",
+        bytes: 100_000,
+        objects: 64,
+        requests: 1_500,
+        target: 1.3,
+    },
+    Size {
+        name: "8 MiB",
+        bytes: 8 << 20,
+        objects: 4,
+        requests: 48,
+        target: 1.3,
+    },
 ];
 
 /// A table for each size.
@@ -46,17 +64,28 @@ pub fn run(gateway: &Path, rounds: u32) -> Result<Vec<Table>> {
         (NGINX, nginx.address(), nginx.id()),
         (UNBUFFERED, unbuffered.address(), unbuffered.id()),
     ];
-    SIZES.iter().map(|size| measure(size, &store, &proxies, rounds)).collect()
+    SIZES
+        .iter()
+        .map(|size| measure(size, &store, &proxies, rounds))
+        .collect()
 }
 
 fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], rounds: u32) -> Result<Table> {
-    say(&format!("forwarding {}, {} requests a round", size.name, size.requests));
-    let keys: Vec<_> = (0..size.objects).map(|index| format!("{}/{index}", size.bytes)).collect();
+    say(&format!(
+        "forwarding {}, {} requests a round",
+        size.name, size.requests
+    ));
+    let keys: Vec<_> = (0..size.objects)
+        .map(|index| format!("{}/{index}", size.bytes))
+        .collect();
     for (index, key) in keys.iter().enumerate() {
         store.put(key, noise(size.bytes, index))?;
     }
     let contenders = proxies.iter().map(|&(name, address, process)| {
-        let requests = keys.iter().map(|key| store.get(address, key, &[])).collect::<Result<_>>()?;
+        let requests = keys
+            .iter()
+            .map(|key| store.get(address, key, &[]))
+            .collect::<Result<_>>()?;
         let mut load = Load::new(address, CONNECTIONS, requests, size.bytes as u64)?;
         let clock = Clock::of_process(process)?;
         Ok(Contender::new(name, move || {
@@ -68,8 +97,18 @@ fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], roun
     let title = format!("Forwarding, GET of {}, {CONNECTIONS} connections", size.name);
     let mut table = Table::new(title, "CPU microseconds of the proxy per request", measured);
     // Rates are the inverse of costs.
-    table.compare(GATEWAY, (NGINX, GATEWAY), "times nginx's rate", Some(Target::AtLeast(size.target)));
-    table.compare(GATEWAY, (UNBUFFERED, GATEWAY), "times nginx's rate, unbuffered", None);
+    table.compare(
+        GATEWAY,
+        (NGINX, GATEWAY),
+        "times nginx's rate",
+        Some(Target::AtLeast(size.target)),
+    );
+    table.compare(
+        GATEWAY,
+        (UNBUFFERED, GATEWAY),
+        "times nginx's rate, unbuffered",
+        None,
+    );
     Ok(table)
 }
 

@@ -39,10 +39,21 @@ pub struct Load {
 
 impl Load {
     /// Connects `connections` times to `address`. Every answer is to be 200 with `expected` bytes.
-    pub fn new(address: SocketAddr, connections: usize, requests: Vec<Vec<u8>>, expected: u64) -> Result<Self> {
+    pub fn new(
+        address: SocketAddr,
+        connections: usize,
+        requests: Vec<Vec<u8>>,
+        expected: u64,
+    ) -> Result<Self> {
         ensure!(!requests.is_empty(), "there is nothing to send");
-        let connections = (0..connections).map(|_| Connection::open(address)).collect::<Result<_>>()?;
-        Ok(Self { connections, requests, expected })
+        let connections = (0..connections)
+            .map(|_| Connection::open(address))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            connections,
+            requests,
+            expected,
+        })
     }
 
     /// Sends `count` requests, in turn from the list, each connection one after the other.
@@ -51,14 +62,25 @@ impl Load {
         let share = |start: usize, connection: &mut Connection| -> Result<()> {
             for index in (start..count as usize).step_by(step) {
                 let answer = connection.exchange(&requests[index % requests.len()])?;
-                ensure!(answer == Answer { status: 200, bytes: expected }, "expected 200 and {expected} bytes, found {answer:?}");
+                ensure!(
+                    answer
+                        == Answer {
+                            status: 200,
+                            bytes: expected
+                        },
+                    "expected 200 and {expected} bytes, found {answer:?}"
+                );
             }
             Ok(())
         };
         thread::scope(|scope| {
             let shares = self.connections.iter_mut().enumerate();
-            let shares: Vec<_> = shares.map(|(start, connection)| scope.spawn(move || share(start, connection))).collect();
-            shares.into_iter().try_for_each(|share| share.join().unwrap_or_else(|_| bail!("a client panicked")))
+            let shares: Vec<_> = shares
+                .map(|(start, connection)| scope.spawn(move || share(start, connection)))
+                .collect();
+            shares
+                .into_iter()
+                .try_for_each(|share| share.join().unwrap_or_else(|_| bail!("a client panicked")))
         })
     }
 }
@@ -72,7 +94,10 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, buffer: vec![0; BUFFER] })
+        Ok(Self {
+            stream,
+            buffer: vec![0; BUFFER],
+        })
     }
 
     /// Sends a request that is all head, and reads the answer to its end. Only answers with a length are understood.
@@ -91,16 +116,26 @@ impl Connection {
     fn answer(&mut self) -> Result<Answer> {
         let mut filled = 0;
         let end = loop {
-            let read = self.stream.read(&mut self.buffer[filled..]).context("no answer")?;
+            let read = self
+                .stream
+                .read(&mut self.buffer[filled..])
+                .context("no answer")?;
             ensure!(read > 0, "the connection was closed before the end of a head");
             filled += read;
-            if let Some(end) = self.buffer[..filled].windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            if let Some(end) = self.buffer[..filled]
+                .windows(4)
+                .position(|bytes| bytes == b"\r\n\r\n")
+            {
                 break end + 4;
             }
             ensure!(filled < BUFFER, "the head has no end");
         };
         let head = String::from_utf8_lossy(&self.buffer[..end]);
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .context("no status")?;
         let bytes: u64 = head
             .lines()
             .filter_map(|line| line.split_once(':'))
@@ -112,7 +147,10 @@ impl Connection {
         let mut rest = bytes.saturating_sub((filled - end) as u64);
         while rest > 0 {
             let room = usize::try_from(rest).unwrap_or(BUFFER).min(BUFFER);
-            let read = self.stream.read(&mut self.buffer[..room]).context("the body stopped")?;
+            let read = self
+                .stream
+                .read(&mut self.buffer[..room])
+                .context("the body stopped")?;
             ensure!(read > 0, "the body was cut {rest} bytes before its end");
             rest -= read as u64;
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::{Result, bail, ensure};
+use bytes::Bytes;
 use pushdown_testkit::{Exchange, Gateway, Request, ScriptedOrigin};
 
 use crate::load::Connection;
@@ -37,26 +38,46 @@ pub struct Storm {
 ///
 /// # Errors
 /// When a request hangs or is answered with anything but 200 or 503, or memory exceeds the budget by 150 MiB.
-pub fn storm(gateway: &Path, photos: Vec<Vec<u8>>, requests: usize) -> Result<Storm> {
+pub fn storm(gateway: &Path, photos: Vec<Bytes>, requests: usize) -> Result<Storm> {
     ensure!(!photos.is_empty(), "there are no photos");
     let count = photos.len();
     let store = ScriptedOrigin::start(move |exchange| {
-        let index: usize = word(&exchange.head, 1).trim_start_matches("/photos/").parse().unwrap_or(0);
+        let index: usize = word(&exchange.head, 1)
+            .trim_start_matches("/photos/")
+            .parse()
+            .unwrap_or(0);
         let photo = &photos[index % photos.len()];
-        exchange.send(format!("HTTP/1.1 200 OK\r\nETag: \"{index}\"\r\nContent-Length: {}\r\n\r\n", photo.len()))?;
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nETag: \"{index}\"\r\nContent-Length: {}\r\n\r\n",
+            photo.len()
+        ))?;
         exchange.send(photo)
     })?;
-    let flags = [format!("--upstream=http://{}", store.address()), format!("--memory-budget={BUDGET}")];
+    let flags = [
+        format!("--upstream=http://{}", store.address()),
+        format!("--memory-budget={BUDGET}"),
+    ];
     let gateway = Gateway::launch(gateway, flags)?;
     let address = gateway.listen();
     let statuses = thread::scope(|scope| {
-        let askers: Vec<_> = (0..requests).map(|index| scope.spawn(move || ask(address, index % count))).collect();
-        let statuses = askers.into_iter().map(|asker| asker.join().unwrap_or_else(|_| bail!("a client panicked")));
+        let askers: Vec<_> = (0..requests)
+            .map(|index| scope.spawn(move || ask(address, index % count)))
+            .collect();
+        let statuses = askers
+            .into_iter()
+            .map(|asker| asker.join().unwrap_or_else(|_| bail!("a client panicked")));
         statuses.collect::<Result<Vec<u16>>>()
     })?;
     let answered = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
-    let storm = Storm { served: answered(200), refused: answered(503), peak: gateway.peak_memory()? };
-    ensure!(storm.served + storm.refused == requests, "answers other than 200 and 503: {statuses:?}");
+    let storm = Storm {
+        served: answered(200),
+        refused: answered(503),
+        peak: gateway.peak_memory()?,
+    };
+    ensure!(
+        storm.served + storm.refused == requests,
+        "answers other than 200 and 503: {statuses:?}"
+    );
     ensure!(storm.served > 0, "no request was served");
     ensure!(
         storm.peak < BUDGET + ALLOWANCE,
@@ -98,16 +119,26 @@ pub fn forward(gateway: &Path, length: u64) -> Result<[u64; 2]> {
     let between = gateway.peak_memory()?;
     let down = connection.exchange(&head("GET", 0))?;
     let after = gateway.peak_memory()?;
-    ensure!(up.status == 200 && down.status == 200 && down.bytes == length, "PUT {up:?}, GET {down:?}");
+    ensure!(
+        up.status == 200 && down.status == 200 && down.bytes == length,
+        "PUT {up:?}, GET {down:?}"
+    );
     let added = [between - before, after - between];
-    ensure!(added.iter().all(|added| *added < FORWARD_ALLOWANCE), "a body of {length} bytes added {added:?} bytes");
+    ensure!(
+        added.iter().all(|added| *added < FORWARD_ALLOWANCE),
+        "a body of {length} bytes added {added:?} bytes"
+    );
     Ok(added)
 }
 
 /// Both, and a line about each.
-pub fn run(gateway: &Path, photos: Vec<Vec<u8>>, gibibytes: u64) -> Result<Vec<String>> {
+pub fn run(gateway: &Path, photos: Vec<Bytes>, gibibytes: u64) -> Result<Vec<String>> {
     say("200 pushdown GETs of 12-megapixel photos at once");
-    let Storm { served, refused, peak } = storm(gateway, photos, 200)?;
+    let Storm {
+        served,
+        refused,
+        peak,
+    } = storm(gateway, photos, 200)?;
     say(&format!("a body of {gibibytes} GiB each way"));
     let [up, down] = forward(gateway, gibibytes << 30)?.map(|added| added >> 10);
     Ok(vec![
@@ -116,7 +147,9 @@ pub fn run(gateway: &Path, photos: Vec<Vec<u8>>, gibibytes: u64) -> Result<Vec<S
              answered 503, peak memory {} MiB (bound 406 MiB)",
             peak >> 20
         ),
-        format!("{gibibytes} GiB forwarded: the upload added {up} KiB, the download {down} KiB (bound 32 MiB)"),
+        format!(
+            "{gibibytes} GiB forwarded: the upload added {up} KiB, the download {down} KiB (bound 32 MiB)"
+        ),
     ])
 }
 

@@ -37,7 +37,11 @@ impl Nginx {
         command.arg("-c").arg(&file).arg("-p").arg(directory.path());
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.context("cannot start nginx: `apt-get install nginx-light`")?;
-        let mut nginx = Self { child, address, _directory: directory };
+        let mut nginx = Self {
+            child,
+            address,
+            _directory: directory,
+        };
         eventually("nginx accepts", Duration::from_secs(10), || {
             if let Some(status) = nginx.child.try_wait()? {
                 bail!("nginx ended: {status}");
@@ -62,7 +66,11 @@ impl Drop for Nginx {
     fn drop(&mut self) {
         // Killed, the master would leave its worker behind; told to end, it takes it along. This fails only where
         // there is nothing left to end.
-        drop(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status());
+        drop(
+            Command::new("kill")
+                .args(["-TERM", &self.child.id().to_string()])
+                .status(),
+        );
         drop(self.child.wait());
     }
 }

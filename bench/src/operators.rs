@@ -10,7 +10,7 @@ use pushdown::{Context, Pipeline, Sample};
 use turbojpeg::{Decompressor, PixelFormat};
 
 use crate::cpu::Clock;
-use crate::photos::{Photos, read_all};
+use crate::photos::{LARGE, SMALL, count, mean_kilobytes, read_all};
 use crate::report::{Table, Target, say};
 use crate::rounds::{Contender, take_turns};
 use peer::Peer;
@@ -24,8 +24,11 @@ const PILLOW: &str = "Pillow";
 const TORCHVISION: &str = "torchvision (antialiased)";
 
 /// The peers: what the worker calls them, what the table does.
-const PEERS: [(&str, &str); 3] =
-    [("pillow", PILLOW), ("opencv-linear", "OpenCV `INTER_LINEAR` (no antialias)"), ("opencv-area", "OpenCV `INTER_AREA`")];
+const PEERS: [(&str, &str); 3] = [
+    ("pillow", PILLOW),
+    ("opencv-linear", "OpenCV `INTER_LINEAR` (no antialias)"),
+    ("opencv-area", "OpenCV `INTER_AREA`"),
+];
 
 /// Interpreters of the environments that the peers live in.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,12 +42,15 @@ pub struct Peers {
 }
 
 /// Both tables: the short pipeline beside the peers, and scaled decoding beside plain decoding.
-pub fn run(photos: &Photos, peers: &Peers, rounds: u32) -> Result<Vec<Table>> {
-    Ok(vec![beside_peers(&photos.small, peers, rounds)?, scaled(&photos.large, rounds)?])
+pub fn run(photos: &Path, peers: &Peers, rounds: u32) -> Result<Vec<Table>> {
+    Ok(vec![
+        beside_peers(&photos.join(SMALL), peers, rounds)?,
+        scaled(&photos.join(LARGE), rounds)?,
+    ])
 }
 
 fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
-    let files = share(read_all(folder)?);
+    let files = read_all(folder)?;
     let mut contenders = vec![bare(&files)?, ours(OURS, SHORT_PIPELINE, &files)?];
     match &peers.peers {
         None => say("SKIPPED: Pillow and OpenCV, because no --peers was given"),
@@ -55,14 +61,39 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
         }
     }
     match &peers.torch {
-        None => say("SKIPPED: torchvision, a download of 5 GB: `make bench PEERS=torch` installs and measures it"),
-        Some(python) => contenders.push(Peer::start(python, "torchvision", folder)?.into_contender(TORCHVISION)),
+        None => {
+            say("SKIPPED: torchvision, a download of 5 GB: `make bench PEERS=torch` installs and measures it")
+        }
+        Some(python) => {
+            contenders.push(Peer::start(python, "torchvision", folder)?.into_contender(TORCHVISION))
+        }
     }
-    say(&format!("operators beside their peers, {} photos a round", files.len()));
-    let title = format!("Operators, {} photos of 500 x 375, {} KB each on average", files.len(), mean_kilobytes(&files));
-    let mut table = Table::new(title, "images per CPU second, one thread", take_turns(contenders, rounds)?);
-    table.compare(OURS, (OURS, BARE), "of bare decoding", Some(Target::AtLeast(0.78)));
-    table.compare(OURS, (OURS, TORCHVISION), "times torchvision", Some(Target::AtLeast(1.0)));
+    say(&format!(
+        "operators beside their peers, {} photos a round",
+        files.len()
+    ));
+    let title = format!(
+        "Operators, {} photos of 500 x 375, {} KB each on average",
+        files.len(),
+        mean_kilobytes(&files)
+    );
+    let mut table = Table::new(
+        title,
+        "images per CPU second, one thread",
+        take_turns(contenders, rounds)?,
+    );
+    table.compare(
+        OURS,
+        (OURS, BARE),
+        "of bare decoding",
+        Some(Target::AtLeast(0.78)),
+    );
+    table.compare(
+        OURS,
+        (OURS, TORCHVISION),
+        "times torchvision",
+        Some(Target::AtLeast(1.0)),
+    );
     table.compare(OURS, (OURS, PILLOW), "times Pillow", Some(Target::AtLeast(2.0)));
     Ok(table)
 }
@@ -70,12 +101,24 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
 fn scaled(folder: &Path, rounds: u32) -> Result<Table> {
     const SCALED: &str = "`decode(min_short=512)`";
     const PLAIN: &str = "`decode`";
-    let files = share(read_all(folder)?);
-    let contenders = vec![ours(PLAIN, "decode", &files)?, ours(SCALED, "decode(min_short=512)", &files)?];
+    let files = read_all(folder)?;
+    let contenders = vec![
+        ours(PLAIN, "decode", &files)?,
+        ours(SCALED, "decode(min_short=512)", &files)?,
+    ];
     say(&format!("scaled decoding, {} photos a round", files.len()));
     let title = format!("Scaled decoding, {} baseline JPEGs of 12 megapixels", files.len());
-    let mut table = Table::new(title, "images per CPU second, one thread", take_turns(contenders, rounds)?);
-    table.compare(SCALED, (SCALED, PLAIN), "times plain decoding", Some(Target::AtLeast(1.7)));
+    let mut table = Table::new(
+        title,
+        "images per CPU second, one thread",
+        take_turns(contenders, rounds)?,
+    );
+    table.compare(
+        SCALED,
+        (SCALED, PLAIN),
+        "times plain decoding",
+        Some(Target::AtLeast(1.7)),
+    );
     Ok(table)
 }
 
@@ -91,7 +134,13 @@ fn bare(files: &[Bytes]) -> Result<Contender<'_>> {
                 let pitch = header.width * 3;
                 pixels.resize(pitch * header.height, 0);
                 let (width, height) = (header.width, header.height);
-                let image = turbojpeg::Image { pixels: pixels.as_mut_slice(), width, pitch, height, format: PixelFormat::RGB };
+                let image = turbojpeg::Image {
+                    pixels: pixels.as_mut_slice(),
+                    width,
+                    pitch,
+                    height,
+                    format: PixelFormat::RGB,
+                };
                 decompressor.decompress(file, image)?;
             }
             Ok(())
@@ -116,19 +165,4 @@ pub fn run_all(pipeline: &Pipeline, files: &[Bytes]) -> Result<()> {
         std::hint::black_box(pipeline.run(0..pipeline.len(), Sample::Bytes(file.clone()), &context)?);
     }
     Ok(())
-}
-
-/// Files whose bytes can be handed on without a copy.
-pub fn share(files: Vec<Vec<u8>>) -> Vec<Bytes> {
-    files.into_iter().map(Bytes::from).collect()
-}
-
-/// The number of files, for arithmetic.
-pub fn count(files: &[Bytes]) -> f64 {
-    f64::from(u32::try_from(files.len()).unwrap_or(u32::MAX))
-}
-
-/// The mean size of a file in kilobytes.
-pub fn mean_kilobytes(files: &[Bytes]) -> usize {
-    files.iter().map(Bytes::len).sum::<usize>() / files.len().max(1) / 1000
 }

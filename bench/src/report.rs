@@ -69,16 +69,32 @@ impl Table {
             rounds: measured.rounds,
             ratios: Vec::new(),
         });
-        Self { title: title.into(), unit, rows: rows.collect() }
+        Self {
+            title: title.into(),
+            unit,
+            rows: rows.collect(),
+        }
     }
 
     /// Adds, to the row `name`, what `above` has for each round over what `below` has. A row that is missing (a peer
     /// that was left out) has no ratios.
     pub fn compare(&mut self, name: &str, (above, below): (&str, &str), what: &str, target: Option<Target>) {
-        let rounds = |name: &str| self.rows.iter().find(|row| row.name == name).map(|row| row.rounds.clone());
-        let (Some(above), Some(below)) = (rounds(above), rounds(below)) else { return };
+        let rounds = |name: &str| {
+            self.rows
+                .iter()
+                .find(|row| row.name == name)
+                .map(|row| row.rounds.clone())
+        };
+        let (Some(above), Some(below)) = (rounds(above), rounds(below)) else {
+            return;
+        };
         let value = stats::ratio(&above, &below);
-        let ratio = Ratio { what: what.to_owned(), value, target, met: target.is_none_or(|target| target.is_met(value.median)) };
+        let ratio = Ratio {
+            what: what.to_owned(),
+            value,
+            target,
+            met: target.is_none_or(|target| target.is_met(value.median)),
+        };
         if let Some(row) = self.rows.iter_mut().find(|row| row.name == name) {
             row.ratios.push(ratio);
         }
@@ -88,12 +104,20 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "**{}**, {}\n", self.title, self.unit)?;
-        writeln!(f, "| | median | quartiles | ratio (95 % interval) |\n|---|---|---|---|")?;
+        writeln!(
+            f,
+            "| | median | quartiles | ratio (95 % interval) |\n|---|---|---|---|"
+        )?;
         for row in &self.rows {
             let Estimate { median, low, high } = row.value;
             let ratios: Vec<_> = row.ratios.iter().map(ToString::to_string).collect();
             let (median, low, high) = (Digits(median), Digits(low), Digits(high));
-            writeln!(f, "| {} | {median} | {low} to {high} | {} |", row.name, ratios.join("<br>"))?;
+            writeln!(
+                f,
+                "| {} | {median} | {low} to {high} | {} |",
+                row.name,
+                ratios.join("<br>")
+            )?;
         }
         Ok(())
     }
@@ -138,7 +162,10 @@ impl fmt::Display for Digits {
 pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     let first = |path: &str, field: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
-        text.lines().find(|line| line.starts_with(field)).unwrap_or_default().to_owned()
+        text.lines()
+            .find(|line| line.starts_with(field))
+            .unwrap_or_default()
+            .to_owned()
     };
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let document = serde_json::json!({
@@ -169,7 +196,10 @@ pub fn markdown(tables: &[Table]) -> String {
 }
 
 /// Tells the person at the terminal where the run is.
-#[expect(clippy::print_stderr, reason = "progress belongs on the terminal, beside the tables on standard output")]
+#[expect(
+    clippy::print_stderr,
+    reason = "progress belongs on the terminal, beside the tables on standard output"
+)]
 pub fn say(line: &str) {
     eprintln!("{line}");
 }
@@ -180,13 +210,23 @@ mod tests {
 
     #[test]
     fn a_table_says_which_targets_are_met() {
-        let row = |name: &str, rounds: &[f64]| Measured { name: name.to_owned(), rounds: rounds.to_vec() };
-        let mut table = Table::new("t", "u", vec![row("ours", &[8.0, 8.0]), row("bare", &[10.0, 10.0])]);
+        let row = |name: &str, rounds: &[f64]| Measured {
+            name: name.to_owned(),
+            rounds: rounds.to_vec(),
+        };
+        let mut table = Table::new(
+            "t",
+            "u",
+            vec![row("ours", &[8.0, 8.0]), row("bare", &[10.0, 10.0])],
+        );
         table.compare("ours", ("ours", "bare"), "of bare", Some(Target::AtLeast(0.78)));
         table.compare("ours", ("bare", "ours"), "of ours", Some(Target::AtMost(1.2)));
         table.compare("ours", ("ours", "absent"), "of nothing", None);
         let text = table.to_string();
-        assert!(text.contains("0.80 (0.80 to 0.80) of bare, target ≥ 0.78: met"), "{text}");
+        assert!(
+            text.contains("0.80 (0.80 to 0.80) of bare, target ≥ 0.78: met"),
+            "{text}"
+        );
         assert!(text.contains("target ≤ 1.2: **missed**"), "{text}");
         assert!(!text.contains("nothing"), "{text}");
     }

@@ -23,26 +23,37 @@ pub struct Measured {
 impl<'a> Contender<'a> {
     /// `round` does the work once and says what it cost.
     pub fn new(name: impl Into<String>, round: impl FnMut() -> Result<f64> + 'a) -> Self {
-        Self { name: name.into(), round: Box::new(round) }
+        Self {
+            name: name.into(),
+            round: Box::new(round),
+        }
     }
 }
 
 impl std::fmt::Debug for Contender<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Contender").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Contender")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 /// Runs every contender once to warm up, then `rounds` times, a different one first in each round.
 pub fn take_turns(mut contenders: Vec<Contender<'_>>, rounds: u32) -> Result<Vec<Measured>> {
-    let mut measured: Vec<Measured> =
-        contenders.iter().map(|contender| Measured { name: contender.name.clone(), rounds: Vec::new() }).collect();
+    let mut measured: Vec<Measured> = contenders
+        .iter()
+        .map(|contender| Measured {
+            name: contender.name.clone(),
+            rounds: Vec::new(),
+        })
+        .collect();
     for round in 0..=rounds {
         let first = round as usize % contenders.len().max(1);
         for turn in 0..contenders.len() {
             let index = (first + turn) % contenders.len();
             let contender = &mut contenders[index];
-            let value = (contender.round)().with_context(|| format!("`{}`, round {round}", contender.name))?;
+            let value =
+                (contender.round)().with_context(|| format!("`{}`, round {round}", contender.name))?;
             if round > 0 {
                 measured[index].rounds.push(value);
             }

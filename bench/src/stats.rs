@@ -21,16 +21,27 @@ pub struct Estimate {
 /// The median of `values` with its quartiles: half of the rounds lie between them.
 pub fn spread(values: &[f64]) -> Estimate {
     let sorted = sorted(values);
-    Estimate { median: quantile(&sorted, 2, 4), low: quantile(&sorted, 1, 4), high: quantile(&sorted, 3, 4) }
+    Estimate {
+        median: quantile(&sorted, 2, 4),
+        low: quantile(&sorted, 1, 4),
+        high: quantile(&sorted, 3, 4),
+    }
 }
 
 /// The median of `above[i] / below[i]`, round by round, with its 95 % bootstrap interval.
 pub fn ratio(above: &[f64], below: &[f64]) -> Estimate {
-    let pairs: Vec<f64> = above.iter().zip(below).map(|(above, below)| above / below).collect();
+    let pairs: Vec<f64> = above
+        .iter()
+        .zip(below)
+        .map(|(above, below)| above / below)
+        .collect();
     let mut random = StdRng::seed_from_u64(0);
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            let drawn: Vec<f64> = pairs.iter().map(|_| pairs[random.random_range(0..pairs.len())]).collect();
+            let drawn: Vec<f64> = pairs
+                .iter()
+                .map(|_| pairs[random.random_range(0..pairs.len())])
+                .collect();
             quantile(&sorted(&drawn), 2, 4)
         })
         .collect();
@@ -74,6 +85,13 @@ mod tests {
         // The machine is twice as slow in every other round; the ratio does not see it.
         let ours = [2.0, 4.0, 2.0, 4.0, 2.0];
         let theirs = [1.0, 2.0, 1.0, 2.0, 1.0];
-        assert_eq!(ratio(&ours, &theirs), Estimate { median: 2.0, low: 2.0, high: 2.0 });
+        assert_eq!(
+            ratio(&ours, &theirs),
+            Estimate {
+                median: 2.0,
+                low: 2.0,
+                high: 2.0
+            }
+        );
     }
 }

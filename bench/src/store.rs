@@ -18,7 +18,10 @@ impl Store {
     /// Starts it, empty.
     pub fn launch() -> Result<Self> {
         let keys = Keys::new("benchkey", "benchsecret");
-        let store = Self { weed: Weed::launch(&keys)?, keys };
+        let store = Self {
+            weed: Weed::launch(&keys)?,
+            keys,
+        };
         store.put("", Vec::new())?;
         Ok(store)
     }
@@ -40,17 +43,31 @@ impl Store {
 
     /// Stores an object.
     pub fn put(&self, key: &str, body: Vec<u8>) -> Result<()> {
-        let target = if key.is_empty() { format!("/{BUCKET}") } else { Self::path(key) };
-        let request = Request::new("PUT", &target).header("host", &self.address().to_string()).body(body);
+        let target = if key.is_empty() {
+            format!("/{BUCKET}")
+        } else {
+            Self::path(key)
+        };
+        let request = Request::new("PUT", &target)
+            .header("host", &self.address().to_string())
+            .body(body);
         let answer = self.keys.sign(request, Payload::Unsigned)?.send(self.address())?;
-        ensure!(answer.status == 200, "PUT {target}: {} {}", answer.status, answer.text());
+        ensure!(
+            answer.status == 200,
+            "PUT {target}: {} {}",
+            answer.status,
+            answer.text()
+        );
         Ok(())
     }
 
     /// The bytes of a signed GET through the proxy at `host`, with further headers. Good for 15 minutes.
     pub fn get(&self, host: SocketAddr, key: &str, headers: &[(&str, &str)]) -> Result<Vec<u8>> {
         let mut request = Request::new("GET", &Self::path(key)).header("host", &host.to_string());
-        for (name, value) in headers.iter().chain(&[("accept-encoding", "identity"), ("user-agent", "pushdown-bench")]) {
+        for (name, value) in headers
+            .iter()
+            .chain(&[("accept-encoding", "identity"), ("user-agent", "pushdown-bench")])
+        {
             request = request.header(name, value);
         }
         Ok(self.keys.sign(request, Payload::Signed)?.head())

@@ -63,11 +63,15 @@ impl Batch {
 
     /// The rows that have a value.
     pub fn samples(&self) -> impl Iterator<Item = (&Row, &Sample)> {
-        self.rows.iter().filter_map(|row| Some((row, row.value.as_ref().ok()?)))
+        self.rows
+            .iter()
+            .filter_map(|row| Some((row, row.value.as_ref().ok()?)))
     }
 
     /// The rows that have none.
     pub fn errors(&self) -> impl Iterator<Item = (&Row, &RowError)> {
-        self.rows.iter().filter_map(|row| Some((row, row.value.as_ref().err()?)))
+        self.rows
+            .iter()
+            .filter_map(|row| Some((row, row.value.as_ref().err()?)))
     }
 }

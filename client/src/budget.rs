@@ -42,7 +42,11 @@ struct Share {
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { limit, state: Mutex::default(), changed: Notify::new() })
+        Arc::new(Self {
+            limit,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        })
     }
 
     /// Waits until a batch that is expected to hold so many bytes may start. Batches ask in the order of their
@@ -57,7 +61,11 @@ impl Budget {
             room
         })
         .await;
-        Charge { budget: Arc::clone(self), number, share: Mutex::new(Share { expected, actual: 0 }) }
+        Charge {
+            budget: Arc::clone(self),
+            number,
+            share: Mutex::new(Share { expected, actual: 0 }),
+        }
     }
 
     async fn when(&self, mut condition: impl FnMut(&mut State, u64) -> bool) {
@@ -90,7 +98,9 @@ impl Charge {
     /// Waits until this batch may fetch more: while there is room, or when it is the oldest one.
     pub(crate) async fn room(&self) {
         let number = self.number;
-        self.budget.when(|state, limit| state.held <= limit || state.alive.first() == Some(&number)).await;
+        self.budget
+            .when(|state, limit| state.held <= limit || state.alive.first() == Some(&number))
+            .await;
     }
 
     fn change(&self, change: impl FnOnce(&mut Share)) {
@@ -109,7 +119,12 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.change(|share| *share = Share { expected: 0, actual: 0 });
+        self.change(|share| {
+            *share = Share {
+                expected: 0,
+                actual: 0,
+            }
+        });
         self.budget.state.lock().alive.remove(&self.number);
         self.budget.changed.notify_waiters();
     }
@@ -132,7 +147,10 @@ mod tests {
         drop(first);
         drop(second);
         assert_eq!(budget.state.lock().held, 0);
-        assert!(budget.admit(2, 1_000).now_or_never().is_some(), "one batch always may start");
+        assert!(
+            budget.admit(2, 1_000).now_or_never().is_some(),
+            "one batch always may start"
+        );
     }
 
     #[tokio::test]

@@ -26,13 +26,17 @@ pub(crate) struct Work<T>(oneshot::Receiver<T>);
 impl CpuPool {
     /// A pool of so many threads; by default as many as this process may use.
     pub(crate) fn build(threads: Option<NonZeroUsize>) -> Result<Self> {
-        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let threads = threads
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get);
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|index| format!("pushdown-cpu-{index}"))
             .build()
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
-        Ok(Self { threads: Arc::new(threads) })
+        Ok(Self {
+            threads: Arc::new(threads),
+        })
     }
 
     /// Starts `work`, first come, first served.

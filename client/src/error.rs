@@ -48,7 +48,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, position: None, message: message.into(), source: None }
+        Self {
+            kind,
+            position: None,
+            message: message.into(),
+            source: None,
+        }
     }
 
     pub(crate) fn config(message: impl Into<Cow<'static, str>>) -> Self {
@@ -96,8 +101,16 @@ impl From<pushdown::Error> for Error {
             pushdown::ErrorKind::Internal => ErrorKind::Internal,
             _ => ErrorKind::Protocol,
         };
-        Self { kind, position: error.position(), message: error.to_string().into(), source: None }
+        Self {
+            kind,
+            position: error.position(),
+            message: error.to_string().into(),
+            source: None,
+        }
     }
 }
 
-const _: () = assert!(size_of::<Error>() <= 64, "errors travel in every Result: keep them small");
+const _: () = assert!(
+    size_of::<Error>() <= 64,
+    "errors travel in every Result: keep them small"
+);

@@ -11,7 +11,7 @@ use rand_chacha::{
 
 /// A rank's share of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
+pub(crate) struct Shard {
     rank: usize,
     world: usize,
 }
@@ -37,17 +37,18 @@ pub(crate) struct EpochOrder {
 // === impl Shard ===
 
 impl Shard {
-    /// Everything.
-    pub const ALL: Self = Self { rank: 0, world: 1 };
-
     /// The share of `rank` among `world` ranks, counted from 0; `None` when there is no such rank.
-    pub const fn new(rank: usize, world: usize) -> Option<Self> {
-        if rank < world { Some(Self { rank, world }) } else { None }
+    pub(crate) const fn new(rank: usize, world: usize) -> Option<Self> {
+        if rank < world {
+            Some(Self { rank, world })
+        } else {
+            None
+        }
     }
 
     /// How many of `len` samples fall to this shard: they are dealt out one by one, so that shards differ by one
     /// at most.
-    pub const fn len_of(self, len: usize) -> usize {
+    pub(crate) const fn len_of(self, len: usize) -> usize {
         (len + self.world - 1 - self.rank) / self.world
     }
 }
@@ -61,7 +62,11 @@ impl EpochOrder {
             let all = shuffle(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch);
             all.into_iter().skip(shard.rank).step_by(shard.world).collect()
         });
-        Self { len: shard.len_of(len), shard, shuffled }
+        Self {
+            len: shard.len_of(len),
+            shard,
+            shuffled,
+        }
     }
 
     /// Samples in this shard.
@@ -72,8 +77,14 @@ impl EpochOrder {
     /// The `nth` sample of this shard.
     pub(crate) fn place(&self, nth: usize) -> Place {
         let position = nth * self.shard.world + self.shard.rank;
-        let index = self.shuffled.as_ref().map_or(position, |indices| indices[nth] as usize);
-        Place { position: position as u64, index }
+        let index = self
+            .shuffled
+            .as_ref()
+            .map_or(position, |indices| indices[nth] as usize);
+        Place {
+            position: position as u64,
+            index,
+        }
     }
 }
 
@@ -96,9 +107,9 @@ fn below(random: &mut ChaCha12Rng, bound: u64) -> usize {
     let rejected = bound.wrapping_neg() % bound;
     loop {
         let wide = u128::from(random.next_u64()) * u128::from(bound);
-        let (high, low) = ((wide >> 64) as usize, wide & u128::from(u64::MAX));
-        if low >= u128::from(rejected) {
-            return high;
+        if wide & u128::from(u64::MAX) >= u128::from(rejected) {
+            // Below `bound`, which came from a length.
+            return usize::try_from(wide >> 64).unwrap_or_default();
         }
     }
 }
@@ -109,6 +120,8 @@ mod tests {
 
     use super::*;
 
+    const ALL: Shard = Shard { rank: 0, world: 1 };
+
     fn indices(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
         let order = EpochOrder::new(len, shard, seed, epoch);
         (0..order.len()).map(|nth| order.place(nth).index).collect()
@@ -116,14 +129,16 @@ mod tests {
 
     #[test]
     fn the_order_never_changes() {
-        insta::assert_compact_debug_snapshot!(
-            [indices(12, Shard::ALL, Some(7), 0), indices(12, Shard::ALL, Some(7), 1), indices(12, Shard::ALL, Some(8), 0)]
-        );
+        insta::assert_compact_debug_snapshot!([
+            indices(12, ALL, Some(7), 0),
+            indices(12, ALL, Some(7), 1),
+            indices(12, ALL, Some(8), 0)
+        ]);
     }
 
     #[test]
     fn without_a_seed_it_is_that_of_the_data_set() {
-        assert_eq!(indices(4, Shard::ALL, None, 9), [0, 1, 2, 3]);
+        assert_eq!(indices(4, ALL, None, 9), [0, 1, 2, 3]);
         assert_eq!(indices(5, Shard::new(1, 2).unwrap(), None, 9), [1, 3]);
         assert_eq!(Shard::new(2, 2), None);
         assert_eq!(Shard::new(0, 0), None);
@@ -138,7 +153,10 @@ mod tests {
                 counts[place][index as usize] += 1;
             }
         }
-        assert!(counts.iter().flatten().all(|count| count.abs_diff(1_250) < 165), "{counts:?}");
+        assert!(
+            counts.iter().flatten().all(|count| count.abs_diff(1_250) < 165),
+            "{counts:?}"
+        );
     }
 
     proptest! {
@@ -146,7 +164,7 @@ mod tests {
         fn shards_are_disjoint_and_cover_everything(
             len in 0usize..200, world in 1usize..9, seed: Option<u64>, epoch: u32
         ) {
-            let whole = indices(len, Shard::ALL, seed, epoch);
+            let whole = indices(len, ALL, seed, epoch);
             let mut seen = vec![None; len];
             for rank in 0..world {
                 let order = EpochOrder::new(len, Shard::new(rank, world).unwrap(), seed, epoch);

@@ -110,11 +110,21 @@ impl PushdownReader {
     pub async fn take(&self, indices: &[usize]) -> Result<Batch> {
         let count = self.session.objects.len();
         if let Some(index) = indices.iter().find(|index| **index >= count) {
-            return Err(Error::config(format!("there is no sample {index}: the data set has {count}")));
+            return Err(Error::config(format!(
+                "there is no sample {index}: the data set has {count}"
+            )));
         }
-        let place = |(position, index): (usize, &usize)| Place { position: position as u64, index: *index };
+        let place = |(position, index): (usize, &usize)| Place {
+            position: position as u64,
+            index: *index,
+        };
         let places = indices.iter().enumerate().map(place).collect();
-        let job = Job { number: 0, places, epoch: self.plan.epoch, charge: None };
+        let job = Job {
+            number: 0,
+            places,
+            epoch: self.plan.epoch,
+            charge: None,
+        };
         self.session.hand_over(self.session.read(&job).await?)
     }
 
@@ -136,8 +146,11 @@ impl PushdownReader {
                     let Some(delivery) = current else { continue };
                     let done = ready!(Pin::new(delivery).poll(context));
                     *current = None;
-                    let failed = |error| Err(Error::internal("the task of a batch failed").with_source(error));
-                    let batch = done.unwrap_or_else(failed).and_then(|batch| self.session.hand_over(batch));
+                    let failed =
+                        |error| Err(Error::internal("the task of a batch failed").with_source(error));
+                    let batch = done
+                        .unwrap_or_else(failed)
+                        .and_then(|batch| self.session.hand_over(batch));
                     if batch.is_err() {
                         self.state = State::Ended;
                     }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use tokio::time::sleep;
 
 /// A longer pause than this is not kept even if the other side asks for it.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// Exponential backoff with full jitter: the pause after the n-th failure in a row is drawn evenly from 0 to
 /// `base * 2^(n-1)`, at most `cap`.
@@ -24,13 +24,21 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts: 10, base: Duration::from_millis(100), cap: Duration::from_secs(20) }
+        Self {
+            attempts: 10,
+            base: Duration::from_millis(100),
+            cap: Duration::from_secs(20),
+        }
     }
 }
 
 impl RetryPolicy {
     /// Every failure is final.
-    pub const NEVER: Self = Self { attempts: 1, base: Duration::ZERO, cap: Duration::ZERO };
+    pub const NEVER: Self = Self {
+        attempts: 1,
+        base: Duration::ZERO,
+        cap: Duration::ZERO,
+    };
 
     /// The longest pause after so many failures in a row.
     pub fn ceiling(&self, failures: u32) -> Duration {
@@ -78,8 +86,15 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
 /// came without one.
 pub(crate) fn is_transient_code(code: &str) -> bool {
     match code {
-        "SlowDown" | "ServiceUnavailable" | "InternalError" | "RequestTimeout" | "OriginUnavailable"
-        | "OriginTimeout" | "TooManyRequests" | "ThrottlingException" | "ExpiredToken" => true,
+        "SlowDown"
+        | "ServiceUnavailable"
+        | "InternalError"
+        | "RequestTimeout"
+        | "OriginUnavailable"
+        | "OriginTimeout"
+        | "TooManyRequests"
+        | "ThrottlingException"
+        | "ExpiredToken" => true,
         _ => code
             .strip_prefix("Http")
             .and_then(|status| status.parse().ok())
@@ -96,24 +111,36 @@ mod tests {
     #[test]
     fn ceilings_double_up_to_the_cap() {
         let policy = RetryPolicy::default();
-        let seconds: Vec<_> = (1..=10).map(|failures| policy.ceiling(failures).as_secs_f64()).collect();
+        let seconds: Vec<_> = (1..=10)
+            .map(|failures| policy.ceiling(failures).as_secs_f64())
+            .collect();
         assert_eq!(seconds, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 20.0, 20.0]);
         assert_eq!(policy.ceiling(u32::MAX), policy.cap);
     }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_stay_below_the_ceiling_and_end() {
-        let policy = RetryPolicy { attempts: 6, ..RetryPolicy::default() };
+        let policy = RetryPolicy {
+            attempts: 6,
+            ..RetryPolicy::default()
+        };
         let mut backoff = Backoff::new(policy);
         for failures in 1..6 {
             let start = Instant::now();
             assert!(backoff.pause(None).await);
             // The timer counts in whole milliseconds.
-            assert!(start.elapsed() <= policy.ceiling(failures) + Duration::from_millis(1), "{failures}");
+            assert!(
+                start.elapsed() <= policy.ceiling(failures) + Duration::from_millis(1),
+                "{failures}"
+            );
         }
         let start = Instant::now();
         assert!(!backoff.pause(Some(Duration::from_secs(9))).await);
-        assert_eq!(start.elapsed(), Duration::ZERO, "the last failure is told at once");
+        assert_eq!(
+            start.elapsed(),
+            Duration::ZERO,
+            "the last failure is told at once"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -128,7 +155,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn progress_starts_the_count_anew() {
-        let mut backoff = Backoff::new(RetryPolicy { attempts: 2, ..RetryPolicy::default() });
+        let mut backoff = Backoff::new(RetryPolicy {
+            attempts: 2,
+            ..RetryPolicy::default()
+        });
         for _ in 0..20 {
             assert!(backoff.pause(None).await);
             backoff.progressed();
@@ -138,9 +168,13 @@ mod tests {
 
     #[test]
     fn refusals_are_final_and_overload_is_not() {
-        for (code, expected) in
-            [("SlowDown", true), ("Http503", true), ("NoSuchKey", false), ("Http404", false), ("Http", false)]
-        {
+        for (code, expected) in [
+            ("SlowDown", true),
+            ("Http503", true),
+            ("NoSuchKey", false),
+            ("Http404", false),
+            ("Http", false),
+        ] {
             assert_eq!(is_transient_code(code), expected, "{code}");
         }
         assert!(is_transient(StatusCode::TOO_MANY_REQUESTS) && !is_transient(StatusCode::FORBIDDEN));

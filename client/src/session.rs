@@ -81,7 +81,11 @@ pub(crate) struct Job {
 impl Session {
     /// The mode in force: plain after the gateway turned out to be another engine's.
     pub(crate) fn mode(&self) -> Mode {
-        if self.fallen_back.load(Relaxed) { Mode::Plain } else { self.mode }
+        if self.fallen_back.load(Relaxed) {
+            Mode::Plain
+        } else {
+            self.mode
+        }
     }
 
     /// Reads one batch.
@@ -96,13 +100,16 @@ impl Session {
         if let Some(charge) = &job.charge {
             charge.settle();
         }
-        let rows = finished.into_iter().zip(&job.places).map(|((stage, value), place)| Row {
-            position: place.position,
-            index: place.index,
-            key: Arc::clone(&self.objects[place.index].key),
-            stage,
-            value,
-        });
+        let rows = finished
+            .into_iter()
+            .zip(&job.places)
+            .map(|((stage, value), place)| Row {
+                position: place.position,
+                index: place.index,
+                key: Arc::clone(&self.objects[place.index].key),
+                stage,
+                value,
+            });
         Ok(Batch::new(job.number, rows.collect()))
     }
 

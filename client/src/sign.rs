@@ -13,13 +13,13 @@ use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
 use percent_encoding::utf8_percent_encode;
 use pushdown::pipeline::Digest;
 
-pub(crate) use path::object_path;
 use path::QUERY_VALUE;
+pub(crate) use path::object_path;
 
 use crate::error::{Error, Result};
 
 /// How long a signature holds. Every attempt signs anew, so this is about clocks and slow answers.
-const EXPIRES: Duration = Duration::from_secs(900);
+const EXPIRES: Duration = Duration::from_mins(15);
 
 /// Signs any number of objects with one time stamp and one set of credentials.
 pub(crate) struct Presigner {
@@ -41,7 +41,11 @@ impl Presigner {
             .fmt(DateTimeFormat::DateTime)
             .map_err(|error| Error::internal("the time cannot be written down").with_source(error))?;
         // 2026-11-01T00:00:00.25Z -> 20261101T000000Z
-        let digits: String = stamp.chars().filter(|char| !matches!(char, '-' | ':')).take(15).collect();
+        let digits: String = stamp
+            .chars()
+            .filter(|char| !matches!(char, '-' | ':'))
+            .take(15)
+            .collect();
         let stamp = format!("{digits}Z");
         let scope = format!("{}/{region}/s3/aws4_request", &stamp[..8]);
         let encode = |value: &str| utf8_percent_encode(value, QUERY_VALUE).to_string();
@@ -55,8 +59,16 @@ impl Presigner {
             query.push_str(&encode(token));
         }
         query.push_str("&X-Amz-SignedHeaders=host");
-        let key = generate_signing_key(credentials.secret_access_key(), time, region, "s3").as_ref().to_vec();
-        Ok(Self { query, host: host.to_owned(), stamp, scope, key })
+        let key = generate_signing_key(credentials.secret_access_key(), time, region, "s3")
+            .as_ref()
+            .to_vec();
+        Ok(Self {
+            query,
+            host: host.to_owned(),
+            stamp,
+            scope,
+            key,
+        })
     }
 
     /// The parameters that all signatures share: everything but the signature.
@@ -67,7 +79,10 @@ impl Presigner {
     /// The signature for `GET path`.
     pub(crate) fn signature(&self, path: &str) -> String {
         // The parameters stand in the order of their names, as the canonical form wants them.
-        let canonical = format!("GET\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD", self.query, self.host);
+        let canonical = format!(
+            "GET\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD",
+            self.query, self.host
+        );
         let digest = Digest::of(canonical.as_bytes());
         let text = format!("AWS4-HMAC-SHA256\n{}\n{}\n{digest}", self.stamp, self.scope);
         calculate_signature(&self.key, text.as_bytes())
@@ -82,7 +97,10 @@ impl Presigner {
 /// Without the key.
 impl std::fmt::Debug for Presigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Presigner").field("host", &self.host).field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("Presigner")
+            .field("host", &self.host)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
     }
 }
 

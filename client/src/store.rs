@@ -109,7 +109,10 @@ impl StoreBuilder {
         })?;
         let endpoint = Endpoint::parse(&endpoint)?;
         let provider = sources.provider.ok_or_else(|| {
-            Error::new(ErrorKind::Credentials, "no credentials are set: give an access key and its secret")
+            Error::new(
+                ErrorKind::Credentials,
+                "no credentials are set: give an access key and its secret",
+            )
         })?;
         let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.retry);
         Ok(Store {
@@ -155,19 +158,31 @@ impl Store {
         let now = SystemTime::now();
         let known = self.shared.credentials.lock().clone();
         let fresh = |credentials: &aws_credential_types::Credentials| {
-            credentials.expiry().is_none_or(|expiry| expiry > now + aws::EARLY)
+            credentials
+                .expiry()
+                .is_none_or(|expiry| expiry > now + aws::EARLY)
         };
-        let credentials = match known.filter(fresh) {
-            Some(credentials) => credentials,
-            None => {
-                let found = self.shared.provider.provide_credentials().await.map_err(|error| {
-                    let text = "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
+        let credentials = if let Some(credentials) = known.filter(fresh) {
+            credentials
+        } else {
+            let found = self
+                .shared
+                .provider
+                .provide_credentials()
+                .await
+                .map_err(|error| {
+                    let text =
+                        "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
                     Error::new(ErrorKind::Credentials, text).with_source(error)
                 })?;
-                self.shared.credentials.lock().insert(found).clone()
-            }
+            self.shared.credentials.lock().insert(found).clone()
         };
-        Presigner::new(&credentials, &self.shared.region, self.shared.transport.endpoint().host(), now)
+        Presigner::new(
+            &credentials,
+            &self.shared.region,
+            self.shared.transport.endpoint().host(),
+            now,
+        )
     }
 }
 
@@ -176,7 +191,11 @@ impl Store {
 impl Credentials {
     /// A long-lived access key.
     pub fn new(access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
-        Self { access_key: access_key.into(), secret_key: secret_key.into(), session_token: None }
+        Self {
+            access_key: access_key.into(),
+            secret_key: secret_key.into(),
+            session_token: None,
+        }
     }
 
     /// The same, with the token of a session.
@@ -190,6 +209,8 @@ impl Credentials {
 /// Without the secrets.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("access_key", &self.access_key).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("access_key", &self.access_key)
+            .finish_non_exhaustive()
     }
 }

@@ -43,8 +43,12 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        let minute = Duration::from_secs(60);
-        Self { connect: Duration::from_secs(5), first_byte: minute, idle: minute }
+        let minute = Duration::from_mins(1);
+        Self {
+            connect: Duration::from_secs(5),
+            first_byte: minute,
+            idle: minute,
+        }
     }
 }
 
@@ -72,15 +76,23 @@ impl Endpoint {
     /// Reads `http://host:port` or `https://host`.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         let fault = |found: &str| {
-            Error::config(format!("the endpoint is `{url}`: {found}; expected a URL such as http://127.0.0.1:9900"))
+            Error::config(format!(
+                "the endpoint is `{url}`: {found}; expected a URL such as http://127.0.0.1:9900"
+            ))
         };
-        let uri: Uri = url.parse().map_err(|error: InvalidUri| fault("no URL").with_source(error))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|error: InvalidUri| fault("no URL").with_source(error))?;
         let parts = uri.into_parts();
-        let scheme = parts.scheme.filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        let scheme = parts
+            .scheme
+            .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
         let scheme = scheme.ok_or_else(|| fault("it starts with neither http:// nor https://"))?;
         let authority = parts.authority.ok_or_else(|| fault("it names no host"))?;
         if authority.as_str().contains('@') {
-            return Err(Error::config("the endpoint has a user name or password in it, expected scheme, host and port"));
+            return Err(Error::config(
+                "the endpoint has a user name or password in it, expected scheme, host and port",
+            ));
         }
         if parts.path_and_query.is_some_and(|path| path.as_str() != "/") {
             return Err(fault("it has a path"));
@@ -90,7 +102,11 @@ impl Endpoint {
             Some(port) if port != own_port => authority.as_str().to_owned(),
             _ => authority.host().to_owned(),
         };
-        Ok(Self { scheme, authority, host })
+        Ok(Self {
+            scheme,
+            authority,
+            host,
+        })
     }
 
     /// The Host header.
@@ -135,7 +151,12 @@ impl Transport {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .build(connector);
-        Ok(Self { client, endpoint, timeouts, traffic })
+        Ok(Self {
+            client,
+            endpoint,
+            timeouts,
+            traffic,
+        })
     }
 
     pub(crate) const fn endpoint(&self) -> &Endpoint {
@@ -147,7 +168,13 @@ impl Transport {
     }
 
     /// Sends a request and waits for the head of the answer, whatever its status.
-    pub(crate) async fn send(&self, method: Method, target: &str, headers: HeaderMap, body: Bytes) -> Result<Answer> {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        target: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.endpoint.uri(target)?;
@@ -164,12 +191,17 @@ impl Transport {
                 Err(Error::new(ErrorKind::Unreachable, text).with_source(error))
             }
             Ok(Err(error)) => {
-                let text = format!("{} closed the connection before it answered: {}", self.endpoint, root(&error));
+                let text = format!(
+                    "{} closed the connection before it answered: {}",
+                    self.endpoint,
+                    root(&error)
+                );
                 Err(Error::new(ErrorKind::Interrupted, text).with_source(error))
             }
-            Err(_elapsed) => {
-                Err(Error::new(ErrorKind::Timeout, format!("{} did not answer within {first_byte:?}", self.endpoint)))
-            }
+            Err(_elapsed) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!("{} did not answer within {first_byte:?}", self.endpoint),
+            )),
         }
     }
 }
@@ -219,10 +251,17 @@ mod tests {
 
     #[test]
     fn what_is_no_endpoint_is_refused_with_the_reason() {
-        let messages: Vec<_> = ["", "127.0.0.1:9900", "ftp://store", "http://store/path", "http://u:p@store", "http://"]
-            .iter()
-            .map(|url| Endpoint::parse(url).unwrap_err().to_string())
-            .collect();
+        let messages: Vec<_> = [
+            "",
+            "127.0.0.1:9900",
+            "ftp://store",
+            "http://store/path",
+            "http://u:p@store",
+            "http://",
+        ]
+        .iter()
+        .map(|url| Endpoint::parse(url).unwrap_err().to_string())
+        .collect();
         insta::assert_snapshot!(messages.join("\n"));
     }
 }

@@ -83,7 +83,11 @@ impl Admin {
 
     /// Serves until the process ends; while draining too, so that its end can be watched.
     pub async fn serve(self, sources: Sources) -> io::Result<()> {
-        let pages = Arc::new(Pages { sources, started: Instant::now(), probed: Mutex::new(None) });
+        let pages = Arc::new(Pages {
+            sources,
+            started: Instant::now(),
+            probed: Mutex::new(None),
+        });
         let router = Router::new()
             .route("/", get(page))
             .route("/healthz", get(async || "ok\n"))

@@ -61,7 +61,11 @@ impl App {
 
         let (url, ca, embedded) = match &config.store {
             Store::Upstream { url, ca } => (url.clone(), ca.clone(), None),
-            Store::Embedded { directory, access_key, secret_key } => {
+            Store::Embedded {
+                directory,
+                access_key,
+                secret_key,
+            } => {
                 let store = embedded::Config {
                     directory: directory.clone(),
                     access_key: access_key.clone(),
@@ -80,16 +84,40 @@ impl App {
             drain_timeout: config.drain_timeout,
             limits,
         };
-        let server = server.build(&metrics).await.with_context(|| format!("listen {}", config.listen))?;
-        let admin = admin::Config { listen: config.admin_listen }.build().await;
+        let server = server
+            .build(&metrics)
+            .await
+            .with_context(|| format!("listen {}", config.listen))?;
+        let admin = admin::Config {
+            listen: config.admin_listen,
+        }
+        .build()
+        .await;
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
         let forward = Forward::new(origin.clone(), metrics.clone());
         let cpu = CpuPool::build(config.threads)?;
-        let memory = Memory::build(config.memory_budget, limits.max_queued, limits.queue_wait, metrics.clone());
+        let memory = Memory::build(
+            config.memory_budget,
+            limits.max_queued,
+            limits.queue_wait,
+            metrics.clone(),
+        );
         let pushdown = Pushdown::new(origin.clone(), cpu, memory, limits, metrics.clone());
-        let faces = Arc::new(Faces { origin, metrics, forward, pushdown });
-        Ok(Self { config, faces, server, admin, registry: Arc::new(registry), embedded })
+        let faces = Arc::new(Faces {
+            origin,
+            metrics,
+            forward,
+            pushdown,
+        });
+        Ok(Self {
+            config,
+            faces,
+            server,
+            admin,
+            registry: Arc::new(registry),
+            embedded,
+        })
     }
 
     /// Serves until SIGTERM or SIGINT, then drains.
@@ -143,8 +171,12 @@ async fn announce(
         // Renamed into place, so that no reader finds half of it.
         let text = serde_json::json!({ "listen": listen, "admin": admin, "store": store }).to_string();
         let draft = file.with_extension("tmp");
-        tokio::fs::write(&draft, text).await.with_context(|| format!("ready-file {}", file.display()))?;
-        tokio::fs::rename(&draft, file).await.with_context(|| format!("ready-file {}", file.display()))?;
+        tokio::fs::write(&draft, text)
+            .await
+            .with_context(|| format!("ready-file {}", file.display()))?;
+        tokio::fs::rename(&draft, file)
+            .await
+            .with_context(|| format!("ready-file {}", file.display()))?;
     }
     Ok(())
 }
@@ -173,7 +205,8 @@ impl Handler for Faces {
         let answer = self.answer(face, Request::from_parts(parts, body)).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, face, &method, target.path()));
         self.metrics.answered(face, response.status());
-        response.map(|body| Tracked::new(body, self.metrics.bytes_to_clients.clone(), in_flight).boxed_unsync())
+        response
+            .map(|body| Tracked::new(body, self.metrics.bytes_to_clients.clone(), in_flight).boxed_unsync())
     }
 }
 
@@ -188,5 +221,9 @@ fn refuse(error: &Error, face: Face, method: &Method, path: &str) -> Response<Bo
         info!(%id, face, code, %method, %cause, "request refused");
     }
     let response = errors::respond(error, path, id);
-    if method == Method::HEAD { response.map(|_| body::empty()) } else { response }
+    if method == Method::HEAD {
+        response.map(|_| body::empty())
+    } else {
+        response
+    }
 }

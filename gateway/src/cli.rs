@@ -23,16 +23,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve S3 in front of a store, until SIGTERM or SIGINT
+    ///
+    /// Every option can be set by a flag, by the environment variable shown with it, or in the TOML file, where
+    /// it has the name of the flag; limits stand in its table `[limits]`. A flag wins over the environment, the
+    /// environment over the file.
+    ///
+    /// Sizes are written like 4096, 64KiB or 256MiB, times like 250ms, 30s or 5m.
     Serve(Box<Serve>),
 }
 
-/// Serve S3 in front of a store, until SIGTERM or SIGINT
-///
-/// Every option can be set by a flag, by the environment variable shown with it, or in the TOML file, where it
-/// has the name of the flag; limits stand in its table [limits]. A flag wins over the environment, the
-/// environment over the file.
-///
-/// Sizes are written like 4096, 64KiB or 256MiB, times like 250ms, 30s or 5m.
 #[derive(Debug, Args)]
 struct Serve {
     /// Read settings from this TOML file
@@ -45,7 +44,12 @@ struct Serve {
 /// Runs the command line of this process.
 pub fn run() -> anyhow::Result<()> {
     let Command::Serve(serve) = Cli::parse().command;
-    let file = serve.config.as_deref().map(Settings::from_file).transpose()?.unwrap_or_default();
+    let file = serve
+        .config
+        .as_deref()
+        .map(Settings::from_file)
+        .transpose()?
+        .unwrap_or_default();
     let config = Config::validate(&serve.settings.over(file))?;
     logs::init(&config.log_level, config.log_format);
     info!(config = %serde_json::to_string(&config)?, "configured");

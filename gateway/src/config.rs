@@ -129,7 +129,10 @@ impl Config {
                 }
             }),
             limits: Limits::validate(&typed.limits, &mut faults),
-            store: store.unwrap_or(Store::Upstream { url: Uri::default(), ca: None }),
+            store: store.unwrap_or(Store::Upstream {
+                url: Uri::default(),
+                ca: None,
+            }),
         };
         if config.listen == config.admin_listen && config.listen.port() != 0 {
             faults.note(format!("listen and admin-listen are both {}", config.listen));
@@ -151,7 +154,8 @@ fn store(typed: &Settings, faults: &mut Faults) -> Option<Store> {
         }
         (Some(Text(url)), None) => {
             if typed.access_key.is_some() || typed.secret_key.is_some() {
-                faults.note("access-key and secret-key belong to store; an upstream judges its callers itself");
+                faults
+                    .note("access-key and secret-key belong to store; an upstream judges its callers itself");
             }
             let ca = typed.upstream_ca.as_ref().map(path);
             match upstream(url) {
@@ -194,7 +198,10 @@ fn upstream(text: &str) -> Result<Uri, String> {
     if !matches!(url.scheme_str(), Some("http" | "https")) {
         return Err(fault("does not begin with http:// or https://"));
     }
-    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+    if url
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
         return Err("holds a user name: callers sign for themselves".to_owned());
     }
     if url.path() != "/" || url.query().is_some() {
@@ -205,7 +212,10 @@ fn upstream(text: &str) -> Result<Uri, String> {
 
 fn tls(typed: &Settings, faults: &mut Faults) -> Option<Tls> {
     match (&typed.tls_cert, &typed.tls_key) {
-        (Some(certificate), Some(key)) => Some(Tls { certificate: path(certificate), key: path(key) }),
+        (Some(certificate), Some(key)) => Some(Tls {
+            certificate: path(certificate),
+            key: path(key),
+        }),
         (None, None) => None,
         _ => {
             faults.note("tls-cert and tls-key: one needs the other");

@@ -42,14 +42,22 @@ impl Config {
     /// Starts the store.
     pub async fn build(self) -> Result<Embedded, BoxError> {
         let fault = |cause: String| format!("store {}: {cause}", self.directory.display());
-        tokio::fs::create_dir_all(&self.directory).await.map_err(|error| fault(error.to_string()))?;
+        tokio::fs::create_dir_all(&self.directory)
+            .await
+            .map_err(|error| fault(error.to_string()))?;
         let files = FileSystem::new(&self.directory).map_err(|error| fault(format!("{error:?}")))?;
         let mut service = S3ServiceBuilder::new(files);
-        service.set_auth(SimpleAuth::from_single(self.access_key, self.secret_key.reveal().to_owned()));
+        service.set_auth(SimpleAuth::from_single(
+            self.access_key,
+            self.secret_key.reveal().to_owned(),
+        ));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
-        Ok(Embedded { address, _running: running })
+        Ok(Embedded {
+            address,
+            _running: running,
+        })
     }
 }
 
@@ -63,7 +71,9 @@ impl Embedded {
 
     /// The store as an upstream.
     pub fn url(&self) -> io::Result<Uri> {
-        format!("http://{}", self.address).parse().map_err(io::Error::other)
+        format!("http://{}", self.address)
+            .parse()
+            .map_err(io::Error::other)
     }
 }
 
@@ -79,7 +89,10 @@ async fn accept(listener: TcpListener, service: S3Service) {
         };
         let service = service.clone();
         tokio::spawn(async move {
-            if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+            if let Err(error) = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await
+            {
                 debug!(%error, "a connection to the embedded store ended early");
             }
         });

@@ -65,7 +65,12 @@ impl Error {
     /// An error with a message that the caller may read: no addresses, no causes, no secrets.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         let retry_after = kind.default_retry_after();
-        Self(Box::new(Inner { kind, message: message.into(), source: None, retry_after }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            source: None,
+            retry_after,
+        }))
     }
 
     /// Adds the cause, which only the log shows.
@@ -95,11 +100,6 @@ impl Error {
     /// The pause that the caller is asked for, if a retry is worth it.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
-    }
-
-    /// The first error of this type in a chain of causes, for errors that passed through a library.
-    pub fn find<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 
@@ -133,12 +133,18 @@ impl std::error::Error for Error {
 impl ErrorKind {
     /// Whether the gateway or the store is at fault, and not the caller.
     pub fn is_fault(self) -> bool {
-        matches!(self, Self::Internal | Self::OriginUnavailable | Self::OriginTimeout)
+        matches!(
+            self,
+            Self::Internal | Self::OriginUnavailable | Self::OriginTimeout
+        )
     }
 
     fn default_retry_after(self) -> Option<Duration> {
-        matches!(self, Self::OriginUnavailable | Self::SlowDown | Self::OriginTimeout)
-            .then_some(Duration::from_secs(1))
+        matches!(
+            self,
+            Self::OriginUnavailable | Self::SlowDown | Self::OriginTimeout
+        )
+        .then_some(Duration::from_secs(1))
     }
 }
 
@@ -154,7 +160,10 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-const _: () = assert!(size_of::<Error>() == size_of::<usize>(), "errors travel in every result: keep them small");
+const _: () = assert!(
+    size_of::<Error>() == size_of::<usize>(),
+    "errors travel in every result: keep them small"
+);
 
 #[cfg(test)]
 mod tests {
@@ -163,17 +172,13 @@ mod tests {
     #[test]
     fn the_cause_is_for_the_log_alone() {
         let cause = std::io::Error::other("10.0.0.7 refused");
-        let error = Error::new(ErrorKind::OriginUnavailable, "the store cannot be reached").with_source(cause);
+        let error =
+            Error::new(ErrorKind::OriginUnavailable, "the store cannot be reached").with_source(cause);
         assert_eq!(error.to_string(), "the store cannot be reached");
-        assert_eq!(Chain(&error).to_string(), "the store cannot be reached: 10.0.0.7 refused");
+        assert_eq!(
+            Chain(&error).to_string(),
+            "the store cannot be reached: 10.0.0.7 refused"
+        );
         assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
-    }
-
-    #[test]
-    fn an_error_is_found_behind_others() {
-        let inner = Error::new(ErrorKind::RequestTimeout, "too slow");
-        let outer = std::io::Error::other(inner);
-        assert_eq!(Error::find(&outer).map(Error::kind), Some(ErrorKind::RequestTimeout));
-        assert!(Error::find(&std::io::Error::other("else")).is_none());
     }
 }

@@ -12,7 +12,10 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "logging may not have started, and this is for the person who typed")]
+#[expect(
+    clippy::print_stderr,
+    reason = "logging may not have started, and this is for the person who typed"
+)]
 fn report(error: &anyhow::Error) {
     eprintln!("pushdown-gateway: {error:#}");
 }

@@ -125,7 +125,9 @@ impl Origin {
     pub async fn is_reachable(&self) -> bool {
         let mut probe = Request::new(());
         *probe.method_mut() = Method::HEAD;
-        probe.headers_mut().insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
+        probe
+            .headers_mut()
+            .insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
         let answer = tokio::time::timeout(PROBE, self.client.ask(probe)).await;
         answer.is_ok_and(|answer| answer.is_ok())
     }

@@ -29,7 +29,13 @@ pub struct Pushdown {
 impl Pushdown {
     /// The faces over a store, a CPU pool and a memory budget.
     pub fn new(origin: Origin, cpu: CpuPool, memory: Memory, limits: Limits, metrics: Metrics) -> Self {
-        Self { origin, cpu, memory, limits, metrics }
+        Self {
+            origin,
+            cpu,
+            memory,
+            limits,
+            metrics,
+        }
     }
 
     fn sample_limits(&self) -> pushdown::Limits {

@@ -66,7 +66,9 @@ pub struct Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,7 +78,13 @@ impl Config {
         let tls = self.tls.as_ref().map(tls::acceptor).transpose()?;
         let listener = TcpListener::bind(self.listen).await?;
         let address = listener.local_addr()?;
-        Ok(Server { listener, address, tls, config: self, metrics: metrics.clone() })
+        Ok(Server {
+            listener,
+            address,
+            tls,
+            config: self,
+            metrics: metrics.clone(),
+        })
     }
 }
 
@@ -122,7 +130,10 @@ impl Server {
         }
         drop(self.listener);
         connections.close();
-        if tokio::time::timeout(self.config.drain_timeout, connections.wait()).await.is_ok() {
+        if tokio::time::timeout(self.config.drain_timeout, connections.wait())
+            .await
+            .is_ok()
+        {
             return 0;
         }
         let left = connections.len();

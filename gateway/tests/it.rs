@@ -29,8 +29,8 @@ mod it {
     }
 
     /// A gateway in front of a scripted store, with these flags besides.
-    fn in_front_of(origin: &ScriptedOrigin, flags: &[&str]) -> Gateway {
+    fn in_front_of(origin: &ScriptedOrigin, flags: &[&str]) -> anyhow::Result<Gateway> {
         let upstream = format!("--upstream=http://{}", origin.address());
-        Gateway::launch(binary(), [&[upstream.as_str()], flags].concat()).unwrap()
+        Gateway::launch(binary(), [&[upstream.as_str()], flags].concat())
     }
 }

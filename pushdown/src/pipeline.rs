@@ -132,16 +132,20 @@ impl Pipeline {
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the first one that lacks either.
     pub fn check_randomness(&self, stage: usize, seed: Option<u64>, epoch: Option<u32>) -> Result<()> {
-        for (step, position) in self.steps[..stage].iter().zip(&self.positions) {
-            let missing = match (step.seed().or(seed), epoch) {
-                _ if !step.is_augmenting() => continue,
-                (Some(_), Some(_)) => continue,
-                (None, _) => "a seed: give `seed=` to the step or a seed with the request",
-                (_, None) => "an epoch with the request",
-            };
-            return Err(Error::pipeline(*position, format!("`{}` is random and needs {missing}", step.name())));
-        }
-        Ok(())
+        (0..stage).try_for_each(|index| self.randomness(index, seed, epoch).map(drop))
+    }
+
+    /// The seed and the epoch that step `index` draws from; `None` where it is not random.
+    pub(crate) fn randomness(&self, index: usize, seed: Option<u64>, epoch: Option<u32>) -> Result<Option<(u64, u32)>> {
+        let step = &self.steps[index];
+        let missing = match (step.seed().or(seed), epoch) {
+            _ if !step.is_augmenting() => return Ok(None),
+            (Some(seed), Some(epoch)) => return Ok(Some((seed, epoch))),
+            (None, _) => "a seed: give `seed=` to the step or a seed with the request",
+            (_, None) => "an epoch with the request",
+        };
+        let message = format!("`{}` is random and needs {missing}", step.name());
+        Err(Error::pipeline(self.positions[index], message))
     }
 
     /// The canonical text of the first `stage` steps; what digests and ETags are made of.

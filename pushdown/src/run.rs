@@ -118,14 +118,12 @@ impl Pipeline {
     }
 
     fn scope<'c>(&self, index: usize, context: &'c Context<'_>) -> Result<Scope<'c>> {
-        let step = &self.steps()[index];
-        let draws = if step.is_augmenting() {
-            self.check_randomness(index + 1, context.seed, context.epoch)?;
-            let ordinal = self.steps()[..index].iter().filter(|step| step.is_augmenting()).count();
-            let seed = step.seed().or(context.seed).unwrap_or_default();
-            Draws::new(seed, context.epoch.unwrap_or_default(), context.sample_id, ordinal)
-        } else {
-            Draws::none()
+        let draws = match self.randomness(index, context.seed, context.epoch)? {
+            Some((seed, epoch)) => {
+                let ordinal = self.steps()[..index].iter().filter(|step| step.is_augmenting()).count();
+                Draws::new(seed, epoch, context.sample_id, ordinal)
+            }
+            None => Draws::none(),
         };
         Ok(Scope { limits: &context.limits, draws })
     }

@@ -35,10 +35,15 @@ impl Backend {
     /// Whether this run is to test it: `PUSHDOWN_TEST_BACKENDS` names some, separated by commas; all by default.
     /// One that is left out says so.
     pub fn is_wanted(self) -> Result<bool> {
-        let Some(list) = std::env::var_os("PUSHDOWN_TEST_BACKENDS") else { return Ok(true) };
+        let Some(list) = std::env::var_os("PUSHDOWN_TEST_BACKENDS") else {
+            return Ok(true);
+        };
         let list = list.to_str().context("PUSHDOWN_TEST_BACKENDS is not text")?;
         for name in list.split(',') {
-            if ![Self::Embedded, Self::SeaweedFs].iter().any(|backend| backend.to_string() == name) {
+            if ![Self::Embedded, Self::SeaweedFs]
+                .iter()
+                .any(|backend| backend.to_string() == name)
+            {
                 bail!("PUSHDOWN_TEST_BACKENDS: `{name}` is neither embedded nor seaweedfs");
             }
         }
@@ -56,13 +61,23 @@ impl Backend {
             Self::Embedded => {
                 let gateway = Gateway::embedded(gateway, &keys, [""; 0])?;
                 let address = gateway.store().context("no store's address in the ready file")?;
-                Ok(Store { gateway, keys, address, _weed: None })
+                Ok(Store {
+                    gateway,
+                    keys,
+                    address,
+                    _weed: None,
+                })
             }
             Self::SeaweedFs => {
                 let weed = Weed::launch(&keys)?;
                 let address = weed.address();
                 let gateway = Gateway::launch(gateway, [format!("--upstream=http://{address}")])?;
-                Ok(Store { gateway, keys, address, _weed: Some(weed) })
+                Ok(Store {
+                    gateway,
+                    keys,
+                    address,
+                    _weed: Some(weed),
+                })
             }
         }
     }

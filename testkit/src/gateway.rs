@@ -54,12 +54,21 @@ impl Gateway {
         let (ready, log) = (directory.path().join("ready.json"), directory.path().join("log"));
         let mut command = Command::new(binary);
         // By the environment, which flags override.
-        command.env("PUSHDOWN_LISTEN", "127.0.0.1:0").env("PUSHDOWN_ADMIN_LISTEN", "127.0.0.1:0");
-        command.env("PUSHDOWN_LOG_FORMAT", "json").env("PUSHDOWN_READY_FILE", &ready);
+        command
+            .env("PUSHDOWN_LISTEN", "127.0.0.1:0")
+            .env("PUSHDOWN_ADMIN_LISTEN", "127.0.0.1:0");
+        command
+            .env("PUSHDOWN_LOG_FORMAT", "json")
+            .env("PUSHDOWN_READY_FILE", &ready);
         command.arg("serve");
         command.args(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
-        let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?);
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut process = Process::new("the gateway", child);
         let addresses = eventually("the gateway serves", Duration::from_secs(20), || {
             if let Some(status) = process.ended()? {
@@ -102,13 +111,17 @@ impl Gateway {
 
     /// A page of the admin port.
     pub fn page(&self, path: &str) -> Result<Response> {
-        Request::new("GET", path).header("host", &self.admin.to_string()).send(self.admin)
+        Request::new("GET", path)
+            .header("host", &self.admin.to_string())
+            .send(self.admin)
     }
 
     /// The value of a metric's line, labels included in the name; zero where there is none yet.
     pub fn metric(&self, name: &str) -> Result<f64> {
         let page = self.page("/metrics")?.text();
-        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value = page
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.map_or(Ok(0.0), |value| Ok(value.parse()?))
     }
 
@@ -119,7 +132,9 @@ impl Gateway {
 
     /// Asks it to drain and end.
     pub fn terminate(&self) -> Result<()> {
-        let status = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status()?;
+        let status = Command::new("kill")
+            .args(["-TERM", &self.process.id().to_string()])
+            .status()?;
         if !status.success() {
             bail!("kill: {status}");
         }
@@ -143,7 +158,10 @@ impl Gateway {
 
     fn memory(&self, name: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line in status")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .context("no such line in status")?;
         let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
         Ok(kibibytes << 10)
     }
@@ -155,7 +173,11 @@ pub fn find_gateway() -> Result<PathBuf> {
         return Ok(path.into());
     }
     let test = std::env::current_exe()?;
-    let beside = test.ancestors().skip(1).take(3).map(|folder| folder.join("pushdown-gateway"));
+    let beside = test
+        .ancestors()
+        .skip(1)
+        .take(3)
+        .map(|folder| folder.join("pushdown-gateway"));
     beside
         .into_iter()
         .find(|path| path.is_file())

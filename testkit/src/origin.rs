@@ -31,9 +31,7 @@ pub struct Exchange {
 
 impl ScriptedOrigin {
     /// Starts listening. The script may block: each connection has a thread.
-    pub fn start(
-        script: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static,
-    ) -> Result<Self> {
+    pub fn start(script: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let origin = Self {
             address: listener.local_addr()?,
@@ -95,7 +93,12 @@ fn serve(
             requests.push(head.clone());
             requests.len() - 1
         };
-        let mut exchange = Exchange { head, earlier, stream, open: true };
+        let mut exchange = Exchange {
+            head,
+            earlier,
+            stream,
+            open: true,
+        };
         script(&mut exchange)?;
         if !exchange.open {
             return exchange.stream.get_ref().shutdown(Shutdown::Both);
@@ -112,7 +115,10 @@ impl Exchange {
 
     /// Sends a whole answer.
     pub fn answer(&mut self, status: &str, body: &str) -> io::Result<()> {
-        self.send(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+        self.send(format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
     }
 
     /// Reads this many bytes of the body.
@@ -125,7 +131,11 @@ impl Exchange {
     /// Reads this many bytes of the body and forgets them.
     pub fn skip(&mut self, count: u64) -> io::Result<()> {
         let skipped = io::copy(&mut (&mut self.stream).take(count), &mut io::sink())?;
-        if skipped < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        if skipped < count {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits until the other side has closed the connection, reading whatever it still sends.

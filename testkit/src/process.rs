@@ -38,7 +38,9 @@ impl Process {
 
     /// The exit status if it has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))
+        self.child
+            .try_wait()
+            .with_context(|| format!("cannot wait for {}", self.name))
     }
 
     /// Fails if it has ended.

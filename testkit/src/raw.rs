@@ -57,7 +57,12 @@ pub struct Incoming<'a> {
 impl Request {
     /// A request without headers.
     pub fn new(method: &str, target: &str) -> Self {
-        Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Vec::new() }
+        Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
     }
 
     /// Adds a header.
@@ -92,7 +97,8 @@ impl Request {
     pub fn send(&self, address: SocketAddr) -> Result<Response> {
         let mut raw = Raw::connect(address)?;
         raw.write(&[self.head(), self.body.clone()].concat())?;
-        raw.read(&self.method).with_context(|| format!("{} {}", self.method, self.target))
+        raw.read(&self.method)
+            .with_context(|| format!("{} {}", self.method, self.target))
     }
 }
 
@@ -101,7 +107,9 @@ impl Request {
 impl Response {
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value.as_str()))
+        self.headers
+            .iter()
+            .find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value.as_str()))
     }
 
     /// The body as text.
@@ -126,14 +134,19 @@ impl Raw {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
     }
 
     /// Sends bytes. A peer that has closed its side is no error: what it said before is still to be read.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self.stream.get_mut().write_all(bytes) {
             Err(error)
-                if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
             {
                 Err(error.into())
             }
@@ -157,7 +170,11 @@ impl Raw {
             }
             head.informational = informational;
             let bodiless = method == "HEAD" || matches!(head.status, 204 | 304);
-            return Ok(Incoming { head, stream: &mut self.stream, bodiless });
+            return Ok(Incoming {
+                head,
+                stream: &mut self.stream,
+                bodiless,
+            });
         }
     }
 
@@ -172,14 +189,23 @@ impl Raw {
         let reason = words.next().unwrap_or_default().to_owned();
         let mut headers = Vec::new();
         loop {
-            let line = read_line(&mut self.stream)?.context("the connection was closed in the middle of a head")?;
+            let line =
+                read_line(&mut self.stream)?.context("the connection was closed in the middle of a head")?;
             if line.is_empty() {
                 break;
             }
-            let (name, value) = line.split_once(':').with_context(|| format!("not a header: {line}"))?;
+            let (name, value) = line
+                .split_once(':')
+                .with_context(|| format!("not a header: {line}"))?;
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
-        Ok(Response { informational: Vec::new(), status: status.parse()?, reason, headers, body: Vec::new() })
+        Ok(Response {
+            informational: Vec::new(),
+            status: status.parse()?,
+            reason,
+            headers,
+            body: Vec::new(),
+        })
     }
 
     /// Whether the peer closes the connection without another byte.
@@ -214,11 +240,17 @@ impl Incoming<'_> {
 
     /// Reads the whole body. One that ends before its framing says so is an error.
     pub fn finish(self) -> Result<Response> {
-        let Self { mut head, stream, bodiless } = self;
+        let Self {
+            mut head,
+            stream,
+            bodiless,
+        } = self;
         if bodiless {
             return Ok(head);
         }
-        let chunked = head.header("transfer-encoding").is_some_and(|value| value.contains("chunked"));
+        let chunked = head
+            .header("transfer-encoding")
+            .is_some_and(|value| value.contains("chunked"));
         if chunked {
             head.body = read_chunks(stream)?;
         } else if let Some(length) = head.header("content-length") {

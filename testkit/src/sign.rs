@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningSettings,
-    UriPathNormalizationMode, sign,
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation,
+    SigningSettings, UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4::{SigningParams, sign_chunk, sign_trailer};
 use aws_smithy_runtime_api::client::identity::Identity;
@@ -50,13 +50,21 @@ const CHUNK: usize = 8192;
 impl Keys {
     /// Keys for `us-east-1`.
     pub fn new(access: &str, secret: &str) -> Self {
-        Self { access: access.to_owned(), secret: secret.to_owned(), region: "us-east-1".to_owned(), time: None }
+        Self {
+            access: access.to_owned(),
+            secret: secret.to_owned(),
+            region: "us-east-1".to_owned(),
+            time: None,
+        }
     }
 
     /// The same keys, signing at another time.
     #[must_use]
     pub fn at(&self, time: SystemTime) -> Self {
-        Self { time: Some(time), ..self.clone() }
+        Self {
+            time: Some(time),
+            ..self.clone()
+        }
     }
 
     /// Signs in the `Authorization` header; every header of the request is signed. The body is framed if
@@ -96,7 +104,9 @@ impl Keys {
         let (instructions, _) = sign(signable, &params.into())?.into_parts();
         let mut request = request;
         for (name, value) in instructions.params() {
-            request.target.push(if request.target.contains('?') { '&' } else { '?' });
+            request
+                .target
+                .push(if request.target.contains('?') { '&' } else { '?' });
             request.target.push_str(name);
             request.target.push('=');
             request.target.push_str(&encode(value));
@@ -141,7 +151,9 @@ fn prepare(request: Request, payload: Payload) -> (Request, Option<&'static str>
         Payload::ChunksAndTrailer => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
         Payload::Trailer => "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
     };
-    request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
+    request
+        .headers
+        .retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
     let request = request
         .header("content-encoding", "aws-chunked")
         .header("x-amz-decoded-content-length", &raw.len().to_string());
@@ -150,14 +162,29 @@ fn prepare(request: Request, payload: Payload) -> (Request, Option<&'static str>
         _ => request.header("x-amz-trailer", "x-amz-checksum-crc32"),
     };
     let length = framed_length(&raw, payload);
-    (request.header("content-length", &length.to_string()), Some(word), raw)
+    (
+        request.header("content-length", &length.to_string()),
+        Some(word),
+        raw,
+    )
 }
 
 fn signable_of<'a>(request: &'a Request, body: SignableBody<'a>) -> Result<SignableRequest<'a>> {
-    let host = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let host = request
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("host"));
     let (_, host) = host.context("a request to be signed needs a host")?;
-    let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    Ok(SignableRequest::new(&request.method, format!("http://{host}{}", request.target), headers, body)?)
+    let headers = request
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(SignableRequest::new(
+        &request.method,
+        format!("http://{host}{}", request.target),
+        headers,
+        body,
+    )?)
 }
 
 fn signed_chunks(
@@ -182,7 +209,9 @@ fn signed_chunks(
         let mut headers = Headers::new();
         headers.insert("x-amz-checksum-crc32", checksum.clone());
         let ((), signature) = sign_trailer(&headers, &running, params)?.into_parts();
-        body.extend(format!("x-amz-checksum-crc32:{checksum}\r\nx-amz-trailer-signature:{signature}\r\n").bytes());
+        body.extend(
+            format!("x-amz-checksum-crc32:{checksum}\r\nx-amz-trailer-signature:{signature}\r\n").bytes(),
+        );
     }
     body.extend(b"\r\n");
     Ok(body)
@@ -203,7 +232,10 @@ fn framed_length(raw: &[u8], payload: Payload) -> usize {
     const SIGNATURE: usize = ";chunk-signature=".len() + 64;
     const TRAILER: usize = "x-amz-checksum-crc32:AAAAAA==\r\n".len();
     let signature = if payload == Payload::Trailer { 0 } else { SIGNATURE };
-    let chunks: usize = raw.chunks(CHUNK).map(|chunk| format!("{:x}", chunk.len()).len() + signature + 4 + chunk.len()).sum();
+    let chunks: usize = raw
+        .chunks(CHUNK)
+        .map(|chunk| format!("{:x}", chunk.len()).len() + signature + 4 + chunk.len())
+        .sum();
     let last = "0".len() + signature + 2;
     let trailer = match payload {
         Payload::ChunksAndTrailer => TRAILER + "x-amz-trailer-signature:\r\n".len() + 64,
@@ -219,7 +251,11 @@ fn crc32(bytes: &[u8]) -> String {
     for byte in bytes {
         crc ^= u32::from(*byte);
         for _ in 0..8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                (crc >> 1) ^ 0xEDB8_8320
+            } else {
+                crc >> 1
+            };
         }
     }
     base64((!crc).to_be_bytes())
@@ -227,8 +263,18 @@ fn crc32(bytes: &[u8]) -> String {
 
 fn base64([a, b, c, d]: [u8; 4]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = [a >> 2, (a & 3) << 4 | b >> 4, (b & 15) << 2 | c >> 6, c & 63, d >> 2, (d & 3) << 4];
-    let mut text: String = digits.into_iter().map(|digit| char::from(ALPHABET[usize::from(digit)])).collect();
+    let digits = [
+        a >> 2,
+        (a & 3) << 4 | b >> 4,
+        (b & 15) << 2 | c >> 6,
+        c & 63,
+        d >> 2,
+        (d & 3) << 4,
+    ];
+    let mut text: String = digits
+        .into_iter()
+        .map(|digit| char::from(ALPHABET[usize::from(digit)]))
+        .collect();
     text.push_str("==");
     text
 }
@@ -242,7 +288,9 @@ fn encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => text.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
             _ => text.extend(['%', hex(byte >> 4), hex(byte & 15)]),
         }
     }
@@ -264,11 +312,19 @@ mod tests {
         let keys = Keys::new("ak", "sk");
         for payload in [Payload::Chunks, Payload::ChunksAndTrailer, Payload::Trailer] {
             for length in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
-                let request = Request::new("PUT", "/b/k").header("host", "h").body(vec![7; length]);
+                let request = Request::new("PUT", "/b/k")
+                    .header("host", "h")
+                    .body(vec![7; length]);
                 let signed = keys.sign(request, payload).unwrap();
-                let lengths: Vec<_> =
-                    signed.headers.iter().filter(|(name, _)| name == "content-length").collect();
-                assert_eq!(lengths, [&("content-length".to_owned(), signed.body.len().to_string())]);
+                let lengths: Vec<_> = signed
+                    .headers
+                    .iter()
+                    .filter(|(name, _)| name == "content-length")
+                    .collect();
+                assert_eq!(
+                    lengths,
+                    [&("content-length".to_owned(), signed.body.len().to_string())]
+                );
             }
         }
     }

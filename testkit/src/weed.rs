@@ -44,13 +44,22 @@ impl Weed {
         command.arg("server").arg("-s3").arg("-filer");
         command.arg(format!("-dir={}", directory.path().display()));
         command.args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1"]);
-        command.arg(format!("-master.port={master}")).arg(format!("-volume.port={volume}"));
-        command.arg(format!("-filer.port={filer}")).arg(format!("-s3.port={s3}"));
+        command
+            .arg(format!("-master.port={master}"))
+            .arg(format!("-volume.port={volume}"));
+        command
+            .arg(format!("-filer.port={filer}"))
+            .arg(format!("-s3.port={s3}"));
         command.arg(format!("-s3.config={}", identities.display()));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(directory.path().join("log"))?);
-        let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(directory.path().join("log"))?);
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut weed = Self {
             process: Process::new("SeaweedFS", child),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, s3)),
@@ -78,7 +87,9 @@ impl Weed {
     /// Its parts find each other one after the other; an object needs them all.
     fn takes_an_object(&self, keys: &Keys) -> Result<bool> {
         let send = |method: &str, target: &str, body: &str| -> Result<u16> {
-            let request = Request::new(method, target).header("host", &self.address.to_string()).body(body);
+            let request = Request::new(method, target)
+                .header("host", &self.address.to_string())
+                .body(body);
             Ok(keys.sign(request, Payload::Signed)?.send(self.address)?.status)
         };
         send("PUT", "/readiness", "")?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
-use pushdown_bench::photos::{Photos, read_all};
+use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
 use pushdown_bench::{forward, memory, overhead, report};
 
 /// Measure pushdown against its peers
@@ -17,12 +17,9 @@ struct Cli {
     /// Rounds that count, after one to warm up
     #[arg(long, default_value_t = 15)]
     rounds: u32,
-    /// Folder of photos to make the measured ones from
+    /// Folder of the photos that `scripts/photos.sh` makes
     #[arg(long, default_value = ".cache/photos", value_name = "DIR")]
     photos: PathBuf,
-    /// Folder where the measured photos are kept
-    #[arg(long, default_value = ".cache/bench", value_name = "DIR")]
-    made: PathBuf,
     /// The gateway's binary
     #[arg(long, default_value = "target/release/pushdown-gateway", value_name = "FILE")]
     gateway: PathBuf,
@@ -50,15 +47,18 @@ enum Scenario {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let photos = Photos::prepare(&cli.photos, &cli.made)?;
     let mut tables = Vec::new();
     for scenario in &cli.scenarios {
         match scenario {
-            Scenario::Operators => tables.extend(operators::run(&photos, &cli.peers, cli.rounds)?),
+            Scenario::Operators => tables.extend(operators::run(&cli.photos, &cli.peers, cli.rounds)?),
             Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
-            Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &photos, cli.rounds)?),
+            Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &cli.photos, cli.rounds)?),
             Scenario::Memory => {
-                let large = [read_all(&photos.large)?, read_all(&photos.progressive)?].concat();
+                let large = [
+                    read_all(&cli.photos.join(LARGE))?,
+                    read_all(&cli.photos.join(PROGRESSIVE))?,
+                ]
+                .concat();
                 for line in memory::run(&cli.gateway, large, cli.gib)? {
                     show(&format!("- {line}"));
                 }

@@ -23,7 +23,11 @@ impl Peer {
     pub(super) fn start(python: &Path, variant: &str, folder: &Path) -> Result<Self> {
         let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/worker.py");
         let mut command = Command::new(python);
-        command.arg(worker).arg(variant).arg(folder).env("OMP_NUM_THREADS", "1");
+        command
+            .arg(worker)
+            .arg(variant)
+            .arg(folder)
+            .env("OMP_NUM_THREADS", "1");
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -31,9 +35,16 @@ impl Peer {
             .with_context(|| format!("cannot start {}", python.display()))?;
         let input = child.stdin.take().context("the worker has no input")?;
         let output = BufReader::new(child.stdout.take().context("the worker has no output")?);
-        let mut peer = Self { child, input, output, images: 0.0 };
+        let mut peer = Self {
+            child,
+            input,
+            output,
+            images: 0.0,
+        };
         let ready = peer.line().with_context(|| format!("{variant} does not start"))?;
-        let (images, versions) = ready.split_once(' ').context("the worker did not say what it is")?;
+        let (images, versions) = ready
+            .split_once(' ')
+            .context("the worker did not say what it is")?;
         peer.images = images.parse()?;
         say(&format!("  {variant}: {versions}"));
         Ok(peer)

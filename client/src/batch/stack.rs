@@ -32,8 +32,9 @@ impl Batch {
         let mut common: Option<Form> = None;
         for (index, row) in self.rows().iter().enumerate() {
             let Ok(value) = &row.value else { continue };
-            let (form, elements, scale) = parts(value)
-                .ok_or_else(|| Error::config(format!("`{}` is bytes, and only arrays can be stacked", row.key)))?;
+            let (form, elements, scale) = parts(value).ok_or_else(|| {
+                Error::config(format!("`{}` is bytes, and only arrays can be stacked", row.key))
+            })?;
             match &common {
                 None => data.reserve_exact(elements.len() * self.len()),
                 Some(common) if *common == form => {}
@@ -55,7 +56,11 @@ impl Batch {
         };
         shape.insert(0, rows.len());
         let tensor = Tensor::new(dtype, layout, shape, Buffer::from_vec(data))?;
-        Ok(Some(Stacked { tensor, rows, scales: quantized.then_some(scales) }))
+        Ok(Some(Stacked {
+            tensor,
+            rows,
+            scales: quantized.then_some(scales),
+        }))
     }
 }
 
@@ -66,10 +71,15 @@ fn parts(value: &Sample) -> Option<(Form, &[u8], Option<f32>)> {
             Some(((DType::U8, Layout::Hwc, shape, false), image.pixels(), None))
         }
         Sample::Tensor(tensor) => {
-            let form = (tensor.dtype(), tensor.layout(), tensor.shape().to_vec(), tensor.scale().is_some());
+            let form = (
+                tensor.dtype(),
+                tensor.layout(),
+                tensor.shape().to_vec(),
+                tensor.scale().is_some(),
+            );
             Some((form, tensor.data().as_slice(), tensor.scale()))
         }
-        _ => None,
+        Sample::Bytes(_) => None,
     }
 }
 
@@ -92,15 +102,26 @@ mod tests {
     }
 
     fn image(width: u32, fill: u8) -> Result<Sample, RowError> {
-        Ok(Sample::Image(Image::new(width, 1, vec![fill; width as usize * 3]).unwrap()))
+        Ok(Sample::Image(
+            Image::new(width, 1, vec![fill; width as usize * 3]).unwrap(),
+        ))
     }
 
     #[test]
     fn values_follow_each_other_and_errors_leave_no_gap() {
-        let stacked = batch(vec![image(2, 1), Err(RowError::new("NoSuchKey", "gone")), image(2, 3)]).stack().unwrap();
+        let stacked = batch(vec![
+            image(2, 1),
+            Err(RowError::new("NoSuchKey", "gone")),
+            image(2, 3),
+        ])
+        .stack()
+        .unwrap();
         let stacked = stacked.unwrap();
         assert_eq!(stacked.tensor.shape(), [2, 1, 2, 3]);
-        assert_eq!(stacked.tensor.data().as_slice(), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3]);
+        assert_eq!(
+            stacked.tensor.data().as_slice(),
+            [1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3]
+        );
         assert_eq!((stacked.rows, stacked.scales), (vec![0, 2], None));
     }
 
@@ -116,8 +137,14 @@ mod tests {
 
     #[test]
     fn what_has_no_common_shape_is_refused() {
-        let error = batch(vec![image(2, 1), image(3, 1)]).stack().unwrap_err().to_string();
-        assert!(error.contains("found u8 [1, 3, 3] at `k1`, expected u8 [1, 2, 3]"), "{error}");
+        let error = batch(vec![image(2, 1), image(3, 1)])
+            .stack()
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("found u8 [1, 3, 3] at `k1`, expected u8 [1, 2, 3]"),
+            "{error}"
+        );
         assert!(batch(vec![Ok(Sample::Bytes("x".into()))]).stack().is_err());
         assert_eq!(batch(vec![]).stack().unwrap(), None);
     }

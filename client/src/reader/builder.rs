@@ -108,8 +108,8 @@ impl PushdownReaderBuilder {
         /// bucket.
         prefix(prefix: impl Into<String>) => |builder| builder.keys = Keys::Prefix(prefix.into());
         /// These objects are the data set, in this order; nothing is listed.
-        keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) =>
-            keys = Keys::These(keys.into_iter().map(Into::into).collect());
+        keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) => |builder|
+            builder.keys = Keys::These(keys.into_iter().map(Into::into).collect());
         /// What to make of every sample, as text or as a JSON array.
         pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
         /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
@@ -151,7 +151,10 @@ impl PushdownReaderBuilder {
     /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
     pub async fn build(self) -> Result<PushdownReader> {
         let (pipeline, shard) = self.check()?;
-        let bucket = self.bucket.filter(|bucket| !bucket.is_empty()).ok_or_else(|| Error::config("no bucket is set"))?;
+        let bucket = self
+            .bucket
+            .filter(|bucket| !bucket.is_empty())
+            .ok_or_else(|| Error::config("no bucket is set"))?;
         let cpu = CpuPool::build(self.threads)?;
         let store = self.store.build().await?;
         let objects = match self.keys {
@@ -159,7 +162,11 @@ impl PushdownReaderBuilder {
             Keys::These(keys) => keys.into_iter().map(|key| Object { key, bytes: None }).collect(),
         };
         if u32::try_from(objects.len()).is_err() {
-            return Err(Error::config(format!("found {} objects, expected at most {}", objects.len(), u32::MAX)));
+            return Err(Error::config(format!(
+                "found {} objects, expected at most {}",
+                objects.len(),
+                u32::MAX
+            )));
         }
         let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
         let session = Session {
@@ -196,20 +203,30 @@ impl PushdownReaderBuilder {
     }
 
     fn check(&self) -> Result<(Pipeline, Shard)> {
-        let text = self.pipeline.as_deref().ok_or_else(|| Error::config("no pipeline is set"))?;
+        let text = self
+            .pipeline
+            .as_deref()
+            .ok_or_else(|| Error::config("no pipeline is set"))?;
         let pipeline = Pipeline::parse(text)?;
         if let Err(error) = self.split.resolve(&pipeline, &BytesKind::default()) {
             return Err(Error::config(error.to_string()));
         }
         pipeline.check_randomness(pipeline.len(), self.seed, Some(self.epoch))?;
-        for (name, value) in [("batch size", self.batch_size), ("number of requests", self.requests), ("number of gets", self.gets)] {
+        for (name, value) in [
+            ("batch size", self.batch_size),
+            ("number of requests", self.requests),
+            ("number of gets", self.gets),
+        ] {
             if value == 0 {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
         }
         let (rank, world) = self.shard;
-        let shard = Shard::new(rank, world)
-            .ok_or_else(|| Error::config(format!("there is no rank {rank} among {world}: ranks count from 0")))?;
+        let shard = Shard::new(rank, world).ok_or_else(|| {
+            Error::config(format!(
+                "there is no rank {rank} among {world}: ranks count from 0"
+            ))
+        })?;
         Ok((pipeline, shard))
     }
 }
@@ -219,13 +236,19 @@ mod tests {
     use super::*;
 
     fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
-        let builder = PushdownReader::builder().bucket("b").pipeline("decode | flip_h | to_float").seed(1);
+        let builder = PushdownReader::builder()
+            .bucket("b")
+            .pipeline("decode | flip_h | to_float")
+            .seed(1);
         change(builder).check().unwrap_err().to_string()
     }
 
     #[test]
     fn settings_that_make_no_sense_are_refused_before_anything_is_read() {
-        let random = PushdownReader::builder().pipeline("decode | flip_h").check().unwrap_err();
+        let random = PushdownReader::builder()
+            .pipeline("decode | flip_h")
+            .check()
+            .unwrap_err();
         insta::assert_snapshot!(
             [
                 fault(|builder| builder.pipeline("decode | flop")),

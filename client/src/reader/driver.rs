@@ -42,7 +42,10 @@ impl Driver {
         // As many entries as the budget admits.
         let (sender, deliveries) = mpsc::unbounded_channel();
         let task = AbortOnDropHandle::new(runtime.spawn(async move { drive(session, plan, sender).await }));
-        Self { deliveries, _task: task }
+        Self {
+            deliveries,
+            _task: task,
+        }
     }
 
     /// The next batch on its way; `None` after the last one.
@@ -61,28 +64,58 @@ impl Future for Delivery {
 
 async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<Delivery>) {
     let samples = session.objects.len();
-    let Plan { shard, shuffle_seed, epoch, batch_size, .. } = plan;
-    let shuffled = session.cpu.run(move || EpochOrder::new(samples, shard, shuffle_seed, epoch)).await;
+    let Plan {
+        shard,
+        shuffle_seed,
+        epoch,
+        batch_size,
+        ..
+    } = plan;
+    let shuffled = session
+        .cpu
+        .run(move || EpochOrder::new(samples, shard, shuffle_seed, epoch))
+        .await;
     // Without an order there is nothing to hand over; it can fail only by a panic.
     let Ok(order) = shuffled else { return };
-    add(&session.counters.skipped, plan.start.saturating_mul(batch_size).min(order.len()) as u64);
+    add(
+        &session.counters.skipped,
+        plan.start.saturating_mul(batch_size).min(order.len()) as u64,
+    );
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     for number in plan.start..order.len().div_ceil(batch_size) {
         let first = number * batch_size;
-        let places: Vec<_> = (first..order.len().min(first + batch_size)).map(|nth| order.place(nth)).collect();
-        let expected = places.iter().map(|place| session.expected_bytes(place.index)).sum();
+        let places: Vec<_> = (first..order.len().min(first + batch_size))
+            .map(|nth| order.place(nth))
+            .collect();
+        let expected = places
+            .iter()
+            .map(|place| session.expected_bytes(place.index))
+            .sum();
         // In this order for every batch: a later batch never holds what an earlier one still needs.
-        let Ok(request) = Arc::clone(&requests).acquire_owned().await else { return };
+        let Ok(request) = Arc::clone(&requests).acquire_owned().await else {
+            return;
+        };
         let charge = Arc::new(budget.admit(number, expected).await);
-        let job = Job { number, places, epoch, charge: Some(Arc::clone(&charge)) };
+        let job = Job {
+            number,
+            places,
+            epoch,
+            charge: Some(Arc::clone(&charge)),
+        };
         let session = Arc::clone(&session);
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let read = session.read(&job).await;
             drop(request);
             read
         }));
-        if sender.send(Delivery { task, _charge: charge }).is_err() {
+        if sender
+            .send(Delivery {
+                task,
+                _charge: charge,
+            })
+            .is_err()
+        {
             return;
         }
     }

@@ -31,7 +31,11 @@ enum Slot {
 
 impl<'a> Intake<'a> {
     pub(super) fn new(session: &'a Arc<Session>, job: &'a Job) -> Self {
-        Self { session, job, slots: job.places.iter().map(|_| Slot::Missing).collect() }
+        Self {
+            session,
+            job,
+            slots: job.places.iter().map(|_| Slot::Missing).collect(),
+        }
     }
 
     /// The slots that nothing has arrived for.
@@ -49,7 +53,10 @@ impl<'a> Intake<'a> {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
                     let kind = pushdown::Kind::from(&sample);
-                    return Err(Error::protocol(format!("the gateway sent {kind} at stage {}", row.stage)));
+                    return Err(Error::protocol(format!(
+                        "the gateway sent {kind} at stage {}",
+                        row.stage
+                    )));
                 }
                 self.value(slot, row.stage, sample)
             }
@@ -64,7 +71,10 @@ impl<'a> Intake<'a> {
         let index = self.job.places[slot].index;
         let object = &self.session.objects[index];
         add(&self.session.counters.value_bytes, bytes);
-        add(&self.session.counters.stored_bytes, object.bytes.unwrap_or(if stage == 0 { bytes } else { 0 }));
+        add(
+            &self.session.counters.stored_bytes,
+            object.bytes.unwrap_or(if stage == 0 { bytes } else { 0 }),
+        );
         if let Some(charge) = &self.job.charge {
             charge.hold(bytes, 0);
         }
@@ -72,7 +82,8 @@ impl<'a> Intake<'a> {
         self.slots[empty] = if steps.is_empty() {
             Slot::Done(stage, Ok(sample))
         } else {
-            let (session, charge, epoch) = (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
+            let (session, charge, epoch) =
+                (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
             let work = self.session.cpu.run(move || {
                 let context = Context {
                     sample_id: session.objects[index].key.as_bytes(),
@@ -80,7 +91,10 @@ impl<'a> Intake<'a> {
                     epoch: Some(epoch),
                     limits: session.limits,
                 };
-                let value = session.pipeline.run(steps, sample, &context).map_err(|error| RowError::from(&error));
+                let value = session
+                    .pipeline
+                    .run(steps, sample, &context)
+                    .map_err(|error| RowError::from(&error));
                 if let Some(charge) = charge {
                     charge.hold(value.as_ref().map_or(0, Sample::bytes), bytes);
                 }
@@ -101,7 +115,9 @@ impl<'a> Intake<'a> {
     fn empty(&self, slot: usize) -> Result<usize> {
         match self.slots.get(slot) {
             Some(Slot::Missing) => Ok(slot),
-            _ => Err(Error::protocol("the gateway sent a row twice, or one that was not asked for")),
+            _ => Err(Error::protocol(
+                "the gateway sent a row twice, or one that was not asked for",
+            )),
         }
     }
 
@@ -112,7 +128,9 @@ impl<'a> Intake<'a> {
             rows.push(match slot {
                 Slot::Done(stage, value) => (stage, value),
                 Slot::Running(stage, work) => {
-                    let value = work.await.unwrap_or_else(|error| Err(internal(&error.to_string())));
+                    let value = work
+                        .await
+                        .unwrap_or_else(|error| Err(internal(&error.to_string())));
                     (stage, value)
                 }
                 Slot::Missing => (0, Err(internal("nothing arrived"))),

@@ -49,7 +49,11 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
         }
         return match failure {
             Failure::Refused(refusal) => {
-                let message = format!("the store answered {}: {}", refusal.status.as_u16(), refusal.message);
+                let message = format!(
+                    "the store answered {}: {}",
+                    refusal.status.as_u16(),
+                    refusal.message
+                );
                 Ok(Err(RowError::new(refusal.code, message)))
             }
             Failure::TooLarge(limit) => Ok(Err(RowError::new(
@@ -68,6 +72,11 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
 async fn attempt(session: &Session, index: usize) -> Result<Sample, Failure> {
     let path = object_path(&session.bucket, &session.objects[index].key);
     let limit = session.limits.max_object_bytes;
-    let body = session.store.open(&path, HeaderMap::new()).await?.collect(limit).await?;
+    let body = session
+        .store
+        .open(&path, HeaderMap::new())
+        .await?
+        .collect(limit)
+        .await?;
     body.map(Sample::Bytes).ok_or(Failure::TooLarge(limit))
 }

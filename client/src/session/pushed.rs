@@ -74,7 +74,9 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake
         match error {
             Some(error) => return Err(error),
             // The gateway is well and these samples are not: they are reported by name.
-            None => troubles.into_iter().try_for_each(|(slot, error)| intake.failed(slot, error))?,
+            None => troubles
+                .into_iter()
+                .try_for_each(|(slot, error)| intake.failed(slot, error))?,
         }
     }
 }
@@ -90,7 +92,12 @@ fn request_slots(session: &Session, job: &Job, missing: &[usize]) -> Vec<usize> 
         room = room.saturating_sub(path);
         fits
     };
-    missing.iter().take(MAX_SAMPLES).take_while(fits).copied().collect()
+    missing
+        .iter()
+        .take(MAX_SAMPLES)
+        .take_while(fits)
+        .copied()
+        .collect()
 }
 
 /// Asks for the samples of `slots` once and takes what comes.
@@ -105,14 +112,20 @@ async fn attempt(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let sent = session.store.transport().send(Method::POST, wire::header::BATCH_PATH, headers, body).await;
+    let sent = session
+        .store
+        .transport()
+        .send(Method::POST, wire::header::BATCH_PATH, headers, body)
+        .await;
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
         Ok(answer) => return refused(session, answer.refusal().await),
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };
-    let arrow = answer.header(CONTENT_TYPE.as_str()).is_some_and(|form| form.starts_with(ARROW));
+    let arrow = answer
+        .header(CONTENT_TYPE.as_str())
+        .is_some_and(|form| form.starts_with(ARROW));
     match answer.header(wire::header::ENGINE) {
         Some(engine) if engine != ENGINE.to_string() => return Ok(fall_back(session, engine)),
         // Without the header, as a proxy may have it, the stream itself names the engine.
@@ -170,9 +183,16 @@ async fn rows(
             return Ok(fall_back(session, &engine.to_string()));
         }
         for row in rows {
-            let slot = *usize::try_from(row.row).ok().and_then(|row| slots.get(row)).ok_or_else(|| {
-                Error::protocol(format!("the gateway sent row {}, and {} were asked for", row.row, slots.len()))
-            })?;
+            let slot = *usize::try_from(row.row)
+                .ok()
+                .and_then(|row| slots.get(row))
+                .ok_or_else(|| {
+                    Error::protocol(format!(
+                        "the gateway sent row {}, and {} were asked for",
+                        row.row,
+                        slots.len()
+                    ))
+                })?;
             taken += 1;
             match row.value {
                 Err(error) if is_transient_code(&error.code) => troubles.push((slot, error)),
@@ -183,7 +203,10 @@ async fn rows(
     let broke_off = |text: String| Error::new(ErrorKind::Interrupted, text);
     reader.finish().map_err(|error| broke_off(error.to_string()))?;
     if taken < slots.len() {
-        return Err(broke_off(format!("the answer ended after {taken} of {} rows", slots.len())));
+        return Err(broke_off(format!(
+            "the answer ended after {taken} of {} rows",
+            slots.len()
+        )));
     }
     Ok(Attempt::Complete)
 }

@@ -3,15 +3,22 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// All but the unreserved characters of RFC 3986.
-pub(super) const QUERY_VALUE: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+pub(super) const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// The same, but slashes are kept.
 const KEY: &AsciiSet = &QUERY_VALUE.remove(b'/');
 
 /// The path of an object in path style: `/bucket/key`.
 pub(crate) fn object_path(bucket: &str, key: &str) -> String {
-    format!("/{}/{}", utf8_percent_encode(bucket, QUERY_VALUE), utf8_percent_encode(key, KEY))
+    format!(
+        "/{}/{}",
+        utf8_percent_encode(bucket, QUERY_VALUE),
+        utf8_percent_encode(key, KEY)
+    )
 }
 
 #[cfg(test)]
@@ -22,8 +29,14 @@ mod tests {
 
     #[test]
     fn everything_but_the_unreserved_is_encoded() {
-        assert_eq!(object_path("b", "photos/cat-1_a.b~c.jpg"), "/b/photos/cat-1_a.b~c.jpg");
-        assert_eq!(object_path("b", "a b+c%2F*'()!&=?#:@,;"), "/b/a%20b%2Bc%252F%2A%27%28%29%21%26%3D%3F%23%3A%40%2C%3B");
+        assert_eq!(
+            object_path("b", "photos/cat-1_a.b~c.jpg"),
+            "/b/photos/cat-1_a.b~c.jpg"
+        );
+        assert_eq!(
+            object_path("b", "a b+c%2F*'()!&=?#:@,;"),
+            "/b/a%20b%2Bc%252F%2A%27%28%29%21%26%3D%3F%23%3A%40%2C%3B"
+        );
         assert_eq!(object_path("b", "/lead//double/"), "/b//lead//double/");
         assert_eq!(object_path("b", "\u{e9}\u{1f600}\n"), "/b/%C3%A9%F0%9F%98%80%0A");
     }

@@ -42,10 +42,19 @@ fn reference(path: &str, host: &str, token: Option<&str>) -> Vec<(String, String
         .unwrap()
         .into();
     let uri = format!("http://{host}{path}");
-    let request =
-        SignableRequest::new("GET", &uri, [("host", host)].into_iter(), SignableBody::UnsignedPayload).unwrap();
+    let request = SignableRequest::new(
+        "GET",
+        &uri,
+        [("host", host)].into_iter(),
+        SignableBody::UnsignedPayload,
+    )
+    .unwrap();
     let (instructions, _) = sign(request, &params).unwrap().into_parts();
-    instructions.params().iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
+    instructions
+        .params()
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.to_string()))
+        .collect()
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws_config::{
-    BehaviorVersion, Region, environment::EnvironmentVariableRegionProvider, meta::region::RegionProviderChain,
-    profile::ProfileFileRegionProvider,
+    BehaviorVersion, Region, environment::EnvironmentVariableRegionProvider,
+    meta::region::RegionProviderChain, profile::ProfileFileRegionProvider,
 };
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig};
@@ -14,7 +14,7 @@ use super::{Credentials, StoreBuilder};
 use crate::{retry::RetryPolicy, transport::Endpoint};
 
 /// Credentials are renewed so long before they expire.
-pub(super) const EARLY: Duration = Duration::from_secs(300);
+pub(super) const EARLY: Duration = Duration::from_mins(5);
 
 /// What the builder, the environment and the profile say together.
 pub(super) struct Sources {
@@ -41,8 +41,13 @@ impl Sources {
             .or_else(Region::from_static("us-east-1"));
         let config = loader.region(region).load().await;
         Self {
-            endpoint: builder.endpoint.clone().or_else(|| config.endpoint_url().map(str::to_owned)),
-            region: config.region().map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
+            endpoint: builder
+                .endpoint
+                .clone()
+                .or_else(|| config.endpoint_url().map(str::to_owned)),
+            region: config
+                .region()
+                .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
             provider: config.credentials_provider(),
         }
     }
@@ -72,12 +77,20 @@ pub(super) fn client(
 }
 
 fn http() -> SharedHttpClient {
-    aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+    aws_smithy_http_client::Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .build_https()
 }
 
 impl Credentials {
     fn to_aws(&self) -> aws_credential_types::Credentials {
         let (access_key, secret_key) = (self.access_key.clone(), self.secret_key.clone());
-        aws_credential_types::Credentials::new(access_key, secret_key, self.session_token.clone(), None, "explicit")
+        aws_credential_types::Credentials::new(
+            access_key,
+            secret_key,
+            self.session_token.clone(),
+            None,
+            "explicit",
+        )
     }
 }

@@ -46,7 +46,9 @@ impl Store {
     /// # Errors
     /// As the store refuses it, or when it cannot be had after retries.
     pub async fn get(&self, bucket: &str, key: &str, limits: &Limits) -> Result<Bytes> {
-        let answer = self.fetch(bucket, key, HeaderMap::new(), limits.max_object_bytes).await?;
+        let answer = self
+            .fetch(bucket, key, HeaderMap::new(), limits.max_object_bytes)
+            .await?;
         Ok(answer.1)
     }
 
@@ -55,13 +57,28 @@ impl Store {
     /// # Errors
     /// As the gateway or the store refuses it; [`ErrorKind::NotAGateway`] when the endpoint sent the object
     /// itself.
-    pub async fn get_value(&self, bucket: &str, key: &str, what: &GetValue<'_>, limits: &Limits) -> Result<Value> {
+    pub async fn get_value(
+        &self,
+        bucket: &str,
+        key: &str,
+        what: &GetValue<'_>,
+        limits: &Limits,
+    ) -> Result<Value> {
         let headers = what.headers()?;
-        let (headers, body) =
-            self.fetch(bucket, key, headers, limits.max_value_bytes.max(limits.max_object_bytes)).await?;
+        let (headers, body) = self
+            .fetch(
+                bucket,
+                key,
+                headers,
+                limits.max_value_bytes.max(limits.max_object_bytes),
+            )
+            .await?;
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(stage) = text(wire::header::STAGE).and_then(|stage| stage.parse().ok()) else {
-            let text = format!("{} sent the object itself: it is no pushdown gateway; use plain mode", self.endpoint());
+            let text = format!(
+                "{} sent the object itself: it is no pushdown gateway; use plain mode",
+                self.endpoint()
+            );
             return Err(Error::new(ErrorKind::NotAGateway, text));
         };
         let content_type = text("content-type").unwrap_or_default().to_owned();
@@ -72,10 +89,21 @@ impl Store {
                 "the gateway computes with another engine: its values may differ from those computed here"
             );
         }
-        Ok(Value { stage, content_type, headers, body })
+        Ok(Value {
+            stage,
+            content_type,
+            headers,
+            body,
+        })
     }
 
-    async fn fetch(&self, bucket: &str, key: &str, headers: HeaderMap, limit: u64) -> Result<(HeaderMap, Bytes)> {
+    async fn fetch(
+        &self,
+        bucket: &str,
+        key: &str,
+        headers: HeaderMap,
+        limit: u64,
+    ) -> Result<(HeaderMap, Bytes)> {
         let path = object_path(bucket, key);
         let mut backoff = Backoff::new(self.retry());
         loop {
@@ -90,7 +118,12 @@ impl Store {
         }
     }
 
-    async fn attempt(&self, path: &str, headers: HeaderMap, limit: u64) -> Result<(HeaderMap, Bytes), Failure> {
+    async fn attempt(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        limit: u64,
+    ) -> Result<(HeaderMap, Bytes), Failure> {
         let mut answer = self.open(path, headers).await?;
         let headers = std::mem::take(&mut answer.headers);
         let body = answer.collect(limit).await?;
@@ -100,8 +133,15 @@ impl Store {
     /// Sends a signed GET and waits for an answer that is none of an error.
     pub(crate) async fn open(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
         let target = self.presigner().await?.target(path);
-        let answer = self.transport().send(Method::GET, &target, headers, Bytes::new()).await?;
-        if answer.status.is_success() { Ok(answer) } else { Err(Failure::Refused(answer.refusal().await)) }
+        let answer = self
+            .transport()
+            .send(Method::GET, &target, headers, Bytes::new())
+            .await?;
+        if answer.status.is_success() {
+            Ok(answer)
+        } else {
+            Err(Failure::Refused(answer.refusal().await))
+        }
     }
 }
 
@@ -131,9 +171,13 @@ impl Failure {
                 (refusal.into_error(what), asked)
             }
             Self::Lost(error) => (error, None),
-            Self::TooLarge(limit) => {
-                (Error::new(ErrorKind::Sample, format!("{what} has more than the limit of {limit} bytes")), None)
-            }
+            Self::TooLarge(limit) => (
+                Error::new(
+                    ErrorKind::Sample,
+                    format!("{what} has more than the limit of {limit} bytes"),
+                ),
+                None,
+            ),
         }
     }
 }
@@ -169,6 +213,11 @@ impl Value {
     /// [`ErrorKind::Protocol`] when the body is not what its headers say.
     pub fn decode(&self, limits: &Limits) -> Result<Sample> {
         let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
-        Ok(wire::decode(&self.content_type, header, self.body.clone(), limits)?)
+        Ok(wire::decode(
+            &self.content_type,
+            header,
+            self.body.clone(),
+            limits,
+        )?)
     }
 }

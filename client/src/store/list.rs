@@ -23,19 +23,31 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Refused`] with what the store said, after retries.
     pub async fn list(&self, bucket: &str, prefix: &str) -> Result<Vec<Object>> {
-        let mut pages =
-            self.shared.listing.list_objects_v2().bucket(bucket).prefix(prefix).into_paginator().send();
+        let mut pages = self
+            .shared
+            .listing
+            .list_objects_v2()
+            .bucket(bucket)
+            .prefix(prefix)
+            .into_paginator()
+            .send();
         let mut objects = Vec::new();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| {
-                let text = format!("cannot list s3://{bucket}/{prefix}: {}", DisplayErrorContext(&error));
+                let text = format!(
+                    "cannot list s3://{bucket}/{prefix}: {}",
+                    DisplayErrorContext(&error)
+                );
                 Error::new(ErrorKind::Refused, text)
             })?;
             for object in page.contents.unwrap_or_default() {
                 let bytes = object.size.and_then(|size| u64::try_from(size).ok());
                 match object.key {
                     Some(key) if !(key.ends_with('/') && bytes == Some(0)) => {
-                        objects.push(Object { key: key.into(), bytes });
+                        objects.push(Object {
+                            key: key.into(),
+                            bytes,
+                        });
                     }
                     _ => {}
                 }

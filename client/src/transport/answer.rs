@@ -37,7 +37,12 @@ pub(crate) struct Refusal {
 impl Answer {
     pub(super) fn new(response: Response<Incoming>, idle: Duration) -> Self {
         let (parts, body) = response.into_parts();
-        Self { status: parts.status, headers: parts.headers, body, idle }
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            idle,
+        }
     }
 
     /// A header's value, where it is text.
@@ -54,7 +59,10 @@ impl Answer {
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>> {
         loop {
             let frame = timeout(self.idle, self.body.frame()).await.map_err(|_elapsed| {
-                Error::new(ErrorKind::Timeout, format!("the answer stood still for {:?}", self.idle))
+                Error::new(
+                    ErrorKind::Timeout,
+                    format!("the answer stood still for {:?}", self.idle),
+                )
             })?;
             match frame {
                 None => return Ok(None),
@@ -92,9 +100,16 @@ impl Answer {
     /// Reads the error document.
     pub(crate) async fn refusal(self) -> Refusal {
         let status = self.status;
-        let retry_after = self.header(header::RETRY_AFTER.as_str()).and_then(|value| value.trim().parse().ok());
+        let retry_after = self
+            .header(header::RETRY_AFTER.as_str())
+            .and_then(|value| value.trim().parse().ok());
         // An error that cannot be read whole is still told by its status.
-        let document = self.collect(DOCUMENT_BYTES).await.ok().flatten().unwrap_or_default();
+        let document = self
+            .collect(DOCUMENT_BYTES)
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let document = String::from_utf8_lossy(&document);
         let reason = status.canonical_reason().unwrap_or("no reason given");
         Refusal {
@@ -116,7 +131,11 @@ impl Refusal {
 
     /// As an error about `what` was asked for.
     pub(crate) fn into_error(self, what: &str) -> Error {
-        let kind = if self.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Refused };
+        let kind = if self.is_transient() {
+            ErrorKind::Unavailable
+        } else {
+            ErrorKind::Refused
+        };
         Error::new(kind, format!("{what}: {self}"))
     }
 }
@@ -131,7 +150,11 @@ impl fmt::Display for Refusal {
 fn element(document: &str, name: &str) -> Option<String> {
     let (_, rest) = document.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'");
     Some(text.replace("&amp;", "&"))
 }
 

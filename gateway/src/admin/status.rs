@@ -50,7 +50,10 @@ impl<'a> Status<'a> {
             connections: metrics.connections(),
             in_flight: metrics.in_flight_total(),
             queued: metrics.queue_length(),
-            memory: Memory { budget: config.memory_budget, promised: metrics.permits_in_use() },
+            memory: Memory {
+                budget: config.memory_budget,
+                promised: metrics.permits_in_use(),
+            },
             limits: &config.limits,
         }
     }
@@ -58,5 +61,10 @@ impl<'a> Status<'a> {
 
 /// One small read of a file that is not on any disk.
 fn load() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+    std::fs::read_to_string("/proc/loadavg")
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()
 }

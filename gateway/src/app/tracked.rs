@@ -20,7 +20,11 @@ pub(super) struct Tracked {
 
 impl Tracked {
     pub(super) fn new(body: Body, bytes: Counter, in_flight: GaugeGuard) -> Self {
-        Self { body, bytes, _in_flight: in_flight }
+        Self {
+            body,
+            bytes,
+            _in_flight: in_flight,
+        }
     }
 }
 

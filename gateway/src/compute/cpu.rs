@@ -26,8 +26,12 @@ impl CpuPool {
             .num_threads(threads.get())
             .thread_name(|index| format!("pushdown-cpu-{index}"))
             .build()
-            .map_err(|error| Error::new(ErrorKind::Internal, "cannot start the CPU pool").with_source(error))?;
-        Ok(Self { threads: Arc::new(threads) })
+            .map_err(|error| {
+                Error::new(ErrorKind::Internal, "cannot start the CPU pool").with_source(error)
+            })?;
+        Ok(Self {
+            threads: Arc::new(threads),
+        })
     }
 
     /// Runs `work` on the pool, first come, first served. Dropping the future before the work starts cancels it.
@@ -46,7 +50,9 @@ impl CpuPool {
                 drop(sender.send(done));
             }
         });
-        receiver.await.map_err(|_closed| Error::new(ErrorKind::Internal, "a step panicked"))
+        receiver
+            .await
+            .map_err(|_closed| Error::new(ErrorKind::Internal, "a step panicked"))
     }
 }
 

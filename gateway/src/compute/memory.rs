@@ -40,7 +40,9 @@ pub struct Permit {
 impl Memory {
     /// A budget of `total` bytes, for which at most `max_waiting` wait, each for at most `max_wait`.
     pub fn build(total: u64, max_waiting: usize, max_wait: Duration, metrics: Metrics) -> Self {
-        let units = usize::try_from(total / UNIT).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let units = usize::try_from(total / UNIT)
+            .unwrap_or(usize::MAX)
+            .min(Semaphore::MAX_PERMITS);
         Self {
             units: Arc::new(Semaphore::new(units)),
             total,
@@ -65,7 +67,8 @@ impl Memory {
             .ok_or_else(|| slow_down("too many requests wait for memory"))?;
         let _queued = self.metrics.queued();
         let started = tokio::time::Instant::now();
-        let permit = tokio::time::timeout(self.max_wait, Arc::clone(&self.units).acquire_many_owned(units)).await;
+        let permit =
+            tokio::time::timeout(self.max_wait, Arc::clone(&self.units).acquire_many_owned(units)).await;
         self.metrics.waited(started.elapsed());
         match permit {
             Ok(Ok(permit)) => Ok(self.permit(permit)),
@@ -90,17 +93,25 @@ impl Memory {
 
     fn permit(&self, units: OwnedSemaphorePermit) -> Permit {
         let gauge = self.metrics.permits(units.num_permits() as u64 * UNIT);
-        Permit { units, gauge, metrics: self.metrics.clone() }
+        Permit {
+            units,
+            gauge,
+            metrics: self.metrics.clone(),
+        }
     }
 
     fn units_of(&self, bytes: u64) -> Result<u32> {
         if bytes > self.total {
             return Err(Error::new(
                 ErrorKind::EntityTooLarge,
-                format!("the request needs {bytes} bytes of memory, more than the whole budget of {}", self.total),
+                format!(
+                    "the request needs {bytes} bytes of memory, more than the whole budget of {}",
+                    self.total
+                ),
             ));
         }
-        u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| slow_down("the request needs too much memory at once"))
+        u32::try_from(bytes.div_ceil(UNIT))
+            .map_err(|_| slow_down("the request needs too much memory at once"))
     }
 }
 
@@ -136,7 +147,8 @@ impl Drop for Waiting<'_> {
 }
 
 fn slow_down(why: &'static str) -> Error {
-    Error::new(ErrorKind::SlowDown, format!("{why}; try again later")).with_retry_after(Duration::from_secs(1))
+    Error::new(ErrorKind::SlowDown, format!("{why}; try again later"))
+        .with_retry_after(Duration::from_secs(1))
 }
 
 #[cfg(test)]
@@ -162,13 +174,19 @@ mod tests {
         let memory = memory(UNIT, 0);
         let _held = memory.acquire(UNIT).await.unwrap();
         let started = tokio::time::Instant::now();
-        assert_eq!(memory.acquire(UNIT).await.unwrap_err().kind(), ErrorKind::SlowDown);
+        assert_eq!(
+            memory.acquire(UNIT).await.unwrap_err().kind(),
+            ErrorKind::SlowDown
+        );
         assert_eq!(started.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test]
     async fn more_than_the_whole_budget_is_too_large() {
-        assert_eq!(memory(UNIT, 4).acquire(UNIT + 1).await.unwrap_err().kind(), ErrorKind::EntityTooLarge);
+        assert_eq!(
+            memory(UNIT, 4).acquire(UNIT + 1).await.unwrap_err().kind(),
+            ErrorKind::EntityTooLarge
+        );
     }
 
     #[tokio::test]
@@ -177,10 +195,16 @@ mod tests {
         let mut permit = memory.acquire(UNIT).await.unwrap();
         memory.grow(&mut permit, 8 * UNIT).unwrap();
         assert_eq!(permit.bytes(), 9 * UNIT);
-        assert_eq!(memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(), ErrorKind::EntityTooLarge);
+        assert_eq!(
+            memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(),
+            ErrorKind::EntityTooLarge
+        );
         permit.shrink_to(1);
         let mut other = memory.acquire(9 * UNIT).await.unwrap();
-        assert_eq!(memory.grow(&mut permit, UNIT).unwrap_err().kind(), ErrorKind::SlowDown);
+        assert_eq!(
+            memory.grow(&mut permit, UNIT).unwrap_err().kind(),
+            ErrorKind::SlowDown
+        );
         other.shrink_to(0);
         assert_eq!(memory.acquire(9 * UNIT).await.unwrap().bytes(), 9 * UNIT);
     }

@@ -52,7 +52,11 @@ impl Faults {
             Err(match *range.end() {
                 u64::MAX => format!("`{text}` is less than {}", format_size(*range.start())),
                 end => {
-                    format!("`{text}` is not between {} and {}", format_size(*range.start()), format_size(end))
+                    format!(
+                        "`{text}` is not between {} and {}",
+                        format_size(*range.start()),
+                        format_size(end)
+                    )
                 }
             })
         })
@@ -76,7 +80,9 @@ impl Faults {
 
     pub(super) fn address(&mut self, name: &str, typed: Option<&Text>, default: SocketAddr) -> SocketAddr {
         self.parsed(name, typed, default, |text| {
-            text.trim().parse().map_err(|_| format!("`{text}` is not an address, write it like {default}"))
+            text.trim()
+                .parse()
+                .map_err(|_| format!("`{text}` is not an address, write it like {default}"))
         })
     }
 

@@ -102,7 +102,11 @@ impl Limits {
                 default.max_output_bytes,
             ),
             max_pixels: (megapixels as u64).saturating_mul(1_000_000),
-            batch_samples: faults.count("batch-samples", typed.batch_samples.as_ref(), default.batch_samples),
+            batch_samples: faults.count(
+                "batch-samples",
+                typed.batch_samples.as_ref(),
+                default.batch_samples,
+            ),
             batch_body_bytes: faults.size(
                 "batch-body-bytes",
                 typed.batch_body_bytes.as_ref(),

@@ -18,7 +18,12 @@ pub struct Settings {
     #[arg(long, env = "PUSHDOWN_UPSTREAM", value_name = "URL", help_heading = "Store")]
     pub upstream: Option<Text>,
     /// PEM file of the authorities to trust for an https upstream, instead of the system's
-    #[arg(long, env = "PUSHDOWN_UPSTREAM_CA", value_name = "FILE", help_heading = "Store")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_UPSTREAM_CA",
+        value_name = "FILE",
+        help_heading = "Store"
+    )]
     pub upstream_ca: Option<Text>,
     /// Serve this folder by the embedded store instead (for trials), made if it is missing
     #[arg(long, env = "PUSHDOWN_STORE", value_name = "DIR", help_heading = "Store")]
@@ -27,40 +32,91 @@ pub struct Settings {
     #[arg(long, env = "PUSHDOWN_ACCESS_KEY", value_name = "KEY", help_heading = "Store")]
     pub access_key: Option<Text>,
     /// Secret key of the embedded store; better set by the environment than typed
-    #[arg(long, env = "PUSHDOWN_SECRET_KEY", hide_env_values = true, value_name = "SECRET", help_heading = "Store")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_SECRET_KEY",
+        hide_env_values = true,
+        value_name = "SECRET",
+        help_heading = "Store"
+    )]
     pub secret_key: Option<Text>,
 
     /// Address for S3 [default: 127.0.0.1:9900]; port 0 takes a free one
-    #[arg(long, env = "PUSHDOWN_LISTEN", value_name = "ADDR", help_heading = "Addresses")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_LISTEN",
+        value_name = "ADDR",
+        help_heading = "Addresses"
+    )]
     pub listen: Option<Text>,
     /// Address for health, metrics and status [default: 127.0.0.1:9901]
-    #[arg(long, env = "PUSHDOWN_ADMIN_LISTEN", value_name = "ADDR", help_heading = "Addresses")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_ADMIN_LISTEN",
+        value_name = "ADDR",
+        help_heading = "Addresses"
+    )]
     pub admin_listen: Option<Text>,
     /// PEM file of the certificate chain: S3 is then served over TLS
-    #[arg(long, env = "PUSHDOWN_TLS_CERT", value_name = "FILE", help_heading = "Addresses")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_TLS_CERT",
+        value_name = "FILE",
+        help_heading = "Addresses"
+    )]
     pub tls_cert: Option<Text>,
     /// PEM file of the certificate's private key
-    #[arg(long, env = "PUSHDOWN_TLS_KEY", value_name = "FILE", help_heading = "Addresses")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_TLS_KEY",
+        value_name = "FILE",
+        help_heading = "Addresses"
+    )]
     pub tls_key: Option<Text>,
     /// Once serving, write its addresses to this file, as {"listen": .., "admin": .., "store": ..}
-    #[arg(long, env = "PUSHDOWN_READY_FILE", value_name = "FILE", help_heading = "Addresses")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_READY_FILE",
+        value_name = "FILE",
+        help_heading = "Addresses"
+    )]
     pub ready_file: Option<Text>,
 
     /// Memory that the values of pushed-down requests may take together [default: 1GiB]
-    #[arg(long, env = "PUSHDOWN_MEMORY_BUDGET", value_name = "SIZE", help_heading = "Resources")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_MEMORY_BUDGET",
+        value_name = "SIZE",
+        help_heading = "Resources"
+    )]
     pub memory_budget: Option<Text>,
     /// Threads for decoding and the like [default: the CPUs this process may use]
     #[arg(long, env = "PUSHDOWN_THREADS", value_name = "N", help_heading = "Resources")]
     pub threads: Option<Text>,
     /// On SIGTERM, how long answers in flight may take to finish [default: 30s]
-    #[arg(long, env = "PUSHDOWN_DRAIN_TIMEOUT", value_name = "TIME", help_heading = "Resources")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_DRAIN_TIMEOUT",
+        value_name = "TIME",
+        help_heading = "Resources"
+    )]
     pub drain_timeout: Option<Text>,
 
     /// What to log: a level, or directives such as `info,pushdown_gateway=debug` [default: info]
-    #[arg(long, env = "PUSHDOWN_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logging")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_LOG_LEVEL",
+        value_name = "LEVEL",
+        help_heading = "Logging"
+    )]
     pub log_level: Option<Text>,
     /// text or json [default: text]
-    #[arg(long, env = "PUSHDOWN_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logging")]
+    #[arg(
+        long,
+        env = "PUSHDOWN_LOG_FORMAT",
+        value_name = "FORMAT",
+        help_heading = "Logging"
+    )]
     pub log_format: Option<Text>,
 
     /// The `[limits]` table.
@@ -121,7 +177,7 @@ pub struct LimitSettings {
     /// Longest wait for a request's headers, and life of an idle connection [default: 75s]
     #[arg(long, env = "PUSHDOWN_HEADER_READ_TIMEOUT", value_name = "TIME")]
     pub header_read_timeout: Option<Text>,
-    /// Longest time from a pipeline request to the head of its answer [default: 120s]
+    /// Longest time from a pipeline request to the head of its answer [default: 2m]
     #[arg(long, env = "PUSHDOWN_REQUEST_DEADLINE", value_name = "TIME")]
     pub request_deadline: Option<Text>,
 }
@@ -189,7 +245,10 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_the_file() {
-        let typed = Settings { listen: Some("127.0.0.1:1".into()), ..Settings::default() };
+        let typed = Settings {
+            listen: Some("127.0.0.1:1".into()),
+            ..Settings::default()
+        };
         let file: Settings =
             toml::from_str("listen = \"127.0.0.1:2\"\nthreads = 3\n[limits]\nbatch-samples = 7\n").unwrap();
         let merged = typed.over(file);

@@ -1,7 +1,13 @@
+use clap::Args;
+use serde_json::Value;
+
 use super::*;
 
 fn upstream_only() -> Settings {
-    Settings { upstream: Some("http://127.0.0.1:8333".into()), ..Settings::default() }
+    Settings {
+        upstream: Some("http://127.0.0.1:8333".into()),
+        ..Settings::default()
+    }
 }
 
 #[test]
@@ -40,17 +46,60 @@ fn all_faults_are_reported_at_once() {
 fn exactly_one_store() {
     let none = Config::validate(&Settings::default()).unwrap_err();
     assert!(none.to_string().contains("no store"), "{none}");
-    let both = Config::validate(&Settings { store: Some("data".into()), ..upstream_only() }).unwrap_err();
+    let both = Config::validate(&Settings {
+        store: Some("data".into()),
+        ..upstream_only()
+    })
+    .unwrap_err();
     assert!(both.to_string().contains("both set"), "{both}");
-    let keyless =
-        Config::validate(&Settings { store: Some("data".into()), ..Settings::default() }).unwrap_err();
+    let keyless = Config::validate(&Settings {
+        store: Some("data".into()),
+        ..Settings::default()
+    })
+    .unwrap_err();
     assert!(keyless.to_string().contains("needs access-key"), "{keyless}");
 }
 
 #[test]
+fn the_help_tells_the_defaults_that_hold() {
+    let help = LimitSettings::augment_args(clap::Command::new("help"));
+    let Value::Object(defaults) = serde_json::to_value(Limits::default()).unwrap() else {
+        unreachable!()
+    };
+    for (name, value) in defaults {
+        let (name, value) = match (name.as_str(), &value) {
+            ("max_pixels", Value::Number(pixels)) => (
+                "max_megapixels",
+                (pixels.as_u64().unwrap() / 1_000_000).to_string(),
+            ),
+            (name, Value::String(text)) => (name, text.clone()),
+            (name, value) => (name, value.to_string()),
+        };
+        let argument = help
+            .get_arguments()
+            .find(|argument| argument.get_id() == name)
+            .unwrap();
+        let text = argument.get_help().unwrap().to_string();
+        assert!(
+            text.contains(&format!("[default: {value}]")),
+            "{name} is {value}, but: {text}"
+        );
+    }
+}
+
+#[test]
 fn an_upstream_has_no_path_and_no_user() {
-    for wrong in ["http://store/prefix", "http://store/?x", "http://user:pass@store", "store:8333", "ftp://store"] {
-        let typed = Settings { upstream: Some(wrong.into()), ..Settings::default() };
+    for wrong in [
+        "http://store/prefix",
+        "http://store/?x",
+        "http://user:pass@store",
+        "store:8333",
+        "ftp://store",
+    ] {
+        let typed = Settings {
+            upstream: Some(wrong.into()),
+            ..Settings::default()
+        };
         let faults = Config::validate(&typed).unwrap_err().to_string();
         assert!(faults.contains("upstream"), "{faults}");
         assert!(!faults.contains("pass"), "{faults}");

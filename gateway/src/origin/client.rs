@@ -47,7 +47,10 @@ impl Config {
     pub(super) fn build(self) -> io::Result<Client> {
         let parts = self.url.into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the store's URL needs scheme and host"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the store's URL needs scheme and host",
+            ));
         };
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
@@ -55,14 +58,22 @@ impl Config {
         tcp.set_keepalive(Some(Duration::from_mins(1)));
         tcp.enforce_http(false);
         let tls = super::tls::client(scheme == Scheme::HTTPS, self.ca.as_deref())?;
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .http1_preserve_header_case(true)
             .build(connector);
-        Ok(Client { pool, scheme, authority, patience: self.patience })
+        Ok(Client {
+            pool,
+            scheme,
+            authority,
+            patience: self.patience,
+        })
     }
 }
 
@@ -92,7 +103,11 @@ impl Client {
     }
 
     /// Sends a request with a body, for as long as `progress` shows that it moves.
-    pub(super) async fn send(&self, request: Request<Body>, progress: &Progress) -> Result<Response<Incoming>> {
+    pub(super) async fn send(
+        &self,
+        request: Request<Body>,
+        progress: &Progress,
+    ) -> Result<Response<Incoming>> {
         let request = self.address(request)?;
         tokio::select! {
             answer = self.pool.request(request) => answer.map_err(|error| Failure::Exchange(error).into()),
@@ -103,7 +118,11 @@ impl Client {
     /// Points a request at the store: the target keeps its bytes, the Host header stays the caller's.
     fn address<B>(&self, request: Request<B>) -> Result<Request<B>> {
         let (mut parts, body) = request.into_parts();
-        let target = parts.uri.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let target = parts
+            .uri
+            .into_parts()
+            .path_and_query
+            .unwrap_or_else(|| PathAndQuery::from_static("/"));
         parts.uri = Uri::builder()
             .scheme(self.scheme.clone())
             .authority(self.authority.clone())
@@ -138,12 +157,21 @@ impl Failure {
         if error.is_connect() {
             return false;
         }
-        let Some(cause) = error.source().and_then(|source| source.downcast_ref::<hyper::Error>()) else {
+        let Some(cause) = error
+            .source()
+            .and_then(|source| source.downcast_ref::<hyper::Error>())
+        else {
             return false;
         };
-        let reset = cause.source().and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|error| {
-            matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-        });
+        let reset = cause
+            .source()
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .is_some_and(|error| {
+                matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                )
+            });
         reset || cause.is_incomplete_message() || cause.is_canceled() || cause.is_closed()
     }
 }
@@ -154,9 +182,15 @@ impl From<Failure> for Error {
             Failure::Slow => return Self::new(ErrorKind::OriginTimeout, "the store did not answer in time"),
             Failure::Exchange(error) => error,
         };
-        let cause = error.source().and_then(|source| source.downcast_ref::<hyper::Error>());
+        let cause = error
+            .source()
+            .and_then(|source| source.downcast_ref::<hyper::Error>());
         if cause.is_some_and(hyper::Error::is_user) {
-            return Self::new(ErrorKind::InvalidRequest, "the request's body did not arrive whole").with_source(error);
+            return Self::new(
+                ErrorKind::InvalidRequest,
+                "the request's body did not arrive whole",
+            )
+            .with_source(error);
         }
         let message = if error.is_connect() {
             "the store cannot be reached"

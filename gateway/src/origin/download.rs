@@ -28,11 +28,20 @@ pub(super) struct Download<K> {
 
 impl<K: Unpin> Download<K> {
     pub(super) fn new(body: Incoming, idle: Duration, bytes: Counter, kept: K) -> Self {
-        Self { body, idle, clock: None, waiting: false, bytes, _kept: kept }
+        Self {
+            body,
+            idle,
+            clock: None,
+            waiting: false,
+            bytes,
+            _kept: kept,
+        }
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
+        let clock = self
+            .clock
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
         if !self.waiting {
             self.waiting = true;
             clock.as_mut().reset(Instant::now() + self.idle);
@@ -51,23 +60,28 @@ impl<K: Unpin> Body for Download<K> {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Poll::Ready(item) = Pin::new(&mut self.body).poll_frame(cx) else {
             ready!(self.poll_silence(cx));
-            let error = Error::new(ErrorKind::OriginTimeout, "the store fell silent in the middle of its answer");
+            let error = Error::new(
+                ErrorKind::OriginTimeout,
+                "the store fell silent in the middle of its answer",
+            );
             return Poll::Ready(Some(Err(error.into())));
         };
         self.waiting = false;
-        Poll::Ready(item.map(|frame| match frame {
-            Ok(frame) => {
-                if let Some(data) = frame.data_ref() {
-                    self.bytes.inc_by(data.len() as u64);
+        Poll::Ready(item.map(|frame| {
+            match frame {
+                Ok(frame) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.bytes.inc_by(data.len() as u64);
+                    }
+                    Ok(frame)
                 }
-                Ok(frame)
+                Err(error) => Err(Error::new(
+                    ErrorKind::OriginUnavailable,
+                    "the store closed the connection in the middle of its answer",
+                )
+                .with_source(error)
+                .into()),
             }
-            Err(error) => Err(Error::new(
-                ErrorKind::OriginUnavailable,
-                "the store closed the connection in the middle of its answer",
-            )
-            .with_source(error)
-            .into()),
         }))
     }
 

@@ -80,9 +80,16 @@ mod tests {
             ("transfer-encoding", "chunked"),
         ]);
         strip_request(&mut request, None);
-        let left: Vec<_> = request.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-        let expected =
-            [("host", "gateway"), ("x-amz-meta-a", "1"), ("x-amz-meta-a", "2"), ("transfer-encoding", "chunked")];
+        let left: Vec<_> = request
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        let expected = [
+            ("host", "gateway"),
+            ("x-amz-meta-a", "1"),
+            ("x-amz-meta-a", "2"),
+            ("transfer-encoding", "chunked"),
+        ];
         assert_eq!(left, expected);
     }
 
@@ -91,7 +98,10 @@ mod tests {
         let mut request = headers(&[
             ("te", "trailers"),
             ("connection", "close"),
-            ("authorization", "AWS4-HMAC-SHA256 Credential=a/d/r/s3/aws4_request, SignedHeaders=host;te, Signature=0"),
+            (
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=a/d/r/s3/aws4_request, SignedHeaders=host;te, Signature=0",
+            ),
         ]);
         strip_request(&mut request, None);
         assert!(request.contains_key("te") && !request.contains_key("connection"));

@@ -1,6 +1,8 @@
 //! A read of one object on a caller's behalf, by the caller's own signature.
 
-use http::header::{ACCEPT, CONNECTION, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE};
+use http::header::{
+    ACCEPT, CONNECTION, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
 use http::header::{CONTENT_LENGTH, IF_UNMODIFIED_SINCE, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -61,13 +63,21 @@ impl OriginRequest {
                 headers.append(name, value.clone());
             }
         }
-        Self { method: caller.method.clone(), target: caller.uri.clone(), headers }
+        Self {
+            method: caller.method.clone(),
+            target: caller.uri.clone(),
+            headers,
+        }
     }
 
     /// A presigned GET, of which only the host was signed.
     pub fn presigned(host: HeaderValue, target: PathAndQuery) -> Self {
         let headers = HeaderMap::from_iter([(HOST, host)]);
-        Self { method: Method::GET, target: Uri::from(target), headers }
+        Self {
+            method: Method::GET,
+            target: Uri::from(target),
+            headers,
+        }
     }
 
     /// Adds an unsigned header, such as a Range. One that the caller signed is not replaced.

@@ -27,7 +27,11 @@ pub struct Patience {
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { start: Instant::now(), moved: AtomicU64::new(0), clients_turn: AtomicBool::new(false) }
+        Self {
+            start: Instant::now(),
+            moved: AtomicU64::new(0),
+            clients_turn: AtomicBool::new(false),
+        }
     }
 }
 
@@ -54,9 +58,17 @@ impl Progress {
     pub async fn stalled(&self, patience: Patience) -> Error {
         loop {
             let (limit, kind, message) = if self.clients_turn.load(Ordering::Relaxed) {
-                (patience.client, ErrorKind::RequestTimeout, "the request's body stopped arriving")
+                (
+                    patience.client,
+                    ErrorKind::RequestTimeout,
+                    "the request's body stopped arriving",
+                )
             } else {
-                (patience.store, ErrorKind::OriginTimeout, "the store did not answer in time")
+                (
+                    patience.store,
+                    ErrorKind::OriginTimeout,
+                    "the store did not answer in time",
+                )
             };
             let moved = self.start + Duration::from_millis(self.moved.load(Ordering::Relaxed));
             let deadline = moved + limit;
@@ -74,7 +86,10 @@ impl Progress {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { client: Duration::from_secs(300), store: Duration::from_secs(30) };
+    const PATIENCE: Patience = Patience {
+        client: Duration::from_mins(5),
+        store: Duration::from_secs(30),
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_store_is_blamed_after_its_own_limit() {

@@ -16,9 +16,13 @@ pub(super) fn client(https: bool, ca: Option<&Path>) -> io::Result<ClientConfig>
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     Ok(match (https, ca) {
-        (false, _) => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
+        (false, _) => builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth(),
         (true, None) => builder.with_native_roots()?.with_no_client_auth(),
-        (true, Some(file)) => builder.with_root_certificates(authorities(file)?).with_no_client_auth(),
+        (true, Some(file)) => builder
+            .with_root_certificates(authorities(file)?)
+            .with_no_client_auth(),
     })
 }
 

@@ -25,7 +25,11 @@ pub(super) struct ValueBody {
 
 impl ValueBody {
     pub(super) fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
-        Self { parts: parts.into(), _permit: permit, _guard: guard }
+        Self {
+            parts: parts.into(),
+            _permit: permit,
+            _guard: guard,
+        }
     }
 
     fn remaining(&self) -> u64 {
@@ -37,7 +41,10 @@ impl Body for ValueBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         while let Some(part) = self.parts.front_mut() {
             if part.is_empty() {
                 self.parts.pop_front();
@@ -80,7 +87,11 @@ mod tests {
 
     #[test]
     fn a_slice_spans_parts() {
-        let parts = [Bytes::from_static(b"head"), Bytes::new(), Bytes::from_static(b"payload")];
+        let parts = [
+            Bytes::from_static(b"head"),
+            Bytes::new(),
+            Bytes::from_static(b"payload"),
+        ];
         assert_eq!(slice(&parts, 2..6).concat(), b"adpa");
         assert_eq!(slice(&parts, 0..11).concat(), b"headpayload");
         assert_eq!(slice(&parts, 4..5).concat(), b"p");

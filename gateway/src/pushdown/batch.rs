@@ -42,13 +42,17 @@ impl Pushdown {
     {
         let (parts, body) = request.into_parts();
         if parts.method != Method::POST {
-            return Err(Error::new(ErrorKind::MethodNotAllowed, "a batch is asked for with POST"));
+            return Err(Error::new(
+                ErrorKind::MethodNotAllowed,
+                "a batch is asked for with POST",
+            ));
         }
-        let host = parts
-            .headers
-            .get(header::HOST)
-            .cloned()
-            .ok_or_else(|| Error::new(ErrorKind::InvalidRequest, "the Host header is missing: samples are signed for it"))?;
+        let host = parts.headers.get(header::HOST).cloned().ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidRequest,
+                "the Host header is missing: samples are signed for it",
+            )
+        })?;
         let request = Arc::new(self.intake(&parts, body).await?);
         let guard = parts
             .extensions
@@ -82,13 +86,24 @@ impl Pushdown {
         });
         let frames = stream::once(async { Ok(frames) }).chain(rest);
         let frames = frames.flat_map(|group| match group {
-            Ok(frames) => stream::iter(frames.into_iter().map(|frame| Ok(Frame::data(frame))).collect::<Vec<_>>()),
+            Ok(frames) => stream::iter(
+                frames
+                    .into_iter()
+                    .map(|frame| Ok(Frame::data(frame)))
+                    .collect::<Vec<_>>(),
+            ),
             Err(error) => stream::iter(vec![Err(error)]),
         });
         let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.apache.arrow.stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/vnd.apache.arrow.stream"),
+        );
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("private, no-store"),
+        );
         headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
         Ok(response)
     }
@@ -125,7 +140,11 @@ impl Answer {
     /// The frames of the next record batches; `None` after the end marker.
     async fn frames(&mut self) -> Result<Option<Vec<Bytes>>> {
         let Some(first) = self.rows.next().await else {
-            return self.writer.take().map(|writer| Ok(vec![writer.finish()?])).transpose();
+            return self
+                .writer
+                .take()
+                .map(|writer| Ok(vec![writer.finish()?]))
+                .transpose();
         };
         let mut group = Group::default();
         group.push(first);

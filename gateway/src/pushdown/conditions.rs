@@ -16,7 +16,11 @@ pub(super) enum Verdict {
 }
 
 /// Evaluates the conditions in `request` in the order of RFC 9110 section 13.2.2.
-pub(super) fn evaluate(request: &HeaderMap, etag: Option<&HeaderValue>, modified: Option<&HeaderValue>) -> Verdict {
+pub(super) fn evaluate(
+    request: &HeaderMap,
+    etag: Option<&HeaderValue>,
+    modified: Option<&HeaderValue>,
+) -> Verdict {
     let etag = etag.and_then(|etag| etag.to_str().ok());
     let modified = modified.and_then(date);
     let since = |name: HeaderName| Some((modified?, request.get(name).and_then(date)?));
@@ -46,11 +50,19 @@ pub(super) fn range(
     etag: Option<&HeaderValue>,
     length: u64,
 ) -> Result<Option<Range<u64>>, Unsatisfiable> {
-    let Some(text) = request.get(header::RANGE).and_then(|value| value.to_str().ok()) else { return Ok(None) };
-    if request.get(header::IF_RANGE).is_some_and(|wanted| Some(wanted) != etag) {
+    let Some(text) = request.get(header::RANGE).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
+    if request
+        .get(header::IF_RANGE)
+        .is_some_and(|wanted| Some(wanted) != etag)
+    {
         return Ok(None);
     }
-    let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.trim().split_once('-')) else {
+    let Some((first, last)) = text
+        .strip_prefix("bytes=")
+        .and_then(|range| range.trim().split_once('-'))
+    else {
         return Ok(None);
     };
     let range = match (first.parse::<u64>(), last.parse::<u64>()) {
@@ -60,7 +72,11 @@ pub(super) fn range(
         (Err(_), Ok(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
         _ => return Ok(None),
     };
-    if range.start < range.end { Ok(Some(range)) } else { Err(Unsatisfiable) }
+    if range.start < range.end {
+        Ok(Some(range))
+    } else {
+        Err(Unsatisfiable)
+    }
 }
 
 /// A range that lies beyond the answer.
@@ -69,10 +85,14 @@ pub(super) struct Unsatisfiable;
 
 /// Whether a list of entity tags names `etag`, weak or not; `*` names any.
 fn lists(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
-    let values = request.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).any(|tag| {
-        tag == "*" || etag.is_some_and(|etag| tag.trim_start_matches("W/") == etag)
-    })
+    let values = request
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || etag.is_some_and(|etag| tag.trim_start_matches("W/") == etag))
 }
 
 fn date(value: &HeaderValue) -> Option<SystemTime> {
@@ -91,7 +111,10 @@ mod tests {
     }
 
     fn request(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
-        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+        headers
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
+            .collect()
     }
 
     #[test]
@@ -99,9 +122,18 @@ mod tests {
         let (before, same) = ("Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 08:49:37 GMT");
         for (headers, expected) in [
             (&[][..], Verdict::Proceed),
-            (&[(header::IF_NONE_MATCH, "\"x\", W/\"abc\"")], Verdict::NotModified),
+            (
+                &[(header::IF_NONE_MATCH, "\"x\", W/\"abc\"")],
+                Verdict::NotModified,
+            ),
             (&[(header::IF_NONE_MATCH, "*")], Verdict::NotModified),
-            (&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)], Verdict::Proceed),
+            (
+                &[
+                    (header::IF_NONE_MATCH, "\"x\""),
+                    (header::IF_MODIFIED_SINCE, same),
+                ],
+                Verdict::Proceed,
+            ),
             (&[(header::IF_MATCH, "\"abc\"")], Verdict::Proceed),
             (&[(header::IF_MATCH, "\"x\"")], Verdict::Failed),
             (&[(header::IF_MODIFIED_SINCE, same)], Verdict::NotModified),

@@ -39,7 +39,13 @@ mod tests {
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
         let stage = pipeline.len();
-        let job = Job { pipeline, split: Split::Full, seed: Some(seed), epoch: Some(0), sample_id: id.into() };
+        let job = Job {
+            pipeline,
+            split: Split::Full,
+            seed: Some(seed),
+            epoch: Some(0),
+            sample_id: id.into(),
+        };
         let source = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))]);
         derived(&source, &job, stage, form).unwrap()
     }

@@ -52,14 +52,21 @@ impl Pushdown {
         let job = Job::of(parts)?;
         // Every error that the text alone shows comes before the store is asked.
         if let Split::Full | Split::At(_) = job.split {
-            let stage = job.split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+            let stage = job
+                .split
+                .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
             job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
             form_of(parts, &job.pipeline.kinds()[stage])?;
         }
         let deadline = self.limits.request_deadline;
-        tokio::time::timeout(deadline, self.derive(parts, &job)).await.unwrap_or_else(|_elapsed| {
-            Err(Error::new(ErrorKind::OriginTimeout, format!("the answer took longer than {deadline:?}")))
-        })
+        tokio::time::timeout(deadline, self.derive(parts, &job))
+            .await
+            .unwrap_or_else(|_elapsed| {
+                Err(Error::new(
+                    ErrorKind::OriginTimeout,
+                    format!("the answer took longer than {deadline:?}"),
+                ))
+            })
     }
 
     async fn derive(&self, parts: &Parts, job: &Job) -> Result<Response<Body>> {
@@ -75,14 +82,21 @@ impl Pushdown {
         let kind = &stages[opened.stage];
         let form = form_of(parts, kind)?;
         let mut headers = head_of(&opened.headers, job, Some(opened.stage), Some(form));
-        let verdict =
-            conditions::evaluate(&parts.headers, headers.get(header::ETAG), headers.get(header::LAST_MODIFIED));
+        let verdict = conditions::evaluate(
+            &parts.headers,
+            headers.get(header::ETAG),
+            headers.get(header::LAST_MODIFIED),
+        );
         match verdict {
             Verdict::Proceed => {}
             Verdict::NotModified => return Ok(not_modified(headers)),
             Verdict::Failed => return Err(precondition_failed()),
         }
-        insert(&mut headers, wire::header::SOURCE_BYTES, &format!("{0}/{0}", opened.length));
+        insert(
+            &mut headers,
+            wire::header::SOURCE_BYTES,
+            &format!("{0}/{0}", opened.length),
+        );
         if opened.stage == 0 {
             return Ok(stored(headers, opened));
         }
@@ -90,7 +104,10 @@ impl Pushdown {
         let computed = self.compute(admitted, job).await?;
         insert_timing(&mut headers, &computed.timing);
         let encoded = wire::encode(computed.sample, form, kind)?;
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoded.content_type));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(encoded.content_type),
+        );
         for (name, value) in &encoded.metadata {
             insert(&mut headers, name, value);
         }
@@ -129,13 +146,19 @@ impl Pushdown {
             Split::Smallest => None,
             split => Some(split.resolve(&job.pipeline, &pushdown::BytesKind::default())?),
         };
-        let form = stage.map(|stage| form_of(parts, &job.pipeline.kinds()[stage])).transpose()?;
+        let form = stage
+            .map(|stage| form_of(parts, &job.pipeline.kinds()[stage]))
+            .transpose()?;
         let mut headers = head_of(&answer.headers, job, stage, form);
         if let (Some(stage), Some(form)) = (stage, form) {
             let content_type = form.content_type(&job.pipeline.kinds()[stage]);
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        match conditions::evaluate(&parts.headers, headers.get(header::ETAG), headers.get(header::LAST_MODIFIED)) {
+        match conditions::evaluate(
+            &parts.headers,
+            headers.get(header::ETAG),
+            headers.get(header::LAST_MODIFIED),
+        ) {
             Verdict::Proceed => Ok(respond(StatusCode::OK, headers, body::empty())),
             Verdict::NotModified => Ok(not_modified(headers)),
             Verdict::Failed => Err(precondition_failed()),
@@ -145,13 +168,20 @@ impl Pushdown {
 
 /// The form that the caller accepts for a value of `kind`.
 fn form_of(parts: &Parts, kind: &Kind) -> Result<Form> {
-    let accept: Vec<&str> =
-        parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let accept: Vec<&str> = parts
+        .headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
     let accept = (!accept.is_empty()).then(|| accept.join(", "));
     Form::negotiate(accept.as_deref(), kind).ok_or_else(|| {
         Error::new(
             ErrorKind::NotAcceptable,
-            format!("a value of {kind} cannot be sent as `{}`", accept.as_deref().unwrap_or_default()),
+            format!(
+                "a value of {kind} cannot be sent as `{}`",
+                accept.as_deref().unwrap_or_default()
+            ),
         )
     })
 }
@@ -173,17 +203,29 @@ fn head_of(source: &HeaderMap, job: &Job, stage: Option<usize>, form: Option<For
     if let Some(etag) = source.get(header::ETAG) {
         headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
     }
-    headers.insert(HeaderName::from_static(wire::header::ENGINE), HeaderValue::from(ENGINE));
-    headers.insert(HeaderName::from_static(wire::header::CACHE), HeaderValue::from_static("none"));
+    headers.insert(
+        HeaderName::from_static(wire::header::ENGINE),
+        HeaderValue::from(ENGINE),
+    );
+    headers.insert(
+        HeaderName::from_static(wire::header::CACHE),
+        HeaderValue::from_static("none"),
+    );
     headers.insert(header::VARY, HeaderValue::from_static(VARY));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
     headers
 }
 
 /// Stage 0: the object as it is stored, streamed through without a permit, and without ranges.
 fn stored(mut headers: HeaderMap, opened: Opened) -> Response<Body> {
     insert_timing(&mut headers, &opened.timing);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Form::Encoded.content_type(&Kind::object())));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(Form::Encoded.content_type(&Kind::object())),
+    );
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(opened.length));
     let (head, rest) = opened.into_stream();
     let head = stream::iter([Ok(Frame::data(head))]);
@@ -196,7 +238,10 @@ fn not_modified(headers: HeaderMap) -> Response<Body> {
 }
 
 fn precondition_failed() -> Error {
-    Error::new(ErrorKind::PreconditionFailed, "a condition of the request does not hold for the derived answer")
+    Error::new(
+        ErrorKind::PreconditionFailed,
+        "a condition of the request does not hold for the derived answer",
+    )
 }
 
 fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {

@@ -27,34 +27,68 @@ pub(super) struct Job {
 
 /// Parameters that make a GET of an object something else than its content.
 const SUB_RESOURCES: [&str; 12] = [
-    "acl", "annotation", "attributes", "encryption", "legal-hold", "object-lock", "retention", "select", "tagging",
-    "torrent", "uploadId", "uploads",
+    "acl",
+    "annotation",
+    "attributes",
+    "encryption",
+    "legal-hold",
+    "object-lock",
+    "retention",
+    "select",
+    "tagging",
+    "torrent",
+    "uploadId",
+    "uploads",
 ];
 
 /// Headers that would make the store answer with something else than the whole object.
-const PARTIAL: [HeaderName; 4] =
-    [header::RANGE, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
+const PARTIAL: [HeaderName; 4] = [
+    header::RANGE,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+];
 
 impl Job {
     /// Reads the pipeline request in `parts`.
     pub(super) fn of(parts: &Parts) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
-            return Err(invalid(format!("a pipeline goes with GET or HEAD of an object, found {}", parts.method)));
+            return Err(invalid(format!(
+                "a pipeline goes with GET or HEAD of an object, found {}",
+                parts.method
+            )));
         }
-        let key = parts.uri.path().strip_prefix('/').and_then(|path| path.split_once('/')).map(|(_, key)| key);
+        let key = parts
+            .uri
+            .path()
+            .strip_prefix('/')
+            .and_then(|path| path.split_once('/'))
+            .map(|(_, key)| key);
         if key.is_none_or(str::is_empty) {
-            return Err(invalid("a pipeline goes with an object, found no key: expected /bucket/key"));
+            return Err(invalid(
+                "a pipeline goes with an object, found no key: expected /bucket/key",
+            ));
         }
         let query = parts.uri.query().unwrap_or_default();
-        if let Some(name) = SUB_RESOURCES.into_iter().find(|name| query_values(query, name).next().is_some()) {
-            return Err(invalid(format!("a pipeline goes with an object's content, found the sub-resource `{name}`")));
+        if let Some(name) = SUB_RESOURCES
+            .into_iter()
+            .find(|name| query_values(query, name).next().is_some())
+        {
+            return Err(invalid(format!(
+                "a pipeline goes with an object's content, found the sub-resource `{name}`"
+            )));
         }
         refuse_signed_parts(parts, query)?;
 
-        let text = value(parts, query, wire::header::PIPELINE)?
-            .ok_or_else(|| invalid("the pipeline is missing"))?;
+        let text =
+            value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
         let pipeline = Pipeline::parse(&text)?;
-        let split = parsed(parts, query, wire::header::SPLIT, "full, smallest or the number of a stage")?;
+        let split = parsed(
+            parts,
+            query,
+            wire::header::SPLIT,
+            "full, smallest or the number of a stage",
+        )?;
         Ok(Self {
             pipeline: Arc::new(pipeline),
             split: split.unwrap_or(Split::Full),
@@ -68,14 +102,19 @@ impl Job {
 /// A part of an object cannot be decoded, and what is signed cannot be taken away.
 fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
     let signature = Signature::of(parts);
-    if let Some(name) = PARTIAL.iter().find(|name| parts.headers.contains_key(*name) && signature.signs(name)) {
+    if let Some(name) = PARTIAL
+        .iter()
+        .find(|name| parts.headers.contains_key(*name) && signature.signs(name))
+    {
         return Err(invalid(format!(
             "{name} is signed, so the store would apply it to the stored object, and a pipeline needs the whole \
              object; send {name} unsigned to address the result"
         )));
     }
     if query_values(query, "partNumber").next().is_some() {
-        return Err(invalid("partNumber asks for a part of the stored object, and a pipeline needs the whole object"));
+        return Err(invalid(
+            "partNumber asks for a part of the stored object, and a pipeline needs the whole object",
+        ));
     }
     Ok(())
 }
@@ -84,7 +123,9 @@ fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
 fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String>> {
     let headers = parts.headers.get_all(name).iter().map(|value| {
         value.to_str().map(str::to_owned).map_err(|_| {
-            invalid(format!("the header {name} is not ASCII; write other characters as \\u{{..}} in a string"))
+            invalid(format!(
+                "the header {name} is not ASCII; write other characters as \\u{{..}} in a string"
+            ))
         })
     });
     let queries = query_values(query, name).map(|value| {
@@ -96,7 +137,9 @@ fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String
     let mut values = headers.chain(queries);
     let first = values.next().transpose()?;
     match values.next() {
-        Some(_) => Err(invalid(format!("found {name} more than once, expected it once, as a header or in the query"))),
+        Some(_) => Err(invalid(format!(
+            "found {name} more than once, expected it once, as a header or in the query"
+        ))),
         None => Ok(first),
     }
 }
@@ -105,7 +148,10 @@ fn parsed<T: FromStr>(parts: &Parts, query: &str, name: &'static str, expected: 
     value(parts, query, name)?
         .map(|text| {
             text.trim().parse().map_err(|_| {
-                Error::new(ErrorKind::InvalidArgument, format!("{name} is `{text}`, expected {expected}"))
+                Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{name} is `{text}`, expected {expected}"),
+                )
             })
         })
         .transpose()
@@ -121,7 +167,8 @@ mod tests {
 
     use super::*;
 
-    const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=A/d/r/s3/aws4_request, SignedHeaders=host;range, Signature=0";
+    const SIGNED: &str =
+        "AWS4-HMAC-SHA256 Credential=A/d/r/s3/aws4_request, SignedHeaders=host;range, Signature=0";
 
     fn job(builder: http::request::Builder) -> Result<Job> {
         Job::of(&builder.body(()).unwrap().into_parts().0)
@@ -137,8 +184,12 @@ mod tests {
 
     #[test]
     fn header_and_query_say_the_same() {
-        let header = job(get("/b/a%20b").header(wire::header::PIPELINE, "decode | to_float").header(wire::header::SPLIT, "1"));
-        let query = job(get("/b/a%20b?x-pushdown-pipeline=decode%20%7C+to_float&x-pushdown-split=1"));
+        let header = job(get("/b/a%20b")
+            .header(wire::header::PIPELINE, "decode | to_float")
+            .header(wire::header::SPLIT, "1"));
+        let query = job(get(
+            "/b/a%20b?x-pushdown-pipeline=decode%20%7C+to_float&x-pushdown-split=1",
+        ));
         let (header, query) = (header.unwrap(), query.unwrap());
         assert_eq!(header.pipeline, query.pipeline);
         assert_eq!(header.split, Split::At(1));
@@ -152,14 +203,31 @@ mod tests {
             [
                 message(get("/b/k?x-pushdown-pipeline=decode").header(pipeline, "decode")),
                 message(get("/b/k").header(pipeline, "decode").header(pipeline, "decode")),
-                message(Request::put("/b/k").header("host", "g").header(pipeline, "decode")),
+                message(
+                    Request::put("/b/k")
+                        .header("host", "g")
+                        .header(pipeline, "decode")
+                ),
                 message(get("/b/").header(pipeline, "decode")),
                 message(get("/b").header(pipeline, "decode")),
                 message(get("/b/k?tagging").header(pipeline, "decode")),
                 message(get("/b/k?partNumber=1").header(pipeline, "decode")),
-                message(get("/b/k").header(pipeline, "decode").header("range", "bytes=0-1").header("authorization", SIGNED)),
-                message(get("/b/k").header(pipeline, "decode").header(wire::header::SEED, "-1")),
-                message(get("/b/k").header(pipeline, "decode").header(wire::header::SPLIT, "half")),
+                message(
+                    get("/b/k")
+                        .header(pipeline, "decode")
+                        .header("range", "bytes=0-1")
+                        .header("authorization", SIGNED)
+                ),
+                message(
+                    get("/b/k")
+                        .header(pipeline, "decode")
+                        .header(wire::header::SEED, "-1")
+                ),
+                message(
+                    get("/b/k")
+                        .header(pipeline, "decode")
+                        .header(wire::header::SPLIT, "half")
+                ),
                 message(get("/b/k").header(pipeline, "dekode")),
             ]
             .join("\n")
@@ -170,8 +238,11 @@ mod tests {
     fn unsigned_conditions_address_the_result() {
         let unsigned = SIGNED.replace(";range", "");
         assert!(
-            job(get("/b/k").header(wire::header::PIPELINE, "decode").header("range", "bytes=0-1").header("authorization", unsigned))
-                .is_ok()
+            job(get("/b/k")
+                .header(wire::header::PIPELINE, "decode")
+                .header("range", "bytes=0-1")
+                .header("authorization", unsigned))
+            .is_ok()
         );
     }
 }

@@ -66,12 +66,18 @@ impl Pushdown {
             return Ok(Fetched::Refused(object));
         }
         let length = object.content_length.ok_or_else(|| {
-            Error::new(ErrorKind::OriginUnavailable, "the store answered without Content-Length: a pipeline needs it")
+            Error::new(
+                ErrorKind::OriginUnavailable,
+                "the store answered without Content-Length: a pipeline needs it",
+            )
         })?;
         if length > self.limits.max_object_bytes {
             return Err(Error::new(
                 ErrorKind::EntityTooLarge,
-                format!("the object has {length} bytes, more than the limit of {}", self.limits.max_object_bytes),
+                format!(
+                    "the object has {length} bytes, more than the limit of {}",
+                    self.limits.max_object_bytes
+                ),
             ));
         }
         let mut body = object.body;
@@ -83,11 +89,23 @@ impl Pushdown {
             }
         }
         let header = ImageHeader::read(&head);
-        let kind = BytesKind { length: Some(length), media: header.map(|header| header.media), header };
+        let kind = BytesKind {
+            length: Some(length),
+            media: header.map(|header| header.media),
+            header,
+        };
         let stage = job.split.resolve(&job.pipeline, &kind)?;
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
-        Ok(Fetched::Object(Opened { headers: object.headers, length, kind, stage, timing, head, body }))
+        Ok(Fetched::Object(Opened {
+            headers: object.headers,
+            length,
+            kind,
+            stage,
+            timing,
+            head,
+            body,
+        }))
     }
 
     /// Waits for the memory that source, pixels and output take, all at once (so that no two samples wait for each
@@ -100,14 +118,25 @@ impl Pushdown {
         let peak = job.pipeline.peak(0..stage, &object);
         self.check_output(peak.map_or(0, |peak| peak.output))?;
         let queued = Instant::now();
-        let permit = self.memory.acquire(opened.length + peak.map_or(0, |peak| peak.working)).await?;
+        let permit = self
+            .memory
+            .acquire(opened.length + peak.map_or(0, |peak| peak.working))
+            .await?;
         opened.timing.add("queue", queued.elapsed());
-        Ok(Admitted { opened, permit, covered: peak.is_some() })
+        Ok(Admitted {
+            opened,
+            permit,
+            covered: peak.is_some(),
+        })
     }
 
     /// Reads the rest of the object and runs the steps up to the stage.
     pub(super) async fn compute(&self, admitted: Admitted, job: &Job) -> Result<Computed> {
-        let Admitted { opened, mut permit, covered } = admitted;
+        let Admitted {
+            opened,
+            mut permit,
+            covered,
+        } = admitted;
         let limits = self.sample_limits();
         let (stage, mut timing) = (opened.stage, opened.timing.clone());
         let reading = Instant::now();
@@ -117,7 +146,10 @@ impl Pushdown {
             let object = Kind::of_object(Some(source.len() as u64), &source);
             job.pipeline.check(0..stage, &object, &limits)?;
             // Bytes that tell nothing of what they decode to will fail to decode, or are small.
-            let unknown = pushdown::Peak { working: source.len() as u64, output: 0 };
+            let unknown = pushdown::Peak {
+                working: source.len() as u64,
+                output: 0,
+            };
             let peak = job.pipeline.peak(0..stage, &object).unwrap_or(unknown);
             self.check_output(peak.output)?;
             self.memory.grow(&mut permit, peak.working)?;
@@ -130,7 +162,11 @@ impl Pushdown {
             self.metrics.step(group.first, group.time);
             timing.add(group.name, group.time);
         }
-        Ok(Computed { sample, permit, timing })
+        Ok(Computed {
+            sample,
+            permit,
+            timing,
+        })
     }
 
     async fn run(
@@ -146,12 +182,21 @@ impl Pushdown {
         let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
         let sample_id = job.sample_id.clone();
         let work = move || {
-            let context = Context { sample_id: &sample_id, seed, epoch, limits };
+            let context = Context {
+                sample_id: &sample_id,
+                seed,
+                epoch,
+                limits,
+            };
             let mut groups: Vec<(GroupTime, std::time::Instant)> = Vec::new();
-            let sample = pipeline.run_observed(0..stage, Sample::Bytes(source), &context, |index, count| {
-                end_last(&mut groups);
-                groups.push((GroupTime::start(&pipeline.steps()[index..index + count]), std::time::Instant::now()));
-            })?;
+            let sample =
+                pipeline.run_observed(0..stage, Sample::Bytes(source), &context, |index, count| {
+                    end_last(&mut groups);
+                    groups.push((
+                        GroupTime::start(&pipeline.steps()[index..index + count]),
+                        std::time::Instant::now(),
+                    ));
+                })?;
             end_last(&mut groups);
             Ok::<_, pushdown::Error>((sample, groups.into_iter().map(|(group, _)| group).collect()))
         };
@@ -164,7 +209,10 @@ impl Pushdown {
         }
         Err(Error::new(
             ErrorKind::EntityTooLarge,
-            format!("the answer has {bytes} bytes, more than the limit of {}", self.limits.max_output_bytes),
+            format!(
+                "the answer has {bytes} bytes, more than the limit of {}",
+                self.limits.max_output_bytes
+            ),
         ))
     }
 }
@@ -188,7 +236,11 @@ struct GroupTime {
 impl GroupTime {
     fn start(steps: &[Step]) -> Self {
         let name = steps.iter().map(Step::name).collect::<Vec<_>>().join("+");
-        Self { first: steps.first().map_or("", Step::name), name, time: Duration::ZERO }
+        Self {
+            first: steps.first().map_or("", Step::name),
+            name,
+            time: Duration::ZERO,
+        }
     }
 }
 
@@ -201,7 +253,12 @@ fn end_last(groups: &mut [(GroupTime, std::time::Instant)]) {
 
 /// All of the object, in one piece.
 async fn read(opened: Opened) -> Result<Bytes> {
-    let Opened { length, mut head, mut body, .. } = opened;
+    let Opened {
+        length,
+        mut head,
+        mut body,
+        ..
+    } = opened;
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     head.reserve(length.saturating_sub(head.len()));
     while let Some(data) = next(&mut body).await? {
@@ -235,8 +292,10 @@ pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>> {
 fn origin_error(error: crate::body::BoxError) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => *error,
-        Err(error) => {
-            Error::new(ErrorKind::OriginUnavailable, "the store ended its answer too early").with_source(error)
-        }
+        Err(error) => Error::new(
+            ErrorKind::OriginUnavailable,
+            "the store ended its answer too early",
+        )
+        .with_source(error),
     }
 }

@@ -20,7 +20,12 @@ impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, duration)) in self.parts.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{};dur={:.3}", name.replace('+', "_"), duration.as_secs_f64() * 1e3)?;
+            write!(
+                f,
+                "{separator}{};dur={:.3}",
+                name.replace('+', "_"),
+                duration.as_secs_f64() * 1e3
+            )?;
         }
         Ok(())
     }
@@ -35,6 +40,9 @@ mod tests {
         let mut timing = Timing::default();
         timing.add("origin", Duration::from_micros(1500));
         timing.add("resize+center_crop", Duration::from_micros(20));
-        assert_eq!(timing.to_string(), "origin;dur=1.500, resize_center_crop;dur=0.020");
+        assert_eq!(
+            timing.to_string(),
+            "origin;dur=1.500, resize_center_crop;dur=0.020"
+        );
     }
 }

@@ -76,7 +76,10 @@ pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
         headers.insert(RETRY_AFTER, HeaderValue::from(pause.as_secs().max(1)));
     }
     if error.kind() == ErrorKind::MethodNotAllowed {
-        headers.insert(ALLOW, HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT"));
+        headers.insert(
+            ALLOW,
+            HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT"),
+        );
     }
     response
 }

@@ -43,7 +43,10 @@ impl Forward {
         }
         let progress = Arc::new(Progress::default());
         let received = self.metrics.bytes_from_clients.clone();
-        let expects = parts.headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let expects = parts
+            .headers
+            .get(EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         if !expects {
             let upload = Upload::new(body, None, Arc::clone(&progress), received);
             let request = Request::from_parts(parts, upload.boxed_unsync());

@@ -30,7 +30,10 @@ impl Face {
         if parts.uri.path() == BATCH_PATH {
             Self::Batch
         } else if parts.headers.contains_key(PIPELINE)
-            || parts.uri.query().is_some_and(|query| query_values(query, PIPELINE).next().is_some())
+            || parts
+                .uri
+                .query()
+                .is_some_and(|query| query_values(query, PIPELINE).next().is_some())
         {
             Self::Pipeline
         } else {
@@ -60,13 +63,21 @@ pub fn query_values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &
 /// that the next hop could read differently.
 pub fn check(parts: &Parts) -> Result<()> {
     if parts.method == Method::CONNECT {
-        return Err(Error::new(ErrorKind::MethodNotAllowed, "CONNECT is not served: the store is the only destination"));
+        return Err(Error::new(
+            ErrorKind::MethodNotAllowed,
+            "CONNECT is not served: the store is the only destination",
+        ));
     }
     if parts.headers.contains_key(UPGRADE) {
-        return Err(Error::new(ErrorKind::MethodNotAllowed, "protocol upgrades are not served"));
+        return Err(Error::new(
+            ErrorKind::MethodNotAllowed,
+            "protocol upgrades are not served",
+        ));
     }
     if parts.uri.scheme().is_some() || parts.uri.authority().is_some() {
-        return Err(invalid("the request target must be a path: the store is the only destination"));
+        return Err(invalid(
+            "the request target must be a path: the store is the only destination",
+        ));
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -122,9 +133,18 @@ mod tests {
 
     #[test]
     fn faces() {
-        assert_eq!(Face::of(&parts(get("/bucket/key?x-pushdown-split=1"))), Face::Forward);
-        assert_eq!(Face::of(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))), Face::Pipeline);
-        assert_eq!(Face::of(&parts(get("/bucket/key").header(PIPELINE, "decode"))), Face::Pipeline);
+        assert_eq!(
+            Face::of(&parts(get("/bucket/key?x-pushdown-split=1"))),
+            Face::Forward
+        );
+        assert_eq!(
+            Face::of(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))),
+            Face::Pipeline
+        );
+        assert_eq!(
+            Face::of(&parts(get("/bucket/key").header(PIPELINE, "decode"))),
+            Face::Pipeline
+        );
         assert_eq!(Face::of(&parts(get("/_pushdown/v1/batch"))), Face::Batch);
         assert_eq!(Face::of(&parts(get("/_pushdown/v1/batches"))), Face::Forward);
     }
@@ -143,12 +163,18 @@ mod tests {
             kind(Request::builder().method(Method::CONNECT).uri("store:443")),
             Some(ErrorKind::MethodNotAllowed)
         );
-        assert_eq!(kind(get("/b/k").header(UPGRADE, "h2c")), Some(ErrorKind::MethodNotAllowed));
+        assert_eq!(
+            kind(get("/b/k").header(UPGRADE, "h2c")),
+            Some(ErrorKind::MethodNotAllowed)
+        );
     }
 
     #[test]
     fn exactly_one_host() {
-        assert_eq!(kind(get("/b/k").header(HOST, "other")), Some(ErrorKind::InvalidRequest));
+        assert_eq!(
+            kind(get("/b/k").header(HOST, "other")),
+            Some(ErrorKind::InvalidRequest)
+        );
         assert_eq!(kind(Request::get("/b/k")), Some(ErrorKind::InvalidRequest));
         assert_eq!(kind(Request::get("/b/k").version(Version::HTTP_10)), None);
     }

@@ -48,8 +48,16 @@ impl<'a> Signature<'a> {
             };
         }
         match parameter(query, "AWSAccessKeyId") {
-            Some(key) => Self { carrier: Carrier::Query, access_key: Some(key), signed: Cow::Borrowed("") },
-            None => Self { carrier: Carrier::None, access_key: None, signed: Cow::Borrowed("") },
+            Some(key) => Self {
+                carrier: Carrier::Query,
+                access_key: Some(key),
+                signed: Cow::Borrowed(""),
+            },
+            None => Self {
+                carrier: Carrier::None,
+                access_key: None,
+                signed: Cow::Borrowed(""),
+            },
         }
     }
 
@@ -88,13 +96,18 @@ impl<'a> Signature<'a> {
 
     /// Whether this header was signed, and so must reach the store as it is.
     pub fn signs(&self, name: &HeaderName) -> bool {
-        self.signed.split(';').any(|signed| signed.eq_ignore_ascii_case(name.as_str()))
+        self.signed
+            .split(';')
+            .any(|signed| signed.eq_ignore_ascii_case(name.as_str()))
     }
 }
 
 /// A credential is `KEY/date/region/service/aws4_request`; a key may itself hold slashes.
 fn access_key(credential: Cow<'_, str>) -> Cow<'_, str> {
-    let end = credential.rmatch_indices('/').nth(3).map_or(credential.len(), |(at, _)| at);
+    let end = credential
+        .rmatch_indices('/')
+        .nth(3)
+        .map_or(credential.len(), |(at, _)| at);
     match credential {
         Cow::Borrowed(credential) => Cow::Borrowed(&credential[..end]),
         Cow::Owned(mut credential) => {
@@ -105,7 +118,9 @@ fn access_key(credential: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 fn parameter<'a>(query: &'a str, name: &'a str) -> Option<Cow<'a, str>> {
-    query_values(query, name).next().map(|value| percent_decode_str(value).decode_utf8_lossy())
+    query_values(query, name)
+        .next()
+        .map(|value| percent_decode_str(value).decode_utf8_lossy())
 }
 
 #[cfg(test)]
@@ -155,7 +170,10 @@ mod tests {
         assert_eq!(Signature::of(&v2).access_key(), Some("AK"));
         let presigned = parts("/b/k?AWSAccessKeyId=AK&Signature=x", None);
         assert_eq!(Signature::of(&presigned).access_key(), Some("AK"));
-        assert_eq!(Signature::of(&parts("/b/k?versions", None)).carrier(), Carrier::None);
+        assert_eq!(
+            Signature::of(&parts("/b/k?versions", None)).carrier(),
+            Carrier::None
+        );
         assert_eq!(Signature::of(&parts("/b/k", Some("garbage"))).access_key(), None);
     }
 }

@@ -31,8 +31,15 @@ pub struct StallGuard(Arc<Patience>);
 
 impl Connection {
     pub(super) fn new(peer: SocketAddr, abort: CancellationToken, patience: Duration) -> Self {
-        let patience = Arc::new(Patience { usual: patience, guarded: Mutex::new(None) });
-        Self { peer, abort, patience }
+        let patience = Arc::new(Patience {
+            usual: patience,
+            guarded: Mutex::new(None),
+        });
+        Self {
+            peer,
+            abort,
+            patience,
+        }
     }
 
     /// The client's address.

@@ -21,7 +21,12 @@ pub(super) struct Watched<T> {
 
 impl<T> Watched<T> {
     pub(super) fn new(io: T, patience: Arc<Patience>) -> Self {
-        Self { io, patience, clock: None, waiting_since: None }
+        Self {
+            io,
+            patience,
+            clock: None,
+            waiting_since: None,
+        }
     }
 
     fn judge<R>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
@@ -31,14 +36,19 @@ impl<T> Watched<T> {
         }
         // The limit is read each time: an answer may have put the connection under guard meanwhile.
         let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.patience.now();
-        let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let clock = self
+            .clock
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if clock.deadline() != deadline {
             clock.as_mut().reset(deadline);
         }
         if clock.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client takes no bytes",
+        )))
     }
 }
 
@@ -73,7 +83,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flush = Pin::new(&mut self.io).poll_flush(cx);
-        if flush.is_ready() { flush } else { self.judge(cx, flush) }
+        if flush.is_ready() {
+            flush
+        } else {
+            self.judge(cx, flush)
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -92,7 +106,11 @@ mod tests {
     use super::*;
 
     fn connection() -> Connection {
-        Connection::new(([127, 0, 0, 1], 1).into(), CancellationToken::new(), Duration::from_secs(300))
+        Connection::new(
+            ([127, 0, 0, 1], 1).into(),
+            CancellationToken::new(),
+            Duration::from_mins(5),
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -102,7 +120,10 @@ mod tests {
             let guard = guarded.then(|| connection.cut_when_stalled(Duration::from_secs(30)));
             let (near, _far) = tokio::io::duplex(16);
             let start = Instant::now();
-            let error = Watched::new(near, connection.patience()).write_all(&[0; 64]).await.unwrap_err();
+            let error = Watched::new(near, connection.patience())
+                .write_all(&[0; 64])
+                .await
+                .unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert_eq!(start.elapsed().as_secs(), seconds);
             drop(guard);
@@ -122,7 +143,10 @@ mod tests {
                 far.read_exact(&mut byte).await.unwrap();
             }
         });
-        Watched::new(near, connection.patience()).write_all(&[0; 64]).await.unwrap();
+        Watched::new(near, connection.patience())
+            .write_all(&[0; 64])
+            .await
+            .unwrap();
         reader.await.unwrap();
     }
 }

@@ -18,10 +18,17 @@ pub fn check(directives: &str) -> Result<(), String> {
 ///
 /// The embedded store logs each refusal as an error of its own; it is silent unless asked for by name.
 pub fn init(directives: &str, format: LogFormat) {
-    let directives =
-        if directives.contains("s3s") { directives.to_owned() } else { format!("s3s=off,s3s_fs=off,{directives}") };
-    let filter = EnvFilter::builder().parse(directives).unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let directives = if directives.contains("s3s") {
+        directives.to_owned()
+    } else {
+        format!("s3s=off,s3s_fs=off,{directives}")
+    };
+    let filter = EnvFilter::builder()
+        .parse(directives)
+        .unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
     let started = match format {
         LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => logs.json().flatten_event(true).try_init(),

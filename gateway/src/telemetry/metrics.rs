@@ -75,13 +75,37 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let all = registry.sub_registry_with_prefix("pushdown");
-        all.register("requests", "Requests answered, by kind and class of status", metrics.requests.clone());
-        all.register("in_flight", "Requests whose answers have not ended, by kind", metrics.in_flight.clone());
-        all.register("connections", "Open client connections", metrics.connections.clone());
+        all.register(
+            "requests",
+            "Requests answered, by kind and class of status",
+            metrics.requests.clone(),
+        );
+        all.register(
+            "in_flight",
+            "Requests whose answers have not ended, by kind",
+            metrics.in_flight.clone(),
+        );
+        all.register(
+            "connections",
+            "Open client connections",
+            metrics.connections.clone(),
+        );
         let bytes = [
-            ("store_received", "Bytes of the store's answers", &metrics.bytes_from_store),
-            ("client_sent", "Bytes of answers to clients", &metrics.bytes_to_clients),
-            ("client_received", "Bytes of clients' request bodies", &metrics.bytes_from_clients),
+            (
+                "store_received",
+                "Bytes of the store's answers",
+                &metrics.bytes_from_store,
+            ),
+            (
+                "client_sent",
+                "Bytes of answers to clients",
+                &metrics.bytes_to_clients,
+            ),
+            (
+                "client_received",
+                "Bytes of clients' request bodies",
+                &metrics.bytes_from_clients,
+            ),
         ];
         for (name, help, counter) in bytes {
             all.register_with_unit(name, help, Unit::Bytes, counter.clone());
@@ -92,7 +116,11 @@ impl Metrics {
             Unit::Seconds,
             metrics.step_seconds.clone(),
         );
-        all.register("queued", "Pipeline requests that wait for memory or a CPU", metrics.queued.clone());
+        all.register(
+            "queued",
+            "Pipeline requests that wait for memory or a CPU",
+            metrics.queued.clone(),
+        );
         all.register_with_unit(
             "queue_wait",
             "Waits of pipeline requests for memory or a CPU",
@@ -100,8 +128,16 @@ impl Metrics {
             metrics.queue_wait.0.clone(),
         );
         let permits = [
-            ("permits_in_use", "Bytes of the memory budget that are promised", &metrics.permits_in_use),
-            ("permits_total", "Bytes of the memory budget", &metrics.permits_total),
+            (
+                "permits_in_use",
+                "Bytes of the memory budget that are promised",
+                &metrics.permits_in_use,
+            ),
+            (
+                "permits_total",
+                "Bytes of the memory budget",
+                &metrics.permits_total,
+            ),
         ];
         for (name, help, gauge) in permits {
             all.register_with_unit(name, help, Unit::Bytes, gauge.clone());
@@ -111,7 +147,12 @@ impl Metrics {
 
     /// Counts an answer.
     pub fn answered(&self, face: Face, status: StatusCode) {
-        self.requests.get_or_create(&RequestLabels { kind: face.name(), status: class(status) }).inc();
+        self.requests
+            .get_or_create(&RequestLabels {
+                kind: face.name(),
+                status: class(status),
+            })
+            .inc();
     }
 
     /// One more request in flight.
@@ -123,7 +164,11 @@ impl Metrics {
     pub fn in_flight_total(&self) -> i64 {
         [Face::Forward, Face::Pipeline, Face::Batch]
             .into_iter()
-            .map(|face| self.in_flight.get_or_create(&FaceLabel { kind: face.name() }).get())
+            .map(|face| {
+                self.in_flight
+                    .get_or_create(&FaceLabel { kind: face.name() })
+                    .get()
+            })
             .sum()
     }
 
@@ -139,7 +184,9 @@ impl Metrics {
 
     /// Adds to the time spent in a step.
     pub fn step(&self, step: &'static str, time: Duration) {
-        self.step_seconds.get_or_create(&StepLabel { step }).inc_by(time.as_secs_f64());
+        self.step_seconds
+            .get_or_create(&StepLabel { step })
+            .inc_by(time.as_secs_f64());
     }
 
     /// One more request waits for memory or a CPU.
@@ -185,7 +232,10 @@ pub fn encode(registry: &Arc<Registry>) -> Result<String, fmt::Error> {
 impl GaugeGuard {
     fn raise(gauge: &Gauge, by: i64) -> Self {
         gauge.inc_by(by);
-        Self { gauge: gauge.clone(), by }
+        Self {
+            gauge: gauge.clone(),
+            by,
+        }
     }
 }
 

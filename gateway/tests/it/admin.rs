@@ -9,17 +9,23 @@ use super::in_front_of;
 #[test]
 fn health_readiness_status_and_a_page() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
-    let gateway = in_front_of(&origin, &["--max-megapixels=7", "--threads=3"]);
+    let gateway = in_front_of(&origin, &["--max-megapixels=7", "--threads=3"])?;
     assert_eq!(gateway.page("/healthz")?.text(), "ok\n");
     assert_eq!(gateway.page("/readyz")?.status, 200, "a refusal is an answer");
     let status: Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
     assert_eq!(status["engine"], pushdown::ENGINE);
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(status["limits"]["max_pixels"], 7_000_000);
-    assert_eq!((&status["threads"], &status["draining"]), (&3.into(), &false.into()));
+    assert_eq!(
+        (&status["threads"], &status["draining"]),
+        (&3.into(), &false.into())
+    );
     assert_eq!(status["memory"]["promised"], 0);
     let page = gateway.page("/")?;
-    assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/html")));
+    assert!(
+        page.header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/html"))
+    );
     assert_eq!(gateway.page("/nothing")?.status, 404);
     Ok(())
 }
@@ -32,15 +38,24 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
         }
         exchange.answer("200 OK", "0123456789")
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     for _ in 0..3 {
-        Request::new("GET", "/secret-bucket/secret-key").header("Host", "gateway").send(gateway.listen())?;
+        Request::new("GET", "/secret-bucket/secret-key")
+            .header("Host", "gateway")
+            .send(gateway.listen())?;
     }
-    Request::new("PUT", "/b/k").header("Host", "gateway").body(vec![0; 1000]).send(gateway.listen())?;
-    Request::new("GET", "http://elsewhere/").header("Host", "gateway").send(gateway.listen())?;
-    eventually("the connections are closed", std::time::Duration::from_secs(20), || {
-        Ok((gateway.metric("pushdown_connections")? == 0.0).then_some(()))
-    })?;
+    Request::new("PUT", "/b/k")
+        .header("Host", "gateway")
+        .body(vec![0; 1000])
+        .send(gateway.listen())?;
+    Request::new("GET", "http://elsewhere/")
+        .header("Host", "gateway")
+        .send(gateway.listen())?;
+    eventually(
+        "the connections are closed",
+        std::time::Duration::from_secs(20),
+        || Ok((gateway.metric("pushdown_connections")? == 0.0).then_some(())),
+    )?;
     for (name, value) in [
         ("pushdown_requests_total{kind=\"forward\",status=\"2xx\"}", 4.0),
         ("pushdown_requests_total{kind=\"forward\",status=\"4xx\"}", 1.0),
@@ -52,12 +67,17 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
         ("pushdown_queued", 0.0),
     ] {
         let found = gateway.metric(name)?;
-        assert!((found - value).abs() < f64::EPSILON, "{name} is {found}, not {value}");
+        assert!(
+            (found - value).abs() < f64::EPSILON,
+            "{name} is {found}, not {value}"
+        );
     }
     let page = gateway.page("/metrics")?.text();
     assert!(!page.contains("secret"), "an object's name in a label");
-    let foreign: Vec<_> =
-        page.lines().filter(|line| !line.starts_with('#') && !line.starts_with("pushdown_")).collect();
+    let foreign: Vec<_> = page
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.starts_with("pushdown_"))
+        .collect();
     assert_eq!(foreign, [""; 0]);
     Ok(())
 }

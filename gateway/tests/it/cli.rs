@@ -51,7 +51,10 @@ fn all_faults_are_reported_at_once() -> Result<()> {
 fn an_unknown_key_of_the_file_is_a_fault() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("gateway.toml");
-    std::fs::write(&file, "upstream = \"http://127.0.0.1:8333\"\n[limits]\nqueue-weight = \"10s\"\n")?;
+    std::fs::write(
+        &file,
+        "upstream = \"http://127.0.0.1:8333\"\n[limits]\nqueue-weight = \"10s\"\n",
+    )?;
     let output = run(&["serve", "--config", &file.display().to_string()])?;
     assert_eq!(output.status.code(), Some(1));
     let faults = String::from_utf8(output.stderr)?.replace(&file.display().to_string(), "FILE");

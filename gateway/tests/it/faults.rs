@@ -17,8 +17,15 @@ fn assert_error(answer: &Response, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.element("Code").as_deref(), Some(code));
     assert_eq!(answer.element("Resource").as_deref(), Some("/bucket/key"));
-    assert_eq!(answer.element("RequestId").as_deref(), answer.header("x-amz-request-id"));
-    assert!(answer.element("Message").is_some_and(|message| !message.is_empty()));
+    assert_eq!(
+        answer.element("RequestId").as_deref(),
+        answer.header("x-amz-request-id")
+    );
+    assert!(
+        answer
+            .element("Message")
+            .is_some_and(|message| !message.is_empty())
+    );
     assert!(answer.header("date").is_some(), "{answer:?}");
 }
 
@@ -29,9 +36,14 @@ fn a_store_that_is_down_is_a_502() -> Result<()> {
     let answer = get().send(gateway.listen())?;
     assert_error(&answer, 502, "OriginUnavailable");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    let put = Request::new("PUT", "/bucket/key").header("Host", "gateway").body("x").send(gateway.listen())?;
+    let put = Request::new("PUT", "/bucket/key")
+        .header("Host", "gateway")
+        .body("x")
+        .send(gateway.listen())?;
     assert_error(&put, 502, "OriginUnavailable");
-    let head = Request::new("HEAD", "/bucket/key").header("Host", "gateway").send(gateway.listen())?;
+    let head = Request::new("HEAD", "/bucket/key")
+        .header("Host", "gateway")
+        .send(gateway.listen())?;
     assert_eq!((head.status, head.body.len()), (502, 0));
     assert_eq!(gateway.page("/readyz")?.status, 503);
     Ok(())
@@ -40,9 +52,12 @@ fn a_store_that_is_down_is_a_502() -> Result<()> {
 #[test]
 fn a_store_that_says_nothing_is_a_504_at_the_deadline() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
-    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=200ms"]);
+    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=200ms"])?;
     assert_error(&get().send(gateway.listen())?, 504, "OriginTimeout");
-    let put = Request::new("PUT", "/bucket/key").header("Host", "gateway").body("x").send(gateway.listen())?;
+    let put = Request::new("PUT", "/bucket/key")
+        .header("Host", "gateway")
+        .body("x")
+        .send(gateway.listen())?;
     assert_error(&put, 504, "OriginTimeout");
     Ok(())
 }
@@ -53,9 +68,11 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
         exchange.skip(10)?;
         exchange.answer("200 OK", "")
     })?;
-    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=300ms"]);
+    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=300ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
-    let put = Request::new("PUT", "/bucket/key").header("Host", "gateway").header("Content-Length", "10");
+    let put = Request::new("PUT", "/bucket/key")
+        .header("Host", "gateway")
+        .header("Content-Length", "10");
     raw.write(&put.head())?;
     for _ in 0..10 {
         // The pace of a slow client; nothing is waited for.
@@ -69,9 +86,11 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
 #[test]
 fn a_client_that_stops_sending_is_told_so() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
-    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"]);
+    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
-    let put = Request::new("PUT", "/bucket/key").header("Host", "gateway").header("Content-Length", "10");
+    let put = Request::new("PUT", "/bucket/key")
+        .header("Host", "gateway")
+        .header("Content-Length", "10");
     raw.write(&put.head())?;
     raw.write(b".")?;
     assert_error(&raw.read("PUT")?, 400, "RequestTimeout");
@@ -89,7 +108,7 @@ fn a_store_lost_in_mid_answer_cuts_the_answer() -> Result<()> {
             exchange.close();
             Ok(())
         })?;
-        let gateway = in_front_of(&origin, &[]);
+        let gateway = in_front_of(&origin, &[])?;
         let mut raw = Raw::connect(gateway.listen())?;
         raw.write(&get().head())?;
         let answer = raw.begin("GET")?;
@@ -106,8 +125,10 @@ fn a_store_silent_in_mid_answer_cuts_the_answer() -> Result<()> {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nten bytes.")?;
         exchange.wait_for_close().map(drop)
     })?;
-    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"]);
-    let cut = get().send(gateway.listen()).expect_err("a short answer looks whole");
+    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"])?;
+    let cut = get()
+        .send(gateway.listen())
+        .expect_err("a short answer looks whole");
     assert!(format!("{cut:#}").contains("cut"), "{cut:#}");
     Ok(())
 }
@@ -118,7 +139,7 @@ fn a_slow_reader_does_not_make_the_store_look_silent() -> Result<()> {
         let body = "x".repeat(32 << 20);
         exchange.answer("200 OK", &body)
     })?;
-    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"]);
+    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     let mut answer = raw.begin("GET")?;
@@ -137,11 +158,11 @@ fn a_client_that_takes_nothing_is_cut() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"]);
+    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     pushdown_testkit::eventually("the stalled answer ends", Duration::from_secs(20), || {
-        let begun = gateway.metric("pushdown_requests_total{kind=\"forward\",status=\"2xx\"}")? == 1.0;
+        let begun = gateway.metric("pushdown_requests_total{kind=\"forward\",status=\"2xx\"}")? >= 1.0;
         let over = gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0;
         Ok((begun && over).then_some(()))
     })
@@ -156,10 +177,14 @@ fn a_connection_that_the_store_just_closed_costs_a_retry_and_no_error() -> Resul
         }
         exchange.answer("200 OK", "here")
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     assert_eq!(get().send(gateway.listen())?.text(), "here");
     assert_eq!(get().send(gateway.listen())?.text(), "here");
-    assert_eq!(origin.requests().len(), 3, "asked, asked and dropped, asked again");
+    assert_eq!(
+        origin.requests().len(),
+        3,
+        "asked, asked and dropped, asked again"
+    );
     Ok(())
 }
 
@@ -169,10 +194,12 @@ fn what_may_have_had_an_effect_is_never_sent_twice() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     for (method, sent) in [("DELETE", 1), ("POST", 1), ("GET", 2)] {
         let before = origin.requests().len();
-        let answer = Request::new(method, "/bucket/key").header("Host", "gateway").send(gateway.listen())?;
+        let answer = Request::new(method, "/bucket/key")
+            .header("Host", "gateway")
+            .send(gateway.listen())?;
         assert_error(&answer, 502, "OriginUnavailable");
         assert_eq!(origin.requests().len() - before, sent, "{method}");
     }
@@ -187,10 +214,26 @@ fn errors_of_the_store_stay_what_they_are() -> Result<()> {
              Content-Length: 3\r\n\r\nno!",
         )
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let answer = get().send(gateway.listen())?;
-    assert_eq!((answer.status, answer.reason.as_str(), answer.text().as_str()), (503, "Come Back Later", "no!"));
-    let names: Vec<_> = answer.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    assert_eq!(names, ["Retry-After: 7", "Server: a", "X-Odd: 1", "X-Odd: 2", "Content-Length: 3"]);
+    assert_eq!(
+        (answer.status, answer.reason.as_str(), answer.text().as_str()),
+        (503, "Come Back Later", "no!")
+    );
+    let names: Vec<_> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "Retry-After: 7",
+            "Server: a",
+            "X-Odd: 1",
+            "X-Odd: 2",
+            "Content-Length: 3"
+        ]
+    );
     Ok(())
 }

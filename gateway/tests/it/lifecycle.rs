@@ -25,7 +25,7 @@ fn answers_in_flight_finish_and_new_ones_are_refused() -> Result<()> {
         wait.lock().recv_timeout(LIMIT).map_err(std::io::Error::other)?;
         exchange.send("after")
     })?;
-    let mut gateway = in_front_of(&origin, &[]);
+    let mut gateway = in_front_of(&origin, &[])?;
     let mut idle = Raw::connect(gateway.listen())?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
@@ -51,7 +51,7 @@ fn a_drain_has_an_end() -> Result<()> {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
         exchange.wait_for_close().map(drop)
     })?;
-    let mut gateway = in_front_of(&origin, &["--drain-timeout=200ms"]);
+    let mut gateway = in_front_of(&origin, &["--drain-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     let answer = raw.begin("GET")?;
@@ -65,9 +65,9 @@ fn a_drain_has_an_end() -> Result<()> {
 #[test]
 fn one_that_listens_beyond_loopback_says_so() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let quiet = in_front_of(&origin, &[]);
+    let quiet = in_front_of(&origin, &[])?;
     assert!(!quiet.log()?.contains("beyond loopback"));
-    let open = in_front_of(&origin, &["--listen=0.0.0.0:0"]);
+    let open = in_front_of(&origin, &["--listen=0.0.0.0:0"])?;
     assert!(open.log()?.contains("beyond loopback"));
     assert!(open.log()?.contains("\"message\":\"listening\""));
     Ok(())
@@ -90,7 +90,7 @@ fn secrets_are_not_logged() -> Result<()> {
 #[test]
 fn a_taken_port_is_a_fault_at_start() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let first = in_front_of(&origin, &[]);
+    let first = in_front_of(&origin, &[])?;
     let upstream = format!("--upstream=http://{}", origin.address());
     let second = Gateway::launch(binary(), [upstream, format!("--listen={}", first.listen())]);
     let fault = format!("{:#}", second.expect_err("two gateways on one port"));
@@ -108,14 +108,20 @@ fn tls_on_both_sides() -> Result<()> {
     std::fs::write(&key, made.signing_key.serialize_pem())?;
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "through two of them"))?;
     let cert_flag = format!("--tls-cert={}", certificate.display());
-    let inner = in_front_of(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())]);
+    let inner = in_front_of(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())])?;
     let upstream = format!("--upstream=https://{}", inner.listen());
-    let outer = Gateway::launch(binary(), [&upstream, &format!("--upstream-ca={}", certificate.display())])?;
+    let outer = Gateway::launch(
+        binary(),
+        [&upstream, &format!("--upstream-ca={}", certificate.display())],
+    )?;
     assert_eq!(get().send(outer.listen())?.text(), "through two of them");
 
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     std::fs::write(&certificate, other.cert.pem())?;
-    let wary = Gateway::launch(binary(), [&upstream, &format!("--upstream-ca={}", certificate.display())])?;
+    let wary = Gateway::launch(
+        binary(),
+        [&upstream, &format!("--upstream-ca={}", certificate.display())],
+    )?;
     assert_eq!(get().send(wary.listen())?.status, 502);
     Ok(())
 }
@@ -131,7 +137,9 @@ fn the_embedded_store_keeps_its_objects() -> Result<()> {
         format!("--secret-key={}", keys.secret),
     ];
     let send = |gateway: &Gateway, method: &str, target: &str, body: &str| {
-        let request = Request::new(method, target).header("Host", &gateway.listen().to_string()).body(body);
+        let request = Request::new(method, target)
+            .header("Host", &gateway.listen().to_string())
+            .body(body);
         keys.sign(request, Payload::Signed)?.send(gateway.listen())
     };
     let mut first = Gateway::launch(binary(), &flags)?;

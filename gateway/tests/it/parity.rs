@@ -30,7 +30,9 @@ fn check(backend: Backend) -> Result<()> {
     if !backend.is_wanted()? {
         return Ok(());
     }
-    let lab = Lab { store: backend.start(binary())? };
+    let lab = Lab {
+        store: backend.start(binary())?,
+    };
     lab.furnish()?;
     let mut differences = Vec::new();
     let reads = reads::all(&lab)?;
@@ -38,8 +40,12 @@ fn check(backend: Backend) -> Result<()> {
     let count = reads.len() + writes.len();
     ensure!(count >= 60, "only {count} requests");
     for (name, request) in reads {
-        let direct = request.send(lab.store.address).with_context(|| format!("{name}: direct"))?;
-        let through = request.send(lab.store.gateway.listen()).with_context(|| format!("{name}: through"))?;
+        let direct = request
+            .send(lab.store.address)
+            .with_context(|| format!("{name}: direct"))?;
+        let through = request
+            .send(lab.store.gateway.listen())
+            .with_context(|| format!("{name}: through"))?;
         differences.extend(compare::read(name, &request, &direct, &through));
     }
     for (name, life) in writes {
@@ -47,7 +53,12 @@ fn check(backend: Backend) -> Result<()> {
         let through = life(&lab, lab.store.gateway.listen()).with_context(|| format!("{name}: through"))?;
         differences.extend(compare::write(name, &direct, &through));
     }
-    ensure!(differences.is_empty(), "{} of {count} differ:\n{}", differences.len(), differences.join("\n"));
+    ensure!(
+        differences.is_empty(),
+        "{} of {count} differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
     Ok(())
 }
 
@@ -71,19 +82,13 @@ impl Lab {
     }
 
     fn put(&self, target: &str, body: impl Into<Vec<u8>>) -> Result<Request> {
-        self.keys().sign(self.request("PUT", target).body(body), Payload::Signed)
-    }
-
-    /// Sends and expects success: for what is not under test.
-    fn do_at(&self, address: SocketAddr, request: &Request) -> Result<()> {
-        let response = request.send(address)?;
-        ensure!(response.status < 300, "{} {}: {response:?}", request.method, request.target);
-        Ok(())
+        self.keys()
+            .sign(self.request("PUT", target).body(body), Payload::Signed)
     }
 
     /// What the read requests read.
     fn furnish(&self) -> Result<()> {
-        let direct = |request: Result<Request>| self.do_at(self.store.address, &request?);
+        let direct = |request: Result<Request>| arrange(self.store.address, &request?);
         direct(self.put(BUCKET, ""))?;
         direct(self.put(&format!("{BUCKET}/plain"), "0123456789abcdef"))?;
         direct(self.put(&format!("{BUCKET}/empty"), ""))?;
@@ -94,6 +99,18 @@ impl Lab {
         }
         Ok(())
     }
+}
+
+/// Sends and expects success: for what is not under test.
+fn arrange(address: SocketAddr, request: &Request) -> Result<()> {
+    let response = request.send(address)?;
+    ensure!(
+        response.status < 300,
+        "{} {}: {response:?}",
+        request.method,
+        request.target
+    );
+    Ok(())
 }
 
 /// Keys as they stand on the wire.

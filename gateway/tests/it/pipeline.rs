@@ -26,7 +26,10 @@ struct Lab {
 impl Lab {
     fn new(flags: &[&str]) -> Result<Self> {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
-        let lab = Self { gateway: Gateway::embedded(binary(), &keys, flags)?, keys };
+        let lab = Self {
+            gateway: Gateway::embedded(binary(), &keys, flags)?,
+            keys,
+        };
         lab.put("", "")?;
         Ok(lab)
     }
@@ -41,7 +44,10 @@ impl Lab {
     }
 
     fn put(&self, key: &str, body: impl Into<Vec<u8>>) -> Result<()> {
-        let response = self.keys.sign(self.request("PUT", key).body(body), Payload::Signed)?.send(self.address())?;
+        let response = self
+            .keys
+            .sign(self.request("PUT", key).body(body), Payload::Signed)?
+            .send(self.address())?;
         ensure!(response.status == 200, "{response:?}");
         Ok(())
     }
@@ -64,12 +70,17 @@ impl Lab {
 /// An encoded photo of this size: a gradient with some structure, so that every pixel counts.
 fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     let pixels = (0..height)
-        .flat_map(|y| (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256]))
+        .flat_map(|y| {
+            (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256])
+        })
         .map(|value| u8::try_from(value).unwrap_or(u8::MAX))
         .collect();
     let image = Image::new(width, height, pixels).unwrap();
     let pipeline = Pipeline::parse(&format!("decode | encode({encoding})")).unwrap();
-    match pipeline.run(1..2, Sample::Image(image), &Context::new(b"")).unwrap() {
+    match pipeline
+        .run(1..2, Sample::Image(image), &Context::new(b""))
+        .unwrap()
+    {
         Sample::Bytes(bytes) => bytes.to_vec(),
         other => panic!("{other:?}"),
     }
@@ -78,7 +89,13 @@ fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
 /// What the pipeline makes of an object, in process.
 fn expected(object: &[u8], pipeline: &str) -> Sample {
     let pipeline = Pipeline::parse(pipeline).unwrap();
-    pipeline.run(0..pipeline.len(), Sample::Bytes(object.to_vec().into()), &Context::new(b"")).unwrap()
+    pipeline
+        .run(
+            0..pipeline.len(),
+            Sample::Bytes(object.to_vec().into()),
+            &Context::new(b""),
+        )
+        .unwrap()
 }
 
 fn pixels(sample: Sample) -> Vec<u8> {

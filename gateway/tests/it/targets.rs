@@ -7,7 +7,7 @@ use super::in_front_of;
 
 fn answer_to(bytes: &str) -> Result<(Response, usize)> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "reached"))?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(bytes.as_bytes())?;
     let answer = raw.read("GET")?;
@@ -16,15 +16,27 @@ fn answer_to(bytes: &str) -> Result<(Response, usize)> {
 
 fn assert_refused(bytes: &str, status: u16, code: &str) -> Result<()> {
     let (answer, reached) = answer_to(bytes)?;
-    assert_eq!((answer.status, answer.element("Code").as_deref()), (status, Some(code)), "{bytes}");
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (status, Some(code)),
+        "{bytes}"
+    );
     assert_eq!(reached, 0, "the store was asked: {bytes}");
     Ok(())
 }
 
 #[test]
 fn the_store_is_the_only_destination() -> Result<()> {
-    assert_refused("GET http://elsewhere/b/k HTTP/1.1\r\nHost: elsewhere\r\n\r\n", 400, "InvalidRequest")?;
-    assert_refused("CONNECT elsewhere:443 HTTP/1.1\r\nHost: elsewhere:443\r\n\r\n", 405, "MethodNotAllowed")
+    assert_refused(
+        "GET http://elsewhere/b/k HTTP/1.1\r\nHost: elsewhere\r\n\r\n",
+        400,
+        "InvalidRequest",
+    )?;
+    assert_refused(
+        "CONNECT elsewhere:443 HTTP/1.1\r\nHost: elsewhere:443\r\n\r\n",
+        405,
+        "MethodNotAllowed",
+    )
 }
 
 #[test]
@@ -35,21 +47,31 @@ fn no_other_protocol_is_spoken() -> Result<()> {
 
 #[test]
 fn there_is_one_host() -> Result<()> {
-    assert_refused("GET /b/k HTTP/1.1\r\nHost: one\r\nHost: two\r\n\r\n", 400, "InvalidRequest")?;
+    assert_refused(
+        "GET /b/k HTTP/1.1\r\nHost: one\r\nHost: two\r\n\r\n",
+        400,
+        "InvalidRequest",
+    )?;
     assert_refused("GET /b/k HTTP/1.1\r\nAccept: */*\r\n\r\n", 400, "InvalidRequest")
 }
 
 #[test]
 fn a_signed_header_is_not_dropped_by_way_of_connection() -> Result<()> {
-    let request = Request::new("GET", "/b/k").header("Host", "gateway").header("X-Amz-Meta-A", "1");
-    let signed = Keys::new("ak", "sk").sign(request, Payload::Signed)?.header("Connection", "x-amz-meta-a");
+    let request = Request::new("GET", "/b/k")
+        .header("Host", "gateway")
+        .header("X-Amz-Meta-A", "1");
+    let signed = Keys::new("ak", "sk")
+        .sign(request, Payload::Signed)?
+        .header("Connection", "x-amz-meta-a");
     assert_refused(&String::from_utf8_lossy(&signed.head()), 400, "InvalidRequest")
 }
 
 #[test]
 fn headers_have_a_limit() -> Result<()> {
-    let (answer, reached) =
-        answer_to(&format!("GET /b/k HTTP/1.1\r\nHost: gateway\r\nX-Long: {}\r\n\r\n", "x".repeat(100_000)))?;
+    let (answer, reached) = answer_to(&format!(
+        "GET /b/k HTTP/1.1\r\nHost: gateway\r\nX-Long: {}\r\n\r\n",
+        "x".repeat(100_000)
+    ))?;
     assert_eq!((answer.status, reached), (431, 0));
     Ok(())
 }
@@ -60,7 +82,7 @@ fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
         exchange.read("3\r\nabc\r\n0\r\n\r\n".len())?;
         exchange.answer("200 OK", "")
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(
         b"PUT /b/k HTTP/1.1\r\nHost: gateway\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -68,14 +90,17 @@ fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
     )?;
     assert_eq!(raw.read("PUT")?.status, 200);
     let head = origin.requests().concat().to_lowercase();
-    assert!(head.contains("transfer-encoding: chunked") && !head.contains("content-length"), "{head}");
+    assert!(
+        head.contains("transfer-encoding: chunked") && !head.contains("content-length"),
+        "{head}"
+    );
     Ok(())
 }
 
 #[test]
 fn a_request_reaches_the_store_as_it_came() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let lines = [
         "GET //b//a%2fb%2B+c;d=e,f'(g)!%20%C3%BC?list-type=2&x=%2f+&y&=z HTTP/1.1",
         "Host: Some.Where:1234",
@@ -99,7 +124,7 @@ fn what_speaks_of_one_hop_stays_here() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nConnection: x-mine\r\nX-Mine: 1\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n")
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let request = Request::new("GET", "/b/k")
         .header("Host", "gateway")
         .header("Connection", "keep-alive, X-Secret")
@@ -108,7 +133,13 @@ fn what_speaks_of_one_hop_stays_here() -> Result<()> {
         .header("Accept", "*/*");
     let answer = request.send(gateway.listen())?;
     assert_eq!(answer.header("etag"), Some("\"e\""));
-    assert_eq!((answer.header("keep-alive"), answer.header("x-mine")), (None, None));
-    assert_eq!(origin.requests(), ["GET /b/k HTTP/1.1\r\nHost: gateway\r\nAccept: */*\r\n\r\n"]);
+    assert_eq!(
+        (answer.header("keep-alive"), answer.header("x-mine")),
+        (None, None)
+    );
+    assert_eq!(
+        origin.requests(),
+        ["GET /b/k HTTP/1.1\r\nHost: gateway\r\nAccept: */*\r\n\r\n"]
+    );
     Ok(())
 }

@@ -139,7 +139,7 @@ fn values_of_the_wrong_kind_are_refused() {
             "stage {stage}"
         );
     }
-    let (backwards, beyond) = (std::ops::Range { start: 3, end: 2 }, 2..6);
+    let (backwards, beyond) = (Range { start: 3, end: 2 }, 2..6);
     assert_eq!(pipeline.run(backwards, image(2, 2), &context).expect_err("backwards").kind(), ErrorKind::InvalidWire);
     assert_eq!(pipeline.run(beyond, image(2, 2), &context).expect_err("beyond").kind(), ErrorKind::InvalidWire);
     assert_eq!(pipeline.run(2..2, image(2, 2), &context).expect("nothing to do"), image(2, 2));

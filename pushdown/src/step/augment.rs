@@ -6,6 +6,8 @@ mod flip_h;
 mod philox;
 mod random_crop;
 mod random_resized_crop;
+#[cfg(test)]
+mod statistics;
 
 pub use color_jitter::ColorJitter;
 pub use draws::Draws;

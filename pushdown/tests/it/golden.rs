@@ -166,7 +166,7 @@ fn compare(found: &Value, expected: &TensorView<'_>, max_abs: f64) -> Result<(),
 }
 
 fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
-    fn each<T: bytemuck::AnyBitPattern>(bytes: &[u8], number: impl Fn(T) -> f64) -> Vec<f64> {
+    fn each<T: bytemuck::Pod>(bytes: &[u8], number: impl Fn(T) -> f64) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(number).collect()
     }
     match dtype {

@@ -40,7 +40,12 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let side = |side: &str| side.parse().ok().filter(|side| *side > 0);
-        let size = text.split_once('x').and_then(|(width, height)| Some(Self { width: side(width)?, height: side(height)? }));
+        let size = text.split_once('x').and_then(|(width, height)| {
+            Some(Self {
+                width: side(width)?,
+                height: side(height)?,
+            })
+        });
         size.ok_or_else(|| "expected width and height such as 500x375".to_owned())
     }
 }
@@ -52,7 +57,8 @@ impl Check {
         let kinds = pipeline
             .stages(&Kind::Bytes(object))
             .map_err(|error| PipelineFault::of(&self.pipeline, error.into()))?;
-        let smallest = (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
+        let smallest =
+            (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &as_json(&pipeline, &kinds, smallest))?;
@@ -73,21 +79,49 @@ impl Check {
             scratch_per_pixel: 0,
             scalable: true,
         });
-        BytesKind { length: self.bytes, media: header.map(|header| header.media), header }
+        BytesKind {
+            length: self.bytes,
+            media: header.map(|header| header.media),
+            header,
+        }
     }
 }
 
-fn table(out: &mut impl Write, pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> io::Result<()> {
+fn table(
+    out: &mut impl Write,
+    pipeline: &Pipeline,
+    kinds: &[Kind],
+    smallest: Option<usize>,
+) -> io::Result<()> {
     let steps: Vec<String> = pipeline.steps().iter().map(ToString::to_string).collect();
     let shown: Vec<String> = kinds.iter().map(ToString::to_string).collect();
-    let step_width = steps.iter().map(|step| step.chars().count()).max().unwrap_or_default().max("(object)".len());
+    let step_width = steps
+        .iter()
+        .map(|step| step.chars().count())
+        .max()
+        .unwrap_or_default()
+        .max("(object)".len());
     let kind_width = shown.iter().map(String::len).max().unwrap_or_default();
-    writeln!(out, "stage  {:step_width$}  {:kind_width$}  bytes", "step", "kind")?;
+    writeln!(
+        out,
+        "stage  {:step_width$}  {:kind_width$}  bytes",
+        "step", "kind"
+    )?;
     for (stage, (kind, shown)) in kinds.iter().zip(&shown).enumerate() {
         let step = stage.checked_sub(1).map_or("(object)", |index| &steps[index]);
-        let bytes = kind.bytes().map_or_else(|| "?".to_owned(), |bytes| format!("{bytes} ({})", HumanBytes(bytes)));
-        let mark = if smallest == Some(stage) { "  <- smallest" } else { "" };
-        writeln!(out, "{stage:>5}  {step:step_width$}  {shown:kind_width$}  {bytes}{mark}")?;
+        let bytes = kind.bytes().map_or_else(
+            || "?".to_owned(),
+            |bytes| format!("{bytes} ({})", HumanBytes(bytes)),
+        );
+        let mark = if smallest == Some(stage) {
+            "  <- smallest"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{stage:>5}  {step:step_width$}  {shown:kind_width$}  {bytes}{mark}"
+        )?;
     }
     if pipeline.is_augmenting(pipeline.len()) {
         writeln!(out, "random: needs a seed and an epoch")?;
@@ -122,7 +156,13 @@ mod tests {
 
     #[test]
     fn sizes_are_two_whole_numbers() {
-        assert_eq!("500x375".parse(), Ok(Size { width: 500, height: 375 }));
+        assert_eq!(
+            "500x375".parse(),
+            Ok(Size {
+                width: 500,
+                height: 375
+            })
+        );
         for text in ["500", "500x", "x375", "0x1", "-1x1", "500X375", "1x2x3"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }

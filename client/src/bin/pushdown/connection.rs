@@ -7,10 +7,10 @@ use pushdown_client::{Store, StoreBuilder};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
-    /// URL of the gateway, or of any S3 store with --plain [default: AWS_ENDPOINT_URL, then the profile's]
+    /// URL of the gateway, or of any S3 store with --plain [default: from the AWS environment or profile]
     #[arg(long, env = "PUSHDOWN_ENDPOINT", value_name = "URL")]
     pub(crate) endpoint_url: Option<String>,
-    /// Region to sign for [default: AWS_REGION, the profile's, us-east-1]
+    /// Region to sign for [default: from the AWS environment or profile, then us-east-1]
     #[arg(long, value_name = "NAME")]
     pub(crate) region: Option<String>,
     /// Profile of the AWS configuration files; credentials come from the usual AWS chain

@@ -74,12 +74,22 @@ impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let to_stdout = self.output == Path::new("-");
         if to_stdout && io::stdout().is_terminal() {
-            return Err(Usage("the value is binary: give a file with -o, or send stdout to one".to_owned()).into());
+            return Err(
+                Usage("the value is binary: give a file with -o, or send stdout to one".to_owned()).into(),
+            );
         }
         if self.object.key.is_empty() {
-            return Err(Usage(format!("{} is a bucket, expected an object: s3://bucket/key", self.object)).into());
+            return Err(Usage(format!(
+                "{} is a bucket, expected an object: s3://bucket/key",
+                self.object
+            ))
+            .into());
         }
-        let parts = if self.plain { self.here().await? } else { self.at_the_gateway().await? };
+        let parts = if self.plain {
+            self.here().await?
+        } else {
+            self.at_the_gateway().await?
+        };
         if to_stdout {
             let mut out = io::stdout().lock();
             parts.iter().try_for_each(|part| out.write_all(part))?;
@@ -93,7 +103,12 @@ impl Get {
 
     async fn at_the_gateway(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
         let pipeline = PipelineFault::parse(&self.pipeline)?;
-        let store = self.connection.store().build().await.map_err(|error| self.fault(error))?;
+        let store = self
+            .connection
+            .store()
+            .build()
+            .await
+            .map_err(|error| self.fault(error))?;
         let what = GetValue {
             pipeline: &pipeline,
             split: self.split,
@@ -102,26 +117,55 @@ impl Get {
             accept: self.accept.map(Accept::content_type),
         };
         let Location { bucket, key } = &self.object;
-        let value = store.get_value(bucket, key, &what, &Limits::default()).await.map_err(|error| self.fault(error))?;
-        let dtype = value.headers.get(wire::header::DTYPE).and_then(|value| value.to_str().ok());
-        let shape = value.headers.get(wire::header::SHAPE).and_then(|value| value.to_str().ok());
-        tracing::info!(stage = value.stage, bytes = value.body.len(), dtype, shape, form = value.content_type, "got");
+        let value = store
+            .get_value(bucket, key, &what, &Limits::default())
+            .await
+            .map_err(|error| self.fault(error))?;
+        let dtype = value
+            .headers
+            .get(wire::header::DTYPE)
+            .and_then(|value| value.to_str().ok());
+        let shape = value
+            .headers
+            .get(wire::header::SHAPE)
+            .and_then(|value| value.to_str().ok());
+        tracing::info!(
+            stage = value.stage,
+            bytes = value.body.len(),
+            dtype,
+            shape,
+            form = value.content_type,
+            "got"
+        );
         Ok(vec![value.body])
     }
 
     async fn here(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
         let pipeline = PipelineFault::parse(&self.pipeline)?;
-        let store = self.connection.store().build().await.map_err(|error| self.fault(error))?;
+        let store = self
+            .connection
+            .store()
+            .build()
+            .await
+            .map_err(|error| self.fault(error))?;
         let limits = Limits::default();
         let Location { bucket, key } = &self.object;
-        let object = store.get(bucket, key, &limits).await.map_err(|error| self.fault(error))?;
+        let object = store
+            .get(bucket, key, &limits)
+            .await
+            .map_err(|error| self.fault(error))?;
         let known = match Kind::of_object(Some(object.len() as u64), &object) {
             Kind::Bytes(known) => known,
             _ => pushdown::BytesKind::default(),
         };
         let usage = |error: pushdown::Error| PipelineFault::of(&self.pipeline, error.into());
-        let stage = self.split.resolve(&pipeline, &known).map_err(|error| Usage(error.to_string()))?;
-        pipeline.check_randomness(stage, self.randomness.seed, Some(self.randomness.epoch)).map_err(usage)?;
+        let stage = self
+            .split
+            .resolve(&pipeline, &known)
+            .map_err(|error| Usage(error.to_string()))?;
+        pipeline
+            .check_randomness(stage, self.randomness.seed, Some(self.randomness.epoch))
+            .map_err(usage)?;
         let context = Context {
             sample_id: key.as_bytes(),
             seed: self.randomness.seed,

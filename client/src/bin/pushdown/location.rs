@@ -18,7 +18,10 @@ impl FromStr for Location {
         if bucket.is_empty() {
             return Err("no bucket found, expected s3://bucket/key".to_owned());
         }
-        Ok(Self { bucket: bucket.to_owned(), key: key.to_owned() })
+        Ok(Self {
+            bucket: bucket.to_owned(),
+            key: key.to_owned(),
+        })
     }
 }
 

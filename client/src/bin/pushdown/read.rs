@@ -58,7 +58,10 @@ pub(crate) struct Read {
 
 impl Read {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        let mut reader = self.reader().await.map_err(|error| PipelineFault::of(&self.pipeline, error))?;
+        let mut reader = self
+            .reader()
+            .await
+            .map_err(|error| PipelineFault::of(&self.pipeline, error))?;
         let wanted = self.limit.unwrap_or(usize::MAX).min(reader.len());
         if wanted == 0 {
             anyhow::bail!("there is nothing to read under {}", self.prefix);
@@ -67,7 +70,9 @@ impl Read {
         let (start, cpu) = (Instant::now(), cpu_time());
         let mut read = 0;
         while read < wanted {
-            let Some(batch) = reader.try_next().await? else { break };
+            let Some(batch) = reader.try_next().await? else {
+                break;
+            };
             for (row, error) in batch.errors() {
                 bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
             }
@@ -85,12 +90,18 @@ impl Read {
         } else {
             write!(out, "{report}")?;
         }
-        Ok(if report.errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if report.errors == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 
     async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
         // Small limits are read to their end only: a batch more than that is not fetched.
-        let batch_size = self.limit.map_or(self.batch_size, |limit| self.batch_size.min(limit.max(1)));
+        let batch_size = self
+            .limit
+            .map_or(self.batch_size, |limit| self.batch_size.min(limit.max(1)));
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
             .bucket(&self.prefix.bucket)

@@ -54,7 +54,11 @@ impl Report {
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn per_second(samples: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { samples as f64 / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        samples as f64 / seconds
+    } else {
+        0.0
+    }
 }
 
 impl fmt::Display for Report {
@@ -106,7 +110,13 @@ mod tests {
             ..Stats::default()
         };
         let second = Duration::from_secs(1);
-        insta::assert_snapshot!(Report::new(&stats, Mode::Pushdown, Split::At(3), 10 * second, 4 * second));
+        insta::assert_snapshot!(Report::new(
+            &stats,
+            Mode::Pushdown,
+            Split::At(3),
+            10 * second,
+            4 * second
+        ));
     }
 
     #[test]

@@ -37,10 +37,19 @@ fn text(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let random = if info.augmenting { ", random" } else { "" };
     writeln!(out, "{}   {} -> {}{random}", info.name, info.input, info.output)?;
     writeln!(out, "    {}", info.summary)?;
-    let width = info.params.iter().map(|param| param.name.len()).max().unwrap_or_default();
+    let width = info
+        .params
+        .iter()
+        .map(|param| param.name.len())
+        .max()
+        .unwrap_or_default();
     for param in info.params {
         let named = if param.named_only { " (by name)" } else { "" };
-        writeln!(out, "      {:width$}  {}{named}: {}", param.name, param.form, param.summary)?;
+        writeln!(
+            out,
+            "      {:width$}  {}{named}: {}",
+            param.name, param.form, param.summary
+        )?;
     }
     Ok(())
 }

@@ -22,12 +22,18 @@ impl Pushdown {
         B::Error: Into<BoxError>,
     {
         let limit = self.limits.batch_body_bytes;
-        let gzip = match parts.headers.get(header::CONTENT_ENCODING).map(http::HeaderValue::as_bytes) {
+        let gzip = match parts
+            .headers
+            .get(header::CONTENT_ENCODING)
+            .map(http::HeaderValue::as_bytes)
+        {
             None | Some(b"identity") => false,
             Some(b"gzip") => true,
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
-                return Err(invalid(format!("the Content-Encoding is `{other}`, expected gzip or none")));
+                return Err(invalid(format!(
+                    "the Content-Encoding is `{other}`, expected gzip or none"
+                )));
             }
         };
         let bytes = collect(body, limit).await?;
@@ -42,14 +48,18 @@ impl Pushdown {
             })
             .await??;
         if request.samples.iter().any(|sample| sample.member.is_some()) {
-            return Err(invalid("members of shard objects are not served by this version: leave `member` out"));
+            return Err(invalid(
+                "members of shard objects are not served by this version: leave `member` out",
+            ));
         }
         for sample in &request.samples {
             if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
                 sample.split.unwrap_or(request.split)
             {
                 let stage = split.resolve(&request.pipeline, &pushdown::BytesKind::default())?;
-                request.pipeline.check_randomness(stage, request.seed, request.epoch)?;
+                request
+                    .pipeline
+                    .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
         Ok(request)
@@ -75,11 +85,18 @@ fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {
         .take(limit + 1)
         .read_to_end(&mut inflated)
         .map_err(|error| invalid(format!("the body is no gzip: {error}")))?;
-    if inflated.len() as u64 > limit { Err(too_large(limit)) } else { Ok(inflated.into()) }
+    if inflated.len() as u64 > limit {
+        Err(too_large(limit))
+    } else {
+        Ok(inflated.into())
+    }
 }
 
 fn too_large(limit: u64) -> Error {
-    Error::new(ErrorKind::EntityTooLarge, format!("the batch request has more than the limit of {limit} bytes"))
+    Error::new(
+        ErrorKind::EntityTooLarge,
+        format!("the batch request has more than the limit of {limit} bytes"),
+    )
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

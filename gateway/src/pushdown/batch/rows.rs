@@ -53,7 +53,11 @@ pub(super) fn ready_rows(
             sample_id: request.samples[index].id(),
         };
         let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn).await });
-        async move { AbortOnDropHandle::new(task).await.unwrap_or_else(|_| crashed(index)) }
+        async move {
+            AbortOnDropHandle::new(task)
+                .await
+                .unwrap_or_else(|_| crashed(index))
+        }
     });
     match order {
         Order::Request => tasks.buffered(in_flight).left_stream(),
@@ -62,19 +66,40 @@ pub(super) fn ready_rows(
 }
 
 impl Pushdown {
-    async fn row(&self, request: &BatchRequest, index: usize, job: Job, host: HeaderValue, turn: Turn) -> Ready {
+    async fn row(
+        &self,
+        request: &BatchRequest,
+        index: usize,
+        job: Job,
+        host: HeaderValue,
+        turn: Turn,
+    ) -> Ready {
         let deadline = self.limits.request_deadline;
         let done = tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn)).await;
         let done = done.unwrap_or_else(|_elapsed| {
-            Err(Refusal::from(Error::new(ErrorKind::OriginTimeout, format!("the sample took longer than {deadline:?}"))))
+            Err(Refusal::from(Error::new(
+                ErrorKind::OriginTimeout,
+                format!("the sample took longer than {deadline:?}"),
+            )))
         });
         let row = u32::try_from(index).unwrap_or(u32::MAX);
         match done {
             Ok((stage, computed)) => Ready {
-                row: Row { row, stage, value: Ok(computed.sample) },
+                row: Row {
+                    row,
+                    stage,
+                    value: Ok(computed.sample),
+                },
                 permit: Some(computed.permit),
             },
-            Err(Refusal(error)) => Ready { row: Row { row, stage: 0, value: Err(error) }, permit: None },
+            Err(Refusal(error)) => Ready {
+                row: Row {
+                    row,
+                    stage: 0,
+                    value: Err(error),
+                },
+                permit: None,
+            },
         }
     }
 
@@ -107,13 +132,19 @@ struct Refusal(RowError);
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self(RowError { code: code(error.kind()).to_owned(), message: error.message().to_owned() })
+        Self(RowError {
+            code: code(error.kind()).to_owned(),
+            message: error.message().to_owned(),
+        })
     }
 }
 
 fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
     sample.target(presign).parse().map_err(|error| {
-        Error::new(ErrorKind::InvalidRequest, format!("`{}` is no path of a request: {error}", sample.path))
+        Error::new(
+            ErrorKind::InvalidRequest,
+            format!("`{}` is no path of a request: {error}", sample.path),
+        )
     })
 }
 
@@ -128,8 +159,12 @@ async fn refusal(answer: OriginObject) -> Refusal {
     }
     let document = String::from_utf8_lossy(&document);
     let code = element(&document, "Code").map_or_else(|| format!("Http{}", status.as_u16()), str::to_owned);
-    let message = element(&document, "Message").unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason"));
-    Refusal(RowError { code, message: format!("the store answered {}: {message}", status.as_u16()) })
+    let message =
+        element(&document, "Message").unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason"));
+    Refusal(RowError {
+        code,
+        message: format!("the store answered {}: {message}", status.as_u16()),
+    })
 }
 
 /// The text of the first element of that name in an S3 error document.
@@ -139,6 +174,16 @@ fn element<'a>(document: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn crashed(index: usize) -> Ready {
-    let error = RowError { code: code(ErrorKind::Internal).to_owned(), message: "the sample's task failed".to_owned() };
-    Ready { row: Row { row: u32::try_from(index).unwrap_or(u32::MAX), stage: 0, value: Err(error) }, permit: None }
+    let error = RowError {
+        code: code(ErrorKind::Internal).to_owned(),
+        message: "the sample's task failed".to_owned(),
+    };
+    Ready {
+        row: Row {
+            row: u32::try_from(index).unwrap_or(u32::MAX),
+            stage: 0,
+            value: Err(error),
+        },
+        permit: None,
+    }
 }

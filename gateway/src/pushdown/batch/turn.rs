@@ -22,7 +22,10 @@ impl Line {
     /// The turn after all those handed out so far.
     pub(super) fn next(&mut self) -> Turn {
         let (after, last) = oneshot::channel();
-        Turn { before: self.last.replace(last), _after: after }
+        Turn {
+            before: self.last.replace(last),
+            _after: after,
+        }
     }
 }
 

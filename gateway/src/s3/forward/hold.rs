@@ -34,7 +34,9 @@ impl State {
     fn advance(&self, to: u8, only_from: impl Fn(u8) -> bool) {
         let advanced = self
             .state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| only_from(now).then_some(to))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                only_from(now).then_some(to)
+            })
             .is_ok();
         if advanced {
             self.waker.wake();
@@ -71,7 +73,13 @@ pub(super) enum Verdict {
 impl Hold {
     pub(super) fn new() -> (Self, Release) {
         let shared = Arc::new(State::default());
-        (Self { shared: Arc::clone(&shared), clock: None }, Release(shared))
+        (
+            Self {
+                shared: Arc::clone(&shared),
+                clock: None,
+            },
+            Release(shared),
+        )
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Verdict> {
@@ -82,7 +90,9 @@ impl Hold {
             ANSWERED => return Poll::Pending,
             _held => {}
         }
-        let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
+        let clock = self
+            .clock
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
         if clock.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
@@ -143,7 +153,7 @@ mod tests {
         let (mut hold, release) = Hold::new();
         let refusal = release.refuse_at_the_end();
         release.answered();
-        let held = tokio::time::timeout(Duration::from_secs(60), poll_fn(|cx| hold.poll(cx))).await;
+        let held = tokio::time::timeout(Duration::from_mins(1), poll_fn(|cx| hold.poll(cx))).await;
         assert!(held.is_err(), "not polled while the answer is under way");
         drop(refusal);
         assert_eq!(poll_fn(|cx| hold.poll(cx)).await, Verdict::Never);

@@ -25,7 +25,12 @@ pub(super) struct Upload {
 
 impl Upload {
     pub(super) fn new(body: Incoming, hold: Option<Hold>, progress: Arc<Progress>, bytes: Counter) -> Self {
-        Self { body, hold, progress, bytes }
+        Self {
+            body,
+            hold,
+            progress,
+            bytes,
+        }
     }
 }
 
@@ -41,7 +46,8 @@ impl Body for Upload {
             match ready!(hold.poll(cx)) {
                 Verdict::Send => self.hold = None,
                 Verdict::Never => {
-                    let refused = io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
+                    let refused =
+                        io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
                     return Poll::Ready(Some(Err(refused.into())));
                 }
             }
@@ -51,7 +57,11 @@ impl Body for Upload {
             return Poll::Pending;
         };
         self.progress.client_sent();
-        if let Some(data) = item.as_ref().and_then(|item| item.as_ref().ok()).and_then(Frame::data_ref) {
+        if let Some(data) = item
+            .as_ref()
+            .and_then(|item| item.as_ref().ok())
+            .and_then(Frame::data_ref)
+        {
             self.bytes.inc_by(data.len() as u64);
         }
         Poll::Ready(item.map(|frame| frame.map_err(Into::into)))

@@ -15,14 +15,20 @@ const MASKED_ELEMENTS_TWICE: [&str; 4] = ["LastModified", "UploadId", "Initiated
 pub(super) fn read(name: &str, request: &Request, direct: &Response, through: &Response) -> Option<String> {
     let (direct, through) = (view(direct, &[], &[]), view(through, &[], &[]));
     (direct != through).then(|| {
-        format!("{name} ({} {})\n  direct:  {direct:?}\n  through: {through:?}", request.method, request.target)
+        format!(
+            "{name} ({} {})\n  direct:  {direct:?}\n  through: {through:?}",
+            request.method, request.target
+        )
     })
 }
 
 /// The difference between two runs of the same requests, if there is any.
 pub(super) fn write(name: &str, direct: &[Response], through: &[Response]) -> Option<String> {
     let view = |answers: &[Response]| -> Vec<View> {
-        answers.iter().map(|answer| view(answer, &MASKED_TWICE, &MASKED_ELEMENTS_TWICE)).collect()
+        answers
+            .iter()
+            .map(|answer| view(answer, &MASKED_TWICE, &MASKED_ELEMENTS_TWICE))
+            .collect()
     };
     let (direct, through) = (view(direct), view(through));
     (direct != through).then(|| format!("{name}\n  direct:  {direct:#?}\n  through: {through:#?}"))
@@ -43,7 +49,11 @@ fn view(answer: &Response, masked: &[&str], masked_elements: &[&str]) -> View {
         let varies = MASKED.contains(&name.as_str()) || masked.contains(&name.as_str())
             // A time with a fraction of a second loses its last zeros.
             || (body_varies && name == "content-length");
-        let value = if varies { "masked".to_owned() } else { value.clone() };
+        let value = if varies {
+            "masked".to_owned()
+        } else {
+            value.clone()
+        };
         headers.entry(name).or_default().push(value);
     }
     // Whether its connection lives on is each hop's own affair.
@@ -57,7 +67,9 @@ fn mask(body: &str, element: &str) -> String {
     let mut masked = String::with_capacity(body.len());
     let mut rest = body;
     while let Some((before, after)) = rest.split_once(&open) {
-        let Some((_, after)) = after.split_once(&close) else { break };
+        let Some((_, after)) = after.split_once(&close) else {
+            break;
+        };
         masked.push_str(before);
         masked.push_str("<masked/>");
         rest = after;

@@ -40,13 +40,22 @@ fn plain(lab: &Lab, cases: &mut Cases) -> Result<()> {
         cases.push((name, lab.signed(method, &format!("{BUCKET}{key}"))?));
     }
     for key in ODD_KEYS {
-        cases.push(("get of an odd key", lab.signed("GET", &format!("{BUCKET}/{key}"))?));
+        cases.push((
+            "get of an odd key",
+            lab.signed("GET", &format!("{BUCKET}/{key}"))?,
+        ));
     }
     for (name, key) in [
         ("get of a key with two slashes", "//two//slashes".to_owned()),
-        ("get of a key with an encoded slash", "/deep%2Fer%2Fstill".to_owned()),
+        (
+            "get of a key with an encoded slash",
+            "/deep%2Fer%2Fstill".to_owned(),
+        ),
         ("get of a key with a bare plus", "/with+plus".to_owned()),
-        ("get of a key with bare reserved characters", "/semi;colon,comma=equals".to_owned()),
+        (
+            "get of a key with bare reserved characters",
+            "/semi;colon,comma=equals".to_owned(),
+        ),
         ("get of a key with dot segments", "/a/../plain".to_owned()),
         ("get of a very long key", format!("/{}", "k".repeat(1000))),
         ("get of a key that is too long", format!("/{}", "k".repeat(1100))),
@@ -64,24 +73,43 @@ fn ranges(lab: &Lab, cases: &mut Cases) -> Result<()> {
         ("a suffix", "GET", "plain", "bytes=-4"),
         ("a suffix longer than the object", "GET", "plain", "bytes=-400"),
         ("a range past the end", "GET", "plain", "bytes=8-400"),
-        ("a range that begins past the end", "GET", "plain", "bytes=400-500"),
+        (
+            "a range that begins past the end",
+            "GET",
+            "plain",
+            "bytes=400-500",
+        ),
         ("a range of bad syntax", "GET", "plain", "bytes=a-b"),
         ("a range of another unit", "GET", "plain", "lines=1-2"),
         ("head with a range", "HEAD", "plain", "bytes=2-5"),
-        ("head with a range that begins past the end", "HEAD", "plain", "bytes=400-"),
+        (
+            "head with a range that begins past the end",
+            "HEAD",
+            "plain",
+            "bytes=400-",
+        ),
         ("a range of an empty object", "GET", "empty", "bytes=0-3"),
     ] {
-        let request = lab.request(method, &format!("{BUCKET}/{key}")).header("Range", range);
+        let request = lab
+            .request(method, &format!("{BUCKET}/{key}"))
+            .header("Range", range);
         cases.push((name, lab.keys().sign(request, Payload::Signed)?));
     }
-    let unsigned = lab.signed("GET", &format!("{BUCKET}/plain"))?.header("Range", "bytes=1-2");
+    let unsigned = lab
+        .signed("GET", &format!("{BUCKET}/plain"))?
+        .header("Range", "bytes=1-2");
     cases.push(("an unsigned range", unsigned));
-    cases.push(("a part", lab.signed("GET", &format!("{BUCKET}/plain?partNumber=1"))?));
+    cases.push((
+        "a part",
+        lab.signed("GET", &format!("{BUCKET}/plain?partNumber=1"))?,
+    ));
     Ok(())
 }
 
 fn conditions(lab: &Lab, cases: &mut Cases) -> Result<()> {
-    let head = lab.signed("HEAD", &format!("{BUCKET}/plain"))?.send(lab.store.address)?;
+    let head = lab
+        .signed("HEAD", &format!("{BUCKET}/plain"))?
+        .send(lab.store.address)?;
     let tag = head.header("etag").unwrap_or("\"none\"").to_owned();
     for (name, method, header, value) in [
         ("if-match", "GET", "If-Match", tag.as_str()),
@@ -89,15 +117,30 @@ fn conditions(lab: &Lab, cases: &mut Cases) -> Result<()> {
         ("if-none-match", "GET", "If-None-Match", tag.as_str()),
         ("if-none-match of another", "GET", "If-None-Match", "\"other\""),
         ("if-none-match with head", "HEAD", "If-None-Match", tag.as_str()),
-        ("if-modified-since", "GET", "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
-        ("if-unmodified-since", "GET", "If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:10 GMT"),
+        (
+            "if-modified-since",
+            "GET",
+            "If-Modified-Since",
+            "Fri, 01 Jan 2100 00:00:00 GMT",
+        ),
+        (
+            "if-unmodified-since",
+            "GET",
+            "If-Unmodified-Since",
+            "Thu, 01 Jan 1970 00:00:10 GMT",
+        ),
         ("if-range", "GET", "If-Range", tag.as_str()),
     ] {
-        let request = lab.request(method, &format!("{BUCKET}/plain")).header(header, value);
+        let request = lab
+            .request(method, &format!("{BUCKET}/plain"))
+            .header(header, value);
         cases.push((name, lab.keys().sign(request, Payload::Signed)?));
     }
     let twice = lab.signed("GET", &format!("{BUCKET}/plain"))?;
-    let twice = twice.header("X-Twice", "1").header("x-twice", "2").header("Accept-Encoding", "gzip");
+    let twice = twice
+        .header("X-Twice", "1")
+        .header("x-twice", "2")
+        .header("Accept-Encoding", "gzip");
     cases.push(("headers that occur twice", twice));
     Ok(())
 }
@@ -137,18 +180,37 @@ fn sub_resources(lab: &Lab, cases: &mut Cases) -> Result<()> {
         "logging",
         "nonsense",
     ] {
-        cases.push(("sub-resource of the bucket", lab.signed("GET", &format!("{BUCKET}?{query}"))?));
+        cases.push((
+            "sub-resource of the bucket",
+            lab.signed("GET", &format!("{BUCKET}?{query}"))?,
+        ));
     }
-    for query in ["acl", "tagging", "attributes", "torrent", "retention", "versionId=none", "uploadId=none"] {
-        cases.push(("sub-resource of an object", lab.signed("GET", &format!("{BUCKET}/plain?{query}"))?));
+    for query in [
+        "acl",
+        "tagging",
+        "attributes",
+        "torrent",
+        "retention",
+        "versionId=none",
+        "uploadId=none",
+    ] {
+        cases.push((
+            "sub-resource of an object",
+            lab.signed("GET", &format!("{BUCKET}/plain?{query}"))?,
+        ));
     }
     let preflight = lab
         .request("OPTIONS", &format!("{BUCKET}/plain"))
         .header("Origin", "https://example.com")
         .header("Access-Control-Request-Method", "GET");
     cases.push(("preflight", preflight));
-    let cross = lab.request("GET", &format!("{BUCKET}/plain")).header("Origin", "https://example.com");
-    cases.push(("get from another origin", lab.keys().sign(cross, Payload::Signed)?));
+    let cross = lab
+        .request("GET", &format!("{BUCKET}/plain"))
+        .header("Origin", "https://example.com");
+    cases.push((
+        "get from another origin",
+        lab.keys().sign(cross, Payload::Signed)?,
+    ));
     Ok(())
 }
 
@@ -157,18 +219,30 @@ fn refusals(lab: &Lab, cases: &mut Cases) -> Result<()> {
     let get = || lab.request("GET", &object);
     cases.push(("an anonymous get", get()));
     cases.push(("an anonymous list", lab.request("GET", BUCKET)));
-    let wrong = Keys { secret: "wrong".to_owned(), ..lab.keys().clone() };
+    let wrong = Keys {
+        secret: "wrong".to_owned(),
+        ..lab.keys().clone()
+    };
     cases.push(("a wrong signature", wrong.sign(get(), Payload::Signed)?));
-    cases.push(("an unknown key", Keys::new("nobody", "knows").sign(get(), Payload::Signed)?));
+    cases.push((
+        "an unknown key",
+        Keys::new("nobody", "knows").sign(get(), Payload::Signed)?,
+    ));
     let stale = lab.keys().at(SystemTime::now() - DAY);
     cases.push(("a signature of yesterday", stale.sign(get(), Payload::Signed)?));
     cases.push(("an expired presigned get", stale.presign(get(), HOUR)?));
     cases.push(("a missing bucket", lab.signed("GET", "/parity-missing/key")?));
-    cases.push(("a list of a missing bucket", lab.signed("GET", "/parity-missing?list-type=2")?));
+    cases.push((
+        "a list of a missing bucket",
+        lab.signed("GET", "/parity-missing?list-type=2")?,
+    ));
     cases.push(("an impossible bucket", lab.signed("GET", "/No_Such/key")?));
     cases.push(("an unknown method", lab.signed("BREW", &object)?));
     cases.push(("a patch", lab.signed("PATCH", &object)?));
-    cases.push(("garbled authorization", get().header("Authorization", "AWS4-HMAC-SHA256 x")));
+    cases.push((
+        "garbled authorization",
+        get().header("Authorization", "AWS4-HMAC-SHA256 x"),
+    ));
     let mut tampered = lab.signed("GET", &object)?;
     tampered.target = format!("{BUCKET}/large");
     cases.push(("a signature for another key", tampered));
@@ -177,16 +251,40 @@ fn refusals(lab: &Lab, cases: &mut Cases) -> Result<()> {
 
 fn carriers(lab: &Lab, cases: &mut Cases) -> Result<()> {
     let object = format!("{BUCKET}/plain");
-    cases.push(("a presigned get", lab.keys().presign(lab.request("GET", &object), HOUR)?));
-    cases.push(("a presigned head", lab.keys().presign(lab.request("HEAD", &object), HOUR)?));
+    cases.push((
+        "a presigned get",
+        lab.keys().presign(lab.request("GET", &object), HOUR)?,
+    ));
+    cases.push((
+        "a presigned head",
+        lab.keys().presign(lab.request("HEAD", &object), HOUR)?,
+    ));
     let typed = lab.request("GET", &format!("{object}?response-content-type=text%2Fplain"));
-    cases.push(("a presigned get with its own type", lab.keys().presign(typed, HOUR)?));
+    cases.push((
+        "a presigned get with its own type",
+        lab.keys().presign(typed, HOUR)?,
+    ));
     let ranged = lab.request("GET", &object).header("Range", "bytes=3-4");
-    cases.push(("a presigned get with a signed range", lab.keys().presign(ranged, HOUR)?));
-    cases.push(("an unsigned payload", lab.keys().sign(lab.request("GET", &object), Payload::Unsigned)?));
-    let ours = lab.request("GET", &object).header("X-Pushdown-Split", "full").header("Accept", "*/*");
-    cases.push(("a signed header of ours, without a pipeline", lab.keys().sign(ours, Payload::Signed)?));
-    let hop = lab.signed("GET", &object)?.header("Connection", "keep-alive").header("Keep-Alive", "timeout=5");
+    cases.push((
+        "a presigned get with a signed range",
+        lab.keys().presign(ranged, HOUR)?,
+    ));
+    cases.push((
+        "an unsigned payload",
+        lab.keys().sign(lab.request("GET", &object), Payload::Unsigned)?,
+    ));
+    let ours = lab
+        .request("GET", &object)
+        .header("X-Pushdown-Split", "full")
+        .header("Accept", "*/*");
+    cases.push((
+        "a signed header of ours, without a pipeline",
+        lab.keys().sign(ours, Payload::Signed)?,
+    ));
+    let hop = lab
+        .signed("GET", &object)?
+        .header("Connection", "keep-alive")
+        .header("Keep-Alive", "timeout=5");
     cases.push(("headers of this hop", hop));
     Ok(())
 }

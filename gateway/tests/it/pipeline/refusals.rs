@@ -25,13 +25,21 @@ fn bad_pipelines_say_where() -> Result<()> {
         (&long, "16384"),
     ] {
         let answer = lab.get("cat.jpg", pipeline, &[])?;
-        assert_eq!(code(&answer), (400, "InvalidPipeline".to_owned()), "{pipeline:.40}: {}", answer.text());
+        assert_eq!(
+            code(&answer),
+            (400, "InvalidPipeline".to_owned()),
+            "{pipeline:.40}: {}",
+            answer.text()
+        );
         let text = answer.element("Message").unwrap_or_default();
         assert!(text.contains(message), "{text}");
     }
     let answer = lab.get("cat.jpg", "decode |", &[])?;
     assert_eq!(answer.element("Resource").as_deref(), Some("/photos/cat.jpg"));
-    assert_eq!(answer.element("RequestId").as_deref(), answer.header("x-amz-request-id"));
+    assert_eq!(
+        answer.element("RequestId").as_deref(),
+        answer.header("x-amz-request-id")
+    );
     Ok(())
 }
 
@@ -45,7 +53,10 @@ fn what_cannot_be_decoded_is_422_and_bombs_are_seen_before_they_go_off() -> Resu
     let checksum = crc32(&png_bomb[12..29]);
     png_bomb[29..33].copy_from_slice(&checksum.to_be_bytes());
     let mut jpeg_bomb = whole.clone();
-    let frame = jpeg_bomb.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
+    let frame = jpeg_bomb
+        .windows(2)
+        .position(|marker| marker == [0xff, 0xc0])
+        .unwrap();
     jpeg_bomb[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xff, 0xff, 0xff]);
     for (name, object) in [
         ("truncated", whole[..whole.len() / 2].to_vec()),
@@ -56,7 +67,12 @@ fn what_cannot_be_decoded_is_422_and_bombs_are_seen_before_they_go_off() -> Resu
     ] {
         lab.put(name, object)?;
         let answer = lab.get(name, SHORT, &[])?;
-        assert_eq!(code(&answer), (422, "UndecodableObject".to_owned()), "{name}: {}", answer.text());
+        assert_eq!(
+            code(&answer),
+            (422, "UndecodableObject".to_owned()),
+            "{name}: {}",
+            answer.text()
+        );
     }
     assert!(lab.gateway.peak_memory()? < 128 << 20);
     Ok(())
@@ -65,20 +81,42 @@ fn what_cannot_be_decoded_is_422_and_bombs_are_seen_before_they_go_off() -> Resu
 /// CRC-32 as PNG has it, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 {
+                crc >> 1 ^ 0xedb8_8320
+            } else {
+                crc >> 1
+            }
+        })
     })
 }
 
 #[test]
 fn sizes_over_their_limits_are_413() -> Result<()> {
-    let lab = Lab::new(&["--max-object-bytes=16KiB", "--max-output-bytes=1MiB", "--memory-budget=16MiB"])?;
+    let lab = Lab::new(&[
+        "--max-object-bytes=16KiB",
+        "--max-output-bytes=1MiB",
+        "--memory-budget=16MiB",
+    ])?;
     lab.put("small.png", photo(32, 32, "png"))?;
     lab.put("large.png", photo(300, 300, "png"))?;
     let too_large = (413, "EntityTooLarge".to_owned());
     assert_eq!(code(&lab.get("large.png", SHORT, &[])?), too_large, "the object");
-    assert_eq!(code(&lab.get("small.png", "decode | resize(1000, 1000)", &[])?), too_large, "the output");
-    assert_eq!(code(&lab.get("small.png", "decode | resize(5000, 5000) | resize(8, 8)", &[])?), too_large, "the budget");
-    assert_eq!(code(&lab.get("small.png", "decode | resize(60000, 60000) | resize(8, 8)", &[])?), too_large, "pixels");
+    assert_eq!(
+        code(&lab.get("small.png", "decode | resize(1000, 1000)", &[])?),
+        too_large,
+        "the output"
+    );
+    assert_eq!(
+        code(&lab.get("small.png", "decode | resize(5000, 5000) | resize(8, 8)", &[])?),
+        too_large,
+        "the budget"
+    );
+    assert_eq!(
+        code(&lab.get("small.png", "decode | resize(60000, 60000) | resize(8, 8)", &[])?),
+        too_large,
+        "pixels"
+    );
     assert_eq!(lab.get("small.png", "decode | resize(8, 8)", &[])?.status, 200);
     Ok(())
 }
@@ -87,14 +125,25 @@ fn sizes_over_their_limits_are_413() -> Result<()> {
 fn no_answer_without_the_stores_yes() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(64, 64, "jpeg"))?;
-    assert_eq!(lab.get("cat.jpg", SHORT, &[])?.status, 200, "a result to be remembered, if it were");
+    assert_eq!(
+        lab.get("cat.jpg", SHORT, &[])?.status,
+        200,
+        "a result to be remembered, if it were"
+    );
     let pipeline = |request: pushdown_testkit::Request| request.header("x-pushdown-pipeline", SHORT);
     let anonymous = pipeline(lab.request("GET", "cat.jpg"));
-    let wrong = Keys::new("pushdowntestkey", "wrong").sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
-    let unknown = Keys::new("nobody", "none").sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
+    let wrong = Keys::new("pushdowntestkey", "wrong")
+        .sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
+    let unknown =
+        Keys::new("nobody", "none").sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
     let expired = lab.keys.at(SystemTime::now() - Duration::from_hours(2));
     let expired = expired.presign(pipeline(lab.request("GET", "cat.jpg")), Duration::from_mins(1))?;
-    for (name, request) in [("anonymous", anonymous), ("wrong", wrong), ("unknown", unknown), ("expired", expired)] {
+    for (name, request) in [
+        ("anonymous", anonymous),
+        ("wrong", wrong),
+        ("unknown", unknown),
+        ("expired", expired),
+    ] {
         let through = request.send(lab.address())?;
         assert_eq!(through.status, 403, "{name}: {}", through.text());
         assert_eq!(through.header("x-pushdown-stage"), None);
@@ -103,7 +152,10 @@ fn no_answer_without_the_stores_yes() -> Result<()> {
         let plain = lab.request("GET", "cat.jpg").send(store)?;
         assert_eq!(plain.status, 403);
     }
-    assert_eq!(code(&lab.get("missing.jpg", SHORT, &[])?), (404, "NoSuchKey".to_owned()));
+    assert_eq!(
+        code(&lab.get("missing.jpg", SHORT, &[])?),
+        (404, "NoSuchKey".to_owned())
+    );
     Ok(())
 }
 
@@ -115,10 +167,21 @@ fn a_pipeline_goes_with_the_content_of_an_object_and_nothing_else() -> Result<()
     assert_eq!(code(&lab.send("PUT", "cat.jpg", SHORT, &[])?), invalid);
     assert_eq!(code(&lab.get("", SHORT, &[])?), invalid, "a bucket");
     assert_eq!(code(&lab.get("cat.jpg?tagging", SHORT, &[])?), invalid);
-    assert_eq!(code(&lab.get("cat.jpg", SHORT, &[("x-pushdown-pipeline", "decode")])?), invalid, "twice");
-    let request = lab.request("GET", "cat.jpg").header("x-pushdown-pipeline", SHORT).header("range", "bytes=0-9");
+    assert_eq!(
+        code(&lab.get("cat.jpg", SHORT, &[("x-pushdown-pipeline", "decode")])?),
+        invalid,
+        "twice"
+    );
+    let request = lab
+        .request("GET", "cat.jpg")
+        .header("x-pushdown-pipeline", SHORT)
+        .header("range", "bytes=0-9");
     let signed_range = lab.keys.sign(request, Payload::Signed)?.send(lab.address())?;
     assert_eq!(code(&signed_range), invalid);
-    assert!(signed_range.text().contains("unsigned"), "{}", signed_range.text());
+    assert!(
+        signed_range.text().contains("unsigned"),
+        "{}",
+        signed_range.text()
+    );
     Ok(())
 }

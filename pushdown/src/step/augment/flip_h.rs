@@ -63,3 +63,30 @@ fn mirror(row: &mut [u8]) {
     let (pixels, _) = row.as_chunks_mut::<3>();
     pixels.reverse();
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Context, Image, Pipeline, Sample};
+
+    fn flipped(text: &str, sample: u32) -> bool {
+        let pipeline = Pipeline::parse(&format!("decode | {text}")).expect(text);
+        let image = Image::new(2, 2, (0..12).collect()).expect("sizes agree");
+        let id = sample.to_le_bytes();
+        let context = Context::new(&id).with_randomness(3, 4);
+        let Ok(Sample::Image(image)) = pipeline.run(1..2, Sample::Image(image), &context) else {
+            panic!("no image")
+        };
+        let mirrored = image.pixels() == [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8];
+        assert!(mirrored || image.pixels() == (0..12).collect::<Vec<u8>>());
+        mirrored
+    }
+
+    #[test]
+    fn as_often_as_asked() {
+        let share = |text: &str| (0..10_000).filter(|sample| flipped(text, *sample)).count();
+        assert_eq!(share("flip_h(0)"), 0);
+        assert_eq!(share("flip_h(1)"), 10_000);
+        assert!((4_800..5_200).contains(&share("flip_h")));
+        assert!((900..1_100).contains(&share("flip_h(0.1)")));
+    }
+}

@@ -95,3 +95,49 @@ impl RandomCrop {
         Ok((x, y))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, Pipeline, Step};
+
+    fn step(arguments: &str) -> RandomCrop {
+        match Pipeline::parse(&format!("decode | random_crop({arguments})")).expect(arguments).steps() {
+            [_, Step::RandomCrop(step)] => step.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn places(step: &RandomCrop, width: u32, height: u32) -> Vec<(i64, i64)> {
+        let draws = |sample: u32| Draws::new(5, 0, &sample.to_le_bytes(), 0);
+        let mut places: Vec<_> =
+            (0..2_000).map(|sample| step.place(width, height, draws(sample)).expect("it fits")).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// Each place is drawn, and no other: torchvision's `randint(0, h - th + 1)` after padding.
+    #[test]
+    fn every_place() {
+        let all = |columns: std::ops::RangeInclusive<i64>, rows: std::ops::RangeInclusive<i64>| {
+            columns.flat_map(|x| rows.clone().map(move |y| (x, y))).collect::<Vec<_>>()
+        };
+        assert_eq!(places(&step("4, 3"), 6, 5), all(0..=2, 0..=2));
+        assert_eq!(places(&step("6, 5"), 6, 5), [(0, 0)]);
+        assert_eq!(places(&step("4, padding=1"), 4, 4), all(-1..=1, -1..=1));
+        // 4 wide for 6: two zeros on each side make 8, and 3 places.
+        assert_eq!(places(&step("6, 2, pad_if_needed=true"), 4, 2), all(-2..=0, 0..=0));
+        assert_eq!(places(&step("7, 2, padding=1, pad_if_needed=true"), 4, 2), all(-2..=-1, -1..=1));
+    }
+
+    #[test]
+    fn too_small_an_image() {
+        let error = step("5").place(4, 9, Draws::none()).expect_err("too narrow");
+        assert_eq!(error.kind(), ErrorKind::Unsuitable);
+        assert_eq!(
+            error.to_string(),
+            "the image of 4 x 9 pixels is smaller than the crop of 5 x 5; pad_if_needed=true pads it"
+        );
+    }
+}

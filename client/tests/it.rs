@@ -1,0 +1,19 @@
+//! The reader and the command line against the real gateway on its embedded store.
+//!
+//! - `order`: each sample once, in the seeded order; shards, resuming, epochs, `take`
+//! - `splits`: law 1: plain and every split agree bit for bit
+//! - `errors`: bad samples, endpoints that are no gateway
+//! - `faults`: restarts, overload, answers that are cut, another engine
+//! - `stats`: what is counted, against the gateway's own metrics
+//! - `cli`: the binary
+
+mod it {
+    mod cli;
+    mod errors;
+    mod faults;
+    mod order;
+    mod relay;
+    mod splits;
+    mod stats;
+    mod world;
+}

@@ -1,0 +1,293 @@
+//! The binary.
+
+use std::process::{Command, Output};
+
+use pushdown::{Limits, Sample, wire};
+
+use super::world::{ACCESS_KEY, SECRET_KEY, World, photos};
+
+const SHORT: &str = "decode | resize(short=40) | center_crop(32)";
+
+/// The command with an environment that names no endpoint and no credentials but ours.
+fn pushdown(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pushdown"));
+    command.env_clear().args(arguments);
+    command
+        .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+    command
+        .env("AWS_CONFIG_FILE", "/dev/null")
+        .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null");
+    command
+}
+
+/// Both streams and the exit code, for a snapshot.
+fn shown(arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = pushdown(arguments).output().unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    );
+    format!(
+        "$ pushdown {}\nexit {}\n{stdout}{stderr}",
+        arguments.join(" "),
+        status.code().unwrap()
+    )
+}
+
+fn output(world: &World, arguments: &[&str]) -> Output {
+    pushdown(arguments)
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!(
+        [
+            shown(&["--help"]),
+            shown(&["get", "--help"]),
+            shown(&["read", "--help"]),
+            shown(&["steps", "--help"]),
+            shown(&["check", "--help"])
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn steps() {
+    insta::assert_snapshot!(shown(&["steps"]));
+    let json: serde_json::Value =
+        serde_json::from_slice(&pushdown(&["steps", "--json"]).output().unwrap().stdout).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), pushdown::step::ALL.len());
+    assert_eq!(json[0]["name"], "decode");
+}
+
+#[test]
+fn check() {
+    let pipeline =
+        "decode | resize(short=256) | center_crop(224) | to_float | normalize(imagenet) | cast(f16)";
+    insta::assert_snapshot!(
+        [
+            shown(&["check", pipeline, "--size", "500x375", "--bytes", "110000"]),
+            shown(&["check", pipeline]),
+            shown(&[
+                "check",
+                "decode | random_resized_crop(64) | encode(jpeg)",
+                "--size",
+                "40x30"
+            ]),
+        ]
+        .join("\n")
+    );
+    let json = pushdown(&[
+        "check", pipeline, "--size", "500x375", "--bytes", "110000", "--json",
+    ])
+    .output()
+    .unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["stages"][2]["shape"], serde_json::json!([256, 341, 3]));
+    assert_eq!(json["stages"][3]["bytes"], 150_528);
+    assert_eq!(json["smallest"], 0);
+}
+
+#[test]
+fn faults_of_the_command_line_exit_with_2() {
+    insta::assert_snapshot!(
+        [
+            shown(&["check", "decode | rezise(8)"]),
+            shown(&["check", "decode | resize(0, 8)"]),
+            shown(&["check", "decode", "--size", "500"]),
+            shown(&["get", "photos/cat.jpg", "--pipeline", "decode", "-o", "-"]),
+            shown(&["get", "s3://photos", "--pipeline", "decode", "-o", "x"]),
+            shown(&[
+                "read",
+                "s3://photos/",
+                "--pipeline",
+                "decode | flip_h",
+                "--endpoint-url",
+                "http://127.0.0.1:9"
+            ]),
+            shown(&["read", "s3://photos/", "--pipeline", "decode"]),
+            shown(&[
+                "read",
+                "s3://photos/",
+                "--pipeline",
+                "decode",
+                "--endpoint-url",
+                "localhost:9900"
+            ]),
+            shown(&[
+                "read",
+                "s3://photos/",
+                "--pipeline",
+                "decode",
+                "--split",
+                "2",
+                "--endpoint-url",
+                "http://127.0.0.1:9"
+            ]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn get_writes_what_the_pipeline_makes() {
+    let world = World::with_photos(1);
+    let key = world.objects.keys().next().unwrap();
+    let (object, file) = (format!("s3://photos/{key}"), world.folder().join("value"));
+    let file = file.to_str().unwrap();
+    let expected = world.expected(SHORT, key, None, 0).unwrap();
+    for accept in ["npy", "arrow", "safetensors", "raw"] {
+        let get = |more: &[&str]| {
+            let arguments = [
+                "get",
+                &object,
+                "--pipeline",
+                SHORT,
+                "--accept",
+                accept,
+                "-o",
+                file,
+            ];
+            let done = output(&world, &[&arguments, more].concat());
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            std::fs::read(file).unwrap()
+        };
+        let pushed = get(&[]);
+        assert_eq!(pushed, get(&["--plain"]), "{accept}");
+        if accept == "safetensors" {
+            let value = wire::decode(
+                "application/vnd.safetensors",
+                |_| None,
+                pushed.into(),
+                &Limits::default(),
+            )
+            .unwrap();
+            assert_eq!(value, expected);
+        }
+    }
+    let random = "decode | random_resized_crop(24) | encode(jpeg, quality=90)";
+    let arguments = [
+        "get",
+        &object,
+        "--pipeline",
+        random,
+        "--seed",
+        "3",
+        "--epoch",
+        "2",
+        "-o",
+        "-",
+    ];
+    let done = output(&world, &arguments);
+    assert_eq!(
+        world.expected(random, key, Some(3), 2).unwrap(),
+        Sample::Bytes(done.stdout.clone().into())
+    );
+    assert_eq!(
+        done.stdout,
+        output(&world, &[&arguments[..], &["--plain"]].concat()).stdout
+    );
+}
+
+#[test]
+fn get_says_what_went_wrong() {
+    let mut objects = photos();
+    objects.retain(|key, _| key == "jpeg_420.jpg");
+    objects.insert("none.txt".to_owned(), b"text".to_vec());
+    let world = World::with(objects);
+    let get = |arguments: &[&str]| {
+        let done = output(&world, &[&["get", "-o", "-"], arguments].concat());
+        format!(
+            "exit {}: {}",
+            done.status.code().unwrap(),
+            String::from_utf8_lossy(&done.stderr)
+        )
+    };
+    let store = format!("http://{}", world.gateway.store().unwrap());
+    let filters = [(r"127\.0\.0\.1:\d+", "[address]")];
+    insta::with_settings!({ filters => filters }, {
+        insta::assert_snapshot!(
+            [
+                get(&["s3://photos/missing.jpg", "--pipeline", "decode"]),
+                get(&["s3://photos/none.txt", "--pipeline", "decode"]),
+                get(&["s3://photos/none.txt", "--pipeline", "decode", "--plain"]),
+                get(&["s3://photos/jpeg_420.jpg", "--pipeline", "decode | flip_h"]),
+                get(&["s3://photos/jpeg_420.jpg", "--pipeline", "decode | flip_h", "--plain"]),
+                get(&["s3://photos/jpeg_420.jpg", "--pipeline", "decode", "--endpoint-url", &store]),
+            ]
+            .join("")
+        );
+    });
+}
+
+#[test]
+fn read_tells_how_it_went() {
+    let mut objects: super::world::Objects = photos().into_iter().take(6).collect();
+    objects.insert("none.txt".to_owned(), b"text".to_vec());
+    let world = World::with(objects);
+    for (mode, more) in [("pushdown", &[][..]), ("plain", &["--plain"][..])] {
+        let arguments = [
+            "read",
+            "s3://photos/",
+            "--pipeline",
+            SHORT,
+            "--seed",
+            "1",
+            "--batch-size",
+            "3",
+            "--json",
+        ];
+        let done = output(&world, &[&arguments, more].concat());
+        assert_eq!(done.status.code(), Some(1), "one sample failed");
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert!(
+            stderr.starts_with("none.txt: UndecodableObject: ") && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let mut names: Vec<_> = report.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "cpu_seconds",
+                "errors",
+                "mode",
+                "retries",
+                "samples",
+                "samples_per_second",
+                "seconds",
+                "split",
+                "stored_bytes",
+                "value_bytes",
+                "waiting_seconds",
+                "wire_bytes_down",
+                "wire_bytes_up"
+            ]
+        );
+        assert_eq!(
+            (&report["mode"], &report["samples"], &report["errors"]),
+            (&mode.into(), &6.into(), &1.into())
+        );
+    }
+    let limited = output(
+        &world,
+        &["read", "s3://photos/jpeg", "--pipeline", SHORT, "--limit", "1"],
+    );
+    assert!(limited.status.success() || world.objects.keys().all(|key| !key.starts_with("jpeg")));
+    let nothing = output(&world, &["read", "s3://photos/nothing/", "--pipeline", SHORT]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&nothing.stderr)
+            .contains("there is nothing to read under s3://photos/nothing/")
+    );
+}

@@ -1,0 +1,123 @@
+//! Samples that cannot be delivered, and endpoints that cannot deliver any.
+
+use pushdown_client::{Error, ErrorKind, Mode, OnError, RetryPolicy};
+
+use super::world::{World, photos, read, reader, rows};
+
+const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
+
+/// Five photos, and after the second one an object that is none.
+fn world() -> World {
+    let mut objects: std::collections::BTreeMap<_, _> = photos().into_iter().take(5).collect();
+    let second = objects.keys().nth(1).unwrap().clone();
+    objects.insert(format!("{second}.txt"), b"no photo at all".to_vec());
+    World::with(objects)
+}
+
+#[test]
+fn a_bad_sample_keeps_its_position_and_is_named() {
+    let world = world();
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let rows = rows(world.reader(PIPELINE).mode(mode).on_error(OnError::SkipAndReport));
+        assert_eq!(rows.len(), 6);
+        for (nth, row) in rows.iter().enumerate() {
+            assert_eq!(row.position, nth as u64);
+            match &row.value {
+                Ok(_) => assert_ne!(nth, 2),
+                Err(error) => {
+                    assert_eq!((nth, error.code.as_str()), (2, "UndecodableObject"), "{error}");
+                    assert!(row.key.ends_with(".txt"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn raising_names_the_sample_and_ends_the_stream() {
+    let world = world();
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let error = read(world.reader(PIPELINE).mode(mode).batch_size(2)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Sample);
+        let text = error.to_string();
+        assert!(
+            text.contains(".txt (position 2) cannot be delivered: UndecodableObject: "),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_object_is_a_row_of_its_own() {
+    let world = World::with_photos(3);
+    let mut keys: Vec<String> = world.objects.keys().cloned().collect();
+    keys.insert(1, "not/there.jpg".to_owned());
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let rows = rows(
+            world
+                .reader(PIPELINE)
+                .keys(keys.clone())
+                .mode(mode)
+                .on_error(OnError::SkipAndReport),
+        );
+        let codes: Vec<_> = rows
+            .iter()
+            .map(|row| row.value.as_ref().err().map(|error| error.code.as_str()))
+            .collect();
+        assert_eq!(codes, [None, Some("NoSuchKey"), None, None], "{mode:?}");
+    }
+}
+
+#[test]
+fn a_plain_store_is_told_from_a_gateway() {
+    let world = World::with_photos(3);
+    let store = format!("http://{}", world.gateway.store().unwrap());
+    let error = read(reader(&store, PIPELINE)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotAGateway, "{error}");
+    assert!(error.to_string().contains("use plain mode"), "{error}");
+    assert_eq!(rows(reader(&store, PIPELINE).mode(Mode::Plain)), {
+        let mut pushed = rows(world.reader(PIPELINE));
+        pushed.iter_mut().for_each(|row| row.stage = 0);
+        pushed
+    });
+}
+
+#[test]
+fn wrong_credentials_and_missing_buckets_are_refused() {
+    let world = World::with_photos(2);
+    let wrong = || pushdown_client::Credentials::new("pushdowntestkey", "wrong");
+    let listing = read(world.reader(PIPELINE).credentials(wrong())).unwrap_err();
+    assert_eq!(listing.kind(), ErrorKind::Refused, "{listing}");
+    let bucket = read(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();
+    assert_eq!(bucket.kind(), ErrorKind::Refused, "{bucket}");
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let keys: Vec<String> = world.objects.keys().cloned().collect();
+        let reader = world.reader(PIPELINE).credentials(wrong()).keys(keys).mode(mode);
+        let rows = rows(reader.on_error(OnError::SkipAndReport));
+        for row in rows {
+            assert_eq!(row.value.unwrap_err().code, "SignatureDoesNotMatch", "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_is_an_error_after_the_retries() {
+    let retry = RetryPolicy {
+        attempts: 2,
+        ..RetryPolicy::default()
+    };
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let nowhere = reader("http://127.0.0.1:9", PIPELINE)
+            .keys(["a"])
+            .mode(mode)
+            .retry(retry);
+        let error: Error = read(nowhere.on_error(OnError::SkipAndReport)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot connect to http://127.0.0.1:9: "),
+            "{error}"
+        );
+    }
+}

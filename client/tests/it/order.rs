@@ -1,0 +1,143 @@
+//! Each sample once, in an order that seed and epoch fix.
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::world::{World, keys, read, rows, run};
+
+const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
+
+#[test]
+fn an_epoch_has_each_sample_once_in_the_seeded_order() {
+    let world = World::with_photos(23);
+    let listed: Vec<_> = world.objects.keys().map(String::as_str).collect();
+    let unseeded = rows(world.reader(PIPELINE));
+    assert_eq!(
+        keys(&unseeded),
+        listed,
+        "without a seed: the order of the listing"
+    );
+
+    let first = rows(world.reader(PIPELINE).seed(7));
+    let again = rows(world.reader(PIPELINE).seed(7).batch_size(9));
+    let next = rows(world.reader(PIPELINE).seed(7).epoch(1));
+    assert_eq!(first, again, "the batch size does not matter");
+    assert_ne!(keys(&first), listed);
+    assert_ne!(keys(&first), keys(&next));
+    for rows in [&first, &next] {
+        let mut sorted = keys(rows);
+        sorted.sort_unstable();
+        assert_eq!(sorted, listed);
+        assert!(
+            rows.iter()
+                .enumerate()
+                .all(|(nth, row)| row.position == nth as u64 && listed[row.index] == &*row.key)
+        );
+    }
+    assert_eq!(keys(&rows(world.reader(PIPELINE).seed(7).shuffle(false))), listed);
+}
+
+#[test]
+fn shards_share_one_order() {
+    let world = World::with_photos(11);
+    let whole = rows(world.reader(PIPELINE).seed(3));
+    let mut shards: Vec<_> = (0..3)
+        .flat_map(|rank| rows(world.reader(PIPELINE).seed(3).shard((rank, 3))))
+        .collect();
+    shards.sort_by_key(|row| row.position);
+    assert_eq!(shards, whole);
+}
+
+#[test]
+fn a_reader_resumes_at_a_batch() {
+    let world = World::with_photos(18);
+    let whole = read(world.reader(PIPELINE).seed(5)).unwrap();
+    assert_eq!(
+        whole
+            .iter()
+            .map(|batch| (batch.number(), batch.len()))
+            .collect::<Vec<_>>(),
+        [(0, 4), (1, 4), (2, 4), (3, 4), (4, 2)]
+    );
+    assert_eq!(
+        read(world.reader(PIPELINE).seed(5).start_at(2)).unwrap(),
+        whole[2..]
+    );
+    assert_eq!(read(world.reader(PIPELINE).seed(5).start_at(5)).unwrap(), []);
+    assert_eq!(
+        read(world.reader(PIPELINE).seed(5).start_at(usize::MAX)).unwrap(),
+        []
+    );
+}
+
+#[test]
+fn lengths_are_known_and_epochs_follow_each_other() {
+    let world = World::with_photos(10);
+    let second = rows(world.reader(PIPELINE).seed(1).epoch(1));
+    run(async {
+        let mut reader = world.reader(PIPELINE).seed(1).build().await.unwrap();
+        assert_eq!(
+            (
+                reader.len(),
+                reader.batches(),
+                reader.is_empty(),
+                reader.objects().len()
+            ),
+            (10, 3, false, 10)
+        );
+        // Left in the middle of an epoch, with batches on their way.
+        reader.next().await.unwrap().unwrap();
+        reader.set_epoch(1);
+        let batches: Vec<_> = reader.by_ref().try_collect().await.unwrap();
+        assert_eq!(
+            batches
+                .into_iter()
+                .flat_map(pushdown_client::Batch::into_rows)
+                .collect::<Vec<_>>(),
+            second
+        );
+        assert!(reader.next().await.is_none(), "the stream stays at its end");
+    });
+}
+
+#[test]
+fn take_gives_samples_by_index_in_the_given_order() {
+    let world = World::with_photos(8);
+    let whole = rows(world.reader(PIPELINE));
+    run(async {
+        let reader = world.reader(PIPELINE).seed(1).build().await.unwrap();
+        let batch = reader.take(&[6, 0, 6]).await.unwrap();
+        assert_eq!(
+            batch
+                .rows()
+                .iter()
+                .map(|row| (row.position, row.index))
+                .collect::<Vec<_>>(),
+            [(0, 6), (1, 0), (2, 6)]
+        );
+        assert!(
+            batch
+                .rows()
+                .iter()
+                .all(|row| row.value == whole[row.index].value && row.key == whole[row.index].key)
+        );
+        let error = reader.take(&[8]).await.unwrap_err();
+        assert_eq!(error.kind(), pushdown_client::ErrorKind::Config, "{error}");
+        let stacked = batch.stack().unwrap().unwrap();
+        assert_eq!(stacked.tensor.shape(), [3, 32, 32, 3]);
+        assert!(reader.take(&[]).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn memory_is_bounded_by_the_budget_and_every_batch_still_comes() {
+    let world = World::with_photos(20);
+    let whole = rows(world.reader(PIPELINE));
+    for prefetch in [0, 1, 100_000] {
+        let tight = world
+            .reader(PIPELINE)
+            .prefetch_bytes(prefetch)
+            .batch_size(3)
+            .requests(8);
+        assert_eq!(rows(tight), whole, "{prefetch}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Stands between reader and gateway, and misbehaves.
+
+use std::{io, net::SocketAddr};
+
+use pushdown_testkit::{Exchange, Request, Response, ScriptedOrigin};
+
+/// What to do to an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Hand it on.
+    Pass,
+    /// 503 without asking the gateway, and when to come again.
+    SlowDown,
+    /// Hand on this share of the body, in percent, and cut the connection.
+    Cut(usize),
+    /// Say that another engine computed it.
+    OtherEngine,
+}
+
+/// A relay in front of a gateway; `plot` decides by the number of batch requests so far.
+pub(super) fn relay(
+    gateway: SocketAddr,
+    plot: impl Fn(usize) -> Deed + Send + Sync + 'static,
+) -> ScriptedOrigin {
+    let batches = std::sync::atomic::AtomicUsize::new(0);
+    ScriptedOrigin::start(move |exchange| {
+        let request = request(exchange)?;
+        let deed = match request.method.as_str() {
+            "POST" => plot(batches.fetch_add(1, std::sync::atomic::Ordering::AcqRel)),
+            _ => Deed::Pass,
+        };
+        if deed == Deed::SlowDown {
+            return exchange.send(
+                "HTTP/1.1 503 Slow Down\r\nRetry-After: 1\r\nContent-Length: 35\r\n\r\n<Error><Code>SlowDown</Code></Error>",
+            );
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        hand_on(exchange, answer, deed)
+    })
+    .unwrap()
+}
+
+fn request(exchange: &mut Exchange) -> io::Result<Request> {
+    let head = exchange.head.clone();
+    let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
+    let mut first = lines.next().unwrap_or_default().split(' ');
+    let mut request = Request::new(first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    for line in lines {
+        let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
+        request = request.header(name, value);
+    }
+    let length = request
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = length.map_or(0, |(_, length)| length.parse().unwrap());
+    request.body = exchange.read(length)?;
+    Ok(request)
+}
+
+fn hand_on(exchange: &mut Exchange, answer: Response, deed: Deed) -> io::Result<()> {
+    let mut head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Length: {}\r\n",
+        answer.status,
+        answer.reason,
+        answer.body.len()
+    );
+    for (name, value) in &answer.headers {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "content-length" | "transfer-encoding" | "connection" => {}
+            "x-pushdown-engine" if deed == Deed::OtherEngine => {
+                head.push_str("x-pushdown-engine: 4000000000\r\n")
+            }
+            _ => head.push_str(&format!("{name}: {value}\r\n")),
+        }
+    }
+    exchange.send(head + "\r\n")?;
+    match deed {
+        Deed::Cut(percent) => {
+            exchange.close();
+            exchange.send(&answer.body[..answer.body.len() * percent / 100])
+        }
+        _ => exchange.send(&answer.body),
+    }
+}

@@ -1,0 +1,80 @@
+//! Law 1: where a step runs never changes what it computes.
+
+use pushdown::Pipeline;
+use pushdown_client::{Mode, Split};
+
+use super::world::{Objects, World, photos, rows};
+
+const PIPELINES: [&str; 6] = [
+    "decode | resize(short=40) | center_crop(32) | to_float | normalize(imagenet) | cast(f16)",
+    "decode | random_resized_crop(33, seed=9) | flip_h(0.5) | color_jitter(brightness=0.4, hue=0.1) | to_tensor",
+    "decode | resize(36, 34, filter=bicubic) | to_float | quantize(int8) | dequantize | cast(bf16)",
+    "decode | resize(long=40) | encode(jpeg, quality=80)",
+    "decode | random_crop(32) | to_float | layout(hwc)",
+    "decode | resize(30, 30, filter=nearest) | encode(png) | decode | to_float | quantize(int8)",
+];
+
+/// Samples of several formats, some under odd keys, of which some may not fit the pipeline.
+fn world() -> World {
+    let mut objects: Objects = photos().into_iter().step_by(3).collect();
+    let photo = objects.values().next().unwrap().clone();
+    objects.insert("odd/a b+c \u{e9}.jpg".to_owned(), photo);
+    World::with(objects)
+}
+
+#[test]
+fn plain_and_every_split_agree_bit_for_bit() {
+    let world = world();
+    for pipeline in PIPELINES {
+        let steps = Pipeline::parse(pipeline).unwrap().len();
+        let reader = || {
+            world
+                .reader(pipeline)
+                .seed(4)
+                .epoch(2)
+                .on_error(pushdown_client::OnError::SkipAndReport)
+        };
+        let plain = rows(reader().mode(Mode::Plain));
+        assert_eq!(plain.len(), world.objects.len());
+        for row in &plain {
+            assert_eq!(
+                row.value,
+                world.expected(pipeline, &row.key, Some(4), 2),
+                "{pipeline}: {}",
+                row.key
+            );
+        }
+        let splits = (0..=steps).map(|stage| Split::At(u8::try_from(stage).unwrap()));
+        for split in splits.chain([Split::Full, Split::Smallest]) {
+            let pushed = rows(reader().split(split));
+            assert_eq!(pushed.len(), plain.len());
+            for (pushed, plain) in pushed.iter().zip(&plain) {
+                assert_eq!(
+                    (pushed.index, pushed.position, &pushed.key),
+                    (plain.index, plain.position, &plain.key)
+                );
+                assert_eq!(
+                    pushed.value, plain.value,
+                    "{pipeline} cut at {split}: {}",
+                    plain.key
+                );
+                if let (Split::At(stage), Ok(_)) = (split, &pushed.value) {
+                    assert_eq!(pushed.stage, stage, "{}", plain.key);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn epochs_draw_anew_and_the_order_takes_no_part() {
+    let world = World::with_photos(6);
+    let pipeline = "decode | random_resized_crop(32) | to_float";
+    let by_key = |epoch, shuffle| {
+        let mut rows = rows(world.reader(pipeline).seed(4).epoch(epoch).shuffle(shuffle));
+        rows.sort_by_key(|row| row.index);
+        rows.into_iter().map(|row| row.value.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(by_key(0, true), by_key(0, false));
+    assert_ne!(by_key(0, true), by_key(1, true));
+}

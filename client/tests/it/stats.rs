@@ -1,0 +1,95 @@
+//! What the reader counts.
+
+use futures::TryStreamExt as _;
+use pushdown_client::{Batch, Mode, OnError, Split, Stats};
+
+use super::world::{World, run};
+
+fn read(world: &World, mode: Mode, split: Split) -> (Stats, f64) {
+    run(async {
+        let reader = world
+            .reader("decode | to_float")
+            .mode(mode)
+            .split(split)
+            .on_error(OnError::SkipAndReport);
+        let mut reader = reader.build().await.unwrap();
+        let sent = || world.gateway.metric("pushdown_client_sent_bytes_total").unwrap();
+        let before = sent();
+        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        assert_eq!(batches.iter().map(Batch::len).sum::<usize>(), world.objects.len());
+        (reader.stats(), sent() - before)
+    })
+}
+
+fn within(share: f64, a: f64, b: f64) -> bool {
+    (a - b).abs() <= share * b
+}
+
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "compared within 2 %")]
+fn they_agree_with_the_gateways_metrics() {
+    let world = World::with_photos(12);
+    let stored: u64 = world.objects.values().map(|object| object.len() as u64).sum();
+
+    let (stats, sent) = read(&world, Mode::Pushdown, Split::At(1));
+    assert!(
+        within(0.02, stats.wire_bytes_down as f64, sent),
+        "{stats:?}, the gateway sent {sent}"
+    );
+    assert!(
+        within(0.02, stats.value_bytes as f64, sent),
+        "{stats:?}, the gateway sent {sent}"
+    );
+    assert_eq!(
+        (stats.samples, stats.errors, stats.skipped, stats.retries),
+        (12, 0, 0, 0)
+    );
+    assert_eq!(stats.stored_bytes, stored);
+    assert!(!stats.waiting.is_zero());
+
+    let (stats, sent) = read(&world, Mode::Plain, Split::Full);
+    assert!(
+        within(0.02, stats.wire_bytes_down as f64, sent),
+        "{stats:?}, the gateway sent {sent}"
+    );
+    assert_eq!((stats.value_bytes, stats.stored_bytes), (stored, stored));
+}
+
+#[test]
+fn a_batch_asks_for_less_than_single_requests_do() {
+    let world = World::with_photos(20);
+    let read = |mode| {
+        run(async {
+            let mut reader = world
+                .reader("decode | resize(32, 32)")
+                .mode(mode)
+                .batch_size(20)
+                .build()
+                .await
+                .unwrap();
+            reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap();
+            reader.stats().wire_bytes_up
+        })
+    };
+    let (pushed, plain) = (read(Mode::Pushdown), read(Mode::Plain));
+    assert!(
+        pushed * 2 < plain,
+        "{pushed} bytes for one request, {plain} for 20"
+    );
+}
+
+#[test]
+fn what_is_passed_over_is_counted() {
+    let world = World::with_photos(10);
+    run(async {
+        let mut reader = world
+            .reader("decode | resize(8, 8)")
+            .start_at(1)
+            .build()
+            .await
+            .unwrap();
+        reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap();
+        let stats = reader.stats();
+        assert_eq!((stats.skipped, stats.samples), (4, 6));
+    });
+}

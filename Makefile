@@ -50,6 +50,13 @@ deny: ## Licences, advisories and sources of all dependencies (installs cargo-de
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	@$(CARGO) deny check
 
+bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (PEERS=torch installs torchvision, 5 GB)
+	@scripts/bench.sh
+	@$(CARGO) bench --locked -p pushdown-bench
+
+bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
+	@scripts/bench.sh memory
+
 photos: ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all
 

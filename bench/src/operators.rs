@@ -62,10 +62,12 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
     }
     match &peers.torch {
         None => {
-            say("SKIPPED: torchvision, a download of 5 GB: `make bench PEERS=torch` installs and measures it")
+            say(
+                "SKIPPED: torchvision, a download of 5 GB: `make bench PEERS=torch` installs and measures it",
+            );
         }
         Some(python) => {
-            contenders.push(Peer::start(python, "torchvision", folder)?.into_contender(TORCHVISION))
+            contenders.push(Peer::start(python, "torchvision", folder)?.into_contender(TORCHVISION));
         }
     }
     say(&format!(

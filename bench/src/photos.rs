@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 
-/// About 500 x 375, as ImageNet's are.
+/// About 500 x 375, as the photos of `ImageNet` are.
 pub const SMALL: &str = "imagenet";
 /// 12 megapixels, baseline.
 pub const LARGE: &str = "12mp";

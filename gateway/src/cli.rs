@@ -1,5 +1,7 @@
 //! The command line: reads what was typed, judges it, and runs.
 
+mod health;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -30,6 +32,8 @@ enum Command {
     ///
     /// Sizes are written like 4096, 64KiB or 256MiB, times like 250ms, 30s or 5m.
     Serve(Box<Serve>),
+    /// Ask a running gateway how it is; exit status 0 if it is well
+    Health(health::Health),
 }
 
 #[derive(Debug, Args)]
@@ -43,7 +47,13 @@ struct Serve {
 
 /// Runs the command line of this process.
 pub fn run() -> anyhow::Result<()> {
-    let Command::Serve(serve) = Cli::parse().command;
+    match Cli::parse().command {
+        Command::Serve(serve) => self::serve(*serve),
+        Command::Health(health) => health.run(),
+    }
+}
+
+fn serve(serve: Serve) -> anyhow::Result<()> {
     let file = serve
         .config
         .as_deref()

@@ -27,6 +27,11 @@ pub struct Weed {
 impl Weed {
     /// Starts it, and waits until it takes an object.
     pub fn launch(keys: &Keys) -> Result<Self> {
+        // Its ports were free when they were chosen; another process may have been faster.
+        Self::attempt(keys).or_else(|_taken| Self::attempt(keys))
+    }
+
+    fn attempt(keys: &Keys) -> Result<Self> {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
         let identities = directory.path().join("identities.json");
@@ -53,6 +58,8 @@ impl Weed {
         command.arg(format!("-s3.config={}", identities.display()));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
+        // Further listeners on fixed ports: a second instance would end because of them.
+        command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -69,3 +69,17 @@ fn a_missing_file_is_a_fault() -> Result<()> {
     insta::assert_snapshot!(String::from_utf8(output.stderr)?);
     Ok(())
 }
+
+#[test]
+fn health_asks_a_running_gateway() -> Result<()> {
+    let keys = pushdown_testkit::Keys::new("pushdowntestkey", "pushdowntestsecret");
+    let gateway = pushdown_testkit::Gateway::embedded(binary(), &keys, [""; 0])?;
+    let admin = format!("--admin={}", gateway.admin());
+    assert!(run(&["health", &admin])?.status.success());
+    assert!(run(&["health", &admin, "--ready"])?.status.success());
+    drop(gateway);
+    let output = run(&["health", &admin])?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr)?.contains("no gateway answers"));
+    Ok(())
+}

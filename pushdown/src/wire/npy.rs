@@ -124,3 +124,104 @@ const fn descr(dtype: DType) -> Option<&'static str> {
         DType::Bf16 => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+
+    fn shape(dtype: DType, extents: &[usize]) -> Shape {
+        Shape {
+            dtype,
+            layout: Layout::Flat,
+            extents: extents.to_vec(),
+            scale: None,
+            image: false,
+        }
+    }
+
+    /// As `numpy.save` of numpy 2.4 writes them.
+    #[test]
+    fn headers_are_numpys_byte_for_byte() {
+        for (dtype, extents, text) in [
+            (
+                DType::F32,
+                &[3, 224, 224][..],
+                "'<f4', 'fortran_order': False, 'shape': (3, 224, 224), }",
+            ),
+            (
+                DType::I64,
+                &[5],
+                "'<i8', 'fortran_order': False, 'shape': (5,), }",
+            ),
+            (DType::F16, &[], "'<f2', 'fortran_order': False, 'shape': (), }"),
+            (
+                DType::U8,
+                &[224, 224, 3],
+                "'|u1', 'fortran_order': False, 'shape': (224, 224, 3), }",
+            ),
+        ] {
+            let mut expected = b"\x93NUMPY\x01\x00v\x00{'descr': ".to_vec();
+            expected.extend(text.bytes());
+            expected.resize(127, b' ');
+            expected.push(b'\n');
+            assert_eq!(head(&shape(dtype, extents)).unwrap(), expected, "{text}");
+        }
+        // Here the room for growth takes another 64 bytes.
+        let long = head(&shape(DType::I8, &[1; 32])).unwrap();
+        assert_eq!((long.len(), &long[6..10]), (192, b"\x01\x00\xb6\x00".as_slice()));
+    }
+
+    #[test]
+    fn reads_other_versions_and_files_without_headers() {
+        let literal = b"{'descr': '<i4', 'fortran_order': False, 'shape': (2,)}\n";
+        let length = u32::try_from(literal.len()).unwrap().to_le_bytes();
+        let elements = [1, 0, 0, 0, 2, 0, 0, 0];
+        for version in [[2, 0], [3, 0]] {
+            let file = [MAGIC.as_slice(), &version, &length, literal, &elements].concat();
+            let Sample::Tensor(tensor) = decode(|_| None, file.into(), &Limits::default()).unwrap() else {
+                panic!("no tensor")
+            };
+            assert_eq!(
+                (tensor.dtype(), tensor.layout(), tensor.shape()),
+                (DType::I32, Layout::Flat, &[2][..])
+            );
+            assert_eq!(tensor.data().as_slice(), elements);
+        }
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_read() {
+        let file = |version: [u8; 2], literal: &str| {
+            let length = u16::try_from(literal.len()).unwrap().to_le_bytes();
+            Bytes::from([MAGIC.as_slice(), &version, &length, literal.as_bytes()].concat())
+        };
+        for (file, expected) in [
+            (Bytes::from_static(b"PK\x03\x04"), "first bytes"),
+            (file([4, 0], ""), "version 4.0"),
+            (
+                file([1, 0], "{'descr': '>f4', 'fortran_order': False, 'shape': (0,)}"),
+                "\">f4\", expected one of |u1",
+            ),
+            (
+                file([1, 0], "{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}"),
+                "\"<f8\"",
+            ),
+            (
+                file([1, 0], "{'descr': '<f4', 'fortran_order': True, 'shape': (0,)}"),
+                "column-major",
+            ),
+            (
+                file([1, 0], "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"),
+                "has 4 bytes, found 0",
+            ),
+            (file([2, 0], "{'descr': "), "ends in its header"),
+        ] {
+            let error = decode(|_| None, file, &Limits::default()).unwrap_err();
+            assert!(
+                error.to_string().contains(expected),
+                "{error}; expected {expected}"
+            );
+        }
+    }
+}

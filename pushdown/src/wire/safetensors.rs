@@ -106,3 +106,116 @@ const fn dtype(dtype: DType) -> Dtype {
         DType::F32 => Dtype::F32,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+
+    fn file(header: &str, elements: &[u8]) -> Bytes {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), elements]
+            .concat()
+            .into()
+    }
+
+    #[test]
+    fn the_library_reads_what_is_written() {
+        let shape = Shape {
+            dtype: DType::Bf16,
+            layout: Layout::Chw,
+            extents: vec![1, 2],
+            scale: Some(0.5),
+            image: false,
+        };
+        let head = head(&shape, 4).unwrap();
+        assert_eq!(head.len() % PREFIX, 0, "elements are aligned");
+        let whole = [head.as_ref(), b"\x80\x3f\0\0"].concat();
+        let parsed = SafeTensors::deserialize(&whole).unwrap();
+        let tensor = parsed.tensor(NAME).unwrap();
+        assert_eq!(
+            (tensor.dtype(), tensor.shape(), tensor.data()),
+            (Dtype::BF16, &[1, 2][..], &whole[head.len()..])
+        );
+        let (_, metadata) = SafeTensors::read_metadata(&whole).unwrap();
+        let metadata: BTreeMap<_, _> = metadata.metadata().clone().unwrap().into_iter().collect();
+        let expected = [("kind", "tensor"), ("layout", "chw"), ("scale", "0.5")];
+        assert_eq!(
+            metadata,
+            expected
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into()
+        );
+    }
+
+    #[test]
+    fn a_file_from_elsewhere_with_one_tensor_is_read() {
+        let other = r#"{"weight":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}}"#;
+        let Sample::Tensor(tensor) = decode(file(other, &[1, 2]), &Limits::default()).unwrap() else {
+            panic!("no tensor")
+        };
+        assert_eq!(
+            (tensor.dtype(), tensor.shape(), tensor.data().as_slice()),
+            (DType::I8, &[2][..], &[1, 2][..])
+        );
+        let two = r#"{"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"value":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#;
+        let Sample::Tensor(tensor) = decode(file(two, &[1, 2]), &Limits::default()).unwrap() else {
+            panic!("no tensor")
+        };
+        assert_eq!((tensor.dtype(), tensor.data().as_slice()), (DType::U8, &[2][..]));
+    }
+
+    #[test]
+    fn refuses_the_rest() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let two = r#"{"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I8","shape":[1],"data_offsets":[1,2]}}"#;
+        for (file, expected) in [
+            (Bytes::new(), "header too small"),
+            (Bytes::from_static(&[0xff; 16]), "longer than 65536 bytes"),
+            (file("{}", b""), "no tensor named"),
+            (file(two, &[1, 2]), "no tensor named"),
+            (file(&deep, b""), "JSON"),
+            (
+                file(
+                    r#"{"value":{"dtype":"F64","shape":[0],"data_offsets":[0,0]}}"#,
+                    b"",
+                ),
+                "F64",
+            ),
+            (
+                file(
+                    r#"{"value":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}}"#,
+                    b"1",
+                ),
+                "invalid shape",
+            ),
+            (
+                file(
+                    r#"{"value":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}"#,
+                    b"",
+                ),
+                "overflow",
+            ),
+            (
+                file(
+                    r#"{"__metadata__":{"kind":"image"},"value":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
+                    b"1",
+                ),
+                "found an image of u8, flat, [1]",
+            ),
+            (
+                file(
+                    r#"{"__metadata__":{"scale":"x"},"value":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
+                    b"1",
+                ),
+                "found x-pushdown-scale \"x\"",
+            ),
+        ] {
+            let error = decode(file, &Limits::default()).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidWire);
+            assert!(
+                error.to_string().contains(expected),
+                "{error}; expected {expected}"
+            );
+        }
+    }
+}

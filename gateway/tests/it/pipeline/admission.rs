@@ -43,7 +43,7 @@ fn a_crowd_of_large_photos_stays_within_the_budget() -> Result<()> {
 #[test]
 fn overload_is_503_slow_down() -> Result<()> {
     let lab = Lab::new(&[
-        "--memory-budget=16MiB",
+        "--memory-budget=32MiB",
         "--queue-wait=200ms",
         "--send-stall-timeout=20s",
     ])?;

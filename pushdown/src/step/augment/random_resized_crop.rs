@@ -87,7 +87,7 @@ impl Operator for RandomResizedCrop {
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
         // Between the passes, for all of the image at worst.
-        let row = u64::from(input.width?) * 3;
+        let row = u64::from(input.width?.max(self.width)) * 3;
         Some(row.saturating_mul(u64::from(input.height?) + u64::from(self.height)))
     }
 

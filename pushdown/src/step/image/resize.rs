@@ -85,12 +85,12 @@ impl Operator for Resize {
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
         let (width, height) = self.size_of(input.width?, input.height?);
-        let wide = u64::from(input.width?) + 4;
-        // Between the passes: the source's columns and the result's rows, the result's columns beside them where
-        // a crop follows; or the source with the border of bicubic.
-        let rows = 2 * u64::from(height) + u64::from(input.height?) + 4;
-        let wider = u64::from(width) * u64::from(height);
-        Some(wide.saturating_mul(rows).saturating_add(wider).saturating_mul(3))
+        // Between the passes: one side is the source's, the other the result's, whichever pass comes first. Where
+        // a crop follows, the result once more.
+        let rows_first = u64::from(input.width?) * u64::from(height);
+        let columns_first = u64::from(width) * u64::from(input.height?);
+        let result = u64::from(width) * u64::from(height);
+        Some(rows_first.max(columns_first).saturating_add(result).saturating_mul(3))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {

@@ -22,6 +22,8 @@ use crate::{
 
 /// What a record batch has beside its values at most: row numbers, errors, shapes, padding.
 const OVERHEAD: u64 = 16 << 20;
+/// The most rows of a record batch: more than a request has room to ask for.
+const MAX_ROWS: usize = 1 << 16;
 
 /// Reads a batch answer from chunks that are cut anywhere. Values share the memory of what arrived.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct BatchReader {
     batches: ipc::Batches,
     limits: Limits,
     schema: Option<(SchemaRef, ValueType)>,
+    /// After an error there is no telling where the next message starts.
+    broken: bool,
 }
 
 impl BatchReader {
@@ -39,6 +43,7 @@ impl BatchReader {
             batches: ipc::Batches::new(largest.saturating_add(OVERHEAD)),
             limits,
             schema: None,
+            broken: false,
         }
     }
 
@@ -48,7 +53,13 @@ impl BatchReader {
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no batch answer;
     /// [`TooLarge`](crate::ErrorKind::TooLarge) past the limits. The stream cannot be read on after either.
     pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Row>> {
-        let mut chunk = Buffer::from(chunk);
+        self.check_unbroken()?;
+        let rows = self.read(Buffer::from(chunk));
+        self.broken = rows.is_err();
+        rows
+    }
+
+    fn read(&mut self, mut chunk: Buffer) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         loop {
             let batch = self.batches.next(&mut chunk)?;
@@ -83,7 +94,16 @@ impl BatchReader {
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where it ended early. The connection was cut: unlike other
     /// errors of this kind, asking again for the rows that are missing may help.
     pub fn finish(self) -> Result<()> {
+        self.check_unbroken()?;
         self.batches.finish()
+    }
+
+    fn check_unbroken(&self) -> Result<()> {
+        if self.broken {
+            Err(Error::wire("the batch answer was found to be malformed before"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -94,6 +114,12 @@ fn read(
     limits: &Limits,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
+    if batch.rows() > MAX_ROWS {
+        return Err(Error::too_large(format!(
+            "{} rows at once are more than the limit of {MAX_ROWS}",
+            batch.rows()
+        )));
+    }
     let head = batch.read(&[ROW, STAGE, ERROR])?;
     let missing = || Error::wire("found a batch answer without row numbers, stages or errors");
     let numbers = head

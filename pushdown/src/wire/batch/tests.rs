@@ -228,6 +228,44 @@ fn failed_rows_of_large_arrays_are_small_on_the_wire() {
 }
 
 #[test]
+fn long_errors_are_cut_and_read_back() {
+    let value = Sample::Tensor(tensor(DType::F32, &[3, 224, 224], 0));
+    let message = |row: u32| {
+        (0..5000_u32)
+            .map(|n| char::from_u32(0x100 + (n * n + row) % 0x700).unwrap())
+            .collect::<String>()
+    };
+    let rows: Vec<Row> = (0..100)
+        .map(|row| Row {
+            row,
+            stage: 0,
+            value: Err(RowError::new("InternalError", message(row))),
+        })
+        .collect();
+    let (found, end) = read([write(&fixed(&value), &rows, rows.len())]);
+    end.unwrap();
+    assert_eq!(found.len(), 100);
+    for (row, found) in found.into_iter().enumerate() {
+        let error = found.value.unwrap_err();
+        assert!(
+            (4090..=4096).contains(&error.to_string().len()),
+            "{}",
+            error.to_string().len()
+        );
+        assert!(message(u32::try_from(row).unwrap()).starts_with(&error.message));
+    }
+}
+
+#[test]
+fn a_broken_stream_stays_broken() {
+    let stream = write(&ValueType::Bytes, &[failed(0)], 1);
+    let mut reader = BatchReader::new(Limits::default());
+    assert!(reader.push(Bytes::from_static(b"HTTP/1.1 200 OK")).is_err());
+    assert!(reader.push(stream).is_err());
+    assert_eq!(reader.finish().unwrap_err().kind(), ErrorKind::InvalidWire);
+}
+
+#[test]
 fn record_batches_are_bounded() {
     let value = Sample::Bytes(vec![7; 3 << 20].into());
     let mut writer = BatchWriter::new(ValueType::Bytes, &pipeline()).unwrap();

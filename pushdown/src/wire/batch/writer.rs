@@ -16,8 +16,10 @@ use crate::{Pipeline, Result, Sample, wire::ipc};
 /// What a record batch has in value bytes at most, unless a single row has more. A reader sees rows flow, and
 /// neither side holds more than this twice.
 const BATCH_BYTES: usize = 8 << 20;
-/// The most failed rows in a record batch: a bound for their texts.
-const FAILED_ROWS: usize = 256;
+/// The longest text of an error, in bytes; the rest is cut off.
+const ERROR_BYTES: usize = 4 << 10;
+/// What a record batch has in texts of errors at most. A reader inflates no more than a few hundred KiB of them.
+const ERRORS_BYTES: usize = 64 << 10;
 
 /// Writes a batch answer. A record batch holds only good rows or only failed ones, so that good ones convert
 /// without copies.
@@ -71,15 +73,22 @@ impl BatchWriter {
         let filler = column::filler(&self.value_type);
         let mut parts = Vec::new();
         let mut group = Group::default();
-        for row in rows {
-            let bytes = match &row.value {
-                Ok(sample) => usize::try_from(sample.bytes()).unwrap_or(usize::MAX),
-                Err(_) => filler,
+        for Row { row, stage, value } in rows {
+            let value = value.map_err(|error| {
+                let mut text = error.to_string();
+                text.truncate(text.floor_char_boundary(ERROR_BYTES));
+                text
+            });
+            let (bytes, text) = match &value {
+                Ok(sample) => (usize::try_from(sample.bytes()).unwrap_or(usize::MAX), 0),
+                Err(text) => (filler, text.len()),
             };
-            if !group.takes(row.value.is_ok(), bytes) {
+            if !group.takes(value.is_ok(), bytes, text) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
-            group.push(row, bytes);
+            group.push(row, stage, value);
+            group.bytes = group.bytes.saturating_add(bytes);
+            group.texts += text;
         }
         self.write(group, &mut parts)?;
         Ok(parts)
@@ -144,27 +153,30 @@ struct Group {
     stages: Vec<u8>,
     samples: Vec<Sample>,
     errors: Vec<String>,
+    /// Bytes in the column `value`.
     bytes: usize,
+    /// Bytes in the column `error`.
+    texts: usize,
 }
 
 impl Group {
-    fn takes(&self, good: bool, bytes: usize) -> bool {
+    /// Whether a row, good or failed, of so many bytes may join.
+    fn takes(&self, good: bool, bytes: usize, text: usize) -> bool {
         let alike = if good {
             self.errors.is_empty()
         } else {
             self.samples.is_empty()
         };
-        let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.errors.len() < FAILED_ROWS;
+        let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.texts + text <= ERRORS_BYTES;
         self.rows.is_empty() || (alike && small)
     }
 
-    fn push(&mut self, row: Row, bytes: usize) {
-        self.rows.push(row.row);
-        self.stages.push(row.stage);
-        self.bytes = self.bytes.saturating_add(bytes);
-        match row.value {
+    fn push(&mut self, row: u32, stage: u8, value: Result<Sample, String>) {
+        self.rows.push(row);
+        self.stages.push(stage);
+        match value {
             Ok(sample) => self.samples.push(sample),
-            Err(error) => self.errors.push(error.to_string()),
+            Err(text) => self.errors.push(text),
         }
     }
 }

@@ -3,6 +3,9 @@
 //! The types are those that pushdown's own streams are made of: integers, floats, text, binary, lists and structs
 //! of them. Dictionaries, views, unions and the rest are refused.
 
+#[cfg(test)]
+mod tests;
+
 use arrow_ipc as fb;
 use arrow_schema::{DataType, Schema};
 

@@ -88,6 +88,19 @@ fn crops_pad_with_zeros() {
     assert_eq!(run("crop(0, 1, 2, 1)", &small), [12, 13]);
 }
 
+/// Kernels that overshoot are cut off between the passes, so that their order shows. Pillow's is along the rows
+/// first.
+#[test]
+fn columns_come_first_where_a_kernel_overshoots() {
+    let steep = image(6, 6, |x, y| if x < 2 || y < 3 { 255 } else { x * 9 + y });
+    for filter in ["bicubic", "lanczos"] {
+        let size = |size: &str| format!("resize({size}, filter={filter})");
+        let direct = run(&size("9, 8"), &steep);
+        assert_eq!(direct, run(&format!("{} | {}", size("9, 6"), size("9, 8")), &steep), "{filter}");
+        assert_ne!(direct, run(&format!("{} | {}", size("6, 8"), size("9, 8")), &steep), "{filter}: the case tells");
+    }
+}
+
 /// The parts of a buffer that an earlier image left behind are never seen.
 #[test]
 fn buffers_do_not_leak() {

@@ -1,0 +1,77 @@
+//! Cubic convolution without antialiasing, as `torch.nn.functional.interpolate(mode="bicubic", antialias=False)`.
+//!
+//! The kernel overshoots and PyTorch computes in floats, so that rounding between the passes would show. Plain
+//! arithmetic in one fixed order, for the same result on every host.
+
+use crate::Image;
+
+/// The four source indices and weights of one output index.
+struct Taps {
+    indices: [usize; 4],
+    weights: [f32; 4],
+}
+
+/// Resizes `image` to `width` x `height`, the image continued by its border.
+pub(super) fn interpolate(image: &Image, width: u32, height: u32) -> Image {
+    let columns = taps(image.width(), width);
+    let rows = taps(image.height(), height);
+    let mut pixels = Vec::with_capacity(width as usize * height as usize * 3);
+    // The four rows that an output row looks at, each resized, in a ring by source index.
+    let mut ring = [const { Vec::new() }; 4];
+    let mut held = [usize::MAX; 4];
+    for row in &rows {
+        for index in row.indices {
+            if held[index % 4] != index {
+                held[index % 4] = index;
+                resize_row(&image.pixels()[index * image.stride()..][..image.stride()], &columns, &mut ring[index % 4]);
+            }
+        }
+        let lines = row.indices.map(|index| ring[index % 4].as_slice());
+        for column in 0..width as usize * 3 {
+            pixels.push(to_u8(weighted(lines.map(|line| line[column]), row.weights)));
+        }
+    }
+    Image::from_parts(width, height, pixels)
+}
+
+fn resize_row(source: &[u8], columns: &[Taps], target: &mut Vec<f32>) {
+    target.clear();
+    for taps in columns {
+        for channel in 0..3 {
+            let values = taps.indices.map(|index| f32::from(source[index * 3 + channel]));
+            target.push(weighted(values, taps.weights));
+        }
+    }
+}
+
+fn weighted([a, b, c, d]: [f32; 4], [for_a, for_b, for_c, for_d]: [f32; 4]) -> f32 {
+    a * for_a + b * for_b + c * for_c + d * for_d
+}
+
+/// The taps of each of `target` outputs over `source` inputs.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the source's indices")]
+fn taps(source: u32, target: u32) -> Vec<Taps> {
+    let scale = f64::from(source) / f64::from(target);
+    let last = f64::from(source - 1);
+    (0..target)
+        .map(|output| {
+            let center = scale * (f64::from(output) + 0.5) - 0.5;
+            let (first, offset) = (center.floor(), center - center.floor());
+            Taps {
+                indices: [-1.0, 0.0, 1.0, 2.0].map(|tap| (first + tap).clamp(0.0, last) as usize),
+                weights: [offset + 1.0, offset, 1.0 - offset, 2.0 - offset].map(|distance| kernel(distance) as f32),
+            }
+        })
+        .collect()
+}
+
+/// Keys' cubic convolution kernel with a = -3/4 (IEEE Trans. ASSP 29(6), 1981), for distances from 0 to 2.
+fn kernel(x: f64) -> f64 {
+    const A: f64 = -0.75;
+    if x <= 1.0 { ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0 } else { ((x - 5.0) * x + 8.0) * x * A - 4.0 * A }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+fn to_u8(value: f32) -> u8 {
+    value.round_ties_even() as u8
+}

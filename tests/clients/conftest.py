@@ -1,0 +1,90 @@
+"""Every test here runs twice: in front of the embedded store and in front of SeaweedFS."""
+
+import contextlib
+import os
+import pathlib
+import sys
+import uuid
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from stores import ACCESS, BACKENDS, REGION, ROOT, SECRET, Store, certificate, start_gateway, start_seaweedfs  # noqa: E402
+
+
+def wanted() -> list[str]:
+    """`PUSHDOWN_TEST_BACKENDS` names some, separated by commas; all by default."""
+    names = os.environ.get("PUSHDOWN_TEST_BACKENDS", ",".join(BACKENDS)).split(",")
+    unknown = set(names) - set(BACKENDS)
+    if unknown:
+        raise pytest.UsageError(f"PUSHDOWN_TEST_BACKENDS: {', '.join(unknown)} is not one of {', '.join(BACKENDS)}")
+    return names
+
+
+def pytest_report_header() -> list[str]:
+    left_out = set(BACKENDS) - set(wanted())
+    return [f"SKIPPED: no test in front of {name}, because PUSHDOWN_TEST_BACKENDS leaves it out" for name in left_out]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment(tmp_path_factory):
+    """No client may find a configuration, a proxy or an account of the person who runs the tests."""
+    nothing = tmp_path_factory.mktemp("aws") / "none"
+    patch = pytest.MonkeyPatch()
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "BOTO")) or name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+            patch.delenv(name)
+    patch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    patch.setenv("AWS_DEFAULT_REGION", REGION)
+    patch.setenv("AWS_CONFIG_FILE", str(nothing))
+    patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(nothing))
+    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session", params=wanted())
+def store(request, environment, tmp_path_factory):
+    """A store with a gateway in front of it, and another one that speaks TLS."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with contextlib.ExitStack() as running:
+        if request.param == "embedded":
+            settings = {"store": folder / "store", "access_key": ACCESS, "secret_key": SECRET}
+        else:
+            weed, address = start_seaweedfs(folder / "weed")
+            running.callback(weed.stop)
+            settings = {"upstream": f"http://{address}"}
+        plain, addresses = start_gateway(folder / "plain", **settings)
+        running.callback(plain.stop)
+        files = certificate(folder)
+        authority = files.pop("authority")
+        upstream = f"http://{addresses.get('store') or address}"
+        tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files)
+        running.callback(tls.stop)
+        yield Store(
+            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority
+        )
+
+
+@pytest.fixture(scope="session")
+def s3(store):
+    return store.client()
+
+
+@pytest.fixture
+def bucket(s3):
+    """A bucket of the test's own, emptied and removed after it."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(Bucket=name)
+    yield name
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
+        for entry in page.get("Contents", []):
+            s3.delete_object(Bucket=name, Key=entry["Key"])
+    s3.delete_bucket(Bucket=name)
+
+
+@pytest.fixture(scope="session")
+def photos() -> pathlib.Path:
+    return ROOT / "testkit/fixtures/photos"

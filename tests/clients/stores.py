@@ -1,0 +1,108 @@
+"""The stores that clients are tried on, each with gateways in front of it."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+
+import boto3
+import botocore.exceptions
+import trustme
+from botocore.config import Config
+
+from process import Process, free_ports
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ACCESS, SECRET, REGION = "pushdowntestkey", "pushdowntestsecret", "us-east-1"
+BACKENDS = ("embedded", "seaweedfs")
+
+
+@dataclasses.dataclass
+class Store:
+    """A running store. Clients talk to the gateways in front of it, never to the store itself."""
+
+    name: str
+    endpoint: str
+    tls_endpoint: str
+    authority: pathlib.Path
+
+    def client(self, **options):
+        """A boto3 client of the gateway; `tls=True` for the one that speaks TLS."""
+        tls = options.pop("tls", False)
+        config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}}
+        config |= options.pop("config", {})
+        settings = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": REGION}
+        return boto3.client(
+            "s3",
+            endpoint_url=self.tls_endpoint if tls else self.endpoint,
+            verify=str(self.authority) if tls else None,
+            config=Config(**config),
+            **(settings | options),
+        )
+
+
+def gateway_binary() -> pathlib.Path:
+    """`PUSHDOWN_GATEWAY`, or the debug build."""
+    binary = pathlib.Path(os.environ.get("PUSHDOWN_GATEWAY", ROOT / "target/debug/pushdown-gateway"))
+    if not binary.is_file():
+        raise RuntimeError(f"{binary} is missing: run `cargo build -p pushdown-gateway`, or set PUSHDOWN_GATEWAY")
+    return binary
+
+
+def start_gateway(folder: pathlib.Path, **settings: object) -> tuple[Process, dict[str, str]]:
+    """Starts a gateway on free ports, and returns its process and its addresses."""
+    folder.mkdir()
+    ready = folder / "ready.json"
+    settings |= {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "ready_file": ready}
+    env = dict(os.environ) | {f"PUSHDOWN_{name.upper()}": str(value) for name, value in settings.items()}
+    gateway = Process([str(gateway_binary()), "serve"], folder / "log", env)
+    gateway.wait_until("the gateway serves", ready.exists)
+    return gateway, json.loads(ready.read_text())
+
+
+def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
+    """Starts SeaweedFS with one identity, and returns its process and the address of its S3 port."""
+    (folder / "data").mkdir(parents=True)
+    identities = folder / "identities.json"
+    credentials = [{"accessKey": ACCESS, "secretKey": SECRET}]
+    actions = ["Admin", "Read", "List", "Tagging", "Write"]
+    identities.write_text(json.dumps({"identities": [{"name": "test", "credentials": credentials, "actions": actions}]}))
+    master, volume, filer, s3 = free_ports(4)
+    weed = Process(
+        [
+            str(pathlib.Path(sys.executable).with_name("weed")),
+            "server", "-s3", "-filer", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+            f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}",
+            f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",
+            "-volume.max=100", "-master.volumeSizeLimitMB=256",
+        ],
+        folder / "log",
+    )  # fmt: skip
+    weed.wait_until("SeaweedFS takes an object", lambda: _takes_an_object(f"http://127.0.0.1:{s3}"))
+    return weed, f"127.0.0.1:{s3}"
+
+
+def _takes_an_object(endpoint: str) -> bool:
+    """Its parts find each other one after the other; an object needs them all."""
+    client = Store("", endpoint, "", pathlib.Path()).client()
+    try:
+        client.create_bucket(Bucket="readiness")
+        client.put_object(Bucket="readiness", Key="object", Body=b"ready")
+        client.delete_object(Bucket="readiness", Key="object")
+        client.delete_bucket(Bucket="readiness")
+    except (botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError):
+        return False
+    return True
+
+
+def certificate(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """A certificate for 127.0.0.1 and the authority that signed it."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    files = {name: folder / f"{name}.pem" for name in ("authority", "tls_cert", "tls_key")}
+    authority.cert_pem.write_to_path(files["authority"])
+    issued.private_key_pem.write_to_path(files["tls_key"])
+    for part in issued.cert_chain_pems:
+        part.write_to_path(files["tls_cert"], append=True)
+    return files

@@ -105,6 +105,8 @@ impl PushdownReader {
     /// The samples with these indices, in this order, as one batch: those that are asked for twice are there
     /// twice. The epoch's random draws, not its order, apply.
     ///
+    /// Where `StreamExt` is in scope, its own `take` is found first: write `PushdownReader::take(&reader, ..)`.
+    ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for an index beyond the data set; otherwise as the stream.
     pub async fn take(&self, indices: &[usize]) -> Result<Batch> {

@@ -1,6 +1,7 @@
 //! Each sample once, in an order that seed and epoch fix.
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use pushdown_client::PushdownReader;
 
 use super::world::{World, keys, read, rows, run};
 
@@ -105,7 +106,7 @@ fn take_gives_samples_by_index_in_the_given_order() {
     let whole = rows(world.reader(PIPELINE));
     run(async {
         let reader = world.reader(PIPELINE).seed(1).build().await.unwrap();
-        let batch = reader.take(&[6, 0, 6]).await.unwrap();
+        let batch = PushdownReader::take(&reader, &[6, 0, 6]).await.unwrap();
         assert_eq!(
             batch
                 .rows()
@@ -120,11 +121,11 @@ fn take_gives_samples_by_index_in_the_given_order() {
                 .iter()
                 .all(|row| row.value == whole[row.index].value && row.key == whole[row.index].key)
         );
-        let error = reader.take(&[8]).await.unwrap_err();
+        let error = PushdownReader::take(&reader, &[8]).await.unwrap_err();
         assert_eq!(error.kind(), pushdown_client::ErrorKind::Config, "{error}");
         let stacked = batch.stack().unwrap().unwrap();
         assert_eq!(stacked.tensor.shape(), [3, 32, 32, 3]);
-        assert!(reader.take(&[]).await.unwrap().is_empty());
+        assert!(PushdownReader::take(&reader, &[]).await.unwrap().is_empty());
     });
 }
 

@@ -1,6 +1,6 @@
 //! What the reader counts.
 
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, OnError, Split, Stats};
 
 use super::world::{World, run};

@@ -41,8 +41,7 @@ def write_draws(path: pathlib.Path) -> None:
 
 
 def add(store: Store) -> None:
-    # A step of a pipeline that a GPU never sees: the CPU's rounding is the reference, exactly but for hue, whose
-    # many roundings may end on the other side of a whole number.
+    # torchvision cuts to whole numbers, so that a last bit in f32 may show as one level.
     source = "png_rgb.png"
     image = planes(rgb(store.files[source]))
     for operation, factors in FACTORS.items():

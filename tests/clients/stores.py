@@ -30,7 +30,8 @@ class Store:
     def client(self, **options):
         """A boto3 client of the gateway; `tls=True` for the one that speaks TLS."""
         tls = options.pop("tls", False)
-        config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}}
+        # Links would be signed by the method before SigV4 otherwise, which a pipeline's batch does not take.
+        config = {"signature_version": "s3v4", "retries": {"total_max_attempts": 1}}
         config |= options.pop("config", {})
         settings = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": REGION}
         return boto3.client(
@@ -76,8 +77,12 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}",
             f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",
             "-volume.max=100", "-master.volumeSizeLimitMB=256",
+            # Services at fixed ports, which a second SeaweedFS on this machine could not have.
+            "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],
         folder / "log",
+        # It would take credentials that it finds there for those of an administrator.
+        {name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
     )  # fmt: skip
     weed.wait_until("SeaweedFS takes an object", lambda: _takes_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
@@ -91,7 +96,7 @@ def _takes_an_object(endpoint: str) -> bool:
         client.put_object(Bucket="readiness", Key="object", Body=b"ready")
         client.delete_object(Bucket="readiness", Key="object")
         client.delete_bucket(Bucket="readiness")
-    except (botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError):
+    except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError):
         return False
     return True
 

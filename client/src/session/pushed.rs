@@ -218,8 +218,15 @@ fn refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
         let error = refusal.into_error(&format!("the gateway {} has no time", session.store.endpoint()));
         return Ok(Attempt::Partial(error, asked));
     }
-    // A plain store takes the path for an object's: it has no such bucket, or wants a signature.
-    if matches!(refusal.status.as_u16(), 401 | 403 | 404 | 405 | 411 | 501) {
+    // What a gateway finds wrong with a batch as a whole. A plain store takes the path for an object's and knows no
+    // such bucket, or wants a signature, or a form.
+    let codes = [
+        "InvalidPipeline",
+        "InvalidRequest",
+        "InvalidArgument",
+        "EntityTooLarge",
+    ];
+    if !codes.contains(&refusal.code.as_str()) {
         return Err(not_a_gateway(session, &format!("it answered {refusal}")));
     }
     let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));

@@ -90,7 +90,7 @@ fn the_query_is_what_a_batch_may_carry() {
     assert_eq!(
         presigner.query(),
         "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20261118%2Feu-west-1%2Fs3%2F\
-         aws4_request&X-Amz-Date=20261118T130640Z&X-Amz-Expires=900&X-Amz-Security-Token=t%2F%2B%3D\
+         aws4_request&X-Amz-Date=20261118T110640Z&X-Amz-Expires=900&X-Amz-Security-Token=t%2F%2B%3D\
          &X-Amz-SignedHeaders=host"
     );
 }

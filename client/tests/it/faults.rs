@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, ErrorKind, Mode, RetryPolicy, Timeouts};
+use pushdown_client::{Batch, ErrorKind, Mode, RetryPolicy, Split, Timeouts};
 use pushdown_testkit::{ScriptedOrigin, eventually};
 
 use super::{
     relay::{Deed, relay},
-    world::{World, keys, reader, rows, run},
+    world::{World, assert_same, flat, keys, reader, rows, run},
 };
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32) | to_float";
@@ -33,8 +33,7 @@ fn a_gateway_that_is_killed_and_restarted_loses_and_repeats_nothing() {
             let mut batches = vec![reader.next().await.unwrap().unwrap()];
             let restarted = std::thread::spawn(move || world.restart(Duration::from_millis(300)));
             batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());
-            let read: Vec<_> = batches.into_iter().flat_map(Batch::into_rows).collect();
-            assert_eq!(read, expected);
+            assert_same(&flat(batches), &expected);
             assert!(reader.stats().retries > 0, "{:?}", reader.stats());
             drop(restarted.join().unwrap());
         });
@@ -53,10 +52,7 @@ fn overload_is_waited_out_as_long_as_it_is_asked_for() {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE).requests(1);
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_eq!(
-            batches.into_iter().flat_map(Batch::into_rows).collect::<Vec<_>>(),
-            expected
-        );
+        assert_same(&flat(batches), &expected);
         assert_eq!(reader.stats().retries, 2);
     });
     assert!(
@@ -69,7 +65,7 @@ fn overload_is_waited_out_as_long_as_it_is_asked_for() {
 #[test]
 fn only_what_is_missing_of_a_cut_answer_is_asked_for_again() {
     let world = World::with_photos(20);
-    let expected = rows(world.reader(PIPELINE));
+    let expected = rows(world.reader(PIPELINE).split(Split::Full));
     let relay = relay(world.gateway.listen(), |earlier| match earlier {
         0 => Deed::Cut(60),
         1 => Deed::Cut(0),
@@ -79,13 +75,10 @@ fn only_what_is_missing_of_a_cut_answer_is_asked_for_again() {
     run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE)
             .batch_size(20)
-            .split(pushdown_client::Split::Full);
+            .split(Split::Full);
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_eq!(
-            batches.into_iter().flat_map(Batch::into_rows).collect::<Vec<_>>(),
-            expected
-        );
+        assert_same(&flat(batches), &expected);
     });
     let lengths: Vec<usize> = relay
         .requests()
@@ -118,7 +111,7 @@ fn another_engine_is_read_plainly() {
             .await
             .unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        let rows: Vec<_> = batches.into_iter().flat_map(Batch::into_rows).collect();
+        let rows = flat(batches);
         assert_eq!(keys(&rows), keys(&expected));
         assert!(
             rows.iter()

@@ -190,14 +190,29 @@ pub(super) fn read(builder: PushdownReaderBuilder) -> Result<Vec<Batch>> {
 
 /// All rows of an epoch.
 pub(super) fn rows(builder: PushdownReaderBuilder) -> Vec<Row> {
-    read(builder)
-        .unwrap()
-        .into_iter()
-        .flat_map(Batch::into_rows)
-        .collect()
+    flat(read(builder).unwrap())
 }
 
 /// The keys of rows.
 pub(super) fn keys(rows: &[Row]) -> Vec<&str> {
     rows.iter().map(|row| row.key.as_ref()).collect()
+}
+
+/// Fails at the first row that differs, and names it: values are too long to be shown.
+pub(super) fn assert_same(rows: &[Row], expected: &[Row]) {
+    assert_eq!(keys(rows), keys(expected));
+    for (row, expected) in rows.iter().zip(expected) {
+        assert_eq!(
+            (row.position, row.index, row.stage),
+            (expected.position, expected.index, expected.stage),
+            "{}",
+            row.key
+        );
+        assert!(row.value == expected.value, "the values of {} differ", row.key);
+    }
+}
+
+/// The rows of batches.
+pub(super) fn flat(batches: Vec<Batch>) -> Vec<Row> {
+    batches.into_iter().flat_map(Batch::into_rows).collect()
 }

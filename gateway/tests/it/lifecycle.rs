@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -149,5 +150,23 @@ fn the_embedded_store_keeps_its_objects() -> Result<()> {
     first.wait(LIMIT).context("the first does not end")?;
     let second = Gateway::launch(binary(), &flags)?;
     assert_eq!(send(&second, "GET", "/bucket/key", "")?.text(), "kept");
+    Ok(())
+}
+
+#[test]
+fn connections_have_a_limit_and_more_wait() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "well"))?;
+    let gateway = in_front_of(&origin, &["--max-connections=1"])?;
+    let address = gateway.listen();
+    let request = Request::new("GET", "/bucket/key").header("Host", &address.to_string());
+    let mut first = Raw::connect(address)?;
+    first.write(&request.head())?;
+    assert_eq!(first.read("GET")?.status, 200);
+    let (answered, answers) = mpsc::channel();
+    let second = thread::spawn(move || answered.send(request.send(address).map(|answer| answer.status)));
+    assert!(answers.recv_timeout(Duration::from_millis(300)).is_err(), "the first still holds the only place");
+    drop(first);
+    assert_eq!(answers.recv_timeout(Duration::from_secs(20))??, 200);
+    assert!(second.join().is_ok_and(|sent| sent.is_ok()));
     Ok(())
 }

@@ -14,6 +14,7 @@ fn files() -> Vec<Bytes> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     paths.sort();
+    assert!(paths.len() > 50, "the fixtures are missing");
     let real = paths.iter().filter_map(|path| fs::read(path).ok()).map(Bytes::from);
     let own = generate::Format::ALL.map(|format| format.encode(&generate::picture(40, 30, 3, false)));
     real.chain(own).collect()

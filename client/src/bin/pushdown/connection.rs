@@ -3,15 +3,18 @@
 use clap::Args;
 use pushdown_client::{Store, StoreBuilder};
 
+// Names of variables are no code to `clap`, which would show the marks that documentation wants around them.
+const ENDPOINT: &str =
+    "URL of the gateway, or with --plain of any S3 store [default: AWS_ENDPOINT_URL, then the profile's]";
+const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
+
 /// The endpoint and the credentials.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
-    /// URL of the gateway, or of any S3 store with --plain [default: from the AWS environment or profile]
-    #[arg(long, env = "PUSHDOWN_ENDPOINT", value_name = "URL")]
+    #[arg(long, env = "PUSHDOWN_ENDPOINT", value_name = "URL", help = ENDPOINT)]
     pub(crate) endpoint_url: Option<String>,
-    /// Region to sign for [default: from the AWS environment or profile, then us-east-1]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = REGION)]
     pub(crate) region: Option<String>,
     /// Profile of the AWS configuration files; credentials come from the usual AWS chain
     #[arg(long, value_name = "NAME")]
@@ -21,7 +24,7 @@ pub(crate) struct Connection {
 /// Seed and epoch of random steps.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Randomness {
-    /// Seed of the random steps that have none of their own
+    /// Seed of the random steps that have none of their own; `read` shuffles by it, too
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Epoch for the random steps, from 0

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use pushdown::{
-    Context, Kind, Limits, Sample,
+    BytesKind, Context, Kind, Limits, Pipeline, Sample,
     wire::{self, Form, Split},
 };
 use pushdown_client::GetValue;
@@ -103,6 +103,10 @@ impl Get {
 
     async fn at_the_gateway(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
         let pipeline = PipelineFault::parse(&self.pipeline)?;
+        // The smallest stage depends on the object, which only the gateway sees.
+        if self.split != Split::Smallest {
+            self.stage(&pipeline, &BytesKind::default())?;
+        }
         let store = self
             .connection
             .store()
@@ -156,16 +160,9 @@ impl Get {
             .map_err(|error| self.fault(error))?;
         let known = match Kind::of_object(Some(object.len() as u64), &object) {
             Kind::Bytes(known) => known,
-            _ => pushdown::BytesKind::default(),
+            _ => BytesKind::default(),
         };
-        let usage = |error: pushdown::Error| PipelineFault::of(&self.pipeline, error.into());
-        let stage = self
-            .split
-            .resolve(&pipeline, &known)
-            .map_err(|error| Usage(error.to_string()))?;
-        pipeline
-            .check_randomness(stage, self.randomness.seed, Some(self.randomness.epoch))
-            .map_err(usage)?;
+        let stage = self.stage(&pipeline, &known)?;
         let context = Context {
             sample_id: key.as_bytes(),
             seed: self.randomness.seed,
@@ -179,6 +176,19 @@ impl Get {
         let form = Form::negotiate(self.accept.map(Accept::content_type), &kind)
             .ok_or_else(|| Usage(format!("{kind} cannot be written in that form")))?;
         Ok(wire::encode(sample, form, &kind)?.parts)
+    }
+
+    /// The stage to stop at, for an object of which something is known.
+    fn stage(&self, pipeline: &Pipeline, object: &BytesKind) -> anyhow::Result<usize> {
+        let Randomness { seed, epoch } = self.randomness;
+        let stage = self
+            .split
+            .resolve(pipeline, object)
+            .map_err(|error| Usage(error.to_string()))?;
+        pipeline
+            .check_randomness(stage, seed, Some(epoch))
+            .map_err(|error| self.fault(error.into()))?;
+        Ok(stage)
     }
 
     fn fault(&self, error: pushdown_client::Error) -> anyhow::Error {

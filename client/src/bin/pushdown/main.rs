@@ -16,9 +16,9 @@ use tracing_subscriber::EnvFilter;
 
 const EXAMPLES: &str = "\
 Examples:
-  pushdown get s3://photos/cat.jpg --pipeline 'decode | resize(short=256) | center_crop(224)' -o cat.npy
-  pushdown read s3://photos/train/ --pipeline 'decode | resize(224, 224) | to_float' --seed 7
-  pushdown read s3://photos/train/ --pipeline 'decode | resize(224, 224) | to_float' --seed 7 --plain
+  pushdown get s3://photos/cat.jpg -p 'decode | resize(short=256) | center_crop(224)' -o cat.npy
+  pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7
+  pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown steps
 

@@ -19,7 +19,7 @@ fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
         let signed = signer.presign(lab.request("GET", key), Duration::from_mins(5))?;
         let (path, query) = signed.target.split_once('?').context("no query")?;
         let (shared, signature) = query.split_once("&X-Amz-Signature=").context("no signature")?;
-        presign = shared.to_owned();
+        shared.clone_into(&mut presign);
         samples.push(BatchSample {
             path: path.to_owned(),
             signature: signature.to_owned(),

@@ -3,6 +3,7 @@
 //! Its passes over u8 are integer arithmetic: the same on every host, whatever SIMD that has.
 
 mod bicubic;
+mod columns;
 mod region;
 
 use std::cell::RefCell;
@@ -79,9 +80,14 @@ pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32
         return pass(&source, width, height, &options(ResizeAlg::Nearest));
     }
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
-    if filter.columns_first() && width != part.width && height != part.height {
-        let narrow = pass(&source, width, part.height, &options)?;
-        return pass(&narrow.view()?, width, height, &options);
+    if filter.columns_first() && width != part.width {
+        let mut pixels = vec![0; width as usize * part.height as usize * 3];
+        SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
+            columns::resize_columns(resizer, image, part, width, &options, &mut pixels)
+        })?;
+        let columns = Image::from_parts(width, part.height, pixels);
+        let same = height == part.height;
+        return if same { Ok(columns) } else { pass(&columns.view()?, width, height, &options) };
     }
     pass(&source, width, height, &options)
 }

@@ -73,3 +73,18 @@ fn golden_rectangles() {
     let step = step("224");
     insta::assert_debug_snapshot!((0..6).map(|sample| step.rectangle(500, 375, draws(sample))).collect::<Vec<_>>());
 }
+
+/// Filtered as `resize` filters, antialiasing included.
+#[test]
+fn the_part_is_resized_as_resize_does() {
+    let pixels: Vec<u8> = (0..40 * 40 * 3_u32).map(|place| u8::try_from(place * 7919 % 251).unwrap_or(0)).collect();
+    let image = Image::new(40, 40, pixels).expect("sizes agree");
+    for filter in ["bilinear", "bicubic", "lanczos", "nearest"] {
+        let whole = format!("decode | random_resized_crop(7, scale=[1, 1], ratio=[1, 1], filter={filter})");
+        let run = |text: &str| {
+            let context = crate::Context::new(b"id").with_randomness(0, 0);
+            Pipeline::parse(text).expect(text).run(1..2, crate::Sample::Image(image.clone()), &context)
+        };
+        assert_eq!(run(&whole), run(&format!("decode | resize(7, 7, filter={filter})")), "{filter}");
+    }
+}

@@ -1,9 +1,18 @@
-use std::io::Cursor;
+use std::{io::Cursor, path::Path};
 
 use image::{DynamicImage, ExtendedColorType, ImageBuffer, ImageEncoder as _, ImageFormat, Luma, Rgb, Rgba};
 
 use super::*;
 use crate::{Context, ErrorKind, Limits, Pipeline, Sample};
+
+mod formats;
+mod jpegs;
+
+/// A file made by `scripts/golden.py`.
+fn fixture(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
+    std::fs::read(folder.join(name)).expect("the file is in the repository")
+}
 
 fn decoded(text: &str, object: &[u8], limits: Limits) -> Result<Image> {
     let context = Context { limits, ..Context::new(b"") };
@@ -139,147 +148,6 @@ fn truncated_files_are_undecodable() {
     }
 }
 
-/// Pillow calls every one of these truncated, too.
-#[test]
-fn a_jpeg_without_its_end_is_truncated() {
-    let whole = jpeg(64, 64);
-    for cut in [whole.len() - 1, whole.len() - 2, whole.len() - 10] {
-        let error = decode(&whole[..cut]).expect_err("no end of image");
-        assert_eq!(error.to_string(), "the JPEG ends before its end-of-image marker: it is truncated");
-    }
-}
-
-#[test]
-fn a_jpeg_with_warnings_decodes() {
-    let whole = jpeg(64, 64);
-    let trailing = [&whole[..], b"\0\0trailing junk\xff\xd8\xff"].concat();
-    assert_eq!(decode(&trailing).expect("junk after the end"), decode(&whole).expect("a photo"));
-    let scan = whole.windows(2).position(|pair| pair == [0xff, 0xda]).expect("a scan") + 14;
-    let mut lost = whole.clone();
-    lost.drain(scan + 40..whole.len() - 2);
-    let image = decode(&lost).expect("libjpeg warns of a premature end of the data segment");
-    assert_eq!((image.width(), image.height()), (64, 64));
-    let mut extra = whole.clone();
-    let end = whole.len() - 2;
-    extra.splice(end..end, *b"extraneous");
-    assert_eq!(decode(&extra).expect("bytes before the end marker"), decode(&whole).expect("a photo"));
-}
-
-/// A fatal error that follows a warning is fatal: TurboJPEG reports the two alike.
-#[test]
-fn a_fatal_error_after_a_warning_is_fatal() {
-    let whole = jpeg(64, 64);
-    let scan = whole.windows(2).position(|pair| pair == [0xff, 0xda]).expect("a scan") + 14;
-    // A JFIF version that libjpeg warns of, then a quantisation table that ends the decoding.
-    let mut bytes = whole.clone();
-    let version = bytes.windows(5).position(|name| name == b"JFIF\0").expect("JFIF") + 5;
-    bytes[version] = 9;
-    assert!(decode(&bytes).is_ok(), "a warning only");
-    let table = bytes.windows(2).position(|pair| pair == [0xff, 0xdb]).expect("a table");
-    assert!(table < scan);
-    bytes[table + 4] = 0x0f;
-    let error = decode(&bytes).expect_err("table 15");
-    assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-}
-
-#[test]
-fn min_short_and_min_long() {
-    let file = jpeg(500, 375);
-    let size = |text: &str| {
-        let image = decoded(text, &file, Limits::default()).expect(text);
-        (image.width(), image.height())
-    };
-    assert_eq!(size("decode(min_short=376)"), (500, 375));
-    assert_eq!(size("decode(min_short=188)"), (250, 188));
-    assert_eq!(size("decode(min_short=189)"), (500, 375));
-    assert_eq!(size("decode(min_short=94)"), (125, 94));
-    assert_eq!(size("decode(min_short=47)"), (63, 47));
-    assert_eq!(size("decode(min_short=1)"), (63, 47));
-    assert_eq!(size("decode(min_long=250)"), (250, 188));
-    assert_eq!(size("decode(min_long=251)"), (500, 375));
-    let png = written(ImageBuffer::from_pixel(50, 40, Rgb([1_u8, 2, 3])), ImageFormat::Png);
-    let image = decoded("decode(min_short=4)", &png, Limits::default()).expect("a png");
-    assert_eq!((image.width(), image.height()), (50, 40), "only JPEG scales");
-}
-
-#[test]
-fn sixteen_bits_round_to_eight() {
-    let grey = ImageBuffer::from_fn(5, 1, |x, _| Luma([[0_u16, 128, 129, 32_767, 65_535][x as usize]]));
-    let image = decode(&written(DynamicImage::ImageLuma16(grey), ImageFormat::Png)).expect("16 bit");
-    assert_eq!(image.pixels(), [0, 0, 0, 0, 0, 0, 1, 1, 1, 127, 127, 127, 255, 255, 255]);
-}
-
-#[test]
-fn alpha_is_dropped() {
-    let clear = ImageBuffer::from_fn(2, 1, |x, _| Rgba([9_u8, 8, 7, if x == 0 { 0 } else { 255 }]));
-    for format in [ImageFormat::Png, ImageFormat::WebP, ImageFormat::Tiff] {
-        let image = decode(&written(clear.clone(), format)).expect("four channels");
-        assert_eq!(image.pixels(), [9, 8, 7, 9, 8, 7], "{format:?}");
-    }
-}
-
-#[test]
-fn greys_and_palettes() {
-    // 4-bit grey 0, 15 and 2-bit palette-less grey; 1-bit black and white, one deflate block each.
-    let stored = |row: &[u8]| {
-        let length = u16::try_from(row.len()).expect("a short row");
-        let (a, b) = row.iter().fold((1_u32, 0_u32), |(a, b), byte| ((a + u32::from(*byte)) % 65_521, (a + u32::from(*byte) + b) % 65_521));
-        [&[0x78, 0x01, 1][..], &length.to_le_bytes(), &(!length).to_le_bytes(), row, &(b << 16 | a).to_be_bytes()].concat()
-    };
-    let pixels = |depth: u8, row: &[u8], width: u32| {
-        decode(&png(width, 1, 0, depth, &stored(row))).expect("grey").pixels().iter().step_by(3).copied().collect::<Vec<_>>()
-    };
-    assert_eq!(pixels(4, &[0, 0x0f, 0x80], 3), [0, 255, 136]);
-    assert_eq!(pixels(2, &[0, 0b0001_1011], 4), [0, 85, 170, 255]);
-    assert_eq!(pixels(1, &[0, 0b0101_0000], 4), [0, 255, 0, 255]);
-}
-
-#[test]
-fn the_first_frame_of_a_gif() {
-    let mut file = Vec::new();
-    {
-        let mut encoder = image::codecs::gif::GifEncoder::new(&mut file);
-        for level in [10_u8, 200] {
-            encoder.encode(&[level, 0, 0].repeat(6), 3, 2, ExtendedColorType::Rgb8).expect("a frame");
-        }
-    }
-    let image = decode(&file).expect("an animation");
-    assert_eq!((image.width(), image.height()), (3, 2));
-    assert_eq!(&image.pixels()[..3], [10, 0, 0]);
-}
-
-/// Rows stored from the top, as a negative height says.
-#[test]
-fn a_bmp_from_the_top() {
-    let rows = ImageBuffer::from_fn(1, 2, |_, y| Rgb([if y == 0 { 10_u8 } else { 200 }; 3]));
-    let upward = written(rows, ImageFormat::Bmp);
-    let mut downward = upward.clone();
-    downward[22..26].copy_from_slice(&(-2_i32).to_le_bytes());
-    assert_eq!(decode(&upward).expect("a bmp").pixels(), [10, 10, 10, 200, 200, 200]);
-    assert_eq!(decode(&downward).expect("a bmp").pixels(), [200, 200, 200, 10, 10, 10]);
-}
-
-#[test]
-fn exif_turns_the_image() {
-    let file = jpeg(16, 8);
-    let stored = decode(&file).expect("a photo");
-    for orientation in 1..=8_u8 {
-        let mut turned = file[..2].to_vec();
-        turned.extend_from_slice(b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0");
-        turned.extend_from_slice(&[orientation, 0, 0, 0, 0, 0, 0, 0]);
-        turned.extend_from_slice(&file[2..]);
-        assert_eq!(decode(&turned).expect("as stored"), stored);
-        let upright = decoded("decode(orient=exif)", &turned, Limits::default()).expect("upright");
-        let size = if orientation < 5 { (16, 8) } else { (8, 16) };
-        assert_eq!((upright.width(), upright.height()), size, "orientation {orientation}");
-        assert_eq!(upright == stored, orientation == 1);
-        // The corner that EXIF calls the first row's first column.
-        let corner: [u8; 3] = upright.pixels()[..3].try_into().expect("a pixel");
-        let (x, y) = [(0, 0), (15, 0), (15, 7), (0, 7), (0, 0), (0, 7), (15, 7), (15, 0)][usize::from(orientation) - 1];
-        assert_eq!(corner, stored.pixels()[(y * 16 + x) * 3..][..3], "orientation {orientation}");
-    }
-}
-
 #[test]
 fn encoders_read_back() {
     let picture = decode(&jpeg(33, 17)).expect("a photo");
@@ -305,27 +173,16 @@ fn too_large_to_encode() {
     assert_eq!(pipeline.run(1..2, wide, &Context::new(b"")).expect_err("too wide").kind(), ErrorKind::Unsuitable);
 }
 
-/// As Pillow's `CMYK` to `RGB`, over the inverted values of Adobe's files.
+/// EXIF, profiles and comments end with the pixels.
 #[test]
-fn cmyk() {
-    assert_eq!(jpeg::cmyk_to_rgb(&[255, 255, 255, 255]), [255, 255, 255], "no ink");
-    assert_eq!(jpeg::cmyk_to_rgb(&[255, 255, 255, 0]), [0, 0, 0], "all black");
-    assert_eq!(jpeg::cmyk_to_rgb(&[0, 128, 255, 255]), [0, 128, 255]);
-    assert_eq!(jpeg::cmyk_to_rgb(&[100, 128, 200, 90]), [35, 45, 71]);
-}
-
-#[test]
-fn interlaced_and_animated_pngs() {
-    let picture = ImageBuffer::from_fn(9, 7, |x, y| Rgb([x * 20, y * 30, 5].map(|level| u8::try_from(level).unwrap_or(0))));
-    let mut plain = Vec::new();
-    image::codecs::png::PngEncoder::new(&mut plain)
-        .write_image(picture.as_raw(), 9, 7, ExtendedColorType::Rgb8)
-        .expect("a png");
-    // An animation control chunk before the pixels: the default image is the one that counts.
-    let control = [&b"acTL"[..], &2_u32.to_be_bytes(), &0_u32.to_be_bytes()].concat();
-    let chunk = [&8_u32.to_be_bytes()[..], &control, &crc32(&control).to_be_bytes()].concat();
-    let mut animated = plain.clone();
-    animated.splice(33..33, chunk);
-    assert_eq!(decode(&animated).expect("an animation").pixels(), picture.as_raw());
-    assert_eq!(decode(&plain).expect("a png").pixels(), picture.as_raw());
+fn nothing_but_pixels_is_encoded() {
+    let file = fixture("jpeg_exif_6.jpg");
+    assert_eq!(ImageHeader::read(&file).expect("a photo").orientation, Some(6));
+    for format in ["jpeg", "png", "webp"] {
+        let text = format!("decode | encode({format})");
+        let pipeline = Pipeline::parse(&text).expect("a pipeline");
+        let object = Sample::Bytes(Bytes::from(file.clone()));
+        let Ok(Sample::Bytes(encoded)) = pipeline.run(0..2, object, &Context::new(b"")) else { panic!("no bytes") };
+        assert!(!encoded.windows(4).any(|window| window == b"Exif"), "{format}");
+    }
 }

@@ -8,7 +8,7 @@ use fast_image_resize::{
     pixels::U8x3,
 };
 
-use super::{Filter, KEPT_BUFFER, Region, SCRATCH, Scratch, failed, options};
+use super::{Filter, KEPT_BUFFER, Region, SCRATCH, Scratch, columns::resize_columns, failed, options};
 use crate::{Image, Result, step::image::crop::cut};
 
 /// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result.
@@ -75,10 +75,13 @@ fn columns_then_rows(
     let columns = if width == image.width() {
         image.pixels()
     } else {
-        let window = filter.window(high, height, region.y, region.height);
-        let window = Region { x: 0, y: window.start, width, height: window.end - window.start };
-        let source = Part::new(image.view()?, 0, window.y, image.width(), window.height).map_err(failed)?;
-        into_part(resizer, &source, first, (width, high), window, options)?
+        // The rows beside the window keep what they held: those that are kept never look at them.
+        let rows = filter.window(high, height, region.y, region.height);
+        let window = Region { x: 0, y: rows.start, width: image.width(), height: rows.end - rows.start };
+        let buffer = sized(first, width, high);
+        let target = &mut buffer[bytes(width, rows.start)..bytes(width, rows.end)];
+        resize_columns(resizer, image, window, width, options, target)?;
+        buffer
     };
     if height == high {
         return Ok(cut(columns, bytes(width, 1), region.x as usize, region.y as usize, region.width, region.height));
@@ -99,14 +102,20 @@ fn into_part<'b>(
     part: Region,
     options: &ResizeOptions,
 ) -> Result<&'b [u8]> {
+    let buffer = sized(buffer, width, height);
+    let mut canvas = Canvas::<U8x3>::from_buffer(width, height, buffer).map_err(failed)?;
+    let mut target = PartMut::from_ref(&mut canvas, part.x, part.y, part.width, part.height).map_err(failed)?;
+    resizer.resize_typed(source, &mut target, options).map_err(failed)?;
+    Ok(buffer)
+}
+
+/// Room for `width` x `height` pixels in `buffer`, which grows for it and holds anything.
+fn sized(buffer: &mut Vec<u8>, width: u32, height: u32) -> &mut [u8] {
     let length = bytes(width, height);
     if buffer.len() < length {
         buffer.resize(length, 0);
     }
-    let mut canvas = Canvas::<U8x3>::from_buffer(width, height, &mut buffer[..length]).map_err(failed)?;
-    let mut target = PartMut::from_ref(&mut canvas, part.x, part.y, part.width, part.height).map_err(failed)?;
-    resizer.resize_typed(source, &mut target, options).map_err(failed)?;
-    Ok(&buffer[..length])
+    &mut buffer[..length]
 }
 
 const fn bytes(width: u32, height: u32) -> usize {

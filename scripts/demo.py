@@ -1,0 +1,135 @@
+"""Reads real photos plainly and pushed down, and shows what came over the wire: demo.py.
+
+Everything it starts and writes goes away with it, but for one picture.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import boto3
+from botocore.config import Config
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PHOTOS = ROOT / ".cache/photos/large"
+SAMPLE = ROOT / "demo-sample.png"
+BINARIES = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("DEMO_PROFILE", "release")
+PIPELINE = "decode(min_short=256) | resize(short=256) | center_crop(224)"
+BUCKET = "demo"
+COUNT = 40
+KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AWS_REGION": "us-east-1"}
+# A thin link between store and training host, for the last lines of the table.
+LINK_BITS_PER_SECOND = 100_000_000
+
+
+def start_gateway(folder: pathlib.Path) -> tuple[subprocess.Popen, str, str]:
+    """Starts a gateway on its embedded store; returns it, its address and the store's own."""
+    ready = folder / "ready.json"
+    settings = {
+        "STORE": folder / "store",
+        "ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"],
+        "SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"],
+        "LISTEN": "127.0.0.1:0",
+        "ADMIN_LISTEN": "127.0.0.1:0",
+        "READY_FILE": ready,
+    }
+    env = dict(os.environ) | {f"PUSHDOWN_{name}": str(value) for name, value in settings.items()}
+    with (folder / "log").open("wb") as log:
+        gateway = subprocess.Popen(
+            [BINARIES / "pushdown-gateway", "serve"], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + 20
+    while not ready.exists():
+        if gateway.poll() is not None or time.monotonic() > deadline:
+            gateway.kill()
+            sys.exit(f"demo: the gateway did not start:\n{(folder / 'log').read_text()}")
+        time.sleep(0.02)
+    addresses = json.loads(ready.read_text())
+    return gateway, f"http://{addresses['listen']}", f"http://{addresses['store']}"
+
+
+def upload(endpoint: str, photos: list[pathlib.Path]) -> None:
+    """Puts the photos there with boto3, which knows nothing of pushdown."""
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
+        region_name=KEYS["AWS_REGION"],
+        config=Config(s3={"addressing_style": "path"}),
+    )
+    s3.create_bucket(Bucket=BUCKET)
+    for photo in photos:
+        s3.upload_file(str(photo), BUCKET, f"photos/{photo.name}")
+
+
+def pushdown(endpoint: str, *arguments: str) -> str:
+    """Runs the `pushdown` command and returns what it prints."""
+    command = [str(BINARIES / "pushdown"), *arguments, "--endpoint-url", endpoint, "--pipeline"]
+    command.append(f"{PIPELINE} | encode(png)" if arguments[0] == "get" else PIPELINE)
+    ended = subprocess.run(command, env=dict(os.environ) | KEYS, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f"demo: {' '.join(arguments[:2])} ended with {ended.returncode}")
+    return ended.stdout
+
+
+def table(plain: dict, pushed: dict) -> str:
+    """The figures side by side."""
+
+    def megabytes(figure: str):
+        return lambda report: f"{report[figure] / 1e6:.2f} MB"
+
+    def over_the_link(report: dict) -> str:
+        return f"{(report['wire_bytes_down'] + report['wire_bytes_up']) * 8 / LINK_BITS_PER_SECOND:.2f} s"
+
+    rows = {
+        "samples": lambda report: str(report["samples"]),
+        "stored bytes": megabytes("stored_bytes"),
+        "value bytes": megabytes("value_bytes"),
+        "wire bytes, received": megabytes("wire_bytes_down"),
+        "wire bytes, sent": megabytes("wire_bytes_up"),
+        "samples/s, all on this machine": lambda report: f"{report['samples_per_second']:.1f}",
+        "CPU seconds of the client": lambda report: f"{report['cpu_seconds']:.2f}",
+        "time that these wire bytes take at 100 Mb/s": over_the_link,
+    }
+    lines = [("", "plain GETs", "pushed down")]
+    lines += [(name, figure(plain), figure(pushed)) for name, figure in rows.items()]
+    width = max(len(name) for name, _, _ in lines)
+    return "\n".join(f"  {name:<{width}}  {left:>12}  {right:>12}" for name, left, right in lines)
+
+
+def main() -> None:
+    photos = sorted(PHOTOS.glob("*.jpg"))[:COUNT]
+    if not photos:
+        sys.exit(f"demo: no photos in {PHOTOS}: run `make photos`")
+    with tempfile.TemporaryDirectory(prefix="pushdown-demo-") as folder:
+        gateway, endpoint, store = start_gateway(pathlib.Path(folder))
+        try:
+            print(f"demo: gateway at {endpoint} on the embedded store; uploading {len(photos)} photos with boto3")
+            upload(endpoint, photos)
+            print(f"demo: reading them through\n\n  {PIPELINE}\n\ndemo: plainly from the store, then pushed down\n")
+            plain = json.loads(pushdown(store, "read", f"s3://{BUCKET}/photos/", "--plain", "--json"))
+            pushed = json.loads(pushdown(endpoint, "read", f"s3://{BUCKET}/photos/", "--json"))
+            print(table(plain, pushed))
+            pushdown(endpoint, "get", f"s3://{BUCKET}/photos/{photos[0].name}", "--output", str(SAMPLE))
+            print(f"\ndemo: {SAMPLE.name} is what came of {photos[0].name}, {photos[0].stat().st_size / 1e6:.1f} MB")
+        finally:
+            gateway.terminate()
+            try:
+                gateway.wait(10)
+            except subprocess.TimeoutExpired:
+                gateway.kill()
+
+
+if __name__ == "__main__":
+    # So that the gateway ends and the folder goes, however the demo is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -7,6 +7,7 @@
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `cli`: the binary
 
+#[cfg(test)]
 mod it {
     mod cli;
     mod errors;

@@ -18,10 +18,11 @@ Small files for tests, all made by `scripts/golden.py` from four photos that sci
 |---|---|---|
 | astronaut | Eileen Collins, NASA, Great Images in NASA | public domain |
 | chelsea | Stefan van der Walt | CC0 |
-| coffee | Rachel Michetti, Pikolo Espresso Bar | CC0 |
-| rocket | launch of Falcon 9 with DSCOVR, SpaceX | CC0 |
+| coffee | Rachel Michetti, by courtesy of Pikolo Espresso Bar | CC0 |
+| rocket | launch of Falcon 9 with DSCOVR, SpaceX | public domain |
 
-The name of a file says what is special about it. `*_16*` and `interlaced` files hold what Pillow cannot write.
+The name of a file says what is special about it. The PNG files of 2, 4 and 16 bits and the interlaced ones
+come from a writer of our own, since Pillow writes few of these forms.
 """
 
 # Neither side a multiple of a JPEG block, nor of the larger blocks of subsampled chroma.

@@ -15,6 +15,7 @@ from process import Process, free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACCESS, SECRET, REGION = "pushdowntestkey", "pushdowntestsecret", "us-east-1"
+OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
 BACKENDS = ("embedded", "seaweedfs")
 
 
@@ -63,12 +64,18 @@ def start_gateway(folder: pathlib.Path, **settings: object) -> tuple[Process, di
 
 
 def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
-    """Starts SeaweedFS with one identity, and returns its process and the address of its S3 port."""
+    """Starts SeaweedFS with two identities, and returns its process and the address of its S3 port."""
     (folder / "data").mkdir(parents=True)
     identities = folder / "identities.json"
-    credentials = [{"accessKey": ACCESS, "secretKey": SECRET}]
-    actions = ["Admin", "Read", "List", "Tagging", "Write"]
-    identities.write_text(json.dumps({"identities": [{"name": "test", "credentials": credentials, "actions": actions}]}))
+    accounts = [
+        {
+            "name": name,
+            "credentials": [{"accessKey": access, "secretKey": secret}],
+            "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+        }
+        for name, access, secret in (("test", ACCESS, SECRET), ("other", OTHER_ACCESS, OTHER_SECRET))
+    ]
+    identities.write_text(json.dumps({"identities": accounts}))
     master, volume, filer, s3 = free_ports(4)
     weed = Process(
         [

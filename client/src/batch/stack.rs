@@ -101,18 +101,16 @@ mod tests {
         Batch::new(0, rows.collect())
     }
 
-    fn image(width: u32, fill: u8) -> Result<Sample, RowError> {
-        Ok(Sample::Image(
-            Image::new(width, 1, vec![fill; width as usize * 3]).unwrap(),
-        ))
+    fn image(width: u32, fill: u8) -> Sample {
+        Sample::Image(Image::new(width, 1, vec![fill; width as usize * 3]).unwrap())
     }
 
     #[test]
     fn values_follow_each_other_and_errors_leave_no_gap() {
         let stacked = batch(vec![
-            image(2, 1),
+            Ok(image(2, 1)),
             Err(RowError::new("NoSuchKey", "gone")),
-            image(2, 3),
+            Ok(image(2, 3)),
         ])
         .stack()
         .unwrap();
@@ -137,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_has_no_common_shape_is_refused() {
-        let error = batch(vec![image(2, 1), image(3, 1)])
+        let error = batch(vec![Ok(image(2, 1)), Ok(image(3, 1))])
             .stack()
             .unwrap_err()
             .to_string();

@@ -35,7 +35,7 @@ pub(super) fn relay(
             );
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
-        hand_on(exchange, answer, deed)
+        hand_on(exchange, &answer, deed)
     })
     .unwrap()
 }
@@ -58,7 +58,7 @@ fn request(exchange: &mut Exchange) -> io::Result<Request> {
     Ok(request)
 }
 
-fn hand_on(exchange: &mut Exchange, answer: Response, deed: Deed) -> io::Result<()> {
+fn hand_on(exchange: &mut Exchange, answer: &Response, deed: Deed) -> io::Result<()> {
     let mut head = format!(
         "HTTP/1.1 {} {}\r\nContent-Length: {}\r\n",
         answer.status,
@@ -70,9 +70,9 @@ fn hand_on(exchange: &mut Exchange, answer: Response, deed: Deed) -> io::Result<
         match name.as_str() {
             "content-length" | "transfer-encoding" | "connection" => {}
             "x-pushdown-engine" if deed == Deed::OtherEngine => {
-                head.push_str("x-pushdown-engine: 4000000000\r\n")
+                head.push_str("x-pushdown-engine: 4000000000\r\n");
             }
-            _ => head.push_str(&format!("{name}: {value}\r\n")),
+            _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
         }
     }
     exchange.send(head + "\r\n")?;

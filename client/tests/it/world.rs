@@ -122,7 +122,7 @@ impl World {
         seed: Option<u64>,
         epoch: u32,
     ) -> Result<Sample, RowError> {
-        let pipeline = Pipeline::parse(pipeline).unwrap();
+        let pipeline = Pipeline::parse(pipeline).map_err(|error| RowError::from(&error))?;
         let mut context = Context::new(key.as_bytes());
         context.seed = seed;
         context.epoch = Some(epoch);

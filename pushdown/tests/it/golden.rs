@@ -42,10 +42,23 @@ struct Adjust {
 }
 
 impl From<Adjust> for Case {
-    fn from(Adjust { input, operation, factor, tensor, max_abs }: Adjust) -> Self {
+    fn from(
+        Adjust {
+            input,
+            operation,
+            factor,
+            tensor,
+            max_abs,
+        }: Adjust,
+    ) -> Self {
         // A range of one number draws that number.
         let pipeline = format!("decode | color_jitter({operation}=[{factor}, {factor}])");
-        Self { name: format!("{input}: {pipeline}"), input, pipeline, check: Check::Tensor { tensor, max_abs } }
+        Self {
+            name: format!("{input}: {pipeline}"),
+            input,
+            pipeline,
+            check: Check::Tensor { tensor, max_abs },
+        }
     }
 }
 
@@ -63,20 +76,35 @@ fn every_case_is_as_the_references_have_it() {
     let expected = fs::read(folder.join("expected.safetensors")).unwrap();
     let expected = SafeTensors::deserialize(&expected).unwrap();
 
-    let cases: Vec<Case> = golden.cases.into_iter().chain(golden.adjust.into_iter().map(Case::from)).collect();
+    let cases: Vec<Case> = golden
+        .cases
+        .into_iter()
+        .chain(golden.adjust.into_iter().map(Case::from))
+        .collect();
     assert!(cases.len() > 100, "only {} cases", cases.len());
     let failures: Vec<String> = cases
         .iter()
-        .filter_map(|case| check(case, &expected).err().map(|fault| format!("{}\n    {fault}", case.name)))
+        .filter_map(|case| {
+            check(case, &expected)
+                .err()
+                .map(|fault| format!("{}\n    {fault}", case.name))
+        })
         .collect();
-    assert!(failures.is_empty(), "{} of {} cases differ:\n{}", failures.len(), cases.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases differ:\n{}",
+        failures.len(),
+        cases.len(),
+        failures.join("\n")
+    );
 }
 
 /// A fixture that no case reads, or a tensor that none compares, tests nothing.
 #[test]
 fn every_fixture_has_a_case() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let golden: Golden = serde_json::from_slice(&fs::read(root.join("tests/golden/cases.json")).unwrap()).unwrap();
+    let golden: Golden =
+        serde_json::from_slice(&fs::read(root.join("tests/golden/cases.json")).unwrap()).unwrap();
     let inputs: BTreeSet<String> = golden.cases.into_iter().map(|case| case.input).collect();
     let files = fs::read_dir(root.join("../testkit/fixtures/photos")).unwrap();
     let files: BTreeSet<String> = files
@@ -100,11 +128,19 @@ fn check(case: &Case, expected: &SafeTensors<'_>) -> Result<(), String> {
                 return Err(format!("shape {:?}, expected {shape:?}", found.shape));
             }
             let digest = hex::encode(Sha256::digest(&found.bytes));
-            if digest == *sha256 { Ok(()) } else { Err("other bytes: only their digest is kept".to_owned()) }
+            if digest == *sha256 {
+                Ok(())
+            } else {
+                Err("other bytes: only their digest is kept".to_owned())
+            }
         }
         Check::Tensor { tensor, max_abs } => {
             let found = found.map_err(|fault| fault.to_string())?;
-            compare(&found, &expected.tensor(tensor).map_err(|fault| fault.to_string())?, *max_abs)
+            compare(
+                &found,
+                &expected.tensor(tensor).map_err(|fault| fault.to_string())?,
+                *max_abs,
+            )
         }
     }
 }
@@ -116,10 +152,18 @@ fn run(case: &Case) -> Result<Value, pushdown::Error> {
     let context = Context::new(b"id").with_randomness(0, 0);
     let sample = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context)?;
     Ok(match sample {
-        Sample::Bytes(bytes) => Value { dtype: Dtype::U8, shape: vec![bytes.len()], bytes: bytes.to_vec() },
+        Sample::Bytes(bytes) => Value {
+            dtype: Dtype::U8,
+            shape: vec![bytes.len()],
+            bytes: bytes.to_vec(),
+        },
         Sample::Image(image) => {
             let shape = vec![image.height() as usize, image.width() as usize, 3];
-            Value { dtype: Dtype::U8, shape, bytes: image.into_pixels() }
+            Value {
+                dtype: Dtype::U8,
+                shape,
+                bytes: image.into_pixels(),
+            }
         }
         Sample::Tensor(tensor) => Value {
             dtype: stored(tensor.dtype()),
@@ -154,20 +198,34 @@ fn compare(found: &Value, expected: &TensorView<'_>, max_abs: f64) -> Result<(),
     if found.bytes == expected.data() {
         return Ok(());
     }
-    let pairs = numbers(found.dtype, &found.bytes).into_iter().zip(numbers(expected.dtype(), expected.data()));
+    let pairs = numbers(found.dtype, &found.bytes)
+        .into_iter()
+        .zip(numbers(expected.dtype(), expected.data()));
     let differences: Vec<f64> = pairs.map(|(found, expected)| (found - expected).abs()).collect();
     // NaN is as large a difference as any.
-    let worst = differences.iter().copied().fold(0.0, |worst: f64, by| if by <= worst { worst } else { by });
+    let worst = differences
+        .iter()
+        .copied()
+        .fold(0.0, |worst: f64, by| if by <= worst { worst } else { by });
     if max_abs > 0.0 && worst <= max_abs {
         return Ok(());
     }
-    let beyond = differences.iter().filter(|by| **by > max_abs || by.is_nan()).count();
-    Err(format!("off by {worst}, allowed {max_abs}; {beyond} of {} elements", differences.len()))
+    let beyond = differences
+        .iter()
+        .filter(|by| **by > max_abs || by.is_nan())
+        .count();
+    Err(format!(
+        "off by {worst}, allowed {max_abs}; {beyond} of {} elements",
+        differences.len()
+    ))
 }
 
 fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     fn each<T: bytemuck::Pod>(bytes: &[u8], number: impl Fn(T) -> f64) -> Vec<f64> {
-        bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(number).collect()
+        bytemuck::pod_collect_to_vec::<u8, T>(bytes)
+            .into_iter()
+            .map(number)
+            .collect()
     }
     match dtype {
         Dtype::U8 => each(bytes, |value: u8| value.into()),

@@ -3,7 +3,7 @@
 //! Its passes over u8 are integer arithmetic: the same on every host, whatever SIMD that has.
 
 mod bicubic;
-mod columns;
+mod fine;
 mod region;
 
 use std::cell::RefCell;
@@ -14,6 +14,7 @@ use fast_image_resize::{
     pixels::U8x3,
 };
 
+use fine::{Rows, resize_finely};
 pub(crate) use region::resample_region;
 
 use crate::{Error, Image, Result, pipeline::choice};
@@ -80,16 +81,30 @@ pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32
         return pass(&source, width, height, &options(ResizeAlg::Nearest));
     }
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
-    if filter.columns_first() && width != part.width {
-        let mut pixels = vec![0; width as usize * part.height as usize * 3];
-        SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
-            columns::resize_columns(resizer, image, part, width, &options, &mut pixels)
-        })?;
-        let columns = Image::from_parts(width, part.height, pixels);
-        let same = height == part.height;
-        return if same { Ok(columns) } else { pass(&columns.view()?, width, height, &options) };
+    if filter.overshoots() {
+        return overshooting(image, part, (width, height), &options);
     }
     pass(&source, width, height, &options)
+}
+
+/// Both passes, or the one that is needed, in Pillow's order and precision.
+fn overshooting(image: &Image, part: Region, size: (u32, u32), options: &ResizeOptions) -> Result<Image> {
+    let had = (part.width, part.height);
+    let between = if columns_first(had, size) { (size.0, had.1) } else { (had.0, size.1) };
+    let step = |image: &Image, part: Region, (width, height): (u32, u32)| {
+        let mut pixels = vec![0; width as usize * height as usize * 3];
+        let source = Rows { pixels: image.pixels(), stride: image.stride() };
+        let mut target = Rows { pixels: pixels.as_mut_slice(), stride: width as usize * 3 };
+        SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
+            resize_finely(resizer, &source, part, (width, height), options, &mut target)
+        })?;
+        Ok(Image::from_parts(width, height, pixels))
+    };
+    if between == had || between == size {
+        return step(image, part, size);
+    }
+    let between = step(image, part, between)?;
+    step(&between, Region { x: 0, y: 0, width: between.width(), height: between.height() }, size)
 }
 
 /// One call of the library.
@@ -140,13 +155,21 @@ impl Filter {
         }
     }
 
-    /// Whether the pass along the rows, which changes the number of columns, has to come first.
-    ///
-    /// So it does in Pillow. The library makes it the second, which is faster and no different for kernels that
-    /// stay within the values they weigh; others overshoot, and what is cut off between the passes shows.
-    const fn columns_first(self) -> bool {
+    /// Whether the kernel has negative parts, so that it may leave the range of the values it weighs.
+    const fn overshoots(self) -> bool {
         matches!(self, Self::Bicubic | Self::Lanczos)
     }
+}
+
+/// Whether Pillow changes the number of columns before that of rows, from 13.0 on: unless the image loses more than
+/// twice as many rows as columns.
+///
+/// The library starts with the rows, which is faster. For kernels that stay within the values they weigh the order
+/// shows by a level at most; where others overshoot, what is cut off between the passes shows.
+fn columns_first((from_width, from_height): (u32, u32), (width, height): (u32, u32)) -> bool {
+    let rows_lost = i64::from(from_height) - i64::from(height);
+    let columns_lost = i64::from(from_width) - i64::from(width);
+    rows_lost <= 0 || rows_lost <= 2 * columns_lost
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::{
     Row, RowError, column,
-    schema::{ERROR, ROW, STAGE, ValueType},
+    schema::{ERROR, MAX_ROWS, ROW, STAGE, ValueType},
 };
 use crate::{
     Error, Limits, Result,
@@ -22,8 +22,6 @@ use crate::{
 
 /// What a record batch has beside its values at most: row numbers, errors, shapes, padding.
 const OVERHEAD: u64 = 16 << 20;
-/// The most rows of a record batch: more than a request has room to ask for.
-const MAX_ROWS: usize = 1 << 16;
 
 /// Reads a batch answer from chunks that are cut anywhere. Values share the memory of what arrived.
 #[derive(Debug)]

@@ -9,6 +9,9 @@ use crate::{
     wire::{FixedShape, arrow::tensor, header},
 };
 
+/// The most rows of a record batch: about as many as a request has room to ask for.
+pub(super) const MAX_ROWS: usize = 1 << 16;
+
 pub(super) const ROW: usize = 0;
 pub(super) const STAGE: usize = 1;
 pub(super) const ERROR: usize = 2;

@@ -10,7 +10,10 @@ use arrow_ipc::{
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
-use super::{Row, column, schema::ValueType};
+use super::{
+    Row, column,
+    schema::{MAX_ROWS, ValueType},
+};
 use crate::{Pipeline, Result, Sample, wire::ipc};
 
 /// What a record batch has in value bytes at most, unless a single row has more. A reader sees rows flow, and
@@ -168,7 +171,7 @@ impl Group {
             self.samples.is_empty()
         };
         let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.texts + text <= ERRORS_BYTES;
-        self.rows.is_empty() || (alike && small)
+        self.rows.is_empty() || (alike && small && self.rows.len() < MAX_ROWS)
     }
 
     fn push(&mut self, row: u32, stage: u8, value: Result<Sample, String>) {

@@ -8,7 +8,7 @@ use fast_image_resize::{
     pixels::U8x3,
 };
 
-use super::{Filter, KEPT_BUFFER, Region, SCRATCH, Scratch, columns::resize_columns, failed, options};
+use super::{Filter, KEPT_BUFFER, Region, SCRATCH, Scratch, columns_first, failed, fine::{Rows, resize_finely}, options};
 use crate::{Image, Result, step::image::crop::cut};
 
 /// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result.
@@ -18,7 +18,8 @@ use crate::{Image, Result, step::image::crop::cut};
 pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
     SCRATCH.with_borrow_mut(|scratch| {
-        let pixels = if filter.columns_first() {
+        let columns_first = columns_first((image.width(), image.height()), (width, height));
+        let pixels = if filter.overshoots() && columns_first {
             columns_then_rows(scratch, image, (width, height), filter, region, &options)
         } else {
             rows_then_columns(scratch, image, (width, height), filter, region, &options)
@@ -46,14 +47,29 @@ fn rows_then_columns(
         image.pixels()
     } else {
         // The columns beside the window keep what they held: those that are kept never look at them.
-        let window = filter.window(wide, width, region.x, region.width);
-        let window = Region { x: window.start, y: 0, width: window.end - window.start, height };
-        let source = Part::new(image.view()?, window.x, 0, window.width, image.height()).map_err(failed)?;
-        into_part(resizer, &source, first, (wide, height), window, options)?
+        let columns = filter.window(wide, width, region.x, region.width);
+        let window = Region { x: columns.start, y: 0, width: columns.end - columns.start, height: image.height() };
+        if filter.overshoots() {
+            let source = Rows { pixels: image.pixels(), stride: image.stride() };
+            let buffer = sized(first, wide, height);
+            let mut target = Rows { pixels: &mut buffer[bytes(columns.start, 1)..], stride: bytes(wide, 1) };
+            resize_finely(resizer, &source, window, (window.width, height), options, &mut target)?;
+            buffer
+        } else {
+            let source = Part::new(image.view()?, window.x, 0, window.width, window.height).map_err(failed)?;
+            into_part(resizer, &source, first, (wide, height), Region { height, ..window }, options)?
+        }
     };
     let rows = &rows[bytes(wide, region.y)..][..bytes(wide, region.height)];
     let rows = if width == wide {
         rows
+    } else if filter.overshoots() {
+        let source = Rows { pixels: rows, stride: bytes(wide, 1) };
+        let kept = Region { x: 0, y: 0, width: wide, height: region.height };
+        let buffer = sized(second, width, region.height);
+        let mut target = Rows { pixels: &mut *buffer, stride: bytes(width, 1) };
+        resize_finely(resizer, &source, kept, (width, region.height), options, &mut target)?;
+        buffer
     } else {
         let kept = View::<U8x3>::from_buffer(wide, region.height, rows).map_err(failed)?;
         let all = Region { x: 0, y: 0, width, height: region.height };
@@ -78,18 +94,20 @@ fn columns_then_rows(
         // The rows beside the window keep what they held: those that are kept never look at them.
         let rows = filter.window(high, height, region.y, region.height);
         let window = Region { x: 0, y: rows.start, width: image.width(), height: rows.end - rows.start };
+        let source = Rows { pixels: image.pixels(), stride: image.stride() };
         let buffer = sized(first, width, high);
-        let target = &mut buffer[bytes(width, rows.start)..bytes(width, rows.end)];
-        resize_columns(resizer, image, window, width, options, target)?;
+        let mut target = Rows { pixels: &mut buffer[bytes(width, rows.start)..], stride: bytes(width, 1) };
+        resize_finely(resizer, &source, window, (width, window.height), options, &mut target)?;
         buffer
     };
     if height == high {
         return Ok(cut(columns, bytes(width, 1), region.x as usize, region.y as usize, region.width, region.height));
     }
-    let columns = View::<U8x3>::from_buffer(width, high, columns).map_err(failed)?;
-    let kept = Part::new(columns, region.x, 0, region.width, high).map_err(failed)?;
-    let all = Region { x: 0, y: 0, width: region.width, height };
-    let rows = into_part(resizer, &kept, second, (region.width, height), all, options)?;
+    let kept = Region { x: region.x, y: 0, width: region.width, height: high };
+    let columns = Rows { pixels: columns, stride: bytes(width, 1) };
+    let rows = sized(second, region.width, height);
+    let mut target = Rows { pixels: &mut *rows, stride: bytes(region.width, 1) };
+    resize_finely(resizer, &columns, kept, (region.width, height), options, &mut target)?;
     Ok(rows[bytes(region.width, region.y)..][..bytes(region.width, region.height)].to_vec())
 }
 

@@ -6,7 +6,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 
 help: ## This list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: ## Debian packages and the Python environment that tests and demo need
 	@scripts/setup.sh
@@ -27,7 +27,7 @@ test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in f
 	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
 	@.venv/bin/python -m pytest -q tests/clients
 
-s3-tests: setup ## The s3s end-to-end suite, directly and through the gateway: nothing may be lost
+s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
 
 lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
@@ -57,7 +57,14 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-photos: ## Real photos for demo and benchmarks, into .cache/photos
+bench: ## Operators, forwarding and overhead beside their peers, then criterion (PEERS=torch: torchvision, too)
+	@scripts/bench.sh
+	@$(CARGO) bench --locked -p pushdown-bench
+
+bench-memory: ## Peak memory of the gateway, pushed down and forwarding
+	@scripts/bench.sh memory
+
+photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all
 
 golden: ## Make the golden values again with Pillow and torchvision (5 GB of wheels)
@@ -68,4 +75,4 @@ ci: ## What CI runs
 	@.ci/run
 
 clean: ## Remove what the targets made
-	@rm -rf target .cache .venv .venv-golden demo-sample.png bench/results
+	@rm -rf target .cache .venv .venv-* demo-sample.png bench/results

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# The S3 compatibility tests on SeaweedFS, directly and through the gateway: nothing may be lost.
+# Usage: s3-tests.sh [PYTEST-OPTION...], such as -k multipart.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh s3-tests
+"${CARGO:-cargo}" build --locked -p pushdown-gateway
+exec .venv/bin/python scripts/s3_tests.py "$PWD/.venv-s3-tests/bin/python" "$@"

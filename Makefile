@@ -57,13 +57,6 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-bench: ## Operators, forwarding and overhead beside their peers, then criterion (PEERS=torch: torchvision, too)
-	@scripts/bench.sh
-	@$(CARGO) bench --locked -p pushdown-bench
-
-bench-memory: ## Peak memory of the gateway, pushed down and forwarding
-	@scripts/bench.sh memory
-
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all
 

@@ -58,7 +58,7 @@ def outcomes(python: str, options: list[str], tests: list[str], through: bool) -
             keys = {"access": ACCESS, "secret": SECRET, "other_access": OTHER_ACCESS, "other_secret": OTHER_SECRET}
             (folder / "s3tests.conf").write_text(CONFIGURATION.format(host=host, port=port, **keys))
             command = [python, "-m", "pytest", "--quiet", "--tb=no", "--disable-warnings", "-p", "no:cacheprovider"]
-            command += ["--timeout=120", f"--s3cfg={folder / 's3tests.conf'}", f"--junitxml={folder / 'report.xml'}"]
+            command += ["--timeout=60", "-n4", f"--s3cfg={folder / 's3tests.conf'}", f"--junitxml={folder / 'report.xml'}"]
             environment = {"PATH": "/usr/bin:/bin", "AWS_DEFAULT_REGION": "us-east-1", "HOME": name}
             with (folder / "output").open("wb") as output:
                 subprocess.run(

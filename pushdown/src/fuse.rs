@@ -34,10 +34,8 @@ pub(crate) fn group(steps: &[Step]) -> Option<Group<'_>> {
 }
 
 impl Group<'_> {
-    /// How many steps the group covers.
-    pub(crate) const fn len(&self) -> usize {
-        2
-    }
+    /// How many steps a group covers: every one so far has two.
+    pub(crate) const STEPS: usize = 2;
 
     /// Runs the group on the input of its first step.
     pub(crate) fn apply(&self, sample: Sample) -> Result<Sample> {

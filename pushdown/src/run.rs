@@ -76,7 +76,7 @@ impl Pipeline {
         let mut index = stretch.start;
         while index < stretch.end {
             let group = fuse::group(&self.steps()[index..stretch.end]);
-            let count = group.as_ref().map_or(1, fuse::Group::len);
+            let count = if group.is_some() { fuse::Group::STEPS } else { 1 };
             let mut kind = Kind::from(&sample);
             for step in index..index + count {
                 kind = self.check_output(step, &kind, &context.limits)?;

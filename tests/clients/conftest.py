@@ -72,12 +72,12 @@ def store(request, environment, tmp_path_factory):
         upstream = f"http://{addresses.get('store') or address}"
         if "PUSHDOWN_TEST_DIRECT" in os.environ:
             # Tells whether a failure is the gateway's or the store's.
-            yield Store(request.param, upstream, upstream, folder)
+            yield Store(request.param, upstream, upstream, folder, upstream)
             return
         tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files)
         running.callback(tls.stop)
         yield Store(
-            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority
+            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, upstream
         )
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
             assert b"\npushdown_permits_in_use_bytes 0\n" in metrics.read(), "permits outlived their requests"

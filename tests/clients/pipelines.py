@@ -9,7 +9,7 @@ SHORT = "decode | resize(short=64) | center_crop(48)"
 
 
 def with_pipeline(client, pipeline: str | None, **others: str) -> None:
-    """From now on this boto3 client sends the pipeline with every GetObject, as a signed header."""
+    """From now on this boto3 client sends the pipeline with every GetObject and HeadObject, as a signed header."""
     headers = {f"x-pushdown-{name}": value for name, value in others.items()}
     if pipeline is not None:
         headers["x-pushdown-pipeline"] = pipeline
@@ -18,17 +18,19 @@ def with_pipeline(client, pipeline: str | None, **others: str) -> None:
         for name, value in headers.items():
             request.headers[name] = value
 
-    client.meta.events.register("before-sign.s3.GetObject", add)
+    for operation in ("GetObject", "HeadObject"):
+        client.meta.events.register(f"before-sign.s3.{operation}", add)
 
 
 def with_parameter(client, pipeline: str) -> None:
-    """From now on this boto3 client sends the pipeline with every GetObject, as a signed query parameter."""
+    """From now on this boto3 client sends the pipeline with every GetObject and HeadObject, as a signed query parameter."""
 
     def add(request, **_):
         query = urllib.parse.urlencode({"x-pushdown-pipeline": pipeline}, quote_via=urllib.parse.quote)
         request.url += ("&" if "?" in request.url else "?") + query
 
-    client.meta.events.register("before-sign.s3.GetObject", add)
+    for operation in ("GetObject", "HeadObject"):
+        client.meta.events.register(f"before-sign.s3.{operation}", add)
 
 
 def accepting(client, media_type: str) -> None:

@@ -21,14 +21,18 @@ class Process:
             )
 
     def wait_until(self, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
-        """Waits until `ready`, and fails at once when the program has ended."""
+        """Waits until `ready`, and fails at once when the program has ended. A failure leaves nothing running."""
         deadline = time.monotonic() + seconds
-        while not ready():
-            ended = self.child.poll()
-            if ended is not None or time.monotonic() > deadline:
-                why = f"ended with {ended}" if ended is not None else f"not within {seconds} s"
-                raise RuntimeError(f"{what}: {why}\n{self.log.read_text(errors='replace')[-4000:]}")
-            time.sleep(0.05)
+        try:
+            while not ready():
+                ended = self.child.poll()
+                if ended is not None or time.monotonic() > deadline:
+                    why = f"ended with {ended}" if ended is not None else f"not within {seconds} s"
+                    raise RuntimeError(f"{what}: {why}\n{self.log.read_text(errors='replace')[-4000:]}")
+                time.sleep(0.05)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Kills it: there is nothing worth waiting for."""

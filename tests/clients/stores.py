@@ -16,17 +16,20 @@ from process import Process, free_ports
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACCESS, SECRET, REGION = "pushdowntestkey", "pushdowntestsecret", "us-east-1"
 OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
+# An account that may do everything, but in one bucket only.
+LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdownlimitedsecret", "the-limited-bucket"
 BACKENDS = ("embedded", "seaweedfs")
 
 
 @dataclasses.dataclass
 class Store:
-    """A running store. Clients talk to the gateways in front of it, never to the store itself."""
+    """A running store. Clients talk to the gateways in front of it, and to the store itself only to compare."""
 
     name: str
     endpoint: str
     tls_endpoint: str
     authority: pathlib.Path
+    upstream: str = ""
 
     def client(self, **options):
         """A boto3 client of the gateway; `tls=True` for the one that speaks TLS."""
@@ -42,6 +45,10 @@ class Store:
             config=Config(**config),
             **(settings | options),
         )
+
+    def direct(self):
+        """A boto3 client of the store itself."""
+        return dataclasses.replace(self, endpoint=self.upstream).client()
 
 
 def gateway_binary() -> pathlib.Path:
@@ -64,16 +71,18 @@ def start_gateway(folder: pathlib.Path, **settings: object) -> tuple[Process, di
 
 
 def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
-    """Starts SeaweedFS with two identities, and returns its process and the address of its S3 port."""
+    """Starts SeaweedFS with three identities, and returns its process and the address of its S3 port."""
     (folder / "data").mkdir(parents=True)
     identities = folder / "identities.json"
+    actions = ["Admin", "Read", "List", "Tagging", "Write"]
+    limited = [f"{action}:{LIMITED_BUCKET}" for action in actions]
     accounts = [
-        {
-            "name": name,
-            "credentials": [{"accessKey": access, "secretKey": secret}],
-            "actions": ["Admin", "Read", "List", "Tagging", "Write"],
-        }
-        for name, access, secret in (("test", ACCESS, SECRET), ("other", OTHER_ACCESS, OTHER_SECRET))
+        {"name": name, "credentials": [{"accessKey": access, "secretKey": secret}], "actions": allowed}
+        for name, access, secret, allowed in (
+            ("test", ACCESS, SECRET, actions),
+            ("other", OTHER_ACCESS, OTHER_SECRET, actions),
+            ("limited", LIMITED_ACCESS, LIMITED_SECRET, limited),
+        )
     ]
     identities.write_text(json.dumps({"identities": accounts}))
     master, volume, filer, s3 = free_ports(4)
@@ -83,7 +92,8 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             "server", "-s3", "-filer", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}",
             f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",
-            "-volume.max=100", "-master.volumeSizeLimitMB=256",
+            # Each bucket has volumes of its own.
+            "-volume.max=2000", "-master.volumeSizeLimitMB=64",
             # Services at fixed ports, which a second SeaweedFS on this machine could not have.
             "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],

@@ -37,12 +37,9 @@ fn plain_and_every_split_agree_bit_for_bit() {
         let plain = rows(reader().mode(Mode::Plain));
         assert_eq!(plain.len(), world.objects.len());
         for row in &plain {
-            assert_eq!(
-                row.value,
-                world.expected(pipeline, &row.key, Some(4), 2),
-                "{pipeline}: {}",
-                row.key
-            );
+            let expected = world.expected(pipeline, &row.key, Some(4), 2);
+            // Values are too long to be shown.
+            assert!(row.value == expected, "{pipeline}: {}", row.key);
         }
         let splits = (0..=steps).map(|stage| Split::At(u8::try_from(stage).unwrap()));
         for split in splits.chain([Split::Full, Split::Smallest]) {
@@ -53,8 +50,8 @@ fn plain_and_every_split_agree_bit_for_bit() {
                     (pushed.index, pushed.position, &pushed.key),
                     (plain.index, plain.position, &plain.key)
                 );
-                assert_eq!(
-                    pushed.value, plain.value,
+                assert!(
+                    pushed.value == plain.value,
                     "{pipeline} cut at {split}: {}",
                     plain.key
                 );

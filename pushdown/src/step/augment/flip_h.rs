@@ -36,7 +36,7 @@ impl Operator for FlipH {
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         #[expect(clippy::float_cmp, reason = "the default itself")]
-        let p = (self.probability != 0.5).then(|| ("p", Value::Float(self.probability)));
+        let p = (self.probability != 0.5).then_some(("p", Value::Float(self.probability)));
         p.into_iter().chain(seed_argument(self.seed)).collect()
     }
 

@@ -67,6 +67,7 @@ impl Operator for RandomResizedCrop {
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
+        #[expect(clippy::float_cmp, reason = "the default itself")]
         let range = |name, range: [f64; 2], default: [f64; 2]| {
             (range != default).then(|| (name, Value::List(range.map(Value::Float).into())))
         };

@@ -1,9 +1,10 @@
-//! Resampling through `fast_image_resize`, whole or only the part that a following crop keeps.
+//! Resampling, whole or only the part that a following crop keeps.
 //!
-//! Its passes over u8 are integer arithmetic: the same on every host, whatever SIMD that has.
+//! Bilinear and nearest go through `fast_image_resize`, whose passes over u8 are integer arithmetic: the same on
+//! every host, whatever SIMD that has. Kernels that overshoot have a file of their own.
 
 mod bicubic;
-mod fine;
+mod exact;
 mod region;
 
 use std::cell::RefCell;
@@ -13,9 +14,6 @@ use fast_image_resize::{
     images::{TypedCroppedImage as Part, TypedImage as Canvas, TypedImageRef as View},
     pixels::U8x3,
 };
-
-use fine::{Rows, resize_finely};
-pub(crate) use region::resample_region;
 
 use crate::{Error, Image, Result, pipeline::choice};
 
@@ -61,13 +59,15 @@ struct Scratch {
 
 /// Resizes `image` to `width` x `height`, both at least 1.
 pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, antialias: bool) -> Result<Image> {
-    let whole = Region { x: 0, y: 0, width: image.width(), height: image.height() };
-    match filter {
-        Filter::Bicubic if !antialias => Ok(bicubic::interpolate(image, width, height)),
-        Filter::Nearest | Filter::Bilinear | Filter::Bicubic | Filter::Lanczos if antialias => {
+    match (filter, antialias) {
+        (Filter::Bicubic, false) => Ok(bicubic::interpolate(image, width, height)),
+        (Filter::Bilinear, false) => {
+            pass(&image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?)))
+        }
+        _ => {
+            let whole = Region { x: 0, y: 0, width: image.width(), height: image.height() };
             resample_part(image, whole, width, height, filter)
         }
-        filter => pass(&image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?))),
     }
 }
 
@@ -76,35 +76,25 @@ pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32
     if (width, height) == (part.width, part.height) {
         return Ok(super::crop(image, part.x.into(), part.y.into(), width, height));
     }
-    let source = Part::new(image.view()?, part.x, part.y, part.width, part.height).map_err(failed)?;
-    if filter == Filter::Nearest {
-        return pass(&source, width, height, &options(ResizeAlg::Nearest));
-    }
-    let options = options(ResizeAlg::Convolution(filter.kernel()?));
     if filter.overshoots() {
-        return overshooting(image, part, (width, height), &options);
+        return Ok(exact::resize(image, part, (width, height), filter, Region { x: 0, y: 0, width, height }));
     }
-    pass(&source, width, height, &options)
+    let source = Part::new(image.view()?, part.x, part.y, part.width, part.height).map_err(failed)?;
+    let algorithm = match filter {
+        Filter::Nearest => ResizeAlg::Nearest,
+        filter => ResizeAlg::Convolution(filter.kernel()?),
+    };
+    pass(&source, width, height, &options(algorithm))
 }
 
-/// Both passes, or the one that is needed, in Pillow's order and precision.
-fn overshooting(image: &Image, part: Region, size: (u32, u32), options: &ResizeOptions) -> Result<Image> {
-    let had = (part.width, part.height);
-    let between = if columns_first(had, size) { (size.0, had.1) } else { (had.0, size.1) };
-    let step = |image: &Image, part: Region, (width, height): (u32, u32)| {
-        let mut pixels = vec![0; width as usize * height as usize * 3];
-        let source = Rows { pixels: image.pixels(), stride: image.stride() };
-        let mut target = Rows { pixels: pixels.as_mut_slice(), stride: width as usize * 3 };
-        SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
-            resize_finely(resizer, &source, part, (width, height), options, &mut target)
-        })?;
-        Ok(Image::from_parts(width, height, pixels))
-    };
-    if between == had || between == size {
-        return step(image, part, size);
+/// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result: the same as
+/// resizing and then cropping, bit for bit.
+pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
+    if filter.overshoots() {
+        let whole = Region { x: 0, y: 0, width: image.width(), height: image.height() };
+        return Ok(exact::resize(image, whole, (width, height), filter, region));
     }
-    let between = step(image, part, between)?;
-    step(&between, Region { x: 0, y: 0, width: between.width(), height: between.height() }, size)
+    region::resize(image, width, height, filter, region)
 }
 
 /// One call of the library.
@@ -139,9 +129,7 @@ impl Filter {
     fn kernel(self) -> Result<FilterType> {
         match self {
             Self::Bilinear => Ok(FilterType::Bilinear),
-            Self::Bicubic => Ok(FilterType::CatmullRom),
-            Self::Lanczos => Ok(FilterType::Lanczos3),
-            Self::Nearest => Err(Error::internal("nearest has no kernel")),
+            other => Err(Error::internal(format!("{} is no kernel of the library", other.name()))),
         }
     }
 
@@ -159,17 +147,6 @@ impl Filter {
     const fn overshoots(self) -> bool {
         matches!(self, Self::Bicubic | Self::Lanczos)
     }
-}
-
-/// Whether Pillow changes the number of columns before that of rows, from 13.0 on: unless the image loses more than
-/// twice as many rows as columns.
-///
-/// The library starts with the rows, which is faster. For kernels that stay within the values they weigh the order
-/// shows by a level at most; where others overshoot, what is cut off between the passes shows.
-fn columns_first((from_width, from_height): (u32, u32), (width, height): (u32, u32)) -> bool {
-    let rows_lost = i64::from(from_height) - i64::from(height);
-    let columns_lost = i64::from(from_width) - i64::from(width);
-    rows_lost <= 0 || rows_lost <= 2 * columns_lost
 }
 
 #[cfg(test)]

@@ -113,9 +113,8 @@ impl Resize {
         match self.size {
             Size::Exact(width, height) => (width, height),
             Size::Short(side) if width <= height => (side, scaled(side, height, width)),
-            Size::Short(side) => (scaled(side, width, height), side),
             Size::Long(side) if width >= height => (side, scaled(side, height, width)),
-            Size::Long(side) => (scaled(side, width, height), side),
+            Size::Short(side) | Size::Long(side) => (scaled(side, width, height), side),
         }
     }
 

@@ -100,7 +100,9 @@ impl Operator for Normalize {
             (channels, _) => {
                 let area = (values.len() / channels).max(1);
                 for (channel, plane) in values.chunks_exact_mut(area).enumerate() {
-                    plane.iter_mut().for_each(|value| *value = self.scaled(*value, channel));
+                    for value in plane {
+                        *value = self.scaled(*value, channel);
+                    }
                 }
             }
         }

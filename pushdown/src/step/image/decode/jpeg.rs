@@ -66,13 +66,13 @@ struct Decompressor {
 impl Decompressor {
     fn new() -> Result<Self> {
         // SAFETY: no preconditions; null is checked below.
-        let handle = unsafe { raw::tj3Init(raw::TJINIT_TJINIT_DECOMPRESS as c_int) };
+        let handle = unsafe { raw::tj3Init(raw::TJINIT_TJINIT_DECOMPRESS.cast_signed()) };
         if handle.is_null() {
             return Err(Error::internal("libjpeg-turbo could not start: out of memory"));
         }
         let mut decompressor = Self { handle, warned: false };
         // SAFETY: the handle is live.
-        let status = unsafe { raw::tj3Set(handle, raw::TJPARAM_TJPARAM_SCANLIMIT as c_int, MAX_SCANS) };
+        let status = unsafe { raw::tj3Set(handle, raw::TJPARAM_TJPARAM_SCANLIMIT.cast_signed(), MAX_SCANS) };
         decompressor.check(status)?;
         Ok(decompressor)
     }
@@ -95,7 +95,7 @@ impl Decompressor {
         let status = unsafe { raw::tj3SetScalingFactor(self.handle, factor) };
         self.check(status)?;
         let colours = self.parameter(raw::TJPARAM_TJPARAM_COLORSPACE)?;
-        let cmyk = colours == raw::TJCS_TJCS_CMYK as u32 || colours == raw::TJCS_TJCS_YCCK as u32;
+        let cmyk = colours == raw::TJCS_TJCS_CMYK || colours == raw::TJCS_TJCS_YCCK;
         Ok((width.div_ceil(divisor), height.div_ceil(divisor), cmyk))
     }
 
@@ -105,7 +105,7 @@ impl Decompressor {
         // SAFETY: the handle is live; `pixels` has room for `length` bytes, computed from the sizes that `open`
         // read from the same bytes; a pitch of 0 means rows without padding.
         let status = unsafe {
-            raw::tj3Decompress8(self.handle, bytes.as_ptr(), bytes.len() as _, pixels.as_mut_ptr(), 0, format as c_int)
+            raw::tj3Decompress8(self.handle, bytes.as_ptr(), bytes.len() as _, pixels.as_mut_ptr(), 0, format)
         };
         self.check(status)?;
         // SAFETY: without a fatal error, TurboJPEG has written every row, warnings or not.
@@ -115,7 +115,7 @@ impl Decompressor {
 
     fn parameter(&self, parameter: raw::TJPARAM) -> Result<u32> {
         // SAFETY: the handle is live.
-        let value = unsafe { raw::tj3Get(self.handle, parameter as c_int) };
+        let value = unsafe { raw::tj3Get(self.handle, parameter.cast_signed()) };
         u32::try_from(value).map_err(|_| Error::undecodable("the JPEG header is incomplete"))
     }
 
@@ -128,7 +128,7 @@ impl Decompressor {
         let code = unsafe { raw::tj3GetErrorCode(self.handle) };
         // SAFETY: TurboJPEG gives a NUL-terminated text that lives until the next call on the handle.
         let text = unsafe { CStr::from_ptr(raw::tj3GetErrorStr(self.handle)) }.to_string_lossy();
-        if code == raw::TJERR_TJERR_WARNING as c_int && WARNINGS.iter().any(|warning| text.starts_with(warning)) {
+        if code == raw::TJERR_TJERR_WARNING.cast_signed() && WARNINGS.iter().any(|warning| text.starts_with(warning)) {
             self.warned = true;
             return Ok(());
         }

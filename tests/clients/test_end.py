@@ -1,0 +1,26 @@
+"""SIGTERM, while a client keeps its connections."""
+
+import io
+
+import numpy as np
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from pipelines import SHORT, assert_within, reference, with_pipeline
+from stores import Store, start_gateway
+
+
+def test_idle_clients_do_not_hold_it_up(store, s3, bucket, photos, tmp_path):
+    s3.upload_file(str(photos / "jpeg_large.jpg"), bucket, "photo.jpg")
+    gateway, addresses = start_gateway(tmp_path / "gateway", upstream=store.upstream, drain_timeout="60s")
+    try:
+        client = Store(store.name, f"http://{addresses['listen']}", "", tmp_path).client()
+        with_pipeline(client, SHORT)
+        pixels = np.load(io.BytesIO(client.get_object(Bucket=bucket, Key="photo.jpg")["Body"].read()))
+        assert_within(pixels, reference(photos / "jpeg_large.jpg"))
+        gateway.child.terminate()
+        assert gateway.child.wait(20) == 0, gateway.log.read_text()
+        with pytest.raises(EndpointConnectionError):
+            client.get_object(Bucket=bucket, Key="photo.jpg")
+    finally:
+        gateway.stop()

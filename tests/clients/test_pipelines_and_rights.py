@@ -1,0 +1,62 @@
+"""An account with rights on one bucket: no pipeline brings it a byte of another one."""
+
+import io
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError
+
+from pipelines import SHORT, assert_within, reference, with_pipeline
+from stores import LIMITED_ACCESS, LIMITED_BUCKET, LIMITED_SECRET
+from test_batches import post, presigned, rows_of
+from test_objects import code_of
+
+
+@pytest.fixture
+def limited(store):
+    """A client of the limited account."""
+    if store.name == "embedded":
+        pytest.skip("the embedded store has one account")
+    return store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
+
+
+@pytest.fixture
+def key(s3, bucket, photos):
+    s3.upload_file(str(photos / "jpeg_large.jpg"), bucket, "photo.jpg")
+    return "photo.jpg"
+
+
+def test_its_own_bucket(s3, limited, photos):
+    s3.create_bucket(Bucket=LIMITED_BUCKET)
+    limited.upload_file(str(photos / "jpeg_large.jpg"), LIMITED_BUCKET, "photo.jpg")
+    with_pipeline(limited, SHORT)
+    answer = limited.get_object(Bucket=LIMITED_BUCKET, Key="photo.jpg")
+    assert_within(np.load(io.BytesIO(answer["Body"].read())), reference(photos / "jpeg_large.jpg"))
+    s3.delete_object(Bucket=LIMITED_BUCKET, Key="photo.jpg")
+    s3.delete_bucket(Bucket=LIMITED_BUCKET)
+
+
+@pytest.mark.parametrize("operation", ["get_object", "head_object"])
+@pytest.mark.parametrize("pipeline", [None, SHORT], ids=["plain", "pipeline"])
+def test_another_bucket(store, limited, bucket, key, operation, pipeline):
+    with_pipeline(limited, pipeline)
+    with pytest.raises(ClientError) as error:
+        getattr(limited, operation)(Bucket=bucket, Key=key)
+    assert code_of(error)[0] == 403
+
+
+def test_a_result_that_another_account_just_had(store, s3, limited, bucket, key):
+    owner = store.client()
+    with_pipeline(owner, SHORT)
+    etag = owner.get_object(Bucket=bucket, Key=key)["ETag"]
+    with_pipeline(limited, SHORT)
+    with pytest.raises(ClientError) as error:
+        limited.get_object(Bucket=bucket, Key=key, IfNoneMatch=etag)
+    assert code_of(error)[0] == 403, "not even that it did not change"
+
+
+def test_a_row_of_a_batch(store, s3, limited, bucket, key):
+    presign, samples = presigned(limited, bucket, [key])
+    (batch,) = rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
+    assert "AccessDenied" in batch["error"][0].as_py()
+    assert batch["value"].null_count == 1

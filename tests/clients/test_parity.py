@@ -22,6 +22,9 @@ def told(client, call: Callable) -> object:
 def lasting(answer: object) -> object:
     if isinstance(answer, dict):
         kept = {name: value for name, value in answer.items() if name.lower() not in OF_THE_MOMENT}
+        if kept.get("content-type") == "application/xml":
+            # A time in it loses the last zeros of its fraction of a second.
+            kept.pop("content-length", None)
         return {name: value.read() if name == "Body" else lasting(value) for name, value in kept.items()}
     if isinstance(answer, list):
         return [lasting(entry) for entry in answer]

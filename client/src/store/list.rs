@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aws_sdk_s3::error::DisplayErrorContext;
+use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 
 use super::Store;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +21,7 @@ impl Store {
     /// folders (`photos/`).
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] with what the store said, after retries.
+    /// [`ErrorKind::Refused`] with what the store said; [`ErrorKind::Unreachable`] after retries.
     pub async fn list(&self, bucket: &str, prefix: &str) -> Result<Vec<Object>> {
         let mut pages = self
             .shared
@@ -33,13 +33,7 @@ impl Store {
             .send();
         let mut objects = Vec::new();
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| {
-                let text = format!(
-                    "cannot list s3://{bucket}/{prefix}: {}",
-                    DisplayErrorContext(&error)
-                );
-                Error::new(ErrorKind::Refused, text)
-            })?;
+            let page = page.map_err(|error| fault(&format!("s3://{bucket}/{prefix}"), &error))?;
             for object in page.contents.unwrap_or_default() {
                 let bytes = object.size.and_then(|size| u64::try_from(size).ok());
                 match object.key {
@@ -55,4 +49,18 @@ impl Store {
         }
         Ok(objects)
     }
+}
+
+/// An error of the SDK, with the store's own code and message where it answered.
+fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(what: &str, error: &SdkError<E>) -> Error {
+    let kind = match error {
+        SdkError::ServiceError(_) | SdkError::ConstructionFailure(_) => ErrorKind::Refused,
+        _ => ErrorKind::Unreachable,
+    };
+    let cause = match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => DisplayErrorContext(error).to_string(),
+    };
+    Error::new(kind, format!("cannot list {what}: {cause}"))
 }

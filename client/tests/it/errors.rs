@@ -87,6 +87,12 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
     assert_eq!(listing.kind(), ErrorKind::Refused, "{listing}");
     let bucket = read(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();
     assert_eq!(bucket.kind(), ErrorKind::Refused, "{bucket}");
+    assert!(
+        bucket
+            .to_string()
+            .starts_with("cannot list s3://nowhere/: NoSuchBucket"),
+        "{bucket}"
+    );
     for mode in [Mode::Pushdown, Mode::Plain] {
         let keys: Vec<String> = world.objects.keys().cloned().collect();
         let reader = world.reader(PIPELINE).credentials(wrong()).keys(keys).mode(mode);
@@ -117,4 +123,11 @@ fn an_endpoint_that_is_not_there_is_an_error_after_the_retries() {
             "{error}"
         );
     }
+    let listing = reader("http://127.0.0.1:9", PIPELINE).retry(RetryPolicy::NEVER);
+    let error = read(listing).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(
+        error.to_string().starts_with("cannot list s3://photos/: "),
+        "{error}"
+    );
 }

@@ -1,5 +1,13 @@
 //! The crate from outside, in one binary: what holds for every pipeline, every image and every split.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_in_result,
+    clippy::unwrap_used,
+    reason = "clippy spares tests, but not their helpers: a fixture that cannot be made is a failure"
+)]
+
 mod generate;
 mod golden;
 mod language;

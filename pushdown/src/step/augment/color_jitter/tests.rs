@@ -24,11 +24,13 @@ fn place(order: [usize; 4]) -> usize {
 /// 10,000 draws against `ColorJitter(0.4, 0.4, 0.4, 0.1).get_params`.
 #[test]
 fn draws_are_distributed_as_torchvisions() {
+    type Factor = fn(&Adjustments) -> Option<f64>;
+
     let step = step("0.4, 0.4, 0.4, 0.1");
     let ours: Vec<Adjustments> = (0..10_000).map(|sample| step.draw(draws(sample))).collect();
     let theirs = torchvision::<4>("color_jitter");
     assert_eq!(theirs.len(), ours.len());
-    let factors: [(&str, fn(&Adjustments) -> Option<f64>); 4] = [
+    let factors: [(&str, Factor); 4] = [
         ("brightness", |drawn| drawn.brightness),
         ("contrast", |drawn| drawn.contrast),
         ("saturation", |drawn| drawn.saturation),

@@ -18,6 +18,8 @@ fn draws(sample: u32) -> Draws {
 /// 10,000 rectangles against `RandomResizedCrop.get_params` on an image of 500 x 375.
 #[test]
 fn rectangles_are_distributed_as_torchvisions() {
+    type Measure = fn(&[f64; 4]) -> f64;
+
     let step = step("224");
     let ours: Vec<[f64; 4]> = (0..10_000)
         .map(|sample| {
@@ -27,7 +29,7 @@ fn rectangles_are_distributed_as_torchvisions() {
         .collect();
     let theirs = torchvision::<4>("random_resized_crop");
     assert_eq!(theirs.len(), ours.len());
-    let measures: [(&str, fn(&[f64; 4]) -> f64); 7] = [
+    let measures: [(&str, Measure); 7] = [
         ("top", |rectangle| rectangle[0]),
         ("left", |rectangle| rectangle[1]),
         ("height", |rectangle| rectangle[2]),

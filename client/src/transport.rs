@@ -207,7 +207,7 @@ impl Transport {
 }
 
 /// The last cause, which says most.
-fn root(error: &dyn StdError) -> String {
+pub(crate) fn root(error: &dyn StdError) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 
 use super::Store;
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    transport::root,
+};
 
 /// An object that is a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +36,8 @@ impl Store {
             .send();
         let mut objects = Vec::new();
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| fault(&format!("s3://{bucket}/{prefix}"), &error))?;
+            let page = page
+                .map_err(|error| fault(&format!("s3://{bucket}/{prefix} at {}", self.endpoint()), &error))?;
             for object in page.contents.unwrap_or_default() {
                 let bytes = object.size.and_then(|size| u64::try_from(size).ok());
                 match object.key {
@@ -60,7 +64,7 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(what: &str, erro
     let cause = match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        _ => DisplayErrorContext(error).to_string(),
+        _ => root(error),
     };
     Error::new(kind, format!("cannot list {what}: {cause}"))
 }

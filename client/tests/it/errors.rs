@@ -87,10 +87,11 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
     assert_eq!(listing.kind(), ErrorKind::Refused, "{listing}");
     let bucket = read(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();
     assert_eq!(bucket.kind(), ErrorKind::Refused, "{bucket}");
+    assert!(bucket.to_string().contains("NoSuchBucket"), "{bucket}");
     assert!(
         bucket
             .to_string()
-            .starts_with("cannot list s3://nowhere/: NoSuchBucket"),
+            .starts_with("cannot list s3://nowhere/ at http://127.0.0.1:"),
         "{bucket}"
     );
     for mode in [Mode::Pushdown, Mode::Plain] {
@@ -127,7 +128,9 @@ fn an_endpoint_that_is_not_there_is_an_error_after_the_retries() {
     let error = read(listing).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(
-        error.to_string().starts_with("cannot list s3://photos/: "),
+        error
+            .to_string()
+            .starts_with("cannot list s3://photos/ at http://127.0.0.1:9: "),
         "{error}"
     );
 }

@@ -23,7 +23,12 @@ const PIPELINES: [&str; 6] = [
     "decode | resize(short=256) | center_crop(224) | encode(jpeg)",
 ];
 /// On 12 megapixels.
-const LARGE: [&str; 4] = ["decode", "decode(min_short=512)", "decode | resize(short=512)", "decode(min_short=512) | resize(short=512)"];
+const LARGE: [&str; 4] = [
+    "decode",
+    "decode(min_short=512)",
+    "decode | resize(short=512)",
+    "decode(min_short=512) | resize(short=512)",
+];
 /// On a decoded photo.
 const STEPS: [&str; 9] = [
     "resize(short=256)",
@@ -41,8 +46,11 @@ const STEPS: [&str; 9] = [
 fn files(folder: &str) -> Vec<Bytes> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let photos = env::var_os("PUSHDOWN_PHOTOS").map_or_else(|| root.join(".cache/photos"), PathBuf::from);
-    let fixture = || std::fs::read(root.join("testkit/fixtures/photos/jpeg_large.jpg")).map(|file| vec![file.into()]);
-    let files = photos::read_all(&photos.join(folder)).or_else(|_| fixture()).unwrap_or_default();
+    let fixture =
+        || std::fs::read(root.join("testkit/fixtures/photos/jpeg_large.jpg")).map(|file| vec![file.into()]);
+    let files = photos::read_all(&photos.join(folder))
+        .or_else(|_| fixture())
+        .unwrap_or_default();
     assert!(!files.is_empty(), "neither photos nor fixtures");
     files.into_iter().take(50).collect()
 }
@@ -58,18 +66,26 @@ fn run(pipeline: &Pipeline, first: usize, sample: Sample) -> Sample {
 fn pipelines(criterion: &mut Criterion, folder: &str, pipelines: &[&str]) {
     let files = files(folder);
     let mut group = criterion.benchmark_group(folder);
-    group.sample_size(10).throughput(Throughput::Elements(files.len() as u64));
+    group
+        .sample_size(10)
+        .throughput(Throughput::Elements(files.len() as u64));
     for text in pipelines {
         let pipeline = parsed(text);
         group.bench_function(*text, |bencher| {
-            bencher.iter(|| files.iter().for_each(|file| drop(black_box(run(&pipeline, 0, Sample::Bytes(file.clone()))))));
+            bencher.iter(|| {
+                files
+                    .iter()
+                    .for_each(|file| drop(black_box(run(&pipeline, 0, Sample::Bytes(file.clone())))))
+            });
         });
     }
     group.bench_function("libjpeg-turbo alone", |bencher| {
         let (mut decompressor, mut pixels) = (Decompressor::new().ok(), Vec::new());
         bencher.iter(|| {
             let decompressor = decompressor.as_mut()?;
-            files.iter().try_for_each(|file| bare(decompressor, file, &mut pixels))
+            files
+                .iter()
+                .try_for_each(|file| bare(decompressor, file, &mut pixels))
         });
     });
     group.finish();
@@ -80,7 +96,13 @@ fn bare(decompressor: &mut Decompressor, file: &[u8], pixels: &mut Vec<u8>) -> O
     let header = decompressor.read_header(file).ok()?;
     let (width, height, pitch) = (header.width, header.height, header.width * 3);
     pixels.resize(pitch * height, 0);
-    let image = turbojpeg::Image { pixels: pixels.as_mut_slice(), width, pitch, height, format: PixelFormat::RGB };
+    let image = turbojpeg::Image {
+        pixels: pixels.as_mut_slice(),
+        width,
+        pitch,
+        height,
+        format: PixelFormat::RGB,
+    };
     decompressor.decompress(file, image).ok()
 }
 
@@ -92,7 +114,11 @@ fn steps(criterion: &mut Criterion) {
     for text in STEPS {
         let pipeline = parsed(&format!("decode | {text}"));
         group.bench_function(text, |bencher| {
-            bencher.iter_batched(|| image.clone(), |image| run(&pipeline, 1, image), criterion::BatchSize::LargeInput);
+            bencher.iter_batched(
+                || image.clone(),
+                |image| run(&pipeline, 1, image),
+                criterion::BatchSize::LargeInput,
+            );
         });
     }
     group.finish();

@@ -23,7 +23,15 @@ pub enum DType {
 
 impl DType {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 7] = [Self::U8, Self::I8, Self::I32, Self::I64, Self::F16, Self::Bf16, Self::F32];
+    pub const ALL: [Self; 7] = [
+        Self::U8,
+        Self::I8,
+        Self::I32,
+        Self::I64,
+        Self::F16,
+        Self::Bf16,
+        Self::F32,
+    ];
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
@@ -95,6 +103,9 @@ impl FromStr for Layout {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        [Self::Chw, Self::Hwc, Self::Flat].into_iter().find(|layout| layout.name() == name).ok_or(())
+        [Self::Chw, Self::Hwc, Self::Flat]
+            .into_iter()
+            .find(|layout| layout.name() == name)
+            .ok_or(())
     }
 }

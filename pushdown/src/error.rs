@@ -49,7 +49,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a text for people: lower case, no final dot.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, position: None, message: message.into() }
+        Self {
+            kind,
+            position: None,
+            message: message.into(),
+        }
     }
 
     pub(crate) fn pipeline(position: usize, message: impl std::fmt::Display) -> Self {
@@ -97,4 +101,7 @@ impl Error {
     }
 }
 
-const _: () = assert!(size_of::<Error>() <= 64, "errors travel in every Result: keep them small");
+const _: () = assert!(
+    size_of::<Error>() <= 64,
+    "errors travel in every Result: keep them small"
+);

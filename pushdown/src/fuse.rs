@@ -22,12 +22,16 @@ pub(crate) enum Group<'a> {
 /// The group that `steps` start with.
 pub(crate) fn group(steps: &[Step]) -> Option<Group<'_>> {
     match steps {
-        [Step::Resize(resize), Step::Crop(crop), ..] => {
-            Some(Group::ResizeCrop(resize, resize.separable_filter()?, Rectangle::Fixed(crop)))
-        }
-        [Step::Resize(resize), Step::CenterCrop(crop), ..] => {
-            Some(Group::ResizeCrop(resize, resize.separable_filter()?, Rectangle::Center(crop)))
-        }
+        [Step::Resize(resize), Step::Crop(crop), ..] => Some(Group::ResizeCrop(
+            resize,
+            resize.separable_filter()?,
+            Rectangle::Fixed(crop),
+        )),
+        [Step::Resize(resize), Step::CenterCrop(crop), ..] => Some(Group::ResizeCrop(
+            resize,
+            resize.separable_filter()?,
+            Rectangle::Center(crop),
+        )),
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => Some(Group::ToFloatNormalize(normalize)),
         _ => None,
     }
@@ -40,7 +44,9 @@ impl Group<'_> {
     /// Runs the group on the input of its first step.
     pub(crate) fn apply(&self, sample: Sample) -> Result<Sample> {
         let Sample::Image(image) = sample else {
-            return Err(Error::wire("an image step takes Image, found another kind of value"));
+            return Err(Error::wire(
+                "an image step takes Image, found another kind of value",
+            ));
         };
         match self {
             Self::ResizeCrop(resize, filter, crop) => {
@@ -75,7 +81,12 @@ fn resize_crop(image: &Image, resize: &Resize, filter: Filter, rectangle: &Recta
             if u64::from(x) + u64::from(kept_width) <= u64::from(width)
                 && u64::from(y) + u64::from(kept_height) <= u64::from(height) =>
         {
-            let region = Region { x, y, width: kept_width, height: kept_height };
+            let region = Region {
+                x,
+                y,
+                width: kept_width,
+                height: kept_height,
+            };
             resample_region(image, width, height, filter, region)
         }
         // The crop reaches beyond the image: its padding is not worth a path of its own.

@@ -53,7 +53,11 @@ pub struct TensorKind {
 impl Kind {
     /// The kind of a stored object of which nothing is known.
     pub const fn object() -> Self {
-        Self::Bytes(BytesKind { length: None, media: None, header: None })
+        Self::Bytes(BytesKind {
+            length: None,
+            media: None,
+            header: None,
+        })
     }
 
     /// The kind of a stored object of `length` bytes that starts with `head`.
@@ -61,7 +65,11 @@ impl Kind {
     /// `head` may be any part of the start of the object; what it does not show stays unknown.
     pub fn of_object(length: Option<u64>, head: &[u8]) -> Self {
         let header = ImageHeader::read(head);
-        Self::Bytes(BytesKind { length, media: header.map(|header| header.media), header })
+        Self::Bytes(BytesKind {
+            length,
+            media: header.map(|header| header.media),
+            header,
+        })
     }
 
     /// Size of a value of this kind in bytes, where all of its dimensions are known.
@@ -72,7 +80,9 @@ impl Kind {
             Self::Tensor(tensor) => tensor
                 .shape
                 .iter()
-                .try_fold(tensor.dtype.size() as u64, |bytes, extent| bytes.checked_mul((*extent)? as u64)),
+                .try_fold(tensor.dtype.size() as u64, |bytes, extent| {
+                    bytes.checked_mul((*extent)? as u64)
+                }),
         }
     }
 
@@ -102,9 +112,10 @@ impl From<&Sample> for Kind {
     fn from(sample: &Sample) -> Self {
         match sample {
             Sample::Bytes(bytes) => Self::of_object(Some(bytes.len() as u64), bytes),
-            Sample::Image(image) => {
-                Self::Image(ImageKind { width: Some(image.width()), height: Some(image.height()) })
-            }
+            Sample::Image(image) => Self::Image(ImageKind {
+                width: Some(image.width()),
+                height: Some(image.height()),
+            }),
             Sample::Tensor(tensor) => Self::Tensor(TensorKind {
                 dtype: tensor.dtype(),
                 layout: tensor.layout(),

@@ -41,7 +41,6 @@ pub use run::{Context, Peak};
 pub use sample::{Image, Sample, Tensor};
 pub use step::Step;
 
-
 /// Raised whenever the output of any step changes, a decoder's update included.
 ///
 /// It is part of every ETag and stands in every answer; a reader with another value reads plainly.

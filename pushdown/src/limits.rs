@@ -20,6 +20,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_pixels: 100_000_000, max_object_bytes: 256 << 20, max_value_bytes: 512 << 20 }
+        Self {
+            max_pixels: 100_000_000,
+            max_object_bytes: 256 << 20,
+            max_value_bytes: 512 << 20,
+        }
     }
 }

@@ -99,7 +99,9 @@ impl ImageHeader {
         let header = match MediaType::sniff(head)? {
             MediaType::Jpeg => JpegHeader::read(head)?.summary(),
             media => {
-                let decoder = ImageReader::with_format(Cursor::new(head), media.format()).into_decoder().ok()?;
+                let decoder = ImageReader::with_format(Cursor::new(head), media.format())
+                    .into_decoder()
+                    .ok()?;
                 let (width, height) = decoder.dimensions();
                 Self {
                     media,

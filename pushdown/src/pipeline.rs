@@ -10,9 +10,9 @@ use std::{fmt, str::FromStr};
 
 pub use call::{Args, FromValue, Side};
 pub(crate) use call::{Call, choice};
-pub(crate) use value::excerpt;
 pub use digest::Digest;
 pub use value::Value;
+pub(crate) use value::excerpt;
 
 use crate::{BytesKind, Error, Kind, Result, Sample, Step, limits};
 
@@ -32,12 +32,22 @@ pub struct Param {
 impl Param {
     /// A parameter that can be given by position.
     pub const fn positional(name: &'static str, form: &'static str, summary: &'static str) -> Self {
-        Self { name, form, summary, named_only: false }
+        Self {
+            name,
+            form,
+            summary,
+            named_only: false,
+        }
     }
 
     /// A parameter that is given by name.
     pub const fn named(name: &'static str, form: &'static str, summary: &'static str) -> Self {
-        Self { name, form, summary, named_only: true }
+        Self {
+            name,
+            form,
+            summary,
+            named_only: true,
+        }
     }
 }
 
@@ -59,7 +69,11 @@ impl Pipeline {
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected.
     pub fn parse(text: &str) -> Result<Self> {
-        if text.trim_start().starts_with('[') { json::parse(text) } else { Self::parse_text(text) }
+        if text.trim_start().starts_with('[') {
+            json::parse(text)
+        } else {
+            Self::parse_text(text)
+        }
     }
 
     fn parse_text(text: &str) -> Result<Self> {
@@ -67,12 +81,20 @@ impl Pipeline {
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
                 call.position,
-                format!("found {} steps, expected at most {}", calls.len(), limits::MAX_STEPS),
+                format!(
+                    "found {} steps, expected at most {}",
+                    calls.len(),
+                    limits::MAX_STEPS
+                ),
             ));
         }
         let steps = calls.iter().map(Step::parse).collect::<Result<Vec<_>>>()?;
         let positions = calls.iter().map(|call| call.position).collect();
-        let mut pipeline = Self { steps, positions, kinds: Vec::new() };
+        let mut pipeline = Self {
+            steps,
+            positions,
+            kinds: Vec::new(),
+        };
         pipeline.kinds = pipeline.stages(&Kind::object())?;
         Ok(pipeline)
     }
@@ -114,7 +136,10 @@ impl Pipeline {
     /// to the later stage: it leaves less to do.
     pub fn smallest_stage(&self, object: &BytesKind) -> usize {
         let stages = self.stages(&Kind::Bytes(*object)).unwrap_or_default();
-        let sized = stages.iter().enumerate().filter_map(|(stage, kind)| Some((stage, kind.bytes()?)));
+        let sized = stages
+            .iter()
+            .enumerate()
+            .filter_map(|(stage, kind)| Some((stage, kind.bytes()?)));
         let smallest = sized.min_by_key(|(stage, bytes)| (*bytes, std::cmp::Reverse(*stage)));
         match (smallest, object.length) {
             (Some((stage, _)), Some(_)) => stage,
@@ -136,7 +161,12 @@ impl Pipeline {
     }
 
     /// The seed and the epoch that step `index` draws from; `None` where it is not random.
-    pub(crate) fn randomness(&self, index: usize, seed: Option<u64>, epoch: Option<u32>) -> Result<Option<(u64, u32)>> {
+    pub(crate) fn randomness(
+        &self,
+        index: usize,
+        seed: Option<u64>,
+        epoch: Option<u32>,
+    ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
         let missing = match (step.seed().or(seed), epoch) {
             _ if !step.is_augmenting() => return Ok(None),
@@ -150,7 +180,11 @@ impl Pipeline {
 
     /// The canonical text of the first `stage` steps; what digests and ETags are made of.
     pub fn canonical(&self, stage: usize) -> String {
-        self.steps[..stage].iter().map(Step::to_string).collect::<Vec<_>>().join(" | ")
+        self.steps[..stage]
+            .iter()
+            .map(Step::to_string)
+            .collect::<Vec<_>>()
+            .join(" | ")
     }
 
     /// SHA-256 of the canonical text.
@@ -160,7 +194,9 @@ impl Pipeline {
 
     /// Whether `sample` may stand at `stage`.
     pub fn accepts(&self, stage: usize, sample: &Sample) -> bool {
-        self.kinds.get(stage).is_some_and(|kind| std::mem::discriminant(kind) == std::mem::discriminant(&Kind::from(sample)))
+        self.kinds
+            .get(stage)
+            .is_some_and(|kind| std::mem::discriminant(kind) == std::mem::discriminant(&Kind::from(sample)))
     }
 }
 

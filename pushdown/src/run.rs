@@ -32,7 +32,12 @@ pub struct Peak {
 impl<'a> Context<'a> {
     /// A context with the default limits and neither seed nor epoch.
     pub fn new(sample_id: &'a [u8]) -> Self {
-        Self { sample_id, seed: None, epoch: None, limits: Limits::default() }
+        Self {
+            sample_id,
+            seed: None,
+            epoch: None,
+            limits: Limits::default(),
+        }
     }
 
     /// The same with a seed and an epoch.
@@ -71,7 +76,10 @@ impl Pipeline {
         mut observe: impl FnMut(usize, usize),
     ) -> Result<Sample> {
         if stretch.start > stretch.end || stretch.end > self.len() {
-            return Err(Error::wire(format!("steps {stretch:?} of a pipeline of {} steps", self.len())));
+            return Err(Error::wire(format!(
+                "steps {stretch:?} of a pipeline of {} steps",
+                self.len()
+            )));
         }
         let mut index = stretch.start;
         while index < stretch.end {
@@ -97,20 +105,31 @@ impl Pipeline {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn check(&self, stretch: Range<usize>, input: &Kind, limits: &Limits) -> Result<()> {
-        stretch.into_iter().try_fold(input.clone(), |kind, index| self.check_output(index, &kind, limits)).map(drop)
+        stretch
+            .into_iter()
+            .try_fold(input.clone(), |kind, index| {
+                self.check_output(index, &kind, limits)
+            })
+            .map(drop)
     }
 
     /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.
     pub fn peak(&self, stretch: Range<usize>, input: &Kind) -> Option<Peak> {
         let mut kind = input.clone();
-        let mut peak = Peak { working: 0, output: 0 };
+        let mut peak = Peak {
+            working: 0,
+            output: 0,
+        };
         for index in stretch {
             let step = &self.steps()[index];
             let next = step.output(&kind).ok()?;
             // An encoder's output is not known beforehand; it is bounded by what it encodes, closely enough.
             let output = next.bytes().or_else(|| kind.bytes())?;
             let held = if index == 0 { 0 } else { kind.bytes()? };
-            peak.working = peak.working.max(held.saturating_add(output).saturating_add(step.scratch_bytes(&kind)?));
+            peak.working = peak.working.max(
+                held.saturating_add(output)
+                    .saturating_add(step.scratch_bytes(&kind)?),
+            );
             peak.output = output;
             kind = next;
         }
@@ -120,12 +139,18 @@ impl Pipeline {
     fn scope<'c>(&self, index: usize, context: &'c Context<'_>) -> Result<Scope<'c>> {
         let draws = match self.randomness(index, context.seed, context.epoch)? {
             Some((seed, epoch)) => {
-                let ordinal = self.steps()[..index].iter().filter(|step| step.is_augmenting()).count();
+                let ordinal = self.steps()[..index]
+                    .iter()
+                    .filter(|step| step.is_augmenting())
+                    .count();
                 Draws::new(seed, epoch, context.sample_id, ordinal)
             }
             None => Draws::none(),
         };
-        Ok(Scope { limits: &context.limits, draws })
+        Ok(Scope {
+            limits: &context.limits,
+            draws,
+        })
     }
 
     /// Holds the output of step `index` against the limits, before anything is allocated for it.
@@ -146,7 +171,11 @@ impl Pipeline {
             );
             // What an object decodes to is the object's fault; what a later step makes of it is the request's.
             let decoded = matches!(input, Kind::Bytes(_));
-            return Err(if decoded { Error::undecodable(message) } else { Error::too_large(message) });
+            return Err(if decoded {
+                Error::undecodable(message)
+            } else {
+                Error::too_large(message)
+            });
         }
         match output.bytes() {
             Some(bytes) if bytes > limits.max_value_bytes => Err(Error::too_large(format!(

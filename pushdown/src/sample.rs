@@ -66,13 +66,21 @@ impl Image {
                 pixels.len()
             )));
         }
-        Ok(Self { width, height, pixels })
+        Ok(Self {
+            width,
+            height,
+            pixels,
+        })
     }
 
     /// An image made row by row. `width` and `height` are those of `pixels`, which the caller just sized.
     pub(crate) fn from_parts(width: u32, height: u32, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len(), width as usize * height as usize * 3);
-        Self { width, height, pixels }
+        Self {
+            width,
+            height,
+            pixels,
+        }
     }
 
     /// Width in pixels.
@@ -113,17 +121,34 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::InvalidWire`](crate::ErrorKind) when `data` has not `product(shape) * dtype.size()` bytes.
     pub fn new(dtype: DType, layout: Layout, shape: Vec<usize>, data: Buffer) -> Result<Self> {
-        let bytes = shape.iter().try_fold(dtype.size(), |bytes, extent| bytes.checked_mul(*extent));
+        let bytes = shape
+            .iter()
+            .try_fold(dtype.size(), |bytes, extent| bytes.checked_mul(*extent));
         if bytes != Some(data.len()) {
-            return Err(Error::wire(format!("a {dtype} tensor of shape {shape:?} does not have {} bytes", data.len())));
+            return Err(Error::wire(format!(
+                "a {dtype} tensor of shape {shape:?} does not have {} bytes",
+                data.len()
+            )));
         }
-        Ok(Self { dtype, layout, shape, data, scale: None })
+        Ok(Self {
+            dtype,
+            layout,
+            shape,
+            data,
+            scale: None,
+        })
     }
 
     /// A tensor over elements that a step computed; `values` has as many as `shape` says.
     pub(crate) fn from_values<T: Element>(layout: Layout, shape: Vec<usize>, values: Vec<T>) -> Self {
         debug_assert_eq!(values.len(), shape.iter().product::<usize>());
-        Self { dtype: T::DTYPE, layout, shape, data: Buffer::from_vec(bytemuck::cast_vec::<T, T::Stored>(values)), scale: None }
+        Self {
+            dtype: T::DTYPE,
+            layout,
+            shape,
+            data: Buffer::from_vec(bytemuck::cast_vec::<T, T::Stored>(values)),
+            scale: None,
+        }
     }
 
     /// The same tensor with the scale that its int8 codes are multiples of.

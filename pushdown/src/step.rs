@@ -143,11 +143,19 @@ impl fmt::Display for Step {
 
 fn unknown_step(found: &str, position: usize) -> Error {
     let names = ALL.iter().map(|info| info.name);
-    let nearest = names.clone().min_by_key(|name| distance(name, found)).filter(|name| distance(name, found) <= 2);
-    let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let nearest = names
+        .clone()
+        .min_by_key(|name| distance(name, found))
+        .filter(|name| distance(name, found) <= 2);
+    let hint = nearest
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default();
     let names = names.collect::<Vec<_>>().join(", ");
     let found = excerpt(found, 40);
-    Error::pipeline(position, format!("found the unknown step `{found}`, expected one of {names}{hint}"))
+    Error::pipeline(
+        position,
+        format!("found the unknown step `{found}`, expected one of {names}{hint}"),
+    )
 }
 
 /// Levenshtein distance, for hints; one row of the matrix at a time.

@@ -28,10 +28,15 @@ impl Health {
         let mut stream = TcpStream::connect_timeout(&self.admin, PATIENCE).with_context(unreachable)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let host = self.admin;
-        write!(stream, "GET {page} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
-            .with_context(unreachable)?;
+        write!(
+            stream,
+            "GET {page} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .with_context(unreachable)?;
         let mut status = String::new();
-        BufReader::new(stream).read_line(&mut status).with_context(unreachable)?;
+        BufReader::new(stream)
+            .read_line(&mut status)
+            .with_context(unreachable)?;
         if status.split(' ').nth(1) == Some("200") {
             return Ok(());
         }

@@ -171,7 +171,9 @@ mod tests {
         "AWS4-HMAC-SHA256 Credential=A/d/r/s3/aws4_request, SignedHeaders=host;range, Signature=0";
 
     fn job(builder: http::request::Builder) -> Result<Job> {
-        let Ok(request) = builder.body(()) else { panic!("a request that cannot be") };
+        let Ok(request) = builder.body(()) else {
+            panic!("a request that cannot be")
+        };
         Job::of(&request.into_parts().0)
     }
 

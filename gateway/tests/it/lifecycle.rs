@@ -164,7 +164,10 @@ fn connections_have_a_limit_and_more_wait() -> Result<()> {
     assert_eq!(first.read("GET")?.status, 200);
     let (answered, answers) = mpsc::channel();
     let second = thread::spawn(move || answered.send(request.send(address).map(|answer| answer.status)));
-    assert!(answers.recv_timeout(Duration::from_millis(300)).is_err(), "the first still holds the only place");
+    assert!(
+        answers.recv_timeout(Duration::from_millis(300)).is_err(),
+        "the first still holds the only place"
+    );
     drop(first);
     assert_eq!(answers.recv_timeout(Duration::from_secs(20))??, 200);
     assert!(second.join().is_ok_and(|sent| sent.is_ok()));

@@ -68,7 +68,11 @@ impl Lab {
 }
 
 /// An encoded photo of this size: a gradient with some structure, so that every pixel counts.
-#[expect(clippy::unwrap_used, clippy::panic, reason = "a fixture that cannot be made is a defect of the test")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a fixture that cannot be made is a defect of the test"
+)]
 fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     let pixels = (0..height)
         .flat_map(|y| {
@@ -88,7 +92,10 @@ fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
 }
 
 /// What the pipeline makes of an object, in process.
-#[expect(clippy::unwrap_used, reason = "a fixture that cannot be made is a defect of the test")]
+#[expect(
+    clippy::unwrap_used,
+    reason = "a fixture that cannot be made is a defect of the test"
+)]
 fn expected(object: &[u8], pipeline: &str) -> Sample {
     let pipeline = Pipeline::parse(pipeline).unwrap();
     pipeline
@@ -100,7 +107,10 @@ fn expected(object: &[u8], pipeline: &str) -> Sample {
         .unwrap()
 }
 
-#[expect(clippy::panic, reason = "another kind of value is the failure that the test looks for")]
+#[expect(
+    clippy::panic,
+    reason = "another kind of value is the failure that the test looks for"
+)]
 fn pixels(sample: Sample) -> Vec<u8> {
     match sample {
         Sample::Image(image) => image.into_pixels(),

@@ -33,11 +33,16 @@ impl JpegHeader {
             match segment.marker {
                 // The first one counts, as for Pillow.
                 APP1 if exif.is_none() && segment.body.starts_with(EXIF) => {
-                    exif = Some(Orientation::from_exif_chunk(&segment.body[EXIF.len()..]).map_or(1, Orientation::to_exif));
+                    exif = Some(
+                        Orientation::from_exif_chunk(&segment.body[EXIF.len()..])
+                            .map_or(1, Orientation::to_exif),
+                    );
                 }
                 // Every SOFn; C4, C8 and CC in that range are other markers.
                 0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) && frame.is_none() => {
-                    let [_, h1, h0, w1, w0, components, ..] = *segment.body else { return None };
+                    let [_, h1, h0, w1, w0, components, ..] = *segment.body else {
+                        return None;
+                    };
                     frame = Some(Self {
                         width: u32::from(u16::from_be_bytes([w1, w0])),
                         height: u32::from(u16::from_be_bytes([h1, h0])),
@@ -66,7 +71,11 @@ impl JpegHeader {
 
     pub(crate) fn summary(&self) -> ImageHeader {
         // libjpeg keeps every coefficient, 16 bits each, of an image that comes in several scans.
-        let coefficients = if self.several_scans { self.components.saturating_mul(2) } else { 0 };
+        let coefficients = if self.several_scans {
+            self.components.saturating_mul(2)
+        } else {
+            0
+        };
         let cmyk = if self.components == 4 { 4 } else { 0 };
         ImageHeader {
             media: MediaType::Jpeg,
@@ -81,7 +90,9 @@ impl JpegHeader {
 
 /// Whether the file reaches its end-of-image marker. Without it libjpeg invents the missing pixels.
 pub(crate) fn is_complete(bytes: &[u8]) -> bool {
-    let Some(mut segments) = Segments::new(bytes) else { return false };
+    let Some(mut segments) = Segments::new(bytes) else {
+        return false;
+    };
     segments.any(|segment| segment.marker == EOI)
 }
 
@@ -115,7 +126,9 @@ impl<'a> Iterator for Segments<'a> {
                 0x00 | 0xff | 0x01 | 0xd0..=0xd7 => {}
                 EOI | SOI => return Some(Segment { marker, body: &[] }),
                 _ => {
-                    let [_, high, low, ..] = *self.rest else { return None };
+                    let [_, high, low, ..] = *self.rest else {
+                        return None;
+                    };
                     let length = usize::from(u16::from_be_bytes([high, low])).max(2);
                     let body = self.rest.get(3..)?;
                     let (body, rest) = body.split_at_checked(length - 2).unwrap_or((body, &[]));

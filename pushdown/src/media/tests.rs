@@ -37,11 +37,33 @@ fn jpeg_headers() {
     };
     assert_eq!(plain, expected);
     let progressive = read(&jpeg(0xc2, 640, 480, 3, &exif(6), ALL_IN_ONE)).expect("a header");
-    assert_eq!(progressive, ImageHeader { orientation: Some(6), scratch_per_pixel: 6, ..expected });
+    assert_eq!(
+        progressive,
+        ImageHeader {
+            orientation: Some(6),
+            scratch_per_pixel: 6,
+            ..expected
+        }
+    );
     let separate = read(&jpeg(0xc0, 640, 480, 3, &[], FIRST_OF_THREE)).expect("a header");
-    assert_eq!(separate, ImageHeader { scratch_per_pixel: 6, ..expected }, "one scan per component");
+    assert_eq!(
+        separate,
+        ImageHeader {
+            scratch_per_pixel: 6,
+            ..expected
+        },
+        "one scan per component"
+    );
     let unseen = read(&jpeg(0xc0, 640, 480, 3, &[], &[])).expect("a header");
-    assert_eq!(unseen, ImageHeader { orientation: None, scratch_per_pixel: 6, ..expected }, "the head ends early");
+    assert_eq!(
+        unseen,
+        ImageHeader {
+            orientation: None,
+            scratch_per_pixel: 6,
+            ..expected
+        },
+        "the head ends early"
+    );
     let cmyk = read(&jpeg(0xc1, 640, 480, 4, &[], &[0xff, 0xda, 0, 14, 4])).expect("a header");
     assert_eq!(cmyk.scratch_per_pixel, 4);
     let lossless = read(&jpeg(0xc3, 640, 480, 3, &[], ALL_IN_ONE)).expect("a header");
@@ -57,19 +79,48 @@ fn the_first_exif_counts() {
     assert_eq!(header.orientation, Some(3));
     let after = [exif(5), ALL_IN_ONE.to_vec()].concat();
     let header = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &[], &after)).expect("a header");
-    assert_eq!(header.orientation, Some(5), "EXIF may come after the frame header");
+    assert_eq!(
+        header.orientation,
+        Some(5),
+        "EXIF may come after the frame header"
+    );
     let wild = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &exif(77), ALL_IN_ONE)).expect("a header");
     assert_eq!(wild.orientation, Some(1));
 }
 
 #[test]
 fn headers_that_are_none() {
-    assert_eq!(ImageHeader::read(&jpeg(0xc0, 0, 5, 3, &[], ALL_IN_ONE)), None, "no width");
-    assert_eq!(ImageHeader::read(&jpeg(0xc0, 5, 0, 3, &[], ALL_IN_ONE)), None, "height in a DNL marker");
+    assert_eq!(
+        ImageHeader::read(&jpeg(0xc0, 0, 5, 3, &[], ALL_IN_ONE)),
+        None,
+        "no width"
+    );
+    assert_eq!(
+        ImageHeader::read(&jpeg(0xc0, 5, 0, 3, &[], ALL_IN_ONE)),
+        None,
+        "height in a DNL marker"
+    );
     let whole = jpeg(0xc0, 5, 5, 3, &exif(1), ALL_IN_ONE);
-    let frame = whole.iter().position(|byte| *byte == 0xc0).expect("a frame header");
-    assert!((0..frame + 7).all(|end| ImageHeader::read(&whole[..end]).is_none()), "cut before the size");
-    for foreign in [&b""[..], b"\xff", b"\xff\xd8", b"\xff\xd8\xff", b"RIFF", b"BM", b"GIF89a", b"II*\0", b"\x89PNG\r\n\x1a\n", b"PAR1"] {
+    let frame = whole
+        .iter()
+        .position(|byte| *byte == 0xc0)
+        .expect("a frame header");
+    assert!(
+        (0..frame + 7).all(|end| ImageHeader::read(&whole[..end]).is_none()),
+        "cut before the size"
+    );
+    for foreign in [
+        &b""[..],
+        b"\xff",
+        b"\xff\xd8",
+        b"\xff\xd8\xff",
+        b"RIFF",
+        b"BM",
+        b"GIF89a",
+        b"II*\0",
+        b"\x89PNG\r\n\x1a\n",
+        b"PAR1",
+    ] {
         assert_eq!(ImageHeader::read(foreign), None, "{foreign:?}");
     }
 }
@@ -78,16 +129,36 @@ fn headers_that_are_none() {
 fn ends_of_jpegs() {
     let end = |tail: &[u8]| is_complete(&jpeg(0xc0, 5, 5, 3, &[], &[ALL_IN_ONE, tail].concat()));
     assert!(end(b"\x12\x34\xff\xd9"));
-    assert!(end(b"\x12\xff\x00\xff\xd3\x34\xff\xff\xd9trailing"), "stuffing, restart, fill");
+    assert!(
+        end(b"\x12\xff\x00\xff\xd3\x34\xff\xff\xd9trailing"),
+        "stuffing, restart, fill"
+    );
     assert!(!end(b"\x12\x34"));
     assert!(!end(b"\x12\x34\xff"));
-    assert!(!end(b"\x12\xff\xe1\x00\x10\xff\xd9"), "inside a segment that is cut short");
+    assert!(
+        !end(b"\x12\xff\xe1\x00\x10\xff\xd9"),
+        "inside a segment that is cut short"
+    );
     assert!(!is_complete(b"\x89PNG"));
 }
 
 #[test]
 fn names() {
-    let names = [MediaType::Jpeg, MediaType::Png, MediaType::Webp, MediaType::Gif, MediaType::Bmp, MediaType::Tiff];
-    assert_eq!(names.map(|media| media.to_string()), ["jpeg", "png", "webp", "gif", "bmp", "tiff"]);
-    assert!(names.iter().all(|media| media.content_type() == media.format().to_mime_type()));
+    let names = [
+        MediaType::Jpeg,
+        MediaType::Png,
+        MediaType::Webp,
+        MediaType::Gif,
+        MediaType::Bmp,
+        MediaType::Tiff,
+    ];
+    assert_eq!(
+        names.map(|media| media.to_string()),
+        ["jpeg", "png", "webp", "gif", "bmp", "tiff"]
+    );
+    assert!(
+        names
+            .iter()
+            .all(|media| media.content_type() == media.format().to_mime_type())
+    );
 }

@@ -41,12 +41,19 @@ impl<'a> Args<'a> {
             let slot = match &argument.name {
                 Some(name) => {
                     named = true;
-                    params.iter().position(|param| param.name == name).ok_or_else(|| {
-                        Error::pipeline(
-                            argument.position,
-                            format!("`{step}` has no argument `{}`, expected {}", excerpt(name, 40), names(params)),
-                        )
-                    })?
+                    params
+                        .iter()
+                        .position(|param| param.name == name)
+                        .ok_or_else(|| {
+                            Error::pipeline(
+                                argument.position,
+                                format!(
+                                    "`{step}` has no argument `{}`, expected {}",
+                                    excerpt(name, 40),
+                                    names(params)
+                                ),
+                            )
+                        })?
                 }
                 None if named => {
                     return Err(Error::pipeline(
@@ -59,7 +66,10 @@ impl<'a> Args<'a> {
                     let count = params.iter().filter(|param| !param.named_only).count();
                     return Err(Error::pipeline(
                         argument.position,
-                        format!("`{step}` takes at most {count} positional arguments; named ones: {}", names(params)),
+                        format!(
+                            "`{step}` takes at most {count} positional arguments; named ones: {}",
+                            names(params)
+                        ),
                     ));
                 }
             };
@@ -70,13 +80,20 @@ impl<'a> Args<'a> {
                 ));
             }
         }
-        Ok(Self { step, position: call.position, params, bound })
+        Ok(Self {
+            step,
+            position: call.position,
+            params,
+            bound,
+        })
     }
 
     /// The value of `name`, if it was given.
     pub fn optional<T: FromValue>(&self, name: &str) -> Result<Option<T>> {
         let slot = self.params.iter().position(|param| param.name == name);
-        let Some(argument) = slot.and_then(|slot| self.bound[slot]) else { return Ok(None) };
+        let Some(argument) = slot.and_then(|slot| self.bound[slot]) else {
+            return Ok(None);
+        };
         match T::from_value(&argument.value) {
             Ok(value) => Ok(Some(value)),
             Err(expected) => Err(Error::pipeline(
@@ -92,7 +109,8 @@ impl<'a> Args<'a> {
 
     /// The value of `name`, which must be given.
     pub fn required<T: FromValue>(&self, name: &str) -> Result<T> {
-        self.optional(name)?.ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
+        self.optional(name)?
+            .ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
     }
 
     /// An error at the step itself, for rules that span arguments.
@@ -104,7 +122,11 @@ impl<'a> Args<'a> {
 fn names(params: &[Param]) -> String {
     match params {
         [] => "none".to_owned(),
-        params => params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", "),
+        params => params
+            .iter()
+            .map(|param| format!("`{}`", param.name))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
@@ -154,7 +176,10 @@ impl FromValue for u64 {
 impl FromValue for f64 {
     fn from_value(value: &Value) -> Result<Self, String> {
         match value {
-            #[expect(clippy::cast_precision_loss, reason = "a written number becomes the nearest float")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a written number becomes the nearest float"
+            )]
             Value::Int(number) => Ok(*number as Self),
             // There is one zero: -0.0 would be equal to 0.0 and have another canonical text.
             Value::Float(number) => Ok(*number + 0.0),
@@ -166,9 +191,16 @@ impl FromValue for f64 {
 impl FromValue for f32 {
     fn from_value(value: &Value) -> Result<Self, String> {
         let number = f64::from_value(value)?;
-        #[expect(clippy::cast_possible_truncation, reason = "to nearest, as torch reads a Python float")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "to nearest, as torch reads a Python float"
+        )]
         let number = number as Self + 0.0;
-        if number.is_finite() { Ok(number) } else { Err("a number within the range of f32".to_owned()) }
+        if number.is_finite() {
+            Ok(number)
+        } else {
+            Err("a number within the range of f32".to_owned())
+        }
     }
 }
 

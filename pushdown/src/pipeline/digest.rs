@@ -26,7 +26,9 @@ impl Digest {
 
     /// The first 64 bits, big-endian.
     pub fn first_u64(&self) -> u64 {
-        self.0[..8].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+        self.0[..8]
+            .iter()
+            .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
     /// The 32 bytes.

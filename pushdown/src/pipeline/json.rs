@@ -27,7 +27,11 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
     if json.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
             limits::MAX_PIPELINE_BYTES,
-            format!("the pipeline has {} bytes, expected at most {}", json.len(), limits::MAX_PIPELINE_BYTES),
+            format!(
+                "the pipeline has {} bytes, expected at most {}",
+                json.len(),
+                limits::MAX_PIPELINE_BYTES
+            ),
         ));
     }
     let steps: Vec<JsonStep> = serde_json::from_str(json).map_err(|error| {
@@ -35,14 +39,20 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
         let position = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = error.to_string();
         let message = excerpt(&message, 200);
-        Error::pipeline(position, format!("found JSON that is no list of steps: {message}"))
+        Error::pipeline(
+            position,
+            format!("found JSON that is no list of steps: {message}"),
+        )
     })?;
     from_steps(&steps)
 }
 
 fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
     if steps.is_empty() {
-        return Err(Error::pipeline(0, "found an empty list, expected at least one step"));
+        return Err(Error::pipeline(
+            0,
+            "found an empty list, expected at least one step",
+        ));
     }
     let mut text = String::new();
     for (index, JsonStep { step, arguments }) in steps.iter().enumerate() {
@@ -51,7 +61,10 @@ fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
         for name in std::iter::once(step).chain(arguments.iter().map(|(name, _)| name)) {
             if !is_plain(name) {
                 let found = excerpt(name, 40);
-                return Err(Error::pipeline(text.len(), format!("found {found:?}, expected a plain name")));
+                return Err(Error::pipeline(
+                    text.len(),
+                    format!("found {found:?}, expected a plain name"),
+                ));
             }
         }
         text.push_str(step);
@@ -74,8 +87,15 @@ impl Serialize for Pipeline {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(Some(self.len()))?;
         for step in self.steps() {
-            let arguments = step.arguments().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            seq.serialize_element(&JsonStep { step: step.name().to_owned(), arguments })?;
+            let arguments = step
+                .arguments()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
+            seq.serialize_element(&JsonStep {
+                step: step.name().to_owned(),
+                arguments,
+            })?;
         }
         seq.end()
     }
@@ -145,7 +165,10 @@ impl<'de> Deserialize<'de> for JsonStep {
                         return Err(de::Error::duplicate_field("step"));
                     }
                 }
-                Ok(JsonStep { step: step.ok_or_else(|| de::Error::missing_field("step"))?, arguments })
+                Ok(JsonStep {
+                    step: step.ok_or_else(|| de::Error::missing_field("step"))?,
+                    arguments,
+                })
             }
         }
 

@@ -133,8 +133,13 @@ fn error_texts() {
     for text in texts {
         let error = fault(text);
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{text}");
-        let position = error.position().expect("every error of the language has a position");
-        assert!(position as usize <= text.len().max(error.to_string().len()), "{text}: {position}");
+        let position = error
+            .position()
+            .expect("every error of the language has a position");
+        assert!(
+            position as usize <= text.len().max(error.to_string().len()),
+            "{text}: {position}"
+        );
         writeln!(table, "{}\n  {error}", text.escape_debug()).expect("strings take any text");
     }
     insta::assert_snapshot!(table);
@@ -153,8 +158,15 @@ fn positions_are_byte_offsets() {
     for (text, position) in cases {
         let error = fault(text);
         assert_eq!(error.position(), Some(position), "{text}: {error}");
-        assert!(error.to_string().starts_with(&format!("at {}: ", position + 1)), "{error}");
-        assert_eq!(error.to_string().matches("at ").count(), 1, "one position: {error}");
+        assert!(
+            error.to_string().starts_with(&format!("at {}: ", position + 1)),
+            "{error}"
+        );
+        assert_eq!(
+            error.to_string().matches("at ").count(),
+            1,
+            "one position: {error}"
+        );
     }
 }
 
@@ -165,12 +177,18 @@ fn limits_of_the_text() {
     assert!(Pipeline::parse(&longest).is_ok());
     for longer in [format!("{longest} "), format!("[{longest}")] {
         let error = fault(&longer);
-        assert_eq!(error.to_string(), "at 16385: the pipeline has 16385 bytes, expected at most 16384");
+        assert_eq!(
+            error.to_string(),
+            "at 16385: the pipeline has 16385 bytes, expected at most 16384"
+        );
     }
     let most = format!("decode{}", " | flip_h".repeat(limits::MAX_STEPS - 1));
     assert_eq!(Pipeline::parse(&most).expect("64 steps").len(), limits::MAX_STEPS);
     let error = fault(&format!("{most} | flip_h"));
-    assert!(error.to_string().ends_with("found 65 steps, expected at most 64"), "{error}");
+    assert!(
+        error.to_string().ends_with("found 65 steps, expected at most 64"),
+        "{error}"
+    );
     let json = format!("[{}]", vec!["{\"step\":\"flip_h\"}"; 300].join(","));
     assert!(fault(&json).to_string().contains("300 steps"), "{}", fault(&json));
 }
@@ -196,7 +214,11 @@ fn messages_stay_short() {
     ];
     for text in hostile {
         let error = fault(&text);
-        assert!(error.to_string().len() < 600, "{} bytes: {error}", error.to_string().len());
+        assert!(
+            error.to_string().len() < 600,
+            "{} bytes: {error}",
+            error.to_string().len()
+        );
     }
 }
 
@@ -214,9 +236,15 @@ fn values_print_as_they_read() {
         (Value::Text("_1".to_owned()), "_1"),
         (Value::Text("1a".to_owned()), "\"1a\""),
         (Value::Text(String::new()), "\"\""),
-        (Value::Text("a\"b\\c\n\u{fc}'".to_owned()), "\"a\\\"b\\\\c\\u{a}\\u{fc}'\""),
+        (
+            Value::Text("a\"b\\c\n\u{fc}'".to_owned()),
+            "\"a\\\"b\\\\c\\u{a}\\u{fc}'\"",
+        ),
         (Value::List(vec![]), "[]"),
-        (Value::List(vec![Value::Int(1), Value::List(vec![Value::Float(2.0)])]), "[1, [2.0]]"),
+        (
+            Value::List(vec![Value::Int(1), Value::List(vec![Value::Float(2.0)])]),
+            "[1, [2.0]]",
+        ),
     ];
     for (value, text) in values {
         assert_eq!(value.to_string(), text);
@@ -233,6 +261,13 @@ fn both_quotes_and_all_escapes() {
         assert_eq!(pipeline.to_string(), "decode(orient=exif)");
     }
     let calls = text::parse(r#"step('a"b\'', "a'b\"", "\\")"#).expect("quotes");
-    let found: Vec<_> = calls[0].arguments.iter().map(|argument| argument.value.clone()).collect();
-    assert_eq!(found, ["a\"b'", "a'b\"", "\\"].map(|text| Value::Text(text.to_owned())));
+    let found: Vec<_> = calls[0]
+        .arguments
+        .iter()
+        .map(|argument| argument.value.clone())
+        .collect();
+    assert_eq!(
+        found,
+        ["a\"b'", "a'b\"", "\\"].map(|text| Value::Text(text.to_owned()))
+    );
 }

@@ -22,7 +22,11 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Call>> {
     if text.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
             limits::MAX_PIPELINE_BYTES,
-            format!("the pipeline has {} bytes, expected at most {}", text.len(), limits::MAX_PIPELINE_BYTES),
+            format!(
+                "the pipeline has {} bytes, expected at most {}",
+                text.len(),
+                limits::MAX_PIPELINE_BYTES
+            ),
         ));
     }
     let mut parser = Parser { text, position: 0 };
@@ -66,7 +70,10 @@ impl Parser<'_> {
 
     fn unexpected(&mut self, expected: &str) -> Error {
         match self.peek() {
-            Some(found) => Error::pipeline(self.position, format!("found `{}`, expected {expected}", found.escape_default())),
+            Some(found) => Error::pipeline(
+                self.position,
+                format!("found `{}`, expected {expected}", found.escape_default()),
+            ),
             None => Error::pipeline(self.position, format!("found the end, expected {expected}")),
         }
     }
@@ -74,7 +81,9 @@ impl Parser<'_> {
     fn name(&mut self, expected: &str) -> Result<String> {
         self.skip_space();
         let rest = self.rest();
-        let end = rest.find(|char: char| !char.is_ascii_alphanumeric() && char != '_').unwrap_or(rest.len());
+        let end = rest
+            .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
+            .unwrap_or(rest.len());
         if end == 0 || rest.starts_with(|char: char| char.is_ascii_digit()) {
             return Err(self.unexpected(expected));
         }
@@ -99,7 +108,11 @@ impl Parser<'_> {
                 }
             }
         }
-        Ok(Call { name, position, arguments })
+        Ok(Call {
+            name,
+            position,
+            arguments,
+        })
     }
 
     fn argument(&mut self) -> Result<Argument> {
@@ -108,9 +121,17 @@ impl Parser<'_> {
         let value = self.value(0)?;
         match value {
             Value::Text(name) if is_plain(&self.text[position..self.position]) && self.eat('=') => {
-                Ok(Argument { name: Some(name), position, value: self.value(0)? })
+                Ok(Argument {
+                    name: Some(name),
+                    position,
+                    value: self.value(0)?,
+                })
             }
-            value => Ok(Argument { name: None, position, value }),
+            value => Ok(Argument {
+                name: None,
+                position,
+                value,
+            }),
         }
     }
 
@@ -149,10 +170,18 @@ impl Parser<'_> {
         let (start, text) = (self.position, rest[..end].to_owned());
         self.position += end;
         let whole = text.parse::<i64>().ok().map(Value::Int);
-        let number = || text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float);
-        whole
-            .or_else(number)
-            .ok_or_else(|| Error::pipeline(start, format!("found `{}`, expected a number", excerpt(&text, 40))))
+        let number = || {
+            text.parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(Value::Float)
+        };
+        whole.or_else(number).ok_or_else(|| {
+            Error::pipeline(
+                start,
+                format!("found `{}`, expected a number", excerpt(&text, 40)),
+            )
+        })
     }
 
     fn string(&mut self) -> Result<Value> {
@@ -169,7 +198,10 @@ impl Parser<'_> {
                 '\\' => match chars.next() {
                     Some((_, escaped @ ('\\' | '"' | '\''))) => text.push(escaped),
                     Some((_, 'u')) => text.push(unicode(&mut chars).ok_or_else(|| {
-                        Error::pipeline(start + offset, "found a broken escape, expected `\\u{..}` with a code point")
+                        Error::pipeline(
+                            start + offset,
+                            "found a broken escape, expected `\\u{..}` with a code point",
+                        )
                     })?),
                     _ => {
                         return Err(Error::pipeline(

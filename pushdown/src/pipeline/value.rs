@@ -24,7 +24,9 @@ pub enum Value {
 /// Whether `text` can stand without quotes: a letter or `_`, then letters, digits and `_`.
 pub(crate) fn is_plain(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+    bytes
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
@@ -100,7 +102,9 @@ impl<'de> Deserialize<'de> for Value {
                 Ok(Value::Int(value))
             }
             fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-                i64::try_from(value).map(Value::Int).map_err(|_| E::custom("whole number out of range"))
+                i64::try_from(value)
+                    .map(Value::Int)
+                    .map_err(|_| E::custom("whole number out of range"))
             }
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
                 Ok(Value::Float(value))
@@ -124,6 +128,10 @@ impl<'de> Deserialize<'de> for Value {
 /// By its shortest text as f32: 0.485 stays 0.485.
 impl From<f32> for Value {
     fn from(number: f32) -> Self {
-        Self::Float(format!("{number:?}").parse().unwrap_or_else(|_| f64::from(number)))
+        Self::Float(
+            format!("{number:?}")
+                .parse()
+                .unwrap_or_else(|_| f64::from(number)),
+        )
     }
 }

@@ -7,9 +7,19 @@ fn pipeline(text: &str) -> Pipeline {
 
 /// An object of 50,000 bytes whose header says `width` x `height`.
 fn object(media: MediaType, width: u32, height: u32, scratch_per_pixel: u8) -> Kind {
-    let header =
-        ImageHeader { media, width, height, orientation: Some(1), scratch_per_pixel, scalable: media == MediaType::Jpeg };
-    Kind::Bytes(BytesKind { length: Some(50_000), media: Some(media), header: Some(header) })
+    let header = ImageHeader {
+        media,
+        width,
+        height,
+        orientation: Some(1),
+        scratch_per_pixel,
+        scalable: media == MediaType::Jpeg,
+    };
+    Kind::Bytes(BytesKind {
+        length: Some(50_000),
+        media: Some(media),
+        header: Some(header),
+    })
 }
 
 fn image(width: u32, height: u32) -> Sample {
@@ -19,7 +29,14 @@ fn image(width: u32, height: u32) -> Sample {
 
 #[test]
 fn kinds_of_a_pipeline() {
-    let kinds = |text: &str| pipeline(text).kinds().iter().map(ToString::to_string).collect::<Vec<_>>().join(" > ");
+    let kinds = |text: &str| {
+        pipeline(text)
+            .kinds()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" > ")
+    };
     assert_eq!(
         kinds("decode | resize(short=256) | center_crop(224, 100) | to_float | layout(hwc) | cast(f16)"),
         "Bytes > Image(?x?x3 u8) > Image(?x?x3 u8) > Image(100x224x3 u8) > Tensor(3x100x224 f32, chw) > \
@@ -34,14 +51,34 @@ fn kinds_of_a_pipeline() {
 #[test]
 fn kinds_of_an_object() {
     let sizes = |text: &str, kind: Kind| {
-        pipeline(text).stages(&kind).expect("kinds fit").iter().map(Kind::bytes).collect::<Vec<_>>()
+        pipeline(text)
+            .stages(&kind)
+            .expect("kinds fit")
+            .iter()
+            .map(Kind::bytes)
+            .collect::<Vec<_>>()
     };
     let photo = || object(MediaType::Jpeg, 500, 375, 0);
-    assert_eq!(sizes("decode | resize(short=256)", photo()), [Some(50_000), Some(562_500), Some(341 * 256 * 3)]);
-    assert_eq!(sizes("decode(min_short=100)", photo()), [Some(50_000), Some(250 * 188 * 3)]);
-    assert_eq!(sizes("decode(min_short=10)", photo()), [Some(50_000), Some(63 * 47 * 3)]);
-    assert_eq!(sizes("decode(min_short=10)", object(MediaType::Png, 500, 375, 7)), [Some(50_000), Some(562_500)]);
-    assert_eq!(sizes("decode | encode(jpeg)", photo()), [Some(50_000), Some(562_500), None]);
+    assert_eq!(
+        sizes("decode | resize(short=256)", photo()),
+        [Some(50_000), Some(562_500), Some(341 * 256 * 3)]
+    );
+    assert_eq!(
+        sizes("decode(min_short=100)", photo()),
+        [Some(50_000), Some(250 * 188 * 3)]
+    );
+    assert_eq!(
+        sizes("decode(min_short=10)", photo()),
+        [Some(50_000), Some(63 * 47 * 3)]
+    );
+    assert_eq!(
+        sizes("decode(min_short=10)", object(MediaType::Png, 500, 375, 7)),
+        [Some(50_000), Some(562_500)]
+    );
+    assert_eq!(
+        sizes("decode | encode(jpeg)", photo()),
+        [Some(50_000), Some(562_500), None]
+    );
 }
 
 #[test]
@@ -51,18 +88,40 @@ fn smallest_stages() {
         other => panic!("{other} is no object"),
     };
     let small = object(MediaType::Jpeg, 500, 375, 0);
-    let large = Kind::Bytes(BytesKind { length: Some(4_000_000), ..match object(MediaType::Jpeg, 4000, 3000, 0) {
-        Kind::Bytes(bytes) => bytes,
-        other => panic!("{other} is no object"),
-    } });
+    let large = Kind::Bytes(BytesKind {
+        length: Some(4_000_000),
+        ..match object(MediaType::Jpeg, 4000, 3000, 0) {
+            Kind::Bytes(bytes) => bytes,
+            other => panic!("{other} is no object"),
+        }
+    });
     let text = "decode | resize(short=256) | center_crop(224) | to_float | normalize(imagenet)";
-    assert_eq!(smallest(text, &small), 0, "150,528 bytes are more than the object has");
+    assert_eq!(
+        smallest(text, &small),
+        0,
+        "150,528 bytes are more than the object has"
+    );
     assert_eq!(smallest(text, &large), 3);
-    assert_eq!(smallest("decode | center_crop(64) | to_tensor", &small), 3, "of equal ones the last");
-    assert_eq!(smallest("decode | resize(9, 9) | encode(png)", &small), 2, "an encoded size is not known beforehand");
+    assert_eq!(
+        smallest("decode | center_crop(64) | to_tensor", &small),
+        3,
+        "of equal ones the last"
+    );
+    assert_eq!(
+        smallest("decode | resize(9, 9) | encode(png)", &small),
+        2,
+        "an encoded size is not known beforehand"
+    );
     assert_eq!(smallest(text, &Kind::object()), 0, "nothing is known");
-    let unknown = Kind::Bytes(BytesKind { length: Some(200_000), ..BytesKind::default() });
-    assert_eq!(smallest(text, &unknown), 3, "the crop has its size whatever the object is");
+    let unknown = Kind::Bytes(BytesKind {
+        length: Some(200_000),
+        ..BytesKind::default()
+    });
+    assert_eq!(
+        smallest(text, &unknown),
+        3,
+        "the crop has its size whatever the object is"
+    );
 }
 
 #[test]
@@ -74,34 +133,71 @@ fn peaks() {
     let progressive = object(MediaType::Jpeg, 1000, 500, 6);
     assert_eq!(
         peak("decode | to_float", &progressive),
-        Some(Peak { working: 7_500_000, output: 6_000_000 }),
+        Some(Peak {
+            working: 7_500_000,
+            output: 6_000_000
+        }),
         "the image and its floats are more than the image and the decoder's coefficients"
     );
-    assert_eq!(peak("decode", &progressive), Some(Peak { working: 4_500_000, output: 1_500_000 }));
+    assert_eq!(
+        peak("decode", &progressive),
+        Some(Peak {
+            working: 4_500_000,
+            output: 1_500_000
+        })
+    );
     assert_eq!(peak("decode", &Kind::object()), None);
     let encoded = peak("decode | encode(png)", &progressive).expect("bounded by what is encoded");
     assert_eq!(encoded.output, 1_500_000);
     // A header may say anything: no sum overflows.
     let liar = object(MediaType::Png, u32::MAX, u32::MAX, u8::MAX);
-    for text in ["decode", "decode(orient=exif) | resize(short=65535) | to_float", "decode | random_resized_crop(8)", "decode | encode(webp)"] {
+    for text in [
+        "decode",
+        "decode(orient=exif) | resize(short=65535) | to_float",
+        "decode | random_resized_crop(8)",
+        "decode | encode(webp)",
+    ] {
         let pipeline = pipeline(text);
         let _peak = pipeline.peak(0..pipeline.len(), &liar);
         let _stages = pipeline.stages(&liar);
-        assert!(pipeline.check(0..pipeline.len(), &liar, &Limits::default()).is_err());
+        assert!(
+            pipeline
+                .check(0..pipeline.len(), &liar, &Limits::default())
+                .is_err()
+        );
     }
 }
 
 #[test]
 fn results_are_held_against_the_limits() {
-    let limits = Limits { max_pixels: 100, max_value_bytes: 400, ..Limits::default() };
-    let context = Context { limits, ..Context::new(b"") };
-    let kind = |text: &str, sample: Sample| pipeline(text).run(1..2, sample, &context).map_err(|error| error.kind());
-    assert_eq!(kind("decode | resize(11, 10)", image(1, 1)), Err(ErrorKind::TooLarge));
-    assert_eq!(kind("decode | center_crop(11, 10)", image(1, 1)), Err(ErrorKind::TooLarge));
+    let limits = Limits {
+        max_pixels: 100,
+        max_value_bytes: 400,
+        ..Limits::default()
+    };
+    let context = Context {
+        limits,
+        ..Context::new(b"")
+    };
+    let kind = |text: &str, sample: Sample| {
+        pipeline(text)
+            .run(1..2, sample, &context)
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(
+        kind("decode | resize(11, 10)", image(1, 1)),
+        Err(ErrorKind::TooLarge)
+    );
+    assert_eq!(
+        kind("decode | center_crop(11, 10)", image(1, 1)),
+        Err(ErrorKind::TooLarge)
+    );
     assert!(kind("decode | resize(10, 10)", image(1, 1)).is_ok());
     assert_eq!(kind("decode | to_float", image(10, 10)), Err(ErrorKind::TooLarge));
     assert!(kind("decode | to_tensor", image(10, 10)).is_ok());
-    let huge = pipeline("decode | resize(65535, 65535)").run(1..2, image(1, 1), &Context::new(b"")).expect_err("too large");
+    let huge = pipeline("decode | resize(65535, 65535)")
+        .run(1..2, image(1, 1), &Context::new(b""))
+        .expect_err("too large");
     assert_eq!(
         huge.to_string(),
         "`resize` would make an image of 65535 x 65535 pixels, more than the limit of 100000000 pixels"
@@ -112,17 +208,31 @@ fn results_are_held_against_the_limits() {
 fn random_steps_need_seed_and_epoch() {
     let flip = pipeline("decode | flip_h | flip_h(seed=7)");
     let run = |step: usize, seed, epoch| {
-        let context = Context { seed, epoch, ..Context::new(b"id") };
-        flip.run(step..step + 1, image(2, 2), &context).map_err(|error| error.to_string())
+        let context = Context {
+            seed,
+            epoch,
+            ..Context::new(b"id")
+        };
+        flip.run(step..step + 1, image(2, 2), &context)
+            .map_err(|error| error.to_string())
     };
     assert!(run(1, Some(1), Some(0)).is_ok());
     assert!(run(2, None, Some(0)).is_ok(), "a seed of its own is enough");
     assert_eq!(
         run(1, None, Some(0)),
-        Err("at 10: `flip_h` is random and needs a seed: give `seed=` to the step or a seed with the request".to_owned())
+        Err(
+            "at 10: `flip_h` is random and needs a seed: give `seed=` to the step or a seed with the request"
+                .to_owned()
+        )
     );
-    assert_eq!(run(2, Some(1), None), Err("at 19: `flip_h` is random and needs an epoch with the request".to_owned()));
-    assert!(flip.check_randomness(1, None, None).is_ok(), "decode is not random");
+    assert_eq!(
+        run(2, Some(1), None),
+        Err("at 19: `flip_h` is random and needs an epoch with the request".to_owned())
+    );
+    assert!(
+        flip.check_randomness(1, None, None).is_ok(),
+        "decode is not random"
+    );
     assert!(!flip.is_augmenting(1));
     assert!(flip.is_augmenting(2));
 }
@@ -134,25 +244,48 @@ fn values_of_the_wrong_kind_are_refused() {
     let foreign = Sample::Bytes(bytes::Bytes::from_static(b"abc"));
     for stage in 1..5 {
         assert_eq!(
-            pipeline.run(stage..5, foreign.clone(), &context).expect_err("no image").kind(),
+            pipeline
+                .run(stage..5, foreign.clone(), &context)
+                .expect_err("no image")
+                .kind(),
             ErrorKind::Unsuitable,
             "stage {stage}"
         );
     }
     let (backwards, beyond) = (Range { start: 3, end: 2 }, 2..6);
-    assert_eq!(pipeline.run(backwards, image(2, 2), &context).expect_err("backwards").kind(), ErrorKind::InvalidWire);
-    assert_eq!(pipeline.run(beyond, image(2, 2), &context).expect_err("beyond").kind(), ErrorKind::InvalidWire);
-    assert_eq!(pipeline.run(2..2, image(2, 2), &context).expect("nothing to do"), image(2, 2));
+    assert_eq!(
+        pipeline
+            .run(backwards, image(2, 2), &context)
+            .expect_err("backwards")
+            .kind(),
+        ErrorKind::InvalidWire
+    );
+    assert_eq!(
+        pipeline
+            .run(beyond, image(2, 2), &context)
+            .expect_err("beyond")
+            .kind(),
+        ErrorKind::InvalidWire
+    );
+    assert_eq!(
+        pipeline.run(2..2, image(2, 2), &context).expect("nothing to do"),
+        image(2, 2)
+    );
 }
 
 #[test]
 fn observers_see_groups() {
-    let pipeline = pipeline("decode | resize(short=8) | center_crop(4) | to_float | normalize(imagenet) | cast(f16)");
+    let pipeline =
+        pipeline("decode | resize(short=8) | center_crop(4) | to_float | normalize(imagenet) | cast(f16)");
     let mut seen = Vec::new();
-    let result = pipeline.run_observed(1..6, image(9, 9), &Context::new(b""), |step, count| seen.push((step, count)));
+    let result = pipeline.run_observed(1..6, image(9, 9), &Context::new(b""), |step, count| {
+        seen.push((step, count))
+    });
     assert_eq!(seen, [(1, 2), (3, 2), (5, 1)]);
     match result {
-        Ok(Sample::Tensor(tensor)) => assert_eq!((tensor.dtype(), tensor.shape()), (DType::F16, &[3, 4, 4][..])),
+        Ok(Sample::Tensor(tensor)) => {
+            assert_eq!((tensor.dtype(), tensor.shape()), (DType::F16, &[3, 4, 4][..]))
+        }
         other => panic!("expected a tensor, found {other:?}"),
     }
 }

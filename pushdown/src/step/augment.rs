@@ -22,5 +22,6 @@ const SEED: Param = Param::named("seed", "whole number = the request's", "seed o
 
 fn seed_argument(seed: Option<u64>) -> Option<(&'static str, Value)> {
     // Seeds are parsed as i64 from 0, so that every one reads back.
-    seed.and_then(|seed| i64::try_from(seed).ok()).map(|seed| ("seed", Value::Int(seed)))
+    seed.and_then(|seed| i64::try_from(seed).ok())
+        .map(|seed| ("seed", Value::Int(seed)))
 }

@@ -9,9 +9,9 @@ mod resize;
 
 pub use center_crop::CenterCrop;
 pub use crop::Crop;
+pub(crate) use crop::crop;
 pub use decode::Decode;
 pub use encode::{Encode, Encoding};
 pub use resample::Filter;
 pub(crate) use resample::{Region, resample, resample_part, resample_region};
 pub use resize::{Resize, Size};
-pub(crate) use crop::crop;

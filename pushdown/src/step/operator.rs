@@ -110,7 +110,12 @@ pub(super) fn scratch_bytes<O: Operator>(step: &O, input: &Kind) -> Option<u64> 
 }
 
 pub(super) fn apply<O: Operator>(step: &O, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
-    let input = O::Input::unwrap(sample)
-        .ok_or_else(|| Error::wire(format!("`{}` takes {}, found another kind of value", O::NAME, O::Input::NAME)))?;
+    let input = O::Input::unwrap(sample).ok_or_else(|| {
+        Error::wire(format!(
+            "`{}` takes {}, found another kind of value",
+            O::NAME,
+            O::Input::NAME
+        ))
+    })?;
     step.apply(input, scope).map(Stage::wrap)
 }

@@ -16,7 +16,8 @@ pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
         6 => (select(&["to_float", "to_tensor"]), prop::collection::vec(tensor_step(), 0..5))
             .prop_map(|(first, steps)| std::iter::once(first.to_owned()).chain(steps).collect()),
     ];
-    (decode(), images, ending).prop_map(|(decode, images, ending)| well_typed(decode, images.into_iter().chain(ending)))
+    (decode(), images, ending)
+        .prop_map(|(decode, images, ending)| well_typed(decode, images.into_iter().chain(ending)))
         .boxed()
 }
 
@@ -24,7 +25,11 @@ pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
 fn well_typed(first: String, steps: impl Iterator<Item = String>) -> Pipeline {
     let text = steps.fold(first, |text, step| {
         let longer = format!("{text} | {step}");
-        if Pipeline::parse(&longer).is_ok() { longer } else { text }
+        if Pipeline::parse(&longer).is_ok() {
+            longer
+        } else {
+            text
+        }
     });
     Pipeline::parse(&text).expect("every prefix of it was checked")
 }
@@ -35,11 +40,19 @@ fn decode() -> BoxedStrategy<String> {
         1 => (1_u32..40).prop_map(|side| format!("min_short={side}")),
         1 => (1_u32..40).prop_map(|side| format!("min_long={side}")),
     ];
-    (select(&["", "orient=exif"]), scaling).prop_map(|(orient, scaling)| {
-        let arguments: Vec<&str> = [orient, &scaling].into_iter().filter(|argument| !argument.is_empty()).collect();
-        if arguments.is_empty() { "decode".to_owned() } else { format!("decode({})", arguments.join(", ")) }
-    })
-    .boxed()
+    (select(&["", "orient=exif"]), scaling)
+        .prop_map(|(orient, scaling)| {
+            let arguments: Vec<&str> = [orient, &scaling]
+                .into_iter()
+                .filter(|argument| !argument.is_empty())
+                .collect();
+            if arguments.is_empty() {
+                "decode".to_owned()
+            } else {
+                format!("decode({})", arguments.join(", "))
+            }
+        })
+        .boxed()
 }
 
 fn encode() -> BoxedStrategy<String> {
@@ -74,19 +87,28 @@ fn image_step() -> BoxedStrategy<String> {
 }
 
 fn augmenting_step(filter: impl Strategy<Value = &'static str> + 'static) -> BoxedStrategy<String> {
-    let seed = prop_oneof![Just(String::new()), (0..i64::MAX).prop_map(|seed| format!(", seed={seed}"))];
-    let part = (0.01..1.0_f64, 0.0..1.0_f64, side(), side(), filter)
-        .prop_map(|(low, more, w, h, filter)| {
-            format!("random_resized_crop({w}, {h}, scale=[{low}, {}], filter={filter}", low + more)
-        });
-    let crop = (1_u32..40, 1_u32..40, 0_u32..4, any::<bool>())
-        .prop_map(|(w, h, padding, pad)| format!("random_crop({w}, {h}, padding={padding}, pad_if_needed={pad}"));
-    let jitter = (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64, 0.0..0.5_f64)
-        .prop_map(|(brightness, contrast, saturation, hue)| {
+    let seed = prop_oneof![
+        Just(String::new()),
+        (0..i64::MAX).prop_map(|seed| format!(", seed={seed}"))
+    ];
+    let part = (0.01..1.0_f64, 0.0..1.0_f64, side(), side(), filter).prop_map(|(low, more, w, h, filter)| {
+        format!(
+            "random_resized_crop({w}, {h}, scale=[{low}, {}], filter={filter}",
+            low + more
+        )
+    });
+    let crop = (1_u32..40, 1_u32..40, 0_u32..4, any::<bool>()).prop_map(|(w, h, padding, pad)| {
+        format!("random_crop({w}, {h}, padding={padding}, pad_if_needed={pad}")
+    });
+    let jitter = (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64, 0.0..0.5_f64).prop_map(
+        |(brightness, contrast, saturation, hue)| {
             format!("color_jitter({brightness}, contrast={contrast}, saturation={saturation}, hue={hue}")
-        });
+        },
+    );
     let flip = (0.0..=1.0_f64).prop_map(|p| format!("flip_h({p}"));
-    (prop_oneof![part, crop, jitter, flip], seed).prop_map(|(step, seed)| format!("{step}{seed})")).boxed()
+    (prop_oneof![part, crop, jitter, flip], seed)
+        .prop_map(|(step, seed)| format!("{step}{seed})"))
+        .boxed()
 }
 
 fn tensor_step() -> BoxedStrategy<String> {
@@ -107,9 +129,13 @@ fn tensor_step() -> BoxedStrategy<String> {
 /// An object: an image in one of the formats, sometimes cut short.
 pub(crate) fn object() -> BoxedStrategy<Bytes> {
     let size = prop_oneof![6 => (1_u32..64, 1_u32..64), 1 => (100_u32..400, 100_u32..300)];
-    let whole = (size, any::<u64>(), any::<bool>(), select(&Format::ALL))
-        .prop_map(|((width, height), seed, noise, format)| format.encode(&picture(width, height, seed, noise)));
-    (whole, prop_oneof![9 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)])
+    let whole = (size, any::<u64>(), any::<bool>(), select(&Format::ALL)).prop_map(
+        |((width, height), seed, noise, format)| format.encode(&picture(width, height, seed, noise)),
+    );
+    (
+        whole,
+        prop_oneof![9 => Just(None), 1 => any::<prop::sample::Index>().prop_map(Some)],
+    )
         .prop_map(|(bytes, cut)| {
             let end = cut.map_or(bytes.len(), |cut| cut.index(bytes.len()));
             bytes.slice(..end)
@@ -128,10 +154,18 @@ pub(crate) fn picture(width: u32, height: u32, seed: u64, noise: bool) -> RgbIma
         state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_be_bytes()[0]
     };
     RgbImage::from_fn(width, height, |x, y| {
-        let ramp = [x * 255 / width, y * 255 / height, (x + y) * 255 / (width + height)];
+        let ramp = [
+            x * 255 / width,
+            y * 255 / height,
+            (x + y) * 255 / (width + height),
+        ];
         image::Rgb(ramp.map(|level| {
             let level = u8::try_from(level).unwrap_or(u8::MAX);
-            if noise { byte() } else { level.saturating_add(byte() % 4) }
+            if noise {
+                byte()
+            } else {
+                level.saturating_add(byte() % 4)
+            }
         }))
     })
 }
@@ -181,7 +215,9 @@ impl Format {
 
 fn written(image: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut out = Cursor::new(Vec::new());
-    image.write_to(&mut out, format).expect("the encoder takes any image of this size");
+    image
+        .write_to(&mut out, format)
+        .expect("the encoder takes any image of this size");
     out.into_inner().into()
 }
 

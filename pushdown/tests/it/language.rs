@@ -51,28 +51,60 @@ proptest! {
 #[test]
 fn equal_meanings_have_equal_digests() {
     let same = [
-        ["decode|resize( short = 256 )", "decode | resize(short=256, filter=bilinear, antialias=true)"],
+        [
+            "decode|resize( short = 256 )",
+            "decode | resize(short=256, filter=bilinear, antialias=true)",
+        ],
         ["decode(orient=none)", "decode()"],
         ["decode | center_crop(224)", "decode | center_crop(h=224, w=224)"],
         ["decode | flip_h", "decode | flip_h(p=5e-1)"],
         ["decode | flip_h(1)", "decode | flip_h(1.0)"],
         ["decode | flip_h(0)", "decode | flip_h(-0.0)"],
-        ["decode | color_jitter(0.4)", "decode | color_jitter(brightness=[0.6, 1.4], hue=0)"],
-        ["decode | to_float | normalize(imagenet)", "decode | to_float | normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])"],
-        ["decode | to_float | normalize(mean=0.5, std=0.5)", "decode | to_float | normalize(std=[0.5], mean=5e-1)"],
+        [
+            "decode | color_jitter(0.4)",
+            "decode | color_jitter(brightness=[0.6, 1.4], hue=0)",
+        ],
+        [
+            "decode | to_float | normalize(imagenet)",
+            "decode | to_float | normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])",
+        ],
+        [
+            "decode | to_float | normalize(mean=0.5, std=0.5)",
+            "decode | to_float | normalize(std=[0.5], mean=5e-1)",
+        ],
         ["decode | encode(jpeg)", "decode | encode(\"jpeg\", quality=90)"],
-        ["decode | encode(jpeg)", "[{\"step\": \"decode\"}, {\"quality\": 90, \"step\": \"encode\", \"format\": \"\\u006apeg\"}]"],
+        [
+            "decode | encode(jpeg)",
+            "[{\"step\": \"decode\"}, {\"quality\": 90, \"step\": \"encode\", \"format\": \"\\u006apeg\"}]",
+        ],
         ["decode | encode('\\u{6a}peg')", "decode | encode(jpeg)"],
-        ["decode | resize(short=256, antialias=false)", "[{\"step\":\"decode\"},{\"step\":\"resize\",\"short\":256,\"antialias\":false}]"],
+        [
+            "decode | resize(short=256, antialias=false)",
+            "[{\"step\":\"decode\"},{\"step\":\"resize\",\"short\":256,\"antialias\":false}]",
+        ],
     ];
     for [one, other] in same {
-        let (one, other) = (Pipeline::parse(one).expect(one), Pipeline::parse(other).expect(other));
+        let (one, other) = (
+            Pipeline::parse(one).expect(one),
+            Pipeline::parse(other).expect(other),
+        );
         assert_eq!(one, other);
         assert_eq!(one.digest(), other.digest(), "{one}");
-        assert_eq!(one.digest(), Pipeline::parse(&one.to_string()).expect("canonical").digest());
+        assert_eq!(
+            one.digest(),
+            Pipeline::parse(&one.to_string()).expect("canonical").digest()
+        );
     }
-    let different = ["decode", "decode(orient=exif)", "decode | flip_h", "decode | flip_h(seed=0)", "decode | flip_h(seed=1)"];
-    let digests: std::collections::HashSet<_> = different.map(|text| Pipeline::parse(text).expect(text).digest()).into();
+    let different = [
+        "decode",
+        "decode(orient=exif)",
+        "decode | flip_h",
+        "decode | flip_h(seed=0)",
+        "decode | flip_h(seed=1)",
+    ];
+    let digests: std::collections::HashSet<_> = different
+        .map(|text| Pipeline::parse(text).expect(text).digest())
+        .into();
     assert_eq!(digests.len(), different.len());
 }
 
@@ -80,7 +112,8 @@ fn equal_meanings_have_equal_digests() {
 #[test]
 fn a_pipeline_in_json_is_text_or_list() {
     let text: Pipeline = serde_json::from_str("\"decode | to_float\"").expect("text");
-    let list: Pipeline = serde_json::from_str("[{\"step\":\"decode\"},{\"step\":\"to_float\"}]").expect("list");
+    let list: Pipeline =
+        serde_json::from_str("[{\"step\":\"decode\"},{\"step\":\"to_float\"}]").expect("list");
     assert_eq!(text, list);
     for wrong in ["7", "null", "{}", "[]", "[7]", "[{}]", "[[\"decode\"]]"] {
         assert!(serde_json::from_str::<Pipeline>(wrong).is_err(), "{wrong}");

@@ -12,11 +12,17 @@ fn outcome(result: Result<Sample, Error>) -> Result<Sample, ErrorKind> {
 
 /// Runs the steps one by one, so that nothing is fused.
 fn one_by_one(pipeline: &Pipeline, object: Sample, context: &Context<'_>) -> Result<Sample, Error> {
-    (0..pipeline.len()).try_fold(object, |sample, step| pipeline.run(step..step + 1, sample, context))
+    (0..pipeline.len()).try_fold(object, |sample, step| {
+        pipeline.run(step..step + 1, sample, context)
+    })
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    let tight = Limits { max_pixels: 2_000, max_object_bytes: 1 << 20, max_value_bytes: 20_000 };
+    let tight = Limits {
+        max_pixels: 2_000,
+        max_object_bytes: 1 << 20,
+        max_value_bytes: 20_000,
+    };
     prop_oneof![5 => Just(Limits::default()), 1 => Just(tight)]
 }
 
@@ -71,9 +77,17 @@ proptest! {
 fn fused_crops_at_the_edges() {
     let picture = generate::picture(97, 61, 5, true);
     let object = Sample::Bytes(generate::Format::Png.encode(&picture));
-    for size in ["64, 48", "200, 150", "97, 30", "40, 61", "97, 61", "1, 1", "3, 300"] {
+    for size in [
+        "64, 48", "200, 150", "97, 30", "40, 61", "97, 61", "1, 1", "3, 300",
+    ] {
         for filter in ["bilinear", "bicubic", "lanczos", "nearest"] {
-            for crop in ["crop(0, 0, 10, 10)", "crop(30, 20, 40, 40)", "center_crop(1)", "center_crop(33, 47)", "center_crop(400)"] {
+            for crop in [
+                "crop(0, 0, 10, 10)",
+                "crop(30, 20, 40, 40)",
+                "center_crop(1)",
+                "center_crop(33, 47)",
+                "center_crop(400)",
+            ] {
                 let text = format!("decode | resize({size}, filter={filter}) | {crop}");
                 let pipeline = Pipeline::parse(&text).expect(&text);
                 let context = Context::new(b"");

@@ -12,24 +12,41 @@ use super::generate;
 fn files() -> Vec<Bytes> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .collect();
     paths.sort();
     assert!(paths.len() > 50, "the fixtures are missing");
-    let real = paths.iter().filter_map(|path| fs::read(path).ok()).map(Bytes::from);
+    let real = paths
+        .iter()
+        .filter_map(|path| fs::read(path).ok())
+        .map(Bytes::from);
     let own = generate::Format::ALL.map(|format| format.encode(&generate::picture(40, 30, 3, false)));
     real.chain(own).collect()
 }
 
 /// Everything that looks at an object's bytes.
 fn look_at(bytes: &Bytes) -> Result<(), TestCaseError> {
-    let limits = Limits { max_pixels: 4_000_000, ..Limits::default() };
-    let context = Context { limits, ..Context::new(b"") };
+    let limits = Limits {
+        max_pixels: 4_000_000,
+        ..Limits::default()
+    };
+    let context = Context {
+        limits,
+        ..Context::new(b"")
+    };
     for text in ["decode", "decode(orient=exif, min_short=9)"] {
         let pipeline = Pipeline::parse(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let kind = Kind::of_object(Some(bytes.len() as u64), bytes);
         let _peak = pipeline.peak(0..1, &kind);
-        let Kind::Bytes(object) = &kind else { return Err(TestCaseError::fail("an object is bytes")) };
-        let _stage = pipeline.smallest_stage(&BytesKind { length: Some(bytes.len() as u64), ..*object });
+        let Kind::Bytes(object) = &kind else {
+            return Err(TestCaseError::fail("an object is bytes"));
+        };
+        let _stage = pipeline.smallest_stage(&BytesKind {
+            length: Some(bytes.len() as u64),
+            ..*object
+        });
         match pipeline.run(0..1, Sample::Bytes(bytes.clone()), &context) {
             Ok(Sample::Image(image)) => {
                 prop_assert!(u64::from(image.width()) * u64::from(image.height()) <= limits.max_pixels);
@@ -79,9 +96,14 @@ fn a_head_tells_the_truth_or_nothing() {
     for file in files() {
         let whole = pushdown::ImageHeader::read(&file);
         for length in [16, 64, 256, 1024, 4096, file.len()] {
-            let Some(head) = pushdown::ImageHeader::read(&file[..length.min(file.len())]) else { continue };
+            let Some(head) = pushdown::ImageHeader::read(&file[..length.min(file.len())]) else {
+                continue;
+            };
             let whole = whole.expect("the whole has what its start has");
-            assert_eq!((head.media, head.width, head.height), (whole.media, whole.width, whole.height));
+            assert_eq!(
+                (head.media, head.width, head.height),
+                (whole.media, whole.width, whole.height)
+            );
             assert!(head.orientation.is_none() || head.orientation == whole.orientation);
             assert!(head.scratch_per_pixel >= whole.scratch_per_pixel);
         }

@@ -8,20 +8,27 @@ fn every_sentence_has_its_test() {
     let text = fs::read_to_string(root.join("docs/SEMANTICS.md")).expect("the document is there");
     let sentences: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(sentences.len() > 30, "found {} sentences", sentences.len());
-    let faults: Vec<String> = sentences.into_iter().filter_map(|line| fault(&root, line)).collect();
+    let faults: Vec<String> = sentences
+        .into_iter()
+        .filter_map(|line| fault(&root, line))
+        .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// What is wrong with the reference at the end of `line`.
 fn fault(root: &Path, line: &str) -> Option<String> {
-    let Some((file, test)) =
-        line.strip_suffix('`').and_then(|line| line.rsplit_once(". `")).and_then(|(_, name)| name.split_once("::"))
+    let Some((file, test)) = line
+        .strip_suffix('`')
+        .and_then(|line| line.rsplit_once(". `"))
+        .and_then(|(_, name)| name.split_once("::"))
     else {
         return Some(format!("no test at the end of: {line}"));
     };
     let Ok(source) = fs::read_to_string(root.join(file)) else {
         return Some(format!("no file {file}: {line}"));
     };
-    let known = ["fn", "def"].iter().any(|keyword| source.contains(&format!("{keyword} {test}(")));
+    let known = ["fn", "def"]
+        .iter()
+        .any(|keyword| source.contains(&format!("{keyword} {test}(")));
     (!known).then(|| format!("no test {test} in {file}: {line}"))
 }

@@ -51,10 +51,26 @@ impl Operator for ColorJitter {
     const NAME: &'static str = "color_jitter";
     const SUMMARY: &'static str = "brightness, contrast, saturation and hue, in random order";
     const PARAMS: &'static [Param] = &[
-        Param::positional("brightness", "b or [low, high] = 0", "factor from [max(0, 1-b), 1+b]"),
-        Param::positional("contrast", "c or [low, high] = 0", "factor from [max(0, 1-c), 1+c]"),
-        Param::positional("saturation", "s or [low, high] = 0", "factor from [max(0, 1-s), 1+s]"),
-        Param::positional("hue", "h or [low, high] = 0", "shift from [-h, h], in turns, at most 0.5"),
+        Param::positional(
+            "brightness",
+            "b or [low, high] = 0",
+            "factor from [max(0, 1-b), 1+b]",
+        ),
+        Param::positional(
+            "contrast",
+            "c or [low, high] = 0",
+            "factor from [max(0, 1-c), 1+c]",
+        ),
+        Param::positional(
+            "saturation",
+            "s or [low, high] = 0",
+            "factor from [max(0, 1-s), 1+s]",
+        ),
+        Param::positional(
+            "hue",
+            "h or [low, high] = 0",
+            "shift from [-h, h], in turns, at most 0.5",
+        ),
         SEED,
     ];
     const AUGMENTING: bool = true;
@@ -71,13 +87,18 @@ impl Operator for ColorJitter {
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
-        [("brightness", self.brightness), ("contrast", self.contrast), ("saturation", self.saturation), ("hue", self.hue)]
-            .into_iter()
-            .filter_map(|(name, range)| {
-                range.map(|Range { low, high }| (name, Value::List(vec![Value::Float(low), Value::Float(high)])))
-            })
-            .chain(seed_argument(self.seed))
-            .collect()
+        [
+            ("brightness", self.brightness),
+            ("contrast", self.contrast),
+            ("saturation", self.saturation),
+            ("hue", self.hue),
+        ]
+        .into_iter()
+        .filter_map(|(name, range)| {
+            range.map(|Range { low, high }| (name, Value::List(vec![Value::Float(low), Value::Float(high)])))
+        })
+        .chain(seed_argument(self.seed))
+        .collect()
     }
 
     fn output(&self, input: &ImageKind) -> Result<ImageKind, String> {
@@ -92,9 +113,13 @@ impl Operator for ColorJitter {
         let adjustments = self.draw(scope.draws.clone());
         for adjustment in adjustments.order {
             match adjustment {
-                Adjustment::Brightness => adjustments.brightness.map(|by| pixels::brightness(&mut input, by)),
+                Adjustment::Brightness => adjustments
+                    .brightness
+                    .map(|by| pixels::brightness(&mut input, by)),
                 Adjustment::Contrast => adjustments.contrast.map(|by| pixels::contrast(&mut input, by)),
-                Adjustment::Saturation => adjustments.saturation.map(|by| pixels::saturation(&mut input, by)),
+                Adjustment::Saturation => adjustments
+                    .saturation
+                    .map(|by| pixels::saturation(&mut input, by)),
                 Adjustment::Hue => adjustments.hue.map(|by| pixels::hue(&mut input, by)),
             };
         }
@@ -105,8 +130,12 @@ impl Operator for ColorJitter {
 impl ColorJitter {
     /// torchvision's `ColorJitter.get_params`: an order, then a factor for each adjustment that has a range.
     fn draw(&self, mut draws: Draws) -> Adjustments {
-        let mut order =
-            [Adjustment::Brightness, Adjustment::Contrast, Adjustment::Saturation, Adjustment::Hue];
+        let mut order = [
+            Adjustment::Brightness,
+            Adjustment::Contrast,
+            Adjustment::Saturation,
+            Adjustment::Hue,
+        ];
         // Fisher and Yates, from the end.
         for last in [3_u32, 2, 1] {
             order.swap(last as usize, draws.below(last + 1) as usize);
@@ -123,15 +152,27 @@ impl ColorJitter {
 }
 
 /// A range around `center`, or given by its ends; `None` where it holds only `center`, which changes nothing.
-fn range(args: &Args<'_>, name: &str, center: f64, bound: std::ops::RangeInclusive<f64>) -> Result<Option<Range>> {
+fn range(
+    args: &Args<'_>,
+    name: &str,
+    center: f64,
+    bound: std::ops::RangeInclusive<f64>,
+) -> Result<Option<Range>> {
     let range = match args.optional::<Ends>(name)? {
         None => return Ok(None),
-        Some(Ends::Around(spread)) => Range { low: (center - spread).max(*bound.start()), high: center + spread },
+        Some(Ends::Around(spread)) => Range {
+            low: (center - spread).max(*bound.start()),
+            high: center + spread,
+        },
         Some(Ends::Between(low, high)) => Range { low, high },
     };
     let negative = matches!(args.optional::<Ends>(name)?, Some(Ends::Around(spread)) if spread < 0.0);
     if negative || range.low > range.high || !bound.contains(&range.low) || !bound.contains(&range.high) {
-        let expected = if *bound.end() < f64::MAX { "within [-0.5, 0.5]" } else { "from 0 at least" };
+        let expected = if *bound.end() < f64::MAX {
+            "within [-0.5, 0.5]"
+        } else {
+            "from 0 at least"
+        };
         return Err(args.fault(format!(
             "`{name}` gives the range [{:?}, {:?}], expected it to rise {expected}",
             range.low, range.high
@@ -150,7 +191,9 @@ impl FromValue for Ends {
     fn from_value(value: &Value) -> Result<Self, String> {
         match value {
             Value::List(_) => <[f64; 2]>::from_value(value).map(|[low, high]| Self::Between(low, high)),
-            _ => f64::from_value(value).map(Self::Around).map_err(|_| "a number or a list of 2 numbers".to_owned()),
+            _ => f64::from_value(value)
+                .map(Self::Around)
+                .map_err(|_| "a number or a list of 2 numbers".to_owned()),
         }
     }
 }

@@ -26,7 +26,10 @@ impl Draws {
 
     /// For steps that are not random.
     pub(crate) const fn none() -> Self {
-        Self { key: [0; 2], counter: [0; 4] }
+        Self {
+            key: [0; 2],
+            counter: [0; 4],
+        }
     }
 
     /// 64 random bits: the first two words of the next draw.

@@ -20,10 +20,7 @@ impl Operator for FlipH {
 
     const NAME: &'static str = "flip_h";
     const SUMMARY: &'static str = "mirror left and right, at random";
-    const PARAMS: &'static [Param] = &[
-        Param::positional("p", "0..1 = 0.5", "probability"),
-        SEED,
-    ];
+    const PARAMS: &'static [Param] = &[Param::positional("p", "0..1 = 0.5", "probability"), SEED];
     const AUGMENTING: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
@@ -31,7 +28,10 @@ impl Operator for FlipH {
         if !(0.0..=1.0).contains(&probability) {
             return Err(args.fault(format!("`p` is {probability}, expected 0 to 1")));
         }
-        Ok(Self { probability, seed: args.optional("seed")? })
+        Ok(Self {
+            probability,
+            seed: args.optional("seed")?,
+        })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {

@@ -27,7 +27,11 @@ impl Operator for RandomCrop {
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),
         Param::named("padding", "pixels = 0", "zeros to put around the image first"),
-        Param::named("pad_if_needed", "true | false = false", "pad an image that is too small, instead of failing"),
+        Param::named(
+            "pad_if_needed",
+            "true | false = false",
+            "pad an image that is too small, instead of failing",
+        ),
         SEED,
     ];
     const AUGMENTING: bool = true;
@@ -40,19 +44,35 @@ impl Operator for RandomCrop {
             padding => return Err(args.fault(format!("`padding` is {padding}, expected 0 to 65535 pixels"))),
         };
         let pad_if_needed = args.optional("pad_if_needed")?.unwrap_or(false);
-        Ok(Self { width, height, padding, pad_if_needed, seed: args.optional("seed")? })
+        Ok(Self {
+            width,
+            height,
+            padding,
+            pad_if_needed,
+            seed: args.optional("seed")?,
+        })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let height = (self.height != self.width).then(|| ("h", Value::Int(self.height.into())));
         let padding = (self.padding > 0).then(|| ("padding", Value::Int(self.padding.into())));
-        let needed = self.pad_if_needed.then(|| ("pad_if_needed", Value::Text("true".to_owned())));
+        let needed = self
+            .pad_if_needed
+            .then(|| ("pad_if_needed", Value::Text("true".to_owned())));
         let width = ("w", Value::Int(self.width.into()));
-        std::iter::once(width).chain(height).chain(padding).chain(needed).chain(seed_argument(self.seed)).collect()
+        std::iter::once(width)
+            .chain(height)
+            .chain(padding)
+            .chain(needed)
+            .chain(seed_argument(self.seed))
+            .collect()
     }
 
     fn output(&self, _: &ImageKind) -> Result<ImageKind, String> {
-        Ok(ImageKind { width: Some(self.width), height: Some(self.height) })
+        Ok(ImageKind {
+            width: Some(self.width),
+            height: Some(self.height),
+        })
     }
 
     fn seed(&self) -> Option<u64> {
@@ -102,7 +122,10 @@ mod tests {
     use crate::{ErrorKind, Pipeline, Step};
 
     fn step(arguments: &str) -> RandomCrop {
-        match Pipeline::parse(&format!("decode | random_crop({arguments})")).expect(arguments).steps() {
+        match Pipeline::parse(&format!("decode | random_crop({arguments})"))
+            .expect(arguments)
+            .steps()
+        {
             [_, Step::RandomCrop(step)] => step.clone(),
             other => panic!("{other:?}"),
         }
@@ -110,8 +133,9 @@ mod tests {
 
     fn places(step: &RandomCrop, width: u32, height: u32) -> Vec<(i64, i64)> {
         let draws = |sample: u32| Draws::new(5, 0, &sample.to_le_bytes(), 0);
-        let mut places: Vec<_> =
-            (0..2_000).map(|sample| step.place(width, height, draws(sample)).expect("it fits")).collect();
+        let mut places: Vec<_> = (0..2_000)
+            .map(|sample| step.place(width, height, draws(sample)).expect("it fits"))
+            .collect();
         places.sort_unstable();
         places.dedup();
         places
@@ -121,14 +145,22 @@ mod tests {
     #[test]
     fn every_place() {
         let all = |columns: std::ops::RangeInclusive<i64>, rows: std::ops::RangeInclusive<i64>| {
-            columns.flat_map(|x| rows.clone().map(move |y| (x, y))).collect::<Vec<_>>()
+            columns
+                .flat_map(|x| rows.clone().map(move |y| (x, y)))
+                .collect::<Vec<_>>()
         };
         assert_eq!(places(&step("4, 3"), 6, 5), all(0..=2, 0..=2));
         assert_eq!(places(&step("6, 5"), 6, 5), [(0, 0)]);
         assert_eq!(places(&step("4, padding=1"), 4, 4), all(-1..=1, -1..=1));
         // 4 wide for 6: two zeros on each side make 8, and 3 places.
-        assert_eq!(places(&step("6, 2, pad_if_needed=true"), 4, 2), all(-2..=0, 0..=0));
-        assert_eq!(places(&step("7, 2, padding=1, pad_if_needed=true"), 4, 2), all(-2..=-1, -1..=1));
+        assert_eq!(
+            places(&step("6, 2, pad_if_needed=true"), 4, 2),
+            all(-2..=0, 0..=0)
+        );
+        assert_eq!(
+            places(&step("7, 2, padding=1, pad_if_needed=true"), 4, 2),
+            all(-2..=-1, -1..=1)
+        );
     }
 
     #[test]

@@ -38,9 +38,17 @@ impl Operator for RandomResizedCrop {
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),
-        Param::named("scale", "[low, high] = [0.08, 1.0]", "range of the area, as a share of the image's"),
+        Param::named(
+            "scale",
+            "[low, high] = [0.08, 1.0]",
+            "range of the area, as a share of the image's",
+        ),
         Param::named("ratio", "[low, high] = [3/4, 4/3]", "range of the aspect ratio"),
-        Param::named("filter", "bilinear | bicubic | lanczos | nearest = bilinear", "interpolation"),
+        Param::named(
+            "filter",
+            "bilinear | bicubic | lanczos | nearest = bilinear",
+            "interpolation",
+        ),
         SEED,
     ];
     const AUGMENTING: bool = true;
@@ -53,7 +61,9 @@ impl Operator for RandomResizedCrop {
             if 0.0 < low && low <= high && high.is_finite() {
                 Ok([low, high])
             } else {
-                Err(args.fault(format!("`{name}` is [{low:?}, {high:?}], expected two rising numbers above 0")))
+                Err(args.fault(format!(
+                    "`{name}` is [{low:?}, {high:?}], expected two rising numbers above 0"
+                )))
             }
         };
         Ok(Self {
@@ -83,7 +93,10 @@ impl Operator for RandomResizedCrop {
     }
 
     fn output(&self, _: &ImageKind) -> Result<ImageKind, String> {
-        Ok(ImageKind { width: Some(self.width), height: Some(self.height) })
+        Ok(ImageKind {
+            width: Some(self.width),
+            height: Some(self.height),
+        })
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
@@ -98,14 +111,24 @@ impl Operator for RandomResizedCrop {
 
     fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
         let (x, y, width, height) = self.rectangle(input.width(), input.height(), scope.draws.clone());
-        resample_part(&input, Region { x, y, width, height }, self.width, self.height, self.filter)
+        resample_part(
+            &input,
+            Region { x, y, width, height },
+            self.width,
+            self.height,
+            self.filter,
+        )
     }
 }
 
 impl RandomResizedCrop {
     /// torchvision's `RandomResizedCrop.get_params`: area and log of the ratio uniform, up to ten attempts, then
     /// the largest central part within the ratios. Logarithm and exponential are `libm`'s, the same on any host.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "held against the image's sides")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "held against the image's sides"
+    )]
     fn rectangle(&self, width: u32, height: u32, mut draws: Draws) -> Rectangle {
         let (wide, high) = (f64::from(width), f64::from(height));
         let [low, high_ratio] = self.ratio.map(libm::log);
@@ -123,9 +146,15 @@ impl RandomResizedCrop {
         }
         let ratio = wide / high;
         let (w, h) = if ratio < self.ratio[0] {
-            (width, ((wide / self.ratio[0]).round_ties_even() as u32).clamp(1, height))
+            (
+                width,
+                ((wide / self.ratio[0]).round_ties_even() as u32).clamp(1, height),
+            )
         } else if ratio > self.ratio[1] {
-            (((high * self.ratio[1]).round_ties_even() as u32).clamp(1, width), height)
+            (
+                ((high * self.ratio[1]).round_ties_even() as u32).clamp(1, width),
+                height,
+            )
         } else {
             (width, height)
         };

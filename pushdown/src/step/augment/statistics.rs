@@ -12,7 +12,10 @@ pub(super) fn torchvision<const N: usize>(name: &str) -> Vec<[f64; N]> {
     let tensor = tensors.tensor(name).expect("a sample of that name");
     assert_eq!(tensor.shape()[1..], [N]);
     let (words, _) = tensor.data().as_chunks::<4>();
-    let numbers: Vec<f64> = words.iter().map(|word| f64::from(f32::from_le_bytes(*word))).collect();
+    let numbers: Vec<f64> = words
+        .iter()
+        .map(|word| f64::from(f32::from_le_bytes(*word)))
+        .collect();
     numbers.as_chunks::<N>().0.to_vec()
 }
 
@@ -24,8 +27,14 @@ pub(super) fn kolmogorov_smirnov(one: &[f64], other: &[f64]) -> f64 {
         sample
     };
     let (one, other) = (sorted(one), sorted(other));
-    let share = |sample: &[f64], value: f64| count(sample.partition_point(|drawn| *drawn <= value)) / count(sample.len());
-    let distance = one.iter().chain(&other).map(|value| (share(&one, *value) - share(&other, *value)).abs()).fold(0.0, f64::max);
+    let share = |sample: &[f64], value: f64| {
+        count(sample.partition_point(|drawn| *drawn <= value)) / count(sample.len())
+    };
+    let distance = one
+        .iter()
+        .chain(&other)
+        .map(|value| (share(&one, *value) - share(&other, *value)).abs())
+        .fold(0.0, f64::max);
     let effective = (count(one.len()) * count(other.len()) / count(one.len() + other.len())).sqrt();
     let lambda = (effective + 0.12 + 0.11 / effective) * distance;
     if lambda < 0.3 {
@@ -33,7 +42,9 @@ pub(super) fn kolmogorov_smirnov(one: &[f64], other: &[f64]) -> f64 {
         return 1.0;
     }
     let term = |j: i32| (-2.0 * f64::from(j * j) * lambda * lambda).exp();
-    2.0 * (1..100).map(|j| if j % 2 == 1 { term(j) } else { -term(j) }).sum::<f64>()
+    2.0 * (1..100)
+        .map(|j| if j % 2 == 1 { term(j) } else { -term(j) })
+        .sum::<f64>()
 }
 
 /// The statistic of Pearson's chi-square test that two histograms are samples of one distribution.
@@ -60,6 +71,9 @@ fn the_tests_tell_distributions_apart() {
     let shuffled: Vec<f64> = (0..1000).map(|index| f64::from(index * 7 % 1000)).collect();
     assert!(kolmogorov_smirnov(&ramp, &shuffled) > 0.999);
     assert!(kolmogorov_smirnov(&ramp, &shifted) < 0.001);
-    assert!(chi_square(&[100, 100, 100], &[90, 110, 100]) < 13.8, "the critical value for two degrees of freedom");
+    assert!(
+        chi_square(&[100, 100, 100], &[90, 110, 100]) < 13.8,
+        "the critical value for two degrees of freedom"
+    );
     assert!(chi_square(&[100, 100, 100], &[150, 50, 100]) > 13.8);
 }

@@ -33,11 +33,16 @@ impl Operator for CenterCrop {
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let height = (self.height != self.width).then(|| ("h", Value::Int(self.height.into())));
-        std::iter::once(("w", Value::Int(self.width.into()))).chain(height).collect()
+        std::iter::once(("w", Value::Int(self.width.into())))
+            .chain(height)
+            .collect()
     }
 
     fn output(&self, _: &ImageKind) -> Result<ImageKind, String> {
-        Ok(ImageKind { width: Some(self.width), height: Some(self.height) })
+        Ok(ImageKind {
+            width: Some(self.width),
+            height: Some(self.height),
+        })
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
@@ -49,7 +54,12 @@ impl Operator for CenterCrop {
 impl CenterCrop {
     /// Left, top, width and height for an image of `width` x `height`.
     pub(crate) fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
-        (offset(width, self.width), offset(height, self.height), self.width, self.height)
+        (
+            offset(width, self.width),
+            offset(height, self.height),
+            self.width,
+            self.height,
+        )
     }
 }
 

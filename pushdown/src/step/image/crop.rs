@@ -31,25 +31,45 @@ impl Operator for Crop {
     fn parse(args: &Args<'_>) -> Result<Self> {
         let offset = |name: &str| {
             let offset: u64 = args.required(name)?;
-            u32::try_from(offset).map_err(|_| args.fault(format!("`{name}` is {offset}, expected fewer pixels")))
+            u32::try_from(offset)
+                .map_err(|_| args.fault(format!("`{name}` is {offset}, expected fewer pixels")))
         };
         let Side(width) = args.required("w")?;
         let Side(height) = args.required("h")?;
-        Ok(Self { x: offset("x")?, y: offset("y")?, width, height })
+        Ok(Self {
+            x: offset("x")?,
+            y: offset("y")?,
+            width,
+            height,
+        })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
-        [("x", self.x), ("y", self.y), ("w", self.width), ("h", self.height)]
-            .map(|(name, pixels)| (name, Value::Int(pixels.into())))
-            .into()
+        [
+            ("x", self.x),
+            ("y", self.y),
+            ("w", self.width),
+            ("h", self.height),
+        ]
+        .map(|(name, pixels)| (name, Value::Int(pixels.into())))
+        .into()
     }
 
     fn output(&self, _: &ImageKind) -> Result<ImageKind, String> {
-        Ok(ImageKind { width: Some(self.width), height: Some(self.height) })
+        Ok(ImageKind {
+            width: Some(self.width),
+            height: Some(self.height),
+        })
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        Ok(crop(&input, self.x.into(), self.y.into(), self.width, self.height))
+        Ok(crop(
+            &input,
+            self.x.into(),
+            self.y.into(),
+            self.width,
+            self.height,
+        ))
     }
 }
 
@@ -65,7 +85,14 @@ pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
     if columns.length == width as usize && rows.length == height as usize {
-        let pixels = cut(image.pixels(), image.stride(), columns.source, rows.source, width, height);
+        let pixels = cut(
+            image.pixels(),
+            image.stride(),
+            columns.source,
+            rows.source,
+            width,
+            height,
+        );
         return Image::from_parts(width, height, pixels);
     }
     let mut pixels = vec![0; width as usize * height as usize * 3];
@@ -99,5 +126,9 @@ fn overlap(start: i64, length: u32, limit: u32) -> Overlap {
     let first = start.clamp(0, limit.into());
     let last = (start + i64::from(length)).clamp(first, limit.into());
     let index = |value: i64| usize::try_from(value).unwrap_or_default();
-    Overlap { source: index(first), target: index(first - start), length: index(last - first) }
+    Overlap {
+        source: index(first),
+        target: index(first - start),
+        length: index(last - first),
+    }
 }

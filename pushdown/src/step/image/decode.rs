@@ -47,8 +47,16 @@ impl Operator for Decode {
     const NAME: &'static str = "decode";
     const SUMMARY: &'static str = "JPEG, PNG, WebP, GIF (first frame), BMP or TIFF to RGB";
     const PARAMS: &'static [Param] = &[
-        Param::named("orient", "none | exif = none", "turn the image upright by its EXIF orientation"),
-        Param::named("min_short", "pixels", "decode JPEG at the coarsest of 1, 1/2, 1/4, 1/8 whose short side is at least this"),
+        Param::named(
+            "orient",
+            "none | exif = none",
+            "turn the image upright by its EXIF orientation",
+        ),
+        Param::named(
+            "min_short",
+            "pixels",
+            "decode JPEG at the coarsest of 1, 1/2, 1/4, 1/8 whose short side is at least this",
+        ),
         Param::named("min_long", "pixels", "the same for the long side"),
     ];
 
@@ -59,13 +67,19 @@ impl Operator for Decode {
             (None, None) => Scaling::Full,
             (Some(Side(side)), None) => Scaling::MinShort(side),
             (None, Some(Side(side))) => Scaling::MinLong(side),
-            (Some(_), Some(_)) => return Err(args.fault("found both `min_short` and `min_long`, expected one")),
+            (Some(_), Some(_)) => {
+                return Err(args.fault("found both `min_short` and `min_long`, expected one"));
+            }
         };
-        Ok(Self { orient: args.optional("orient")?.unwrap_or(Orient::None), scaling })
+        Ok(Self {
+            orient: args.optional("orient")?.unwrap_or(Orient::None),
+            scaling,
+        })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
-        let orient = (self.orient != Orient::None).then(|| ("orient", Value::Text(self.orient.name().to_owned())));
+        let orient =
+            (self.orient != Orient::None).then(|| ("orient", Value::Text(self.orient.name().to_owned())));
         let scaling = match self.scaling {
             Scaling::Full => None,
             Scaling::MinShort(side) => Some(("min_short", Value::Int(side.into()))),
@@ -75,14 +89,20 @@ impl Operator for Decode {
     }
 
     fn output(&self, input: &BytesKind) -> Result<ImageKind, String> {
-        let Some(header) = input.header else { return Ok(ImageKind::default()) };
+        let Some(header) = input.header else {
+            return Ok(ImageKind::default());
+        };
         let divisor = self.scaling.divisor(&header);
         let (width, height) = (header.width.div_ceil(divisor), header.height.div_ceil(divisor));
         Ok(match (self.orient, header.orientation) {
-            (Orient::None, _) | (Orient::Exif, Some(1..=4)) => {
-                ImageKind { width: Some(width), height: Some(height) }
-            }
-            (Orient::Exif, Some(_)) => ImageKind { width: Some(height), height: Some(width) },
+            (Orient::None, _) | (Orient::Exif, Some(1..=4)) => ImageKind {
+                width: Some(width),
+                height: Some(height),
+            },
+            (Orient::Exif, Some(_)) => ImageKind {
+                width: Some(height),
+                height: Some(width),
+            },
             (Orient::Exif, None) => ImageKind::default(),
         })
     }
@@ -91,7 +111,11 @@ impl Operator for Decode {
         let header = input.header?;
         let per_pixel = u64::from(header.scratch_per_pixel);
         // Turning an image upright makes another one.
-        let upright = if self.orient == Orient::Exif && header.orientation != Some(1) { 3 } else { 0 };
+        let upright = if self.orient == Orient::Exif && header.orientation != Some(1) {
+            3
+        } else {
+            0
+        };
         Some(header.pixels().saturating_mul(per_pixel + upright))
     }
 
@@ -131,7 +155,10 @@ impl Scaling {
             Self::MinShort(floor) => (header.width.min(header.height), floor),
             Self::MinLong(floor) => (header.width.max(header.height), floor),
         };
-        [8, 4, 2].into_iter().find(|divisor| side.div_ceil(*divisor) >= floor).unwrap_or(1)
+        [8, 4, 2]
+            .into_iter()
+            .find(|divisor| side.div_ceil(*divisor) >= floor)
+            .unwrap_or(1)
     }
 }
 
@@ -149,7 +176,12 @@ fn upright(image: Image, orientation: Orientation) -> Result<Image> {
 }
 
 fn describe_foreign(bytes: &[u8]) -> String {
-    let start: String = bytes.iter().take(8).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+    let start: String = bytes
+        .iter()
+        .take(8)
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect();
     match bytes.len() {
         0 => "the object is empty, expected an image".to_owned(),
         _ => format!("the object starts with `{start}`, expected JPEG, PNG, WebP, GIF, BMP or TIFF"),

@@ -58,25 +58,29 @@ impl Operator for Encode {
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let quality = (self.quality != DEFAULT_QUALITY).then(|| ("quality", Value::Int(self.quality.into())));
-        std::iter::once(("format", Value::Text(self.encoding.name().to_owned()))).chain(quality).collect()
+        std::iter::once(("format", Value::Text(self.encoding.name().to_owned())))
+            .chain(quality)
+            .collect()
     }
 
     fn output(&self, input: &ImageKind) -> Result<BytesKind, String> {
         let media = self.media();
         let header = match (input.width, input.height) {
-            (Some(width), Some(height)) => {
-                Some(ImageHeader {
-                    media,
-                    width,
-                    height,
-                    orientation: Some(1),
-                    scratch_per_pixel: 8,
-                    scalable: media == MediaType::Jpeg,
-                })
-            }
+            (Some(width), Some(height)) => Some(ImageHeader {
+                media,
+                width,
+                height,
+                orientation: Some(1),
+                scratch_per_pixel: 8,
+                scalable: media == MediaType::Jpeg,
+            }),
             _ => None,
         };
-        Ok(BytesKind { length: None, media: Some(media), header })
+        Ok(BytesKind {
+            length: None,
+            media: Some(media),
+            header,
+        })
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
@@ -117,8 +121,15 @@ impl Encode {
     fn lossless(&self, image: &Image) -> Result<Bytes> {
         let mut out = Cursor::new(Vec::new());
         let format = self.media().format();
-        write_buffer_with_format(&mut out, image.pixels(), image.width(), image.height(), ExtendedColorType::Rgb8, format)
-            .map_err(|error| Error::unsuitable(format!("cannot encode as {}: {error}", self.encoding.name())))?;
+        write_buffer_with_format(
+            &mut out,
+            image.pixels(),
+            image.width(),
+            image.height(),
+            ExtendedColorType::Rgb8,
+            format,
+        )
+        .map_err(|error| Error::unsuitable(format!("cannot encode as {}: {error}", self.encoding.name())))?;
         Ok(out.into_inner().into())
     }
 }

@@ -58,26 +58,57 @@ struct Scratch {
 }
 
 /// Resizes `image` to `width` x `height`, both at least 1.
-pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, antialias: bool) -> Result<Image> {
+pub(crate) fn resample(
+    image: &Image,
+    width: u32,
+    height: u32,
+    filter: Filter,
+    antialias: bool,
+) -> Result<Image> {
     match (filter, antialias) {
         (Filter::Bicubic, false) => Ok(bicubic::interpolate(image, width, height)),
-        (Filter::Bilinear, false) => {
-            pass(&image.view()?, width, height, &options(ResizeAlg::Interpolation(filter.kernel()?)))
-        }
+        (Filter::Bilinear, false) => pass(
+            &image.view()?,
+            width,
+            height,
+            &options(ResizeAlg::Interpolation(filter.kernel()?)),
+        ),
         _ => {
-            let whole = Region { x: 0, y: 0, width: image.width(), height: image.height() };
+            let whole = Region {
+                x: 0,
+                y: 0,
+                width: image.width(),
+                height: image.height(),
+            };
             resample_part(image, whole, width, height, filter)
         }
     }
 }
 
 /// Resizes the part of `image` at `part`, and only looks at that; with antialiasing.
-pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32, filter: Filter) -> Result<Image> {
+pub(crate) fn resample_part(
+    image: &Image,
+    part: Region,
+    width: u32,
+    height: u32,
+    filter: Filter,
+) -> Result<Image> {
     if (width, height) == (part.width, part.height) {
         return Ok(super::crop(image, part.x.into(), part.y.into(), width, height));
     }
     if filter.overshoots() {
-        return Ok(exact::resize(image, part, (width, height), filter, Region { x: 0, y: 0, width, height }));
+        return Ok(exact::resize(
+            image,
+            part,
+            (width, height),
+            filter,
+            Region {
+                x: 0,
+                y: 0,
+                width,
+                height,
+            },
+        ));
     }
     let source = Part::new(image.view()?, part.x, part.y, part.width, part.height).map_err(failed)?;
     let algorithm = match filter {
@@ -89,16 +120,32 @@ pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32
 
 /// Resizes `image` to `width` x `height` with antialiasing and keeps only `region` of the result: the same as
 /// resizing and then cropping, bit for bit.
-pub(crate) fn resample_region(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
+pub(crate) fn resample_region(
+    image: &Image,
+    width: u32,
+    height: u32,
+    filter: Filter,
+    region: Region,
+) -> Result<Image> {
     if filter.overshoots() {
-        let whole = Region { x: 0, y: 0, width: image.width(), height: image.height() };
+        let whole = Region {
+            x: 0,
+            y: 0,
+            width: image.width(),
+            height: image.height(),
+        };
         return Ok(exact::resize(image, whole, (width, height), filter, region));
     }
     region::resize(image, width, height, filter, region)
 }
 
 /// One call of the library.
-fn pass(source: &impl ImageView<Pixel = U8x3>, width: u32, height: u32, options: &ResizeOptions) -> Result<Image> {
+fn pass(
+    source: &impl ImageView<Pixel = U8x3>,
+    width: u32,
+    height: u32,
+    options: &ResizeOptions,
+) -> Result<Image> {
     let mut pixels = vec![0; width as usize * height as usize * 3];
     let mut canvas = Canvas::<U8x3>::from_buffer(width, height, &mut pixels).map_err(failed)?;
     SCRATCH.with_borrow_mut(|Scratch { resizer, .. }| {
@@ -129,7 +176,10 @@ impl Filter {
     fn kernel(self) -> Result<FilterType> {
         match self {
             Self::Bilinear => Ok(FilterType::Bilinear),
-            other => Err(Error::internal(format!("{} is no kernel of the library", other.name()))),
+            other => Err(Error::internal(format!(
+                "{} is no kernel of the library",
+                other.name()
+            ))),
         }
     }
 

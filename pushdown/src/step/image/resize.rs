@@ -35,14 +35,33 @@ impl Operator for Resize {
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width; needs `h`"),
         Param::positional("h", "pixels", "height; needs `w`"),
-        Param::named("short", "pixels", "length of the short side, the other in proportion, rounded down"),
-        Param::named("long", "pixels", "length of the long side, the other in proportion, rounded down"),
-        Param::named("filter", "bilinear | bicubic | lanczos | nearest = bilinear", "interpolation"),
-        Param::named("antialias", "true | false = true", "widen the filter when shrinking, as Pillow does"),
+        Param::named(
+            "short",
+            "pixels",
+            "length of the short side, the other in proportion, rounded down",
+        ),
+        Param::named(
+            "long",
+            "pixels",
+            "length of the long side, the other in proportion, rounded down",
+        ),
+        Param::named(
+            "filter",
+            "bilinear | bicubic | lanczos | nearest = bilinear",
+            "interpolation",
+        ),
+        Param::named(
+            "antialias",
+            "true | false = true",
+            "widen the filter when shrinking, as Pillow does",
+        ),
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
-        let side = |name| args.optional::<Side>(name).map(|side| side.map(|Side(side)| side));
+        let side = |name| {
+            args.optional::<Side>(name)
+                .map(|side| side.map(|Side(side)| side))
+        };
         let size = match (side("w")?, side("h")?, side("short")?, side("long")?) {
             (Some(width), Some(height), None, None) => Size::Exact(width, height),
             (None, None, Some(short), None) => Size::Short(short),
@@ -52,16 +71,23 @@ impl Operator for Resize {
         let filter = args.optional("filter")?.unwrap_or(Filter::Bilinear);
         let antialias = args.optional("antialias")?.unwrap_or(true);
         match (filter, antialias) {
-            (Filter::Lanczos | Filter::Nearest, false) => {
-                Err(args.fault(format!("`antialias=false` is for bilinear and bicubic, found {}", filter.name())))
-            }
-            _ => Ok(Self { size, filter, antialias }),
+            (Filter::Lanczos | Filter::Nearest, false) => Err(args.fault(format!(
+                "`antialias=false` is for bilinear and bicubic, found {}",
+                filter.name()
+            ))),
+            _ => Ok(Self {
+                size,
+                filter,
+                antialias,
+            }),
         }
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let mut arguments = match self.size {
-            Size::Exact(width, height) => vec![("w", Value::Int(width.into())), ("h", Value::Int(height.into()))],
+            Size::Exact(width, height) => {
+                vec![("w", Value::Int(width.into())), ("h", Value::Int(height.into()))]
+            }
             Size::Short(short) => vec![("short", Value::Int(short.into()))],
             Size::Long(long) => vec![("long", Value::Int(long.into()))],
         };
@@ -80,7 +106,10 @@ impl Operator for Resize {
             (_, Some(width), Some(height)) => Some(self.size_of(width, height)),
             _ => None,
         };
-        Ok(ImageKind { width: size.map(|size| size.0), height: size.map(|size| size.1) })
+        Ok(ImageKind {
+            width: size.map(|size| size.0),
+            height: size.map(|size| size.1),
+        })
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
@@ -90,7 +119,12 @@ impl Operator for Resize {
         let rows_first = u64::from(input.width?) * u64::from(height);
         let columns_first = u64::from(width) * u64::from(input.height?);
         let result = u64::from(width) * u64::from(height);
-        Some(rows_first.max(columns_first).saturating_add(result).saturating_mul(3))
+        Some(
+            rows_first
+                .max(columns_first)
+                .saturating_add(result)
+                .saturating_mul(3),
+        )
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {

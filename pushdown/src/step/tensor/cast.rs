@@ -29,7 +29,11 @@ impl Operator for Cast {
 
     const NAME: &'static str = "cast";
     const SUMMARY: &'static str = "to another dtype; integers by ties to even, saturating, NaN to 0";
-    const PARAMS: &'static [Param] = &[Param::positional("dtype", "u8 | i8 | i32 | i64 | f16 | bf16 | f32", "element type")];
+    const PARAMS: &'static [Param] = &[Param::positional(
+        "dtype",
+        "u8 | i8 | i32 | i64 | f16 | bf16 | f32",
+        "element type",
+    )];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         args.required("dtype").map(Self)
@@ -43,7 +47,10 @@ impl Operator for Cast {
         if input.quantized {
             return Err("would lose the scale of a quantised tensor; put `dequantize` before it".to_owned());
         }
-        Ok(TensorKind { dtype: self.0, ..input.clone() })
+        Ok(TensorKind {
+            dtype: self.0,
+            ..input.clone()
+        })
     }
 
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
@@ -75,5 +82,9 @@ impl Cast {
 }
 
 fn between<A: Element, B: Element>(input: &Tensor) -> Tensor {
-    Tensor::from_values(input.layout(), input.shape().to_vec(), convert::<A, B>(&input.values::<A>()))
+    Tensor::from_values(
+        input.layout(),
+        input.shape().to_vec(),
+        convert::<A, B>(&input.values::<A>()),
+    )
 }

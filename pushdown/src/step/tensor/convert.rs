@@ -80,5 +80,8 @@ half!(f16, bf16);
 
 /// Converts all of `values`.
 pub(super) fn convert<A: Element, B: Element>(values: &[A]) -> Vec<B> {
-    values.iter().map(|value| B::from_number(value.number())).collect()
+    values
+        .iter()
+        .map(|value| B::from_number(value.number()))
+        .collect()
 }

@@ -1,8 +1,7 @@
 //! `dequantize`: codes and scale back to floats.
 
 use crate::{
-    Error, Result, Tensor, TensorKind,
-    DType,
+    DType, Error, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -29,15 +28,29 @@ impl Operator for Dequantize {
 
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
         if input.quantized {
-            Ok(TensorKind { dtype: DType::F32, quantized: false, ..input.clone() })
+            Ok(TensorKind {
+                dtype: DType::F32,
+                quantized: false,
+                ..input.clone()
+            })
         } else {
             Err("takes the output of `quantize`, found a tensor without scale".to_owned())
         }
     }
 
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
-        let scale = input.scale().ok_or_else(|| Error::wire("a quantised tensor came without its scale"))?;
-        let values = input.values::<i8>().iter().map(|code| f32::from(*code) * scale).collect();
-        Ok(Tensor::from_values(input.layout(), input.shape().to_vec(), values))
+        let scale = input
+            .scale()
+            .ok_or_else(|| Error::wire("a quantised tensor came without its scale"))?;
+        let values = input
+            .values::<i8>()
+            .iter()
+            .map(|code| f32::from(*code) * scale)
+            .collect();
+        Ok(Tensor::from_values(
+            input.layout(),
+            input.shape().to_vec(),
+            values,
+        ))
     }
 }

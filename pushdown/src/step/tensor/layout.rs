@@ -40,7 +40,11 @@ impl Operator for SetLayout {
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
         let shape = permuted(input.layout, self.0, &input.shape)
             .ok_or_else(|| "takes an image tensor of three axes, found one without such axes".to_owned())?;
-        Ok(TensorKind { layout: self.0, shape, ..input.clone() })
+        Ok(TensorKind {
+            layout: self.0,
+            shape,
+            ..input.clone()
+        })
     }
 
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
@@ -72,7 +76,11 @@ impl SetLayout {
         };
         let channels = channels.copied().unwrap_or(1).max(1);
         let area = values.len() / channels;
-        let (rows, columns) = if self.0 == Layout::Hwc { (channels, area) } else { (area, channels) };
+        let (rows, columns) = if self.0 == Layout::Hwc {
+            (channels, area)
+        } else {
+            (area, channels)
+        };
         let mut out = Vec::with_capacity(values.len());
         for column in 0..columns {
             out.extend((0..rows).map(|row| values[row * columns + column]));

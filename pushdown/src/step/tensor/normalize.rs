@@ -27,8 +27,16 @@ impl Operator for Normalize {
     const SUMMARY: &'static str = "(x - mean) / std";
     const PARAMS: &'static [Param] = &[
         Param::positional("preset", "imagenet", "mean and std of a known data set"),
-        Param::named("mean", "number or list", "what to subtract, for all channels or for each"),
-        Param::named("std", "number or list", "what to divide by, for all channels or for each"),
+        Param::named(
+            "mean",
+            "number or list",
+            "what to subtract, for all channels or for each",
+        ),
+        Param::named(
+            "std",
+            "number or list",
+            "what to divide by, for all channels or for each",
+        ),
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
@@ -41,7 +49,9 @@ impl Operator for Normalize {
                 return Err(args.fault("`normalize` takes either `imagenet` or `mean` and `std`, found both"));
             }
             (Some(unknown), ..) => {
-                return Err(args.fault(format!("`normalize` knows no preset `{unknown}`, expected imagenet")));
+                return Err(args.fault(format!(
+                    "`normalize` knows no preset `{unknown}`, expected imagenet"
+                )));
             }
             (None, Some(mean), Some(std)) => (mean, std),
             (None, ..) => return Err(args.fault("`normalize` needs `imagenet`, or both `mean` and `std`")),
@@ -52,7 +62,9 @@ impl Operator for Normalize {
             (1, stds) => (vec![mean[0]; stds], std),
             (means, 1) => (mean, vec![std[0]; means]),
             (means, stds) => {
-                return Err(args.fault(format!("`mean` has {means} numbers and `std` has {stds}, expected as many")));
+                return Err(args.fault(format!(
+                    "`mean` has {means} numbers and `std` has {stds}, expected as many"
+                )));
             }
         };
         if std.contains(&0.0) {
@@ -74,16 +86,21 @@ impl Operator for Normalize {
 
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
         if input.dtype != DType::F32 {
-            return Err(format!("takes f32, found {}; put `to_float` or `cast(f32)` before it", input.dtype));
+            return Err(format!(
+                "takes f32, found {}; put `to_float` or `cast(f32)` before it",
+                input.dtype
+            ));
         }
         let channels = channels(input.layout, &input.shape);
         match (self.mean.len(), channels) {
             (1, _) | (_, Some(None)) => Ok(input.clone()),
             (count, Some(Some(channels))) if count == channels => Ok(input.clone()),
-            (count, Some(Some(channels))) => {
-                Err(format!("has {count} means, found a tensor of {channels} channels, expected 1 or {channels}"))
-            }
-            (count, None) => Err(format!("has {count} means, found a tensor without channels, expected 1")),
+            (count, Some(Some(channels))) => Err(format!(
+                "has {count} means, found a tensor of {channels} channels, expected 1 or {channels}"
+            )),
+            (count, None) => Err(format!(
+                "has {count} means, found a tensor without channels, expected 1"
+            )),
         }
     }
 
@@ -91,10 +108,15 @@ impl Operator for Normalize {
         let (layout, shape) = (input.layout(), input.shape().to_vec());
         let mut values: Vec<f32> = input.into_values();
         match (self.mean.len(), layout) {
-            (1, _) => values.iter_mut().for_each(|value| *value = self.scaled(*value, 0)),
+            (1, _) => values
+                .iter_mut()
+                .for_each(|value| *value = self.scaled(*value, 0)),
             (channels, Layout::Hwc) => {
                 for pixel in values.chunks_exact_mut(channels) {
-                    pixel.iter_mut().enumerate().for_each(|(channel, value)| *value = self.scaled(*value, channel));
+                    pixel
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(channel, value)| *value = self.scaled(*value, channel));
                 }
             }
             (channels, _) => {

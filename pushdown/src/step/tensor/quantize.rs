@@ -38,17 +38,26 @@ impl Operator for Quantize {
         if let Some(scale) = scale.filter(|scale| *scale <= 0.0) {
             return Err(args.fault(format!("`scale` is {scale}, expected a number above 0")));
         }
-        Ok(Self { codes: args.required("codes")?, scale })
+        Ok(Self {
+            codes: args.required("codes")?,
+            scale,
+        })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let scale = self.scale.map(|scale| ("scale", Value::from(scale)));
-        std::iter::once(("codes", Value::Text(self.codes.name().to_owned()))).chain(scale).collect()
+        std::iter::once(("codes", Value::Text(self.codes.name().to_owned())))
+            .chain(scale)
+            .collect()
     }
 
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
         match input.dtype {
-            DType::F32 => Ok(TensorKind { dtype: DType::I8, quantized: true, ..input.clone() }),
+            DType::F32 => Ok(TensorKind {
+                dtype: DType::I8,
+                quantized: true,
+                ..input.clone()
+            }),
             dtype => Err(format!("takes f32, found {dtype}; put `cast(f32)` before it")),
         }
     }
@@ -56,16 +65,25 @@ impl Operator for Quantize {
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
         let values = input.values::<f32>();
         let scale = self.scale.unwrap_or_else(|| scale_of(&values));
-        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and NaN becomes 0")]
-        let codes: Vec<i8> =
-            values.iter().map(|value| (value / scale).round_ties_even().clamp(-127.0, 127.0) as i8).collect();
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "`as` saturates, and NaN becomes 0"
+        )]
+        let codes: Vec<i8> = values
+            .iter()
+            .map(|value| (value / scale).round_ties_even().clamp(-127.0, 127.0) as i8)
+            .collect();
         Ok(Tensor::from_values(input.layout(), input.shape().to_vec(), codes).with_scale(Some(scale)))
     }
 }
 
 /// `max|x| / 127` over the finite values; 1 where that is nothing to divide by.
 fn scale_of(values: &[f32]) -> f32 {
-    let largest = values.iter().copied().filter(|value| value.is_finite()).fold(0.0, |max: f32, value| max.max(value.abs()));
+    let largest = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .fold(0.0, |max: f32, value| max.max(value.abs()));
     let scale = largest / 127.0;
     if scale > 0.0 { scale } else { 1.0 }
 }

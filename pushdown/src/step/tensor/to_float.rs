@@ -46,7 +46,12 @@ pub(super) fn to_float(value: usize) -> f32 {
 /// The kind of an image that became a CHW tensor.
 pub(super) fn chw(image: &ImageKind, dtype: DType) -> TensorKind {
     let side = |side: Option<u32>| side.map(|side| side as usize);
-    TensorKind { dtype, layout: Layout::Chw, shape: vec![Some(3), side(image.height), side(image.width)], quantized: false }
+    TensorKind {
+        dtype,
+        layout: Layout::Chw,
+        shape: vec![Some(3), side(image.height), side(image.width)],
+        quantized: false,
+    }
 }
 
 /// A CHW tensor of an image's pixels, each looked up in its channel's table.
@@ -60,5 +65,9 @@ pub(super) fn planes<T: super::convert::Element>(image: &Image, tables: [&[T; 25
         *green = tables[1][usize::from(pixel[1])];
         *blue = tables[2][usize::from(pixel[2])];
     }
-    Tensor::from_values(Layout::Chw, vec![3, image.height() as usize, image.width() as usize], values)
+    Tensor::from_values(
+        Layout::Chw,
+        vec![3, image.height() as usize, image.width() as usize],
+        values,
+    )
 }

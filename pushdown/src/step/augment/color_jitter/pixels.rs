@@ -11,7 +11,11 @@ pub(super) fn brightness(image: &mut Image, factor: f64) {
 pub(super) fn contrast(image: &mut Image, factor: f64) {
     // A sum of integers: the mean does not depend on the order of summation.
     let sum: u64 = pixels(image).map(|pixel| u64::from(grey(pixel))).sum();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a mean of 0 to 255")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "a mean of 0 to 255"
+    )]
     let mean = (sum as f64 / (image.pixels().len() / 3).max(1) as f64) as f32;
     blend(image, factor, |_| [mean; 3]);
 }
@@ -50,11 +54,16 @@ fn blend(image: &mut Image, factor: f64, other: impl Fn([u8; 3]) -> [f32; 3]) {
     let (pixels, _) = image.pixels_mut().as_chunks_mut::<3>();
     for pixel in pixels {
         let other = other(*pixel);
-        *pixel = std::array::from_fn(|channel| to_u8(ratio * f32::from(pixel[channel]) + rest * other[channel]));
+        *pixel =
+            std::array::from_fn(|channel| to_u8(ratio * f32::from(pixel[channel]) + rest * other[channel]));
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates and rounds towards zero")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates and rounds towards zero"
+)]
 fn to_u8(value: f32) -> u8 {
     value as u8
 }

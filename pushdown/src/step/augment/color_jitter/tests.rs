@@ -5,7 +5,10 @@ use super::{
 use crate::{Context, Pipeline, Sample, Step};
 
 fn step(arguments: &str) -> ColorJitter {
-    match Pipeline::parse(&format!("decode | color_jitter({arguments})")).expect(arguments).steps() {
+    match Pipeline::parse(&format!("decode | color_jitter({arguments})"))
+        .expect(arguments)
+        .steps()
+    {
         [_, Step::ColorJitter(step)] => step.clone(),
         other => panic!("{other:?}"),
     }
@@ -17,7 +20,12 @@ fn draws(sample: u32) -> Draws {
 
 /// The place of an order among the 24, as torchvision numbers the adjustments.
 fn place(order: [usize; 4]) -> usize {
-    let smaller = |index: usize| order[index + 1..].iter().filter(|other| **other < order[index]).count();
+    let smaller = |index: usize| {
+        order[index + 1..]
+            .iter()
+            .filter(|other| **other < order[index])
+            .count()
+    };
     smaller(0) * 6 + smaller(1) * 2 + smaller(2)
 }
 
@@ -56,7 +64,10 @@ fn draws_are_distributed_as_torchvisions() {
         (chi_square(&counts[0], &counts[1]), "ours against torchvision's"),
         (chi_square(&counts[0], &even), "ours against all alike"),
     ] {
-        assert!(statistic < 49.73, "{what}: {statistic}, the critical value of p = 0.001 at 23 degrees of freedom");
+        assert!(
+            statistic < 49.73,
+            "{what}: {statistic}, the critical value of p = 0.001 at 23 degrees of freedom"
+        );
     }
 }
 
@@ -69,7 +80,15 @@ fn ranges_as_torchvisions() {
     assert_eq!(ends(jitter.saturation), Some((0.0, 4.0)), "no factor is negative");
     assert_eq!(ends(jitter.hue), Some((-0.5, 0.5)));
     let nothing = step("brightness=0, contrast=[1, 1], hue=0");
-    assert_eq!([nothing.brightness, nothing.contrast, nothing.saturation, nothing.hue], [None; 4]);
+    assert_eq!(
+        [
+            nothing.brightness,
+            nothing.contrast,
+            nothing.saturation,
+            nothing.hue
+        ],
+        [None; 4]
+    );
     assert_eq!(ends(step("hue=[0.1, 0.1]").hue), Some((0.1, 0.1)));
 }
 
@@ -77,18 +96,47 @@ fn ranges_as_torchvisions() {
 fn adjustments_in_their_order() {
     let pixels = |arguments: &str, pixels: &[u8]| {
         let pipeline = Pipeline::parse(&format!("decode | color_jitter({arguments})")).expect(arguments);
-        let image = Image::new(u32::try_from(pixels.len() / 3).expect("small"), 1, pixels.to_vec()).expect("sizes agree");
-        match pipeline.run(1..2, Sample::Image(image), &Context::new(b"id").with_randomness(1, 2)) {
+        let image = Image::new(
+            u32::try_from(pixels.len() / 3).expect("small"),
+            1,
+            pixels.to_vec(),
+        )
+        .expect("sizes agree");
+        match pipeline.run(
+            1..2,
+            Sample::Image(image),
+            &Context::new(b"id").with_randomness(1, 2),
+        ) {
             Ok(Sample::Image(image)) => image.into_pixels(),
             other => panic!("expected an image, found {other:?}"),
         }
     };
     let photo = [200, 100, 50, 0, 0, 0, 255, 255, 255];
-    assert_eq!(pixels("brightness=[0.5, 0.5]", &photo), [100, 50, 25, 0, 0, 0, 127, 127, 127], "rounded towards zero");
-    assert_eq!(pixels("brightness=[2, 2]", &photo), [255, 200, 100, 0, 0, 0, 255, 255, 255], "clamped");
-    assert_eq!(pixels("saturation=[0, 0]", &photo), [124, 124, 124, 0, 0, 0, 254, 254, 254], "0.2989 + 0.587 + 0.114 is less than 1");
-    assert_eq!(pixels("contrast=[0, 0]", &photo), [126; 9], "the mean of the grey image");
-    assert_eq!(pixels("hue=[0.5, 0.5]", &[200, 0, 0]), [0, 200, 200], "half a turn");
+    assert_eq!(
+        pixels("brightness=[0.5, 0.5]", &photo),
+        [100, 50, 25, 0, 0, 0, 127, 127, 127],
+        "rounded towards zero"
+    );
+    assert_eq!(
+        pixels("brightness=[2, 2]", &photo),
+        [255, 200, 100, 0, 0, 0, 255, 255, 255],
+        "clamped"
+    );
+    assert_eq!(
+        pixels("saturation=[0, 0]", &photo),
+        [124, 124, 124, 0, 0, 0, 254, 254, 254],
+        "0.2989 + 0.587 + 0.114 is less than 1"
+    );
+    assert_eq!(
+        pixels("contrast=[0, 0]", &photo),
+        [126; 9],
+        "the mean of the grey image"
+    );
+    assert_eq!(
+        pixels("hue=[0.5, 0.5]", &[200, 0, 0]),
+        [0, 200, 200],
+        "half a turn"
+    );
     assert_eq!(pixels("hue=[0.5, 0.5]", &[7, 7, 7]), [7, 7, 7], "grey has no hue");
     assert_eq!(pixels("brightness=0", &photo), photo);
 }

@@ -5,7 +5,10 @@ use super::{
 use crate::{Pipeline, Step};
 
 fn step(arguments: &str) -> RandomResizedCrop {
-    match Pipeline::parse(&format!("decode | random_resized_crop({arguments})")).expect(arguments).steps() {
+    match Pipeline::parse(&format!("decode | random_resized_crop({arguments})"))
+        .expect(arguments)
+        .steps()
+    {
         [_, Step::RandomResizedCrop(step)] => step.clone(),
         other => panic!("{other:?}"),
     }
@@ -47,12 +50,22 @@ fn rectangles_are_distributed_as_torchvisions() {
 
 #[test]
 fn rectangles_lie_within_the_image() {
-    let steps = ["8", "8, scale=[0.9, 1.5]", "8, ratio=[0.01, 100]", "8, scale=[1e-9, 1e-9]", "8, scale=[1, 1e300]"].map(step);
+    let steps = [
+        "8",
+        "8, scale=[0.9, 1.5]",
+        "8, ratio=[0.01, 100]",
+        "8, scale=[1e-9, 1e-9]",
+        "8, scale=[1, 1e300]",
+    ]
+    .map(step);
     for (width, height) in [(1, 1), (1, 500), (500, 1), (2, 3), (640, 480), (65_535, 7)] {
         for step in &steps {
             for sample in 0..200 {
                 let (x, y, w, h) = step.rectangle(width, height, draws(sample));
-                assert!(w >= 1 && h >= 1 && x + w <= width && y + h <= height, "{x} {y} {w} {h} of {width} x {height}");
+                assert!(
+                    w >= 1 && h >= 1 && x + w <= width && y + h <= height,
+                    "{x} {y} {w} {h} of {width} x {height}"
+                );
             }
         }
     }
@@ -73,20 +86,32 @@ fn fallbacks_are_the_largest_central_parts() {
 #[test]
 fn golden_rectangles() {
     let step = step("224");
-    insta::assert_debug_snapshot!((0..6).map(|sample| step.rectangle(500, 375, draws(sample))).collect::<Vec<_>>());
+    insta::assert_debug_snapshot!(
+        (0..6)
+            .map(|sample| step.rectangle(500, 375, draws(sample)))
+            .collect::<Vec<_>>()
+    );
 }
 
 /// Filtered as `resize` filters, antialiasing included.
 #[test]
 fn the_part_is_resized_as_resize_does() {
-    let pixels: Vec<u8> = (0..40 * 40 * 3_u32).map(|place| u8::try_from(place * 7919 % 251).unwrap_or(0)).collect();
+    let pixels: Vec<u8> = (0..40 * 40 * 3_u32)
+        .map(|place| u8::try_from(place * 7919 % 251).unwrap_or(0))
+        .collect();
     let image = Image::new(40, 40, pixels).expect("sizes agree");
     for filter in ["bilinear", "bicubic", "lanczos", "nearest"] {
         let whole = format!("decode | random_resized_crop(7, scale=[1, 1], ratio=[1, 1], filter={filter})");
         let run = |text: &str| {
             let context = crate::Context::new(b"id").with_randomness(0, 0);
-            Pipeline::parse(text).expect(text).run(1..2, crate::Sample::Image(image.clone()), &context)
+            Pipeline::parse(text)
+                .expect(text)
+                .run(1..2, crate::Sample::Image(image.clone()), &context)
         };
-        assert_eq!(run(&whole), run(&format!("decode | resize(7, 7, filter={filter})")), "{filter}");
+        assert_eq!(
+            run(&whole),
+            run(&format!("decode | resize(7, 7, filter={filter})")),
+            "{filter}"
+        );
     }
 }

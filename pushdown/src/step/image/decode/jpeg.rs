@@ -31,10 +31,16 @@ const WARNINGS: [&str; 7] = [
 pub(super) fn decode(bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<Image> {
     let mut decompressor = Decompressor::new()?;
     let (width, height, cmyk) = decompressor.open(bytes, header, divisor)?;
-    let (format, channels) = if cmyk { (raw::TJPF_TJPF_CMYK, 4) } else { (raw::TJPF_TJPF_RGB, 3) };
+    let (format, channels) = if cmyk {
+        (raw::TJPF_TJPF_CMYK, 4)
+    } else {
+        (raw::TJPF_TJPF_RGB, 3)
+    };
     let pixels = decompressor.decode(bytes, width as usize * height as usize * channels, format)?;
     if decompressor.warned && !media::is_complete(bytes) {
-        return Err(Error::undecodable("the JPEG ends before its end-of-image marker: it is truncated"));
+        return Err(Error::undecodable(
+            "the JPEG ends before its end-of-image marker: it is truncated",
+        ));
     }
     let pixels = if cmyk { cmyk_to_rgb(&pixels) } else { pixels };
     Ok(Image::from_parts(width, height, pixels))
@@ -62,7 +68,10 @@ struct Decompressor {
     warned: bool,
 }
 
-#[expect(unsafe_code, reason = "TurboJPEG is a C library; each call is bounded by the sizes checked beside it")]
+#[expect(
+    unsafe_code,
+    reason = "TurboJPEG is a C library; each call is bounded by the sizes checked beside it"
+)]
 impl Decompressor {
     fn new() -> Result<Self> {
         // SAFETY: no preconditions; null is checked below.
@@ -70,7 +79,10 @@ impl Decompressor {
         if handle.is_null() {
             return Err(Error::internal("libjpeg-turbo could not start: out of memory"));
         }
-        let mut decompressor = Self { handle, warned: false };
+        let mut decompressor = Self {
+            handle,
+            warned: false,
+        };
         // SAFETY: the handle is live.
         let status = unsafe { raw::tj3Set(handle, raw::TJPARAM_TJPARAM_SCANLIMIT.cast_signed(), MAX_SCANS) };
         decompressor.check(status)?;
@@ -105,7 +117,14 @@ impl Decompressor {
         // SAFETY: the handle is live; `pixels` has room for `length` bytes, computed from the sizes that `open`
         // read from the same bytes; a pitch of 0 means rows without padding.
         let status = unsafe {
-            raw::tj3Decompress8(self.handle, bytes.as_ptr(), bytes.len() as _, pixels.as_mut_ptr(), 0, format)
+            raw::tj3Decompress8(
+                self.handle,
+                bytes.as_ptr(),
+                bytes.len() as _,
+                pixels.as_mut_ptr(),
+                0,
+                format,
+            )
         };
         self.check(status)?;
         // SAFETY: without a fatal error, TurboJPEG has written every row, warnings or not.
@@ -128,7 +147,9 @@ impl Decompressor {
         let code = unsafe { raw::tj3GetErrorCode(self.handle) };
         // SAFETY: TurboJPEG gives a NUL-terminated text that lives until the next call on the handle.
         let text = unsafe { CStr::from_ptr(raw::tj3GetErrorStr(self.handle)) }.to_string_lossy();
-        if code == raw::TJERR_TJERR_WARNING.cast_signed() && WARNINGS.iter().any(|warning| text.starts_with(warning)) {
+        if code == raw::TJERR_TJERR_WARNING.cast_signed()
+            && WARNINGS.iter().any(|warning| text.starts_with(warning))
+        {
             self.warned = true;
             return Ok(());
         }

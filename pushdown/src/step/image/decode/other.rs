@@ -18,10 +18,20 @@ pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orien
     let mut limits = image::Limits::no_limits();
     limits.max_image_width = Some(header.width);
     limits.max_image_height = Some(header.height);
-    limits.max_alloc = Some(header.pixels().saturating_mul(BYTES_PER_PIXEL).saturating_add(SLACK));
+    limits.max_alloc = Some(
+        header
+            .pixels()
+            .saturating_mul(BYTES_PER_PIXEL)
+            .saturating_add(SLACK),
+    );
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(undecodable)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let rgb = DynamicImage::from_decoder(decoder).map_err(undecodable)?.into_rgb8();
-    Ok((Image::new(rgb.width(), rgb.height(), rgb.into_raw())?, orientation))
+    let rgb = DynamicImage::from_decoder(decoder)
+        .map_err(undecodable)?
+        .into_rgb8();
+    Ok((
+        Image::new(rgb.width(), rgb.height(), rgb.into_raw())?,
+        orientation,
+    ))
 }

@@ -15,7 +15,10 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn decoded(text: &str, object: &[u8], limits: Limits) -> Result<Image> {
-    let context = Context { limits, ..Context::new(b"") };
+    let context = Context {
+        limits,
+        ..Context::new(b"")
+    };
     let object = Sample::Bytes(Bytes::copy_from_slice(object));
     match Pipeline::parse(text)?.run(0..1, object, &context)? {
         Sample::Image(image) => Ok(image),
@@ -35,8 +38,11 @@ fn written(image: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
 
 /// A smooth picture as our own JPEG.
 fn jpeg(width: u32, height: u32) -> Vec<u8> {
-    let pixels = (0..height).flat_map(|y| (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, 77]));
-    let pixels: Vec<u8> = pixels.map(|level| u8::try_from(level).unwrap_or(u8::MAX)).collect();
+    let pixels =
+        (0..height).flat_map(|y| (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, 77]));
+    let pixels: Vec<u8> = pixels
+        .map(|level| u8::try_from(level).unwrap_or(u8::MAX))
+        .collect();
     let image = Sample::Image(Image::new(width, height, pixels).expect("sizes agree"));
     let encode = Pipeline::parse("decode | encode(jpeg)").expect("a pipeline");
     match encode.run(1..2, image, &Context::new(b"")) {
@@ -47,7 +53,10 @@ fn jpeg(width: u32, height: u32) -> Vec<u8> {
 
 /// `bytes` with its frame header saying `width` x `height`.
 fn resized_header(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
-    let frame = bytes.windows(2).position(|pair| pair == [0xff, 0xc0]).expect("a baseline frame");
+    let frame = bytes
+        .windows(2)
+        .position(|pair| pair == [0xff, 0xc0])
+        .expect("a baseline frame");
     let mut bytes = bytes.to_vec();
     bytes[frame + 5..frame + 7].copy_from_slice(&height.to_be_bytes());
     bytes[frame + 7..frame + 9].copy_from_slice(&width.to_be_bytes());
@@ -61,19 +70,35 @@ fn png(width: u32, height: u32, colour: u8, depth: u8, data: &[u8]) -> Vec<u8> {
         let checked = [&kind[..], body].concat();
         [&length[..], &checked, &crc32(&checked).to_be_bytes()].concat()
     };
-    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[depth, colour, 0, 0, 0]].concat();
-    [&b"\x89PNG\r\n\x1a\n"[..], &chunk(b"IHDR", &header), &chunk(b"IDAT", data), &chunk(b"IEND", b"")].concat()
+    let header = [
+        &width.to_be_bytes()[..],
+        &height.to_be_bytes(),
+        &[depth, colour, 0, 0, 0],
+    ]
+    .concat();
+    [
+        &b"\x89PNG\r\n\x1a\n"[..],
+        &chunk(b"IHDR", &header),
+        &chunk(b"IDAT", data),
+        &chunk(b"IEND", b""),
+    ]
+    .concat()
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
     })
 }
 
 /// A GIF of one pixel whose screen is said to be 65,535 x 65,535.
 fn lying_gif() -> Vec<u8> {
-    let mut gif = written(ImageBuffer::from_pixel(1, 1, Rgba([1_u8, 2, 3, 255])), ImageFormat::Gif);
+    let mut gif = written(
+        ImageBuffer::from_pixel(1, 1, Rgba([1_u8, 2, 3, 255])),
+        ImageFormat::Gif,
+    );
     gif[6..10].fill(0xff);
     gif
 }
@@ -89,15 +114,28 @@ fn bombs_are_refused_before_any_pixel() {
     for (bomb, size) in bombs {
         let error = decode(&bomb).expect_err(size);
         assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-        assert!(error.to_string().contains(size) && error.to_string().contains("100000000 pixels"), "{error}");
+        assert!(
+            error.to_string().contains(size) && error.to_string().contains("100000000 pixels"),
+            "{error}"
+        );
         // The scaled image would fit: the limit is on what is decoded.
         assert_eq!(
-            decoded("decode(min_short=1)", &bomb, Limits::default()).expect_err(size).kind(),
+            decoded("decode(min_short=1)", &bomb, Limits::default())
+                .expect_err(size)
+                .kind(),
             ErrorKind::Undecodable
         );
     }
-    let limits = Limits { max_pixels: 99, ..Limits::default() };
-    assert_eq!(decoded("decode", &jpeg(10, 10), limits).expect_err("100 pixels").kind(), ErrorKind::Undecodable);
+    let limits = Limits {
+        max_pixels: 99,
+        ..Limits::default()
+    };
+    assert_eq!(
+        decoded("decode", &jpeg(10, 10), limits)
+            .expect_err("100 pixels")
+            .kind(),
+        ErrorKind::Undecodable
+    );
     assert!(decoded("decode", &jpeg(9, 11), limits).is_ok());
 }
 
@@ -106,7 +144,10 @@ fn bombs_are_refused_before_any_pixel() {
 fn lying_headers_are_undecodable() {
     let two_frames = {
         let inner = jpeg(64, 64);
-        let frame = inner.windows(2).position(|pair| pair == [0xff, 0xc0]).expect("a frame");
+        let frame = inner
+            .windows(2)
+            .position(|pair| pair == [0xff, 0xc0])
+            .expect("a frame");
         let mut bytes = inner.clone();
         bytes.splice(frame..frame, inner[frame..frame + 19].to_vec());
         resized_header(&bytes, 8, 8)
@@ -115,9 +156,16 @@ fn lying_headers_are_undecodable() {
         ("two frame headers", two_frames),
         ("no pixels", png(9_000, 9_000, 2, 8, b"")),
         ("a colour type that is none", png(9, 9, 5, 8, b"")),
-        ("more than there is", resized_header(&jpeg(8, 8)[..300], 8_000, 8_000)),
+        (
+            "more than there is",
+            resized_header(&jpeg(8, 8)[..300], 8_000, 8_000),
+        ),
     ] {
-        assert_eq!(decode(&bytes).expect_err(what).kind(), ErrorKind::Undecodable, "{what}");
+        assert_eq!(
+            decode(&bytes).expect_err(what).kind(),
+            ErrorKind::Undecodable,
+            "{what}"
+        );
     }
 }
 
@@ -129,21 +177,45 @@ fn foreign_bytes_are_named() {
         message(b"PAR1\0\xff\"'xyz"),
         "the object starts with `PAR1\\x00\\xff\\\"\\'`, expected JPEG, PNG, WebP, GIF, BMP or TIFF"
     );
-    assert_eq!(message(b"\xff\xd8\xff\xe0"), "the jpeg header is broken or incomplete");
-    assert_eq!(message(b"\x89PNG\r\n\x1a\n"), "the png header is broken or incomplete");
+    assert_eq!(
+        message(b"\xff\xd8\xff\xe0"),
+        "the jpeg header is broken or incomplete"
+    );
+    assert_eq!(
+        message(b"\x89PNG\r\n\x1a\n"),
+        "the png header is broken or incomplete"
+    );
 }
 
 #[test]
 fn truncated_files_are_undecodable() {
-    let picture = ImageBuffer::from_fn(61, 47, |x, y| Rgb([x, y, x * y].map(|level| u8::try_from(level % 256).unwrap_or(0))));
+    let picture = ImageBuffer::from_fn(61, 47, |x, y| {
+        Rgb([x, y, x * y].map(|level| u8::try_from(level % 256).unwrap_or(0)))
+    });
     let mut files = vec![jpeg(61, 47)];
-    files.extend([ImageFormat::Png, ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Tiff].map(|format| written(picture.clone(), format)));
-    files.push(written(DynamicImage::from(picture).into_rgba8(), ImageFormat::Gif));
+    files.extend(
+        [
+            ImageFormat::Png,
+            ImageFormat::WebP,
+            ImageFormat::Bmp,
+            ImageFormat::Tiff,
+        ]
+        .map(|format| written(picture.clone(), format)),
+    );
+    files.push(written(
+        DynamicImage::from(picture).into_rgba8(),
+        ImageFormat::Gif,
+    ));
     for file in files {
         assert!(decode(&file).is_ok());
         for cut in [0, 1, 3, 20, file.len() / 2, file.len() * 3 / 4] {
             let result = decode(&file[..cut]);
-            assert_eq!(result.expect_err("cut short").kind(), ErrorKind::Undecodable, "{:?} at {cut}", MediaType::sniff(&file));
+            assert_eq!(
+                result.expect_err("cut short").kind(),
+                ErrorKind::Undecodable,
+                "{:?} at {cut}",
+                MediaType::sniff(&file)
+            );
         }
     }
 }
@@ -161,7 +233,12 @@ fn encoders_read_back() {
     assert_eq!(round("encode(png)"), picture);
     assert_eq!(round("encode(webp)"), picture, "lossless");
     let lossy = round("encode(jpeg, quality=95)");
-    let worst = lossy.pixels().iter().zip(picture.pixels()).map(|(a, b)| a.abs_diff(*b)).max();
+    let worst = lossy
+        .pixels()
+        .iter()
+        .zip(picture.pixels())
+        .map(|(a, b)| a.abs_diff(*b))
+        .max();
     assert!(worst.is_some_and(|worst| worst < 40), "{worst:?}");
 }
 
@@ -170,7 +247,13 @@ fn encoders_read_back() {
 fn too_large_to_encode() {
     let wide = Sample::Image(Image::new(20_000, 1, vec![0; 60_000]).expect("sizes agree"));
     let pipeline = Pipeline::parse("decode | encode(webp)").expect("a pipeline");
-    assert_eq!(pipeline.run(1..2, wide, &Context::new(b"")).expect_err("too wide").kind(), ErrorKind::Unsuitable);
+    assert_eq!(
+        pipeline
+            .run(1..2, wide, &Context::new(b""))
+            .expect_err("too wide")
+            .kind(),
+        ErrorKind::Unsuitable
+    );
 }
 
 /// EXIF, profiles and comments end with the pixels.
@@ -182,7 +265,9 @@ fn nothing_but_pixels_is_encoded() {
         let text = format!("decode | encode({format})");
         let pipeline = Pipeline::parse(&text).expect("a pipeline");
         let object = Sample::Bytes(Bytes::from(file.clone()));
-        let Ok(Sample::Bytes(encoded)) = pipeline.run(0..2, object, &Context::new(b"")) else { panic!("no bytes") };
+        let Ok(Sample::Bytes(encoded)) = pipeline.run(0..2, object, &Context::new(b"")) else {
+            panic!("no bytes")
+        };
         assert!(!encoded.windows(4).any(|window| window == b"Exif"), "{format}");
     }
 }

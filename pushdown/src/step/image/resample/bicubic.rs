@@ -23,7 +23,11 @@ pub(super) fn interpolate(image: &Image, width: u32, height: u32) -> Image {
         for index in row.indices {
             if held[index % 4] != index {
                 held[index % 4] = index;
-                resize_row(&image.pixels()[index * image.stride()..][..image.stride()], &columns, &mut ring[index % 4]);
+                resize_row(
+                    &image.pixels()[index * image.stride()..][..image.stride()],
+                    &columns,
+                    &mut ring[index % 4],
+                );
             }
         }
         let lines = row.indices.map(|index| ring[index % 4].as_slice());
@@ -49,7 +53,11 @@ fn weighted([a, b, c, d]: [f32; 4], [for_a, for_b, for_c, for_d]: [f32; 4]) -> f
 }
 
 /// The taps of each of `target` outputs over `source` inputs.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the source's indices")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to the source's indices"
+)]
 fn taps(source: u32, target: u32) -> Vec<Taps> {
     let scale = f64::from(source) / f64::from(target);
     let last = f64::from(source - 1);
@@ -59,7 +67,8 @@ fn taps(source: u32, target: u32) -> Vec<Taps> {
             let (first, offset) = (center.floor(), center - center.floor());
             Taps {
                 indices: [-1.0, 0.0, 1.0, 2.0].map(|tap| (first + tap).clamp(0.0, last) as usize),
-                weights: [offset + 1.0, offset, 1.0 - offset, 2.0 - offset].map(|distance| kernel(distance) as f32),
+                weights: [offset + 1.0, offset, 1.0 - offset, 2.0 - offset]
+                    .map(|distance| kernel(distance) as f32),
             }
         })
         .collect()
@@ -68,10 +77,18 @@ fn taps(source: u32, target: u32) -> Vec<Taps> {
 /// Keys' cubic convolution kernel with a = -3/4 (IEEE Trans. ASSP 29(6), 1981), for distances from 0 to 2.
 fn kernel(x: f64) -> f64 {
     const A: f64 = -0.75;
-    if x <= 1.0 { ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0 } else { ((x - 5.0) * x + 8.0) * x * A - 4.0 * A }
+    if x <= 1.0 {
+        ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
+    } else {
+        ((x - 5.0) * x + 8.0) * x * A - 4.0 * A
+    }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates"
+)]
 fn to_u8(value: f32) -> u8 {
     value.round_ties_even() as u8
 }

@@ -21,21 +21,42 @@ struct Taps {
 }
 
 /// Resizes `part` of `image` to `width` x `height` and keeps `region` of the result; computes nothing else.
-pub(super) fn resize(image: &Image, part: Region, (width, height): (u32, u32), filter: Filter, region: Region) -> Image {
+pub(super) fn resize(
+    image: &Image,
+    part: Region,
+    (width, height): (u32, u32),
+    filter: Filter,
+    region: Region,
+) -> Image {
     let columns = taps(part.width, width, region.x..region.x + region.width, filter);
     let rows = taps(part.height, height, region.y..region.y + region.height, filter);
     let (seen_columns, seen_rows) = (extent(&columns), extent(&rows));
     let origin = part.y as usize * image.stride() + part.x as usize * 3;
-    let source = Plane { pixels: &image.pixels()[origin..], stride: image.stride(), row: 0, column: 0 };
+    let source = Plane {
+        pixels: &image.pixels()[origin..],
+        stride: image.stride(),
+        row: 0,
+        column: 0,
+    };
     let pixels = if columns_first((part.width, part.height), (width, height)) {
         let between = along_rows(&source, seen_rows.clone(), &columns);
         let stride = columns.len() * 3;
-        let between = Plane { pixels: &between, stride, row: seen_rows.start, column: 0 };
+        let between = Plane {
+            pixels: &between,
+            stride,
+            row: seen_rows.start,
+            column: 0,
+        };
         along_columns(&between, 0..columns.len(), &rows)
     } else {
         let between = along_columns(&source, seen_columns.clone(), &rows);
         let stride = seen_columns.len() * 3;
-        let between = Plane { pixels: &between, stride, row: 0, column: seen_columns.start };
+        let between = Plane {
+            pixels: &between,
+            stride,
+            row: 0,
+            column: seen_columns.start,
+        };
         along_rows(&between, 0..rows.len(), &columns)
     };
     Image::from_parts(region.width, region.height, pixels)
@@ -70,10 +91,13 @@ fn along_rows(source: &Plane<'_>, rows: Range<usize>, columns: &[Taps]) -> Vec<u
         let row = source.row(row);
         for taps in columns {
             let (seen, _) = row[(taps.start - source.column) * 3..].as_chunks::<3>();
-            let sums = seen.iter().zip(&taps.weights).fold([HALF; 3], |[red, green, blue], (pixel, weight)| {
-                let [r, g, b] = pixel.map(|level| i32::from(level) * weight);
-                [red + r, green + g, blue + b]
-            });
+            let sums =
+                seen.iter()
+                    .zip(&taps.weights)
+                    .fold([HALF; 3], |[red, green, blue], (pixel, weight)| {
+                        let [r, g, b] = pixel.map(|level| i32::from(level) * weight);
+                        [red + r, green + g, blue + b]
+                    });
             pixels.extend(sums.map(level));
         }
     }
@@ -89,7 +113,9 @@ fn along_columns(source: &Plane<'_>, columns: Range<usize>, rows: &[Taps]) -> Ve
         sums.fill(HALF);
         for (row, weight) in (taps.start..).zip(&taps.weights) {
             let row = &source.row(row)[columns.clone()];
-            sums.iter_mut().zip(row).for_each(|(sum, level)| *sum += i32::from(*level) * weight);
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(sum, level)| *sum += i32::from(*level) * weight);
         }
         pixels.extend(sums.iter().copied().map(level));
     }
@@ -108,10 +134,19 @@ fn extent(taps: &[Taps]) -> Range<usize> {
 }
 
 /// The taps of the `outputs` of an axis of `source` pixels that becomes `target` pixels.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as C's casts, held to the source's extent")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as C's casts, held to the source's extent"
+)]
 fn taps(source: u32, target: u32, outputs: Range<u32>, filter: Filter) -> Vec<Taps> {
     if source == target {
-        return outputs.map(|output| Taps { start: output as usize, weights: vec![1 << PRECISION] }).collect();
+        return outputs
+            .map(|output| Taps {
+                start: output as usize,
+                weights: vec![1 << PRECISION],
+            })
+            .collect();
     }
     let scale = f64::from(source) / f64::from(target);
     let widened = scale.max(1.0);
@@ -122,11 +157,15 @@ fn taps(source: u32, target: u32, outputs: Range<u32>, filter: Filter) -> Vec<Ta
             let center = (f64::from(output) + 0.5) * scale;
             let start = (center - support + 0.5).max(0.0) as u32;
             let end = ((center + support + 0.5) as u32).min(source);
-            let weights: Vec<f64> =
-                (start..end).map(|place| kernel(filter, (f64::from(place) - center + 0.5) * narrowed)).collect();
+            let weights: Vec<f64> = (start..end)
+                .map(|place| kernel(filter, (f64::from(place) - center + 0.5) * narrowed))
+                .collect();
             let sum: f64 = weights.iter().sum();
             let fixed = |weight: &f64| (weight / sum * f64::from(1 << PRECISION)).round() as i32;
-            Taps { start: start as usize, weights: weights.iter().map(fixed).collect() }
+            Taps {
+                start: start as usize,
+                weights: weights.iter().map(fixed).collect(),
+            }
         })
         .collect()
 }

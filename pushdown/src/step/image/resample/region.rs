@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use fast_image_resize::{
     ImageView, ResizeAlg, ResizeOptions, Resizer,
-    images::{TypedCroppedImage as Part, TypedCroppedImageMut as PartMut, TypedImage as Canvas, TypedImageRef as View},
+    images::{
+        TypedCroppedImage as Part, TypedCroppedImageMut as PartMut, TypedImage as Canvas,
+        TypedImageRef as View,
+    },
     pixels::U8x3,
 };
 
@@ -15,7 +18,13 @@ use crate::{Image, Result, step::image::crop::cut};
 ///
 /// The same as resizing and then cropping, bit for bit: both passes use the coefficients of the whole image, the
 /// first on the columns that the kept ones look at, the second on the rows that are kept.
-pub(super) fn resize(image: &Image, width: u32, height: u32, filter: Filter, region: Region) -> Result<Image> {
+pub(super) fn resize(
+    image: &Image,
+    width: u32,
+    height: u32,
+    filter: Filter,
+    region: Region,
+) -> Result<Image> {
     let options = options(ResizeAlg::Convolution(filter.kernel()?));
     SCRATCH.with_borrow_mut(|scratch| {
         let pixels = rows_then_columns(scratch, image, (width, height), filter, region, &options);
@@ -29,7 +38,11 @@ pub(super) fn resize(image: &Image, width: u32, height: u32, filter: Filter, reg
 }
 
 fn rows_then_columns(
-    Scratch { resizer, first, second }: &mut Scratch,
+    Scratch {
+        resizer,
+        first,
+        second,
+    }: &mut Scratch,
     image: &Image,
     (width, height): (u32, u32),
     filter: Filter,
@@ -42,7 +55,12 @@ fn rows_then_columns(
     } else {
         // The columns beside the window keep what they held: those that are kept never look at them.
         let columns = filter.window(wide, width, region.x, region.width);
-        let window = Region { x: columns.start, y: 0, width: columns.end - columns.start, height };
+        let window = Region {
+            x: columns.start,
+            y: 0,
+            width: columns.end - columns.start,
+            height,
+        };
         let source = Part::new(image.view()?, window.x, 0, window.width, image.height()).map_err(failed)?;
         into_part(resizer, &source, first, (wide, height), window, options)?
     };
@@ -51,10 +69,22 @@ fn rows_then_columns(
         rows
     } else {
         let kept = View::<U8x3>::from_buffer(wide, region.height, rows).map_err(failed)?;
-        let all = Region { x: 0, y: 0, width, height: region.height };
+        let all = Region {
+            x: 0,
+            y: 0,
+            width,
+            height: region.height,
+        };
         into_part(resizer, &kept, second, (width, region.height), all, options)?
     };
-    Ok(cut(rows, bytes(width, 1), region.x as usize, 0, region.width, region.height))
+    Ok(cut(
+        rows,
+        bytes(width, 1),
+        region.x as usize,
+        0,
+        region.width,
+        region.height,
+    ))
 }
 
 /// Resizes `source` into `part` of an image of `width` x `height` that `buffer` holds, and gives all of that.
@@ -72,8 +102,11 @@ fn into_part<'b>(
     }
     let buffer = &mut buffer[..length];
     let mut canvas = Canvas::<U8x3>::from_buffer(width, height, buffer).map_err(failed)?;
-    let mut target = PartMut::from_ref(&mut canvas, part.x, part.y, part.width, part.height).map_err(failed)?;
-    resizer.resize_typed(source, &mut target, options).map_err(failed)?;
+    let mut target =
+        PartMut::from_ref(&mut canvas, part.x, part.y, part.width, part.height).map_err(failed)?;
+    resizer
+        .resize_typed(source, &mut target, options)
+        .map_err(failed)?;
     Ok(buffer)
 }
 
@@ -84,7 +117,11 @@ const fn bytes(width: u32, height: u32) -> usize {
 impl Filter {
     /// Where, along an axis of `source` pixels resized to `target`, the `length` results from `start` look; one to
     /// spare on each side.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the source's extent")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to the source's extent"
+    )]
     fn window(self, source: u32, target: u32, start: u32, length: u32) -> Range<u32> {
         let scale = f64::from(source) / f64::from(target);
         let reach = self.support() * scale.max(1.0) + 2.0;

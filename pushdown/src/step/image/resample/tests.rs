@@ -3,13 +3,19 @@ use crate::{Context, Pipeline, Sample, step::Step};
 
 fn image(width: u32, height: u32, level: impl Fn(u32, u32) -> u32) -> Image {
     let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-    let pixels = pixels.flat_map(|(x, y)| [u8::try_from(level(x, y) % 256).unwrap_or(0); 3]).collect();
+    let pixels = pixels
+        .flat_map(|(x, y)| [u8::try_from(level(x, y) % 256).unwrap_or(0); 3])
+        .collect();
     Image::new(width, height, pixels).expect("sizes agree")
 }
 
 fn run(text: &str, image: &Image) -> Vec<u8> {
     let pipeline = Pipeline::parse(&format!("decode | {text}")).expect(text);
-    match pipeline.run(1..pipeline.len(), Sample::Image(image.clone()), &Context::new(b"")) {
+    match pipeline.run(
+        1..pipeline.len(),
+        Sample::Image(image.clone()),
+        &Context::new(b""),
+    ) {
         Ok(Sample::Image(image)) => image.pixels().iter().step_by(3).copied().collect(),
         other => panic!("expected an image, found {other:?}"),
     }
@@ -25,14 +31,34 @@ fn size_of(text: &str, width: u32, height: u32) -> (u32, u32) {
 /// `int(size * long / short)`, as torchvision computes it.
 #[test]
 fn sizes_as_torchvision() {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what Python's `int` does")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "what Python's `int` does"
+    )]
     let python = |size: u32, long: u32, short: u32| (f64::from(size * long) / f64::from(short)) as u32;
-    for (width, height) in [(500, 375), (375, 500), (640, 427), (1, 1000), (333, 1000), (97, 89), (4000, 3001)] {
+    for (width, height) in [
+        (500, 375),
+        (375, 500),
+        (640, 427),
+        (1, 1000),
+        (333, 1000),
+        (97, 89),
+        (4000, 3001),
+    ] {
         for side in [1, 2, 7, 224, 256, 1000] {
             let (short, long) = (width.min(height), width.max(height));
             let other = python(side, long, short);
-            let expected = if width <= height { (side, other) } else { (other, side) };
-            assert_eq!(size_of(&format!("resize(short={side})"), width, height), expected, "{width} x {height}");
+            let expected = if width <= height {
+                (side, other)
+            } else {
+                (other, side)
+            };
+            assert_eq!(
+                size_of(&format!("resize(short={side})"), width, height),
+                expected,
+                "{width} x {height}"
+            );
         }
     }
     assert_eq!(size_of("resize(short=256)", 500, 375), (341, 256));
@@ -40,38 +66,75 @@ fn sizes_as_torchvision() {
     assert_eq!(size_of("resize(long=10)", 1, 1000), (1, 10), "no side is 0");
     assert_eq!(size_of("resize(short=10)", 30, 30), (10, 10));
     assert_eq!(size_of("resize(7, 9)", 30, 30), (7, 9));
-    assert_eq!(size_of("resize(short=65535)", 1, 100_000_000), (65_535, u32::MAX), "saturates; the limits refuse it");
+    assert_eq!(
+        size_of("resize(short=65535)", 1, 100_000_000),
+        (65_535, u32::MAX),
+        "saturates; the limits refuse it"
+    );
 }
 
 #[test]
 fn known_values() {
     let ramp = image(8, 1, |x, _| x * 30);
-    assert_eq!(run("resize(4, 1)", &ramp), [21, 75, 135, 189], "the triangle is as wide as four pixels");
-    assert_eq!(run("resize(4, 1, antialias=false)", &ramp), [15, 75, 135, 195], "the mean of two neighbours");
+    assert_eq!(
+        run("resize(4, 1)", &ramp),
+        [21, 75, 135, 189],
+        "the triangle is as wide as four pixels"
+    );
+    assert_eq!(
+        run("resize(4, 1, antialias=false)", &ramp),
+        [15, 75, 135, 195],
+        "the mean of two neighbours"
+    );
     assert_eq!(run("resize(4, 1, filter=nearest)", &ramp), [30, 90, 150, 210]);
     assert_eq!(run("resize(8, 1)", &ramp), run("crop(0, 0, 8, 1)", &ramp));
     let flat = image(31, 17, |_, _| 143);
     for filter in ["bilinear", "bicubic", "lanczos", "nearest"] {
         for size in ["5, 3", "64, 64", "31, 5", "1, 1"] {
             let resized = run(&format!("resize({size}, filter={filter})"), &flat);
-            assert!(resized.iter().all(|level| *level == 143), "{filter} keeps a flat image flat");
+            assert!(
+                resized.iter().all(|level| *level == 143),
+                "{filter} keeps a flat image flat"
+            );
         }
     }
     for filter in ["bilinear", "bicubic"] {
         let resized = run(&format!("resize(50, 9, filter={filter}, antialias=false)"), &flat);
-        assert!(resized.iter().all(|level| *level == 143), "{filter} without antialiasing");
+        assert!(
+            resized.iter().all(|level| *level == 143),
+            "{filter} without antialiasing"
+        );
     }
 }
 
 /// Half of what is left over, by torchvision's rounding: half to even where it crops, down where it pads.
 #[test]
 fn center_crop_rounding() {
-    let offset = |have: u32, want: u32| match &Pipeline::parse(&format!("decode | center_crop({want})")).expect("a pipeline").steps()[1] {
+    let offset = |have: u32, want: u32| match &Pipeline::parse(&format!("decode | center_crop({want})"))
+        .expect("a pipeline")
+        .steps()[1]
+    {
         Step::CenterCrop(crop) => crop.rectangle(have, have).0,
         other => panic!("{other} is no center_crop"),
     };
-    let cropping = [(10, 10, 0), (11, 10, 0), (12, 10, 1), (13, 10, 2), (14, 10, 2), (15, 10, 2), (17, 10, 4), (341, 224, 58)];
-    let padding = [(9, 10, 0), (8, 10, -1), (7, 10, -1), (6, 10, -2), (5, 10, -2), (1, 224, -111)];
+    let cropping = [
+        (10, 10, 0),
+        (11, 10, 0),
+        (12, 10, 1),
+        (13, 10, 2),
+        (14, 10, 2),
+        (15, 10, 2),
+        (17, 10, 4),
+        (341, 224, 58),
+    ];
+    let padding = [
+        (9, 10, 0),
+        (8, 10, -1),
+        (7, 10, -1),
+        (6, 10, -2),
+        (5, 10, -2),
+        (1, 224, -111),
+    ];
     for (have, want, expected) in cropping.into_iter().chain(padding) {
         assert_eq!(offset(have, want), expected, "{want} of {have}");
     }
@@ -80,8 +143,15 @@ fn center_crop_rounding() {
 #[test]
 fn crops_pad_with_zeros() {
     let small = image(2, 2, |x, y| 10 + x + 2 * y);
-    assert_eq!(run("center_crop(4)", &small), [0, 0, 0, 0, 0, 10, 11, 0, 0, 12, 13, 0, 0, 0, 0, 0]);
-    assert_eq!(run("center_crop(3, 2)", &small), [10, 11, 0, 12, 13, 0], "the odd column goes to the right");
+    assert_eq!(
+        run("center_crop(4)", &small),
+        [0, 0, 0, 0, 0, 10, 11, 0, 0, 12, 13, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(
+        run("center_crop(3, 2)", &small),
+        [10, 11, 0, 12, 13, 0],
+        "the odd column goes to the right"
+    );
     assert_eq!(run("crop(1, 1, 2, 2)", &small), [13, 0, 0, 0]);
     assert_eq!(run("crop(5, 0, 2, 1)", &small), [0, 0], "beyond the image");
     assert_eq!(run("crop(4294967295, 4294967295, 1, 1)", &small), [0]);
@@ -95,7 +165,10 @@ fn the_order_of_passes_is_pillows() {
     let steep = image(6, 6, |x, y| if x < 2 || y < 3 { 255 } else { x * 9 + y });
     for filter in ["bicubic", "lanczos"] {
         let by_way_of = |between: &str, size: &str| {
-            run(&format!("resize({between}, filter={filter}) | resize({size}, filter={filter})"), &steep)
+            run(
+                &format!("resize({between}, filter={filter}) | resize({size}, filter={filter})"),
+                &steep,
+            )
         };
         let more_rows = run(&format!("resize(9, 8, filter={filter})"), &steep);
         assert_eq!(more_rows, by_way_of("9, 6", "9, 8"), "{filter}");

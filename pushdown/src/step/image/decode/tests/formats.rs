@@ -4,7 +4,10 @@ use super::*;
 fn sixteen_bits_round_to_eight() {
     let grey = ImageBuffer::from_fn(5, 1, |x, _| Luma([[0_u16, 128, 129, 32_767, 65_535][x as usize]]));
     let image = decode(&written(DynamicImage::ImageLuma16(grey), ImageFormat::Png)).expect("16 bit");
-    assert_eq!(image.pixels(), [0, 0, 0, 0, 0, 0, 1, 1, 1, 127, 127, 127, 255, 255, 255]);
+    assert_eq!(
+        image.pixels(),
+        [0, 0, 0, 0, 0, 0, 1, 1, 1, 127, 127, 127, 255, 255, 255]
+    );
 }
 
 #[test]
@@ -21,11 +24,29 @@ fn greys_and_palettes() {
     // 4-bit grey 0, 15 and 2-bit palette-less grey; 1-bit black and white, one deflate block each.
     let stored = |row: &[u8]| {
         let length = u16::try_from(row.len()).expect("a short row");
-        let (a, b) = row.iter().fold((1_u32, 0_u32), |(a, b), byte| ((a + u32::from(*byte)) % 65_521, (a + u32::from(*byte) + b) % 65_521));
-        [&[0x78, 0x01, 1][..], &length.to_le_bytes(), &(!length).to_le_bytes(), row, &(b << 16 | a).to_be_bytes()].concat()
+        let (a, b) = row.iter().fold((1_u32, 0_u32), |(a, b), byte| {
+            (
+                (a + u32::from(*byte)) % 65_521,
+                (a + u32::from(*byte) + b) % 65_521,
+            )
+        });
+        [
+            &[0x78, 0x01, 1][..],
+            &length.to_le_bytes(),
+            &(!length).to_le_bytes(),
+            row,
+            &(b << 16 | a).to_be_bytes(),
+        ]
+        .concat()
     };
     let pixels = |depth: u8, row: &[u8], width: u32| {
-        decode(&png(width, 1, 0, depth, &stored(row))).expect("grey").pixels().iter().step_by(3).copied().collect::<Vec<_>>()
+        decode(&png(width, 1, 0, depth, &stored(row)))
+            .expect("grey")
+            .pixels()
+            .iter()
+            .step_by(3)
+            .copied()
+            .collect::<Vec<_>>()
     };
     assert_eq!(pixels(4, &[0, 0x0f, 0x80], 3), [0, 255, 136]);
     assert_eq!(pixels(2, &[0, 0b0001_1011], 4), [0, 85, 170, 255]);
@@ -38,7 +59,9 @@ fn the_first_frame_of_a_gif() {
     {
         let mut encoder = image::codecs::gif::GifEncoder::new(&mut file);
         for level in [10_u8, 200] {
-            encoder.encode(&[level, 0, 0].repeat(6), 3, 2, ExtendedColorType::Rgb8).expect("a frame");
+            encoder
+                .encode(&[level, 0, 0].repeat(6), 3, 2, ExtendedColorType::Rgb8)
+                .expect("a frame");
         }
     }
     let image = decode(&file).expect("an animation");
@@ -53,13 +76,21 @@ fn a_bmp_from_the_top() {
     let upward = written(rows, ImageFormat::Bmp);
     let mut downward = upward.clone();
     downward[22..26].copy_from_slice(&(-2_i32).to_le_bytes());
-    assert_eq!(decode(&upward).expect("a bmp").pixels(), [10, 10, 10, 200, 200, 200]);
-    assert_eq!(decode(&downward).expect("a bmp").pixels(), [200, 200, 200, 10, 10, 10]);
+    assert_eq!(
+        decode(&upward).expect("a bmp").pixels(),
+        [10, 10, 10, 200, 200, 200]
+    );
+    assert_eq!(
+        decode(&downward).expect("a bmp").pixels(),
+        [200, 200, 200, 10, 10, 10]
+    );
 }
 
 #[test]
 fn interlaced_and_animated_pngs() {
-    let picture = ImageBuffer::from_fn(9, 7, |x, y| Rgb([x * 20, y * 30, 5].map(|level| u8::try_from(level).unwrap_or(0))));
+    let picture = ImageBuffer::from_fn(9, 7, |x, y| {
+        Rgb([x * 20, y * 30, 5].map(|level| u8::try_from(level).unwrap_or(0)))
+    });
     let mut plain = Vec::new();
     image::codecs::png::PngEncoder::new(&mut plain)
         .write_image(picture.as_raw(), 9, 7, ExtendedColorType::Rgb8)
@@ -69,7 +100,10 @@ fn interlaced_and_animated_pngs() {
     let chunk = [&8_u32.to_be_bytes()[..], &control, &crc32(&control).to_be_bytes()].concat();
     let mut animated = plain.clone();
     animated.splice(33..33, chunk);
-    assert_eq!(decode(&animated).expect("an animation").pixels(), picture.as_raw());
+    assert_eq!(
+        decode(&animated).expect("an animation").pixels(),
+        picture.as_raw()
+    );
     assert_eq!(decode(&plain).expect("a png").pixels(), picture.as_raw());
 }
 
@@ -93,7 +127,10 @@ fn beyond_the_first_frame_is_black() {
 
 #[test]
 fn colour_profiles_and_gamma_are_ignored() {
-    let plain = written(ImageBuffer::from_pixel(2, 2, Rgb([100_u8, 150, 200])), ImageFormat::Png);
+    let plain = written(
+        ImageBuffer::from_pixel(2, 2, Rgb([100_u8, 150, 200])),
+        ImageFormat::Png,
+    );
     let gamma = [&b"gAMA"[..], &100_000_u32.to_be_bytes()].concat();
     let chunk = [&4_u32.to_be_bytes()[..], &gamma, &crc32(&gamma).to_be_bytes()].concat();
     let mut tagged = plain.clone();
@@ -107,7 +144,10 @@ fn a_tiff_stays_as_it_is_stored() {
     let file = fixture("tiff_exif_6.tif");
     let stored = decode(&file).expect("a tiff");
     let upright = decoded("decode(orient=exif)", &file, Limits::default()).expect("a tiff");
-    assert_eq!((stored.width(), stored.height()), (upright.height(), upright.width()));
+    assert_eq!(
+        (stored.width(), stored.height()),
+        (upright.height(), upright.width())
+    );
     assert_ne!(stored, upright);
 }
 
@@ -115,8 +155,16 @@ fn a_tiff_stays_as_it_is_stored() {
 #[test]
 fn the_first_page_of_a_tiff() {
     let page = |place: u32, next: u32, level: u32| {
-        let entries: [[u32; 2]; 8] =
-            [[256, 1], [257, 1], [258, 8], [259, 1], [262, 1], [273, place + 102], [278, 1], [279, 1]];
+        let entries: [[u32; 2]; 8] = [
+            [256, 1],
+            [257, 1],
+            [258, 8],
+            [259, 1],
+            [262, 1],
+            [273, place + 102],
+            [278, 1],
+            [279, 1],
+        ];
         let mut bytes = 8_u16.to_le_bytes().to_vec();
         for [tag, value] in entries {
             // One LONG each.

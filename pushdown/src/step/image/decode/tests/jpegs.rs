@@ -6,7 +6,10 @@ fn a_jpeg_without_its_end_is_truncated() {
     let whole = jpeg(64, 64);
     for cut in [whole.len() - 1, whole.len() - 2, whole.len() - 10] {
         let error = decode(&whole[..cut]).expect_err("no end of image");
-        assert_eq!(error.to_string(), "the JPEG ends before its end-of-image marker: it is truncated");
+        assert_eq!(
+            error.to_string(),
+            "the JPEG ends before its end-of-image marker: it is truncated"
+        );
     }
 }
 
@@ -14,8 +17,15 @@ fn a_jpeg_without_its_end_is_truncated() {
 fn a_jpeg_with_warnings_decodes() {
     let whole = jpeg(64, 64);
     let trailing = [&whole[..], b"\0\0trailing junk\xff\xd8\xff"].concat();
-    assert_eq!(decode(&trailing).expect("junk after the end"), decode(&whole).expect("a photo"));
-    let scan = whole.windows(2).position(|pair| pair == [0xff, 0xda]).expect("a scan") + 14;
+    assert_eq!(
+        decode(&trailing).expect("junk after the end"),
+        decode(&whole).expect("a photo")
+    );
+    let scan = whole
+        .windows(2)
+        .position(|pair| pair == [0xff, 0xda])
+        .expect("a scan")
+        + 14;
     let mut lost = whole.clone();
     lost.drain(scan + 40..whole.len() - 2);
     let image = decode(&lost).expect("libjpeg warns of a premature end of the data segment");
@@ -23,20 +33,30 @@ fn a_jpeg_with_warnings_decodes() {
     let mut extra = whole.clone();
     let end = whole.len() - 2;
     extra.splice(end..end, *b"extraneous");
-    assert_eq!(decode(&extra).expect("bytes before the end marker"), decode(&whole).expect("a photo"));
+    assert_eq!(
+        decode(&extra).expect("bytes before the end marker"),
+        decode(&whole).expect("a photo")
+    );
 }
 
 /// A fatal error that follows a warning is fatal: TurboJPEG reports the two alike.
 #[test]
 fn a_fatal_error_after_a_warning_is_fatal() {
     let whole = jpeg(64, 64);
-    let scan = whole.windows(2).position(|pair| pair == [0xff, 0xda]).expect("a scan") + 14;
+    let scan = whole
+        .windows(2)
+        .position(|pair| pair == [0xff, 0xda])
+        .expect("a scan")
+        + 14;
     // A JFIF version that libjpeg warns of, then a quantisation table that ends the decoding.
     let mut bytes = whole.clone();
     let version = bytes.windows(5).position(|name| name == b"JFIF\0").expect("JFIF") + 5;
     bytes[version] = 9;
     assert!(decode(&bytes).is_ok(), "a warning only");
-    let table = bytes.windows(2).position(|pair| pair == [0xff, 0xdb]).expect("a table");
+    let table = bytes
+        .windows(2)
+        .position(|pair| pair == [0xff, 0xdb])
+        .expect("a table");
     assert!(table < scan);
     bytes[table + 4] = 0x0f;
     let error = decode(&bytes).expect_err("table 15");
@@ -58,7 +78,10 @@ fn min_short_and_min_long() {
     assert_eq!(size("decode(min_short=1)"), (63, 47));
     assert_eq!(size("decode(min_long=250)"), (250, 188));
     assert_eq!(size("decode(min_long=251)"), (500, 375));
-    let png = written(ImageBuffer::from_pixel(50, 40, Rgb([1_u8, 2, 3])), ImageFormat::Png);
+    let png = written(
+        ImageBuffer::from_pixel(50, 40, Rgb([1_u8, 2, 3])),
+        ImageFormat::Png,
+    );
     let image = decoded("decode(min_short=4)", &png, Limits::default()).expect("a png");
     assert_eq!((image.width(), image.height()), (50, 40), "only JPEG scales");
 }
@@ -75,19 +98,32 @@ fn exif_turns_the_image() {
         assert_eq!(decode(&turned).expect("as stored"), stored);
         let upright = decoded("decode(orient=exif)", &turned, Limits::default()).expect("upright");
         let size = if orientation < 5 { (16, 8) } else { (8, 16) };
-        assert_eq!((upright.width(), upright.height()), size, "orientation {orientation}");
+        assert_eq!(
+            (upright.width(), upright.height()),
+            size,
+            "orientation {orientation}"
+        );
         assert_eq!(upright == stored, orientation == 1);
         // The corner that EXIF calls the first row's first column.
         let corner: [u8; 3] = upright.pixels()[..3].try_into().expect("a pixel");
-        let (x, y) = [(0, 0), (15, 0), (15, 7), (0, 7), (0, 0), (0, 7), (15, 7), (15, 0)][usize::from(orientation) - 1];
-        assert_eq!(corner, stored.pixels()[(y * 16 + x) * 3..][..3], "orientation {orientation}");
+        let (x, y) = [(0, 0), (15, 0), (15, 7), (0, 7), (0, 0), (0, 7), (15, 7), (15, 0)]
+            [usize::from(orientation) - 1];
+        assert_eq!(
+            corner,
+            stored.pixels()[(y * 16 + x) * 3..][..3],
+            "orientation {orientation}"
+        );
     }
 }
 
 /// As Pillow's `CMYK` to `RGB`, over the inverted values of Adobe's files.
 #[test]
 fn cmyk() {
-    assert_eq!(jpeg::cmyk_to_rgb(&[255, 255, 255, 255]), [255, 255, 255], "no ink");
+    assert_eq!(
+        jpeg::cmyk_to_rgb(&[255, 255, 255, 255]),
+        [255, 255, 255],
+        "no ink"
+    );
     assert_eq!(jpeg::cmyk_to_rgb(&[255, 255, 255, 0]), [0, 0, 0], "all black");
     assert_eq!(jpeg::cmyk_to_rgb(&[0, 128, 255, 255]), [0, 128, 255]);
     assert_eq!(jpeg::cmyk_to_rgb(&[100, 128, 200, 90]), [35, 45, 71]);
@@ -98,7 +134,9 @@ fn cmyk() {
 fn only_exif_orients() {
     let file = jpeg(16, 8);
     let xmp = b"http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation=\"6\"/>";
-    let length = u16::try_from(xmp.len() + 2).expect("a short segment").to_be_bytes();
+    let length = u16::try_from(xmp.len() + 2)
+        .expect("a short segment")
+        .to_be_bytes();
     let tagged = [&file[..2], b"\xff\xe1", &length, xmp, &file[2..]].concat();
     let image = decoded("decode(orient=exif)", &tagged, Limits::default()).expect("a photo");
     assert_eq!((image.width(), image.height()), (16, 8));
@@ -109,9 +147,15 @@ fn only_exif_orients() {
 fn too_many_scans() {
     let file = fixture("jpeg_progressive.jpg");
     assert!(decode(&file).is_ok());
-    let scan = file.windows(2).rposition(|pair| pair == [0xff, 0xda]).expect("a scan");
+    let scan = file
+        .windows(2)
+        .rposition(|pair| pair == [0xff, 0xda])
+        .expect("a scan");
     let end = file.len() - 2;
     let many = [&file[..scan], &file[scan..end].repeat(600), &file[end..]].concat();
     let error = decode(&many).expect_err("600 scans");
-    assert_eq!(error.to_string(), "libjpeg-turbo: Progressive JPEG image has more than 500 scans");
+    assert_eq!(
+        error.to_string(),
+        "libjpeg-turbo: Progressive JPEG image has more than 500 scans"
+    );
 }

@@ -1,6 +1,7 @@
 """Runs the S3 compatibility tests that began as ceph/s3-tests on SeaweedFS, directly and through the gateway.
 
-Many of them fail on any store but Ceph; what counts is that the gateway loses none: s3_tests.py PYTHON [PYTEST-OPTION...].
+Many of them fail on any store but Ceph; what counts is that the gateway loses none.
+Usage: s3_tests.py PYTHON [PYTEST-OPTION...]
 """
 
 import argparse
@@ -33,7 +34,7 @@ display_name = test
 user_id = test
 email = test@example.com
 storage_classes = STANDARD
-lc_debug_interval = 10
+lc_debug_interval = 1
 [s3 alt]
 access_key = {other_access}
 secret_key = {other_secret}
@@ -58,7 +59,12 @@ def outcomes(python: str, options: list[str], tests: list[str], through: bool) -
             keys = {"access": ACCESS, "secret": SECRET, "other_access": OTHER_ACCESS, "other_secret": OTHER_SECRET}
             (folder / "s3tests.conf").write_text(CONFIGURATION.format(host=host, port=port, **keys))
             command = [python, "-m", "pytest", "--quiet", "--tb=no", "--disable-warnings", "-p", "no:cacheprovider"]
-            command += ["--timeout=60", "-n4", f"--s3cfg={folder / 's3tests.conf'}", f"--junitxml={folder / 'report.xml'}"]
+            command += [
+                "--timeout=60",
+                "-n4",
+                f"--s3cfg={folder / 's3tests.conf'}",
+                f"--junitxml={folder / 'report.xml'}",
+            ]
             environment = {"PATH": "/usr/bin:/bin", "AWS_DEFAULT_REGION": "us-east-1", "HOME": name}
             with (folder / "output").open("wb") as output:
                 subprocess.run(
@@ -67,10 +73,16 @@ def outcomes(python: str, options: list[str], tests: list[str], through: bool) -
             if not (folder / "report.xml").exists():
                 sys.exit(f"s3-tests: the suite did not run:\n{(folder / 'output').read_text()[-4000:]}")
             cases = ElementTree.parse(folder / "report.xml").iter("testcase")
-            return {f"{case.get('classname')}::{case.get('name')}": len(case) == 0 for case in cases}
+            return {name_of(case): len(case) == 0 for case in cases}
         finally:
             for process in running:
                 process.stop()
+
+
+def name_of(case: ElementTree.Element) -> str:
+    """As pytest takes it, from the folder with the tests: `module.py::Class::test`."""
+    module, group = case.get("classname").split(".")[-2:]
+    return f"{module}.py::{group}::{case.get('name')}"
 
 
 def passed(results: dict[str, bool]) -> set[str]:
@@ -89,24 +101,18 @@ def main() -> None:
 
     direct, through = run([str(suite / "tests")], False), run([str(suite / "tests")], True)
     lost, won = passed(direct) - passed(through), passed(through) - passed(direct)
-    print(f"s3-tests: {len(direct)} tests; {len(passed(direct))} pass directly, {len(passed(through))} through the gateway")
+    print(f"s3-tests: of {len(direct)}, {len(passed(direct))} pass directly, {len(passed(through))} through the gateway")
     for name in sorted(won):
         print(f"s3-tests: passes only through the gateway: {name}")
     if lost:
         # A test that leans on the clock or on what ran before it fails now and then: only these, again, both ways.
-        print(f"s3-tests: {len(lost)} passed only directly; running these again")
-        again = [f"{suite / 'tests'}/{path_of(name)}" for name in sorted(lost)]
+        for name in sorted(lost):
+            print(f"s3-tests: passed only directly, running it again: {name}")
+        again = [f"{suite / 'tests'}/{name}" for name in sorted(lost)]
         lost &= passed(run(again, False)) - passed(run(again, True))
     for name in sorted(lost):
         print(f"s3-tests: LOST through the gateway: {name}")
     sys.exit(1 if lost else 0)
-
-
-def path_of(name: str) -> str:
-    """`package.tests.module.Class::test` as pytest wants it: `module.py::Class::test`."""
-    place, test = name.split("::", 1)
-    module, case = place.split(".")[-2:]
-    return f"{module}.py::{case}::{test}"
 
 
 if __name__ == "__main__":

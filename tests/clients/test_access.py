@@ -20,9 +20,12 @@ def key(s3, bucket, photos):
 @pytest.mark.parametrize("pipeline", [None, SHORT], ids=["plain", "pipeline"])
 @pytest.mark.parametrize(
     ("credentials", "code"),
-    [({"aws_secret_access_key": "wrong"}, "SignatureDoesNotMatch"), ({"aws_access_key_id": "unknown"}, "InvalidAccessKeyId")],
+    [
+        ({"aws_secret_access_key": "wrong"}, "SignatureDoesNotMatch"),
+        ({"aws_access_key_id": "unknown"}, "InvalidAccessKeyId"),
+    ],
     ids=["wrong secret", "unknown key"],
-)  # fmt: skip
+)
 def test_wrong_credentials(store, bucket, key, credentials, code, pipeline):
     client = store.client(**credentials)
     with_pipeline(client, pipeline)

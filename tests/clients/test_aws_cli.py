@@ -66,10 +66,14 @@ def test_synchronising_folders(aws, bucket, photos, tmp_path):
 def test_the_api(aws, bucket, tmp_path):
     body = tmp_path / "body"
     body.write_bytes(b"0123456789")
-    put = json.loads(aws("s3api", "put-object", "--bucket", bucket, "--key", "k", "--body", body, "--metadata", "label=7"))
+    put = json.loads(
+        aws("s3api", "put-object", "--bucket", bucket, "--key", "k", "--body", body, "--metadata", "label=7")
+    )
     listed = json.loads(aws("s3api", "list-objects-v2", "--bucket", bucket))["Contents"]
     assert [(entry["Key"], entry["Size"]) for entry in listed] == [("k", 10)]
-    got = json.loads(aws("s3api", "get-object", "--bucket", bucket, "--key", "k", "--range", "bytes=2-5", tmp_path / "part"))
+    got = json.loads(
+        aws("s3api", "get-object", "--bucket", bucket, "--key", "k", "--range", "bytes=2-5", tmp_path / "part")
+    )
     assert (got["ContentRange"], got["ETag"], got["Metadata"]) == ("bytes 2-5/10", put["ETag"], {"label": "7"})
     assert (tmp_path / "part").read_bytes() == b"2345"
     assert "404" in aws("s3api", "head-object", "--bucket", bucket, "--key", "missing", fails=True)

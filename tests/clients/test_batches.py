@@ -56,7 +56,11 @@ def rows_of(answer: urllib3.BaseHTTPResponse) -> list[pa.RecordBatch]:
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_rows_become_arrays_and_a_bad_sample_fails_alone(store, s3, bucket, keys, encoding):
     presign, samples = presigned(s3, bucket, keys)
-    answer = post(store, {"pipeline": f"{SHORT}", "presign": presign, "samples": samples}, **{"content-encoding": encoding} if encoding == "gzip" else {})
+    answer = post(
+        store,
+        {"pipeline": f"{SHORT}", "presign": presign, "samples": samples},
+        **{"content-encoding": encoding} if encoding == "gzip" else {},
+    )
     batches = rows_of(answer)
     assert [row for batch in batches for row in batch["row"].to_pylist()] == list(range(16))
     good = [batch for batch in batches if batch["error"].null_count == len(batch)]
@@ -103,7 +107,11 @@ def test_mixed_splits_say_what_each_value_is(store, s3, bucket, keys):
 def test_a_wrong_signature_fails_its_own_row(store, s3, bucket, keys):
     presign, samples = presigned(s3, bucket, list(keys)[:3])
     samples[1]["signature"] = "0" * 64
-    rows = {row["row"]: row for batch in rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples})) for row in batch.select(["row", "error"]).to_pylist()}
+    rows = {
+        row["row"]: row
+        for batch in rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
+        for row in batch.select(["row", "error"]).to_pylist()
+    }
     assert [rows[row]["error"] is None for row in range(3)] == [True, False, True]
     assert "SignatureDoesNotMatch" in rows[1]["error"]
 

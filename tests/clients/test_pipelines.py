@@ -15,7 +15,14 @@ from PIL import Image
 from pipelines import SHORT, accepting, assert_within, reference, with_parameter, with_pipeline
 from test_objects import code_of
 
-PHOTOS = ["jpeg_large.jpg", "jpeg_large_progressive.jpg", "jpeg_grey.jpg", "jpeg_cmyk.jpg", "png_rgba.png", "png_palette.png"]
+PHOTOS = [
+    "jpeg_large.jpg",
+    "jpeg_large_progressive.jpg",
+    "jpeg_grey.jpg",
+    "jpeg_cmyk.jpg",
+    "png_rgba.png",
+    "png_palette.png",
+]
 
 
 @pytest.fixture
@@ -45,7 +52,11 @@ def test_the_head_tells_what_came(store, s3, large):
     source = s3.head_object(**target)
     assert answer["ContentType"] == "application/x-npy"
     assert answer["ETag"] != source["ETag"] == headers["x-pushdown-source-etag"]
-    assert (headers["x-pushdown-stage"], headers["x-pushdown-dtype"], headers["x-pushdown-shape"]) == ("3", "u8", "48,48,3")
+    assert (headers["x-pushdown-stage"], headers["x-pushdown-dtype"], headers["x-pushdown-shape"]) == (
+        "3",
+        "u8",
+        "48,48,3",
+    )
     assert headers["x-pushdown-source-bytes"] == f"{path.stat().st_size}/{path.stat().st_size}"
     assert "decode" in headers["server-timing"]
     assert "x-pushdown-pipeline" in headers["vary"]

@@ -67,7 +67,9 @@ def test_parts_by_hand(s3, bucket, large):
     target = {"Bucket": bucket, "Key": "parts", "UploadId": upload}
     first = s3.upload_part(**target, PartNumber=1, Body=large[: 5 * MIB])
     source = {"Bucket": bucket, "Key": "source"}
-    copied = s3.upload_part_copy(**target, PartNumber=2, CopySource=source, CopySourceRange=f"bytes={5 * MIB}-{10 * MIB - 1}")
+    copied = s3.upload_part_copy(
+        **target, PartNumber=2, CopySource=source, CopySourceRange=f"bytes={5 * MIB}-{10 * MIB - 1}"
+    )
     last = s3.upload_part(**target, PartNumber=3, Body=large[10 * MIB :])
     listed = {part["PartNumber"]: part["Size"] for part in s3.list_parts(**target)["Parts"]}
     assert listed == {1: 5 * MIB, 2: 5 * MIB, 3: len(large) - 10 * MIB}

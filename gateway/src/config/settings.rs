@@ -93,6 +93,14 @@ pub struct Settings {
     /// Threads for decoding and the like [default: the CPUs this process may use]
     #[arg(long, env = "PUSHDOWN_THREADS", value_name = "N", help_heading = "Resources")]
     pub threads: Option<Text>,
+    /// Threads for the network [default: one for every four CPUs]; more of them cost CPU time per request
+    #[arg(
+        long,
+        env = "PUSHDOWN_NETWORK_THREADS",
+        value_name = "N",
+        help_heading = "Resources"
+    )]
+    pub network_threads: Option<Text>,
     /// On SIGTERM, how long answers in flight may take to finish [default: 30s]
     #[arg(
         long,
@@ -207,7 +215,7 @@ impl Settings {
         overlay!(
             over, under,
             upstream, upstream_ca, store, access_key, secret_key, listen, admin_listen, tls_cert, tls_key,
-            ready_file, memory_budget, threads, drain_timeout, log_level, log_format; limits
+            ready_file, memory_budget, threads, network_threads, drain_timeout, log_level, log_format; limits
         )
     }
 }

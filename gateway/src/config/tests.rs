@@ -113,6 +113,7 @@ fn the_effective_configuration_masks_secrets() {
         access_key: Some("key".into()),
         secret_key: Some("hunter2".into()),
         threads: Some("2".into()),
+        network_threads: Some("1".into()),
         ..Settings::default()
     };
     insta::assert_snapshot!(serde_json::to_string(&Config::validate(&typed).unwrap()).unwrap());

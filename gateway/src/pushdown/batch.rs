@@ -4,7 +4,7 @@ mod intake;
 mod rows;
 mod turn;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
@@ -15,6 +15,7 @@ use pushdown::{
     ENGINE,
     wire::{self, BatchRequest, BatchWriter, OnError, Row, ValueType},
 };
+use tokio::time::{Instant, timeout_at};
 
 use super::Pushdown;
 use crate::{
@@ -27,6 +28,10 @@ use rows::{Ready, ready_rows};
 
 /// A record batch is sent when it has this many bytes of values, or when no further row is ready.
 const FLUSH_BYTES: u64 = 1 << 20;
+/// Rows smaller than this together wait a little for more: the frame of a record batch has hundreds of bytes.
+const GATHER_BYTES: u64 = 64 << 10;
+/// How long they wait.
+const GATHER_TIME: Duration = Duration::from_millis(5);
 /// A record batch has at most this many rows.
 const FLUSH_ROWS: usize = 256;
 
@@ -148,8 +153,13 @@ impl Answer {
         };
         let mut group = Group::default();
         group.push(first);
+        let patience = Instant::now() + GATHER_TIME;
         while group.bytes < FLUSH_BYTES && group.rows.len() < FLUSH_ROWS {
-            match self.rows.next().now_or_never() {
+            let next = match self.rows.next().now_or_never() {
+                None if group.bytes < GATHER_BYTES => timeout_at(patience, self.rows.next()).await.ok(),
+                next => next,
+            };
+            match next {
                 Some(Some(row)) => group.push(row),
                 _ => break,
             }

@@ -67,11 +67,12 @@ def outcomes(python: str, options: list[str], tests: list[str], through: bool) -
             ]
             environment = {"PATH": "/usr/bin:/bin", "AWS_DEFAULT_REGION": "us-east-1", "HOME": name}
             with (folder / "output").open("wb") as output:
-                subprocess.run(
+                ended = subprocess.run(
                     command + options + tests, cwd=folder, env=environment, stdout=output, stderr=output, check=False
                 )
             if not (folder / "report.xml").exists():
-                sys.exit(f"s3-tests: the suite did not run:\n{(folder / 'output').read_text()[-4000:]}")
+                log = (folder / "output").read_text()[-4000:]
+                sys.exit(f"s3-tests: the suite ended with {ended.returncode} and without a report:\n{log}")
             cases = ElementTree.parse(folder / "report.xml").iter("testcase")
             return {name_of(case): len(case) == 0 for case in cases}
         finally:

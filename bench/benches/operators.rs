@@ -73,9 +73,9 @@ fn pipelines(criterion: &mut Criterion, folder: &str, pipelines: &[&str]) {
         let pipeline = parsed(text);
         group.bench_function(*text, |bencher| {
             bencher.iter(|| {
-                files
-                    .iter()
-                    .for_each(|file| drop(black_box(run(&pipeline, 0, Sample::Bytes(file.clone())))))
+                for file in &files {
+                    drop(black_box(run(&pipeline, 0, Sample::Bytes(file.clone()))));
+                }
             });
         });
     }

@@ -279,12 +279,12 @@ fn observers_see_groups() {
         pipeline("decode | resize(short=8) | center_crop(4) | to_float | normalize(imagenet) | cast(f16)");
     let mut seen = Vec::new();
     let result = pipeline.run_observed(1..6, image(9, 9), &Context::new(b""), |step, count| {
-        seen.push((step, count))
+        seen.push((step, count));
     });
     assert_eq!(seen, [(1, 2), (3, 2), (5, 1)]);
     match result {
         Ok(Sample::Tensor(tensor)) => {
-            assert_eq!((tensor.dtype(), tensor.shape()), (DType::F16, &[3, 4, 4][..]))
+            assert_eq!((tensor.dtype(), tensor.shape()), (DType::F16, &[3, 4, 4][..]));
         }
         other => panic!("expected a tensor, found {other:?}"),
     }

@@ -24,12 +24,12 @@ pub(crate) fn group(steps: &[Step]) -> Option<Group<'_>> {
     match steps {
         [Step::Resize(resize), Step::Crop(crop), ..] => Some(Group::ResizeCrop(
             resize,
-            resize.separable_filter()?,
+            resize.antialiased_filter()?,
             Rectangle::Fixed(crop),
         )),
         [Step::Resize(resize), Step::CenterCrop(crop), ..] => Some(Group::ResizeCrop(
             resize,
-            resize.separable_filter()?,
+            resize.antialiased_filter()?,
             Rectangle::Center(crop),
         )),
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => Some(Group::ToFloatNormalize(normalize)),
@@ -50,7 +50,7 @@ impl Group<'_> {
         };
         match self {
             Self::ResizeCrop(resize, filter, crop) => {
-                resize_crop(&image, resize, *filter, crop).map(Sample::Image)
+                Ok(Sample::Image(resize_crop(&image, resize, *filter, crop)))
             }
             Self::ToFloatNormalize(normalize) => normalize_pixels(&image, normalize).map(Sample::Tensor),
         }
@@ -73,7 +73,7 @@ impl Rectangle<'_> {
     }
 }
 
-fn resize_crop(image: &Image, resize: &Resize, filter: Filter, rectangle: &Rectangle<'_>) -> Result<Image> {
+fn resize_crop(image: &Image, resize: &Resize, filter: Filter, rectangle: &Rectangle<'_>) -> Image {
     let (width, height) = resize.size_of(image.width(), image.height());
     let (x, y, kept_width, kept_height) = rectangle.of(width, height);
     match (u32::try_from(x), u32::try_from(y)) {
@@ -91,8 +91,8 @@ fn resize_crop(image: &Image, resize: &Resize, filter: Filter, rectangle: &Recta
         }
         // The crop reaches beyond the image: its padding is not worth a path of its own.
         _ => {
-            let resized = resample(image, width, height, filter, true)?;
-            Ok(crop(&resized, x, y, kept_width, kept_height))
+            let resized = resample(image, width, height, filter, true);
+            crop(&resized, x, y, kept_width, kept_height)
         }
     }
 }

@@ -13,5 +13,5 @@ pub(crate) use crop::crop;
 pub use decode::Decode;
 pub use encode::{Encode, Encoding};
 pub use resample::Filter;
-pub(crate) use resample::{Region, resample, resample_part, resample_region};
+pub(crate) use resample::{Region, resample, resample_part, resample_region, resample_scratch};
 pub use resize::{Resize, Size};

@@ -6,7 +6,7 @@ use crate::{
     pipeline::{Args, Param, Side, Value},
     step::{
         Operator, Scope,
-        image::{Filter, Region, resample_part},
+        image::{Filter, Region, resample_part, resample_scratch},
     },
 };
 
@@ -100,9 +100,11 @@ impl Operator for RandomResizedCrop {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        // Between the passes, for all of the image at worst.
-        let row = u64::from(input.width?.max(self.width)) * 3;
-        Some(row.saturating_mul(u64::from(input.height?) + u64::from(self.height)))
+        // For all of the image at worst.
+        Some(resample_scratch(
+            (input.width?, input.height?),
+            (self.width, self.height),
+        ))
     }
 
     fn seed(&self) -> Option<u64> {
@@ -111,13 +113,8 @@ impl Operator for RandomResizedCrop {
 
     fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
         let (x, y, width, height) = self.rectangle(input.width(), input.height(), scope.draws.clone());
-        resample_part(
-            &input,
-            Region { x, y, width, height },
-            self.width,
-            self.height,
-            self.filter,
-        )
+        let part = Region { x, y, width, height };
+        Ok(resample_part(&input, part, self.width, self.height, self.filter))
     }
 }
 

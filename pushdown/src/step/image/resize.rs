@@ -1,6 +1,6 @@
 //! `resize`: resampling to a given size.
 
-use super::{Filter, resample};
+use super::{Filter, resample, resample_scratch};
 use crate::{
     Image, ImageKind, Result,
     pipeline::{Args, Param, Side, Value},
@@ -113,18 +113,8 @@ impl Operator for Resize {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        let (width, height) = self.size_of(input.width?, input.height?);
-        // Between the passes: one side is the source's, the other the result's, whichever pass comes first. Where
-        // a crop follows, the result once more.
-        let rows_first = u64::from(input.width?) * u64::from(height);
-        let columns_first = u64::from(width) * u64::from(input.height?);
-        let result = u64::from(width) * u64::from(height);
-        Some(
-            rows_first
-                .max(columns_first)
-                .saturating_add(result)
-                .saturating_mul(3),
-        )
+        let from = (input.width?, input.height?);
+        Some(resample_scratch(from, self.size_of(from.0, from.1)))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
@@ -132,7 +122,7 @@ impl Operator for Resize {
         if size == (input.width(), input.height()) {
             return Ok(input);
         }
-        resample(&input, size.0, size.1, self.filter, self.antialias)
+        Ok(resample(&input, size.0, size.1, self.filter, self.antialias))
     }
 }
 
@@ -153,7 +143,7 @@ impl Resize {
     }
 
     /// The filter, where a part of the result can be computed by itself.
-    pub(crate) fn separable_filter(&self) -> Option<Filter> {
-        (self.antialias && self.filter != Filter::Nearest).then_some(self.filter)
+    pub(crate) fn antialiased_filter(&self) -> Option<Filter> {
+        self.antialias.then_some(self.filter)
     }
 }

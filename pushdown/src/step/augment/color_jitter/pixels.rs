@@ -32,7 +32,7 @@ pub(super) fn hue(image: &mut Image, shift: f64) {
     let (pixels, _) = image.pixels_mut().as_chunks_mut::<3>();
     for pixel in pixels {
         let [hue, saturation, value] = to_hsv(pixel.map(|channel| f32::from(channel) / 255.0));
-        let turned = (hue + shift).rem_euclid(1.0);
+        let turned = fraction(hue + shift);
         // torchvision's conversion from float scales by a little under 256 and rounds towards zero.
         *pixel = to_rgb([turned, saturation, value]).map(|channel| to_u8(channel * (255.0 + 1.0 - 1e-3)));
     }
@@ -68,6 +68,17 @@ fn to_u8(value: f32) -> u8 {
     value as u8
 }
 
+/// `turns` from -1 to 2, brought to 0..=1 by a whole turn: the remainder, without a call for each pixel.
+fn fraction(turns: f32) -> f32 {
+    if turns < 0.0 {
+        turns + 1.0
+    } else if turns >= 1.0 {
+        turns - 1.0
+    } else {
+        turns
+    }
+}
+
 /// Hue in turns, saturation and value in 0..1.
 fn to_hsv([red, green, blue]: [f32; 3]) -> [f32; 3] {
     let max = red.max(green).max(blue);
@@ -85,17 +96,17 @@ fn to_hsv([red, green, blue]: [f32; 3]) -> [f32; 3] {
     } else {
         4.0 + to_green - to_red
     };
-    [(sector / 6.0 + 1.0) % 1.0, spread / max, max]
+    [fraction(sector / 6.0 + 1.0), spread / max, max]
 }
 
 fn to_rgb([hue, saturation, value]: [f32; 3]) -> [f32; 3] {
-    let sector = (hue * 6.0).floor();
-    let fraction = hue * 6.0 - sector;
+    let sector = to_u8(hue * 6.0);
+    let fraction = hue * 6.0 - f32::from(sector);
     let clamp = |channel: f32| channel.clamp(0.0, 1.0);
     let low = clamp(value * (1.0 - saturation));
     let falling = clamp(value * (1.0 - saturation * fraction));
     let rising = clamp(value * (1.0 - saturation * (1.0 - fraction)));
-    match to_u8(sector) % 6 {
+    match sector % 6 {
         0 => [value, rising, low],
         1 => [falling, value, low],
         2 => [low, value, rising],

@@ -1,8 +1,9 @@
-//! Cubic convolution without antialiasing, as `torch.nn.functional.interpolate(mode="bicubic", antialias=False)`.
+//! Bilinear and bicubic without antialiasing, as `torch.nn.functional.interpolate(align_corners=False)`.
 //!
-//! The kernel overshoots and PyTorch computes in floats, so that rounding between the passes would show. Plain
-//! arithmetic in one fixed order, for the same result on every host.
+//! PyTorch computes in floats, so that rounding between the passes would show. Plain arithmetic in one fixed order,
+//! for the same result on every host.
 
+use super::Filter;
 use crate::Image;
 
 /// The four source indices and weights of one output index.
@@ -12,9 +13,9 @@ struct Taps {
 }
 
 /// Resizes `image` to `width` x `height`, the image continued by its border.
-pub(super) fn interpolate(image: &Image, width: u32, height: u32) -> Image {
-    let columns = taps(image.width(), width);
-    let rows = taps(image.height(), height);
+pub(super) fn interpolate(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
+    let columns = taps(image.width(), width, filter);
+    let rows = taps(image.height(), height, filter);
     let mut pixels = Vec::with_capacity(width as usize * height as usize * 3);
     // The four rows that an output row looks at, each resized, in a ring by source index.
     let mut ring = [const { Vec::new() }; 4];
@@ -23,11 +24,8 @@ pub(super) fn interpolate(image: &Image, width: u32, height: u32) -> Image {
         for index in row.indices {
             if held[index % 4] != index {
                 held[index % 4] = index;
-                resize_row(
-                    &image.pixels()[index * image.stride()..][..image.stride()],
-                    &columns,
-                    &mut ring[index % 4],
-                );
+                let source = &image.pixels()[index * image.stride()..][..image.stride()];
+                resize_row(source, &columns, &mut ring[index % 4]);
             }
         }
         let lines = row.indices.map(|index| ring[index % 4].as_slice());
@@ -58,7 +56,7 @@ fn weighted([a, b, c, d]: [f32; 4], [for_a, for_b, for_c, for_d]: [f32; 4]) -> f
     clippy::cast_sign_loss,
     reason = "clamped to the source's indices"
 )]
-fn taps(source: u32, target: u32) -> Vec<Taps> {
+fn taps(source: u32, target: u32, filter: Filter) -> Vec<Taps> {
     let scale = f64::from(source) / f64::from(target);
     let last = f64::from(source - 1);
     (0..target)
@@ -68,19 +66,19 @@ fn taps(source: u32, target: u32) -> Vec<Taps> {
             Taps {
                 indices: [-1.0, 0.0, 1.0, 2.0].map(|tap| (first + tap).clamp(0.0, last) as usize),
                 weights: [offset + 1.0, offset, 1.0 - offset, 2.0 - offset]
-                    .map(|distance| kernel(distance) as f32),
+                    .map(|distance| kernel(filter, distance) as f32),
             }
         })
         .collect()
 }
 
-/// Keys' cubic convolution kernel with a = -3/4 (IEEE Trans. ASSP 29(6), 1981), for distances from 0 to 2.
-fn kernel(x: f64) -> f64 {
+/// The triangle, or Keys' cubic convolution with a = -3/4 (IEEE Trans. ASSP 29(6), 1981), for distances from 0 to 2.
+fn kernel(filter: Filter, x: f64) -> f64 {
     const A: f64 = -0.75;
-    if x <= 1.0 {
-        ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
-    } else {
-        ((x - 5.0) * x + 8.0) * x * A - 4.0 * A
+    match filter {
+        Filter::Bicubic if x <= 1.0 => ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0,
+        Filter::Bicubic => ((x - 5.0) * x + 8.0) * x * A - 4.0 * A,
+        _ => (1.0 - x).max(0.0),
     }
 }
 

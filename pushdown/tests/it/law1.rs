@@ -1,7 +1,10 @@
 //! Law 1: `suffix_k(prefix_k(sample)) == pipeline(sample)`, bit for bit, errors included.
 
 use proptest::prelude::*;
-use pushdown::{Context, Error, ErrorKind, Limits, Pipeline, Sample};
+use pushdown::{
+    Context, Error, ErrorKind, Kind, Limits, Pipeline, Sample,
+    wire::{self, BatchReader, BatchWriter, Form, Row, ValueType},
+};
 
 use super::generate;
 
@@ -15,6 +18,40 @@ fn one_by_one(pipeline: &Pipeline, object: Sample, context: &Context<'_>) -> Res
     (0..pipeline.len()).try_fold(object, |sample, step| {
         pipeline.run(step..step + 1, sample, context)
     })
+}
+
+/// `sample` as the body of an answer and back, in the form that `choice` picks among those offered for it.
+fn through_a_form(sample: Sample, choice: prop::sample::Index) -> Result<Sample, Error> {
+    let kind = Kind::from(&sample);
+    let form = *choice.get(Form::offered(&kind));
+    let encoded = wire::encode(sample, form, &kind)?;
+    let header = |name: &str| {
+        let found = encoded.metadata.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    wire::decode(
+        encoded.content_type,
+        header,
+        encoded.parts.concat().into(),
+        &Limits::default(),
+    )
+}
+
+/// `sample`, of stage `stage`, as a row of a batch answer and back.
+fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<Option<Sample>, Error> {
+    let mut writer = BatchWriter::new(ValueType::of([&pipeline.kinds()[stage]]), pipeline)?;
+    let mut stream = writer.start().to_vec();
+    let row = Row {
+        row: 0,
+        stage: u8::try_from(stage).unwrap_or(u8::MAX),
+        value: Ok(sample),
+    };
+    stream.extend(writer.rows(vec![row])?.concat());
+    stream.extend(writer.finish()?);
+    let mut reader = BatchReader::new(Limits::default());
+    let rows = reader.push(stream.into())?;
+    reader.finish()?;
+    Ok(rows.into_iter().next().and_then(|row| row.value.ok()))
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -50,17 +87,37 @@ proptest! {
         prop_assert_eq!(&outcome(one_by_one(&pipeline, object, &context)), &whole, "one by one: {}", &pipeline);
     }
 
+    /// The value of any stage comes back from the wire as it went, in every form and as a row of a batch.
+    #[test]
+    fn the_wire_changes_nothing(
+        pipeline in generate::pipeline(),
+        object in generate::object(),
+        seed in any::<u64>(),
+        form in any::<prop::sample::Index>(),
+    ) {
+        let context = Context::new(b"id").with_randomness(seed, 1);
+        let whole = outcome(pipeline.run(0..pipeline.len(), Sample::Bytes(object.clone()), &context));
+        for split in 0..=pipeline.len() {
+            let Ok(value) = pipeline.run(0..split, Sample::Bytes(object.clone()), &context) else { break };
+            let row = through_a_batch(&pipeline, split, value.clone());
+            prop_assert_eq!(row.as_ref().ok().and_then(Option::as_ref), Some(&value), "a row of {}: {:?}", &pipeline, &row);
+            let parts = through_a_form(value, form)
+                .and_then(|value| pipeline.run(split..pipeline.len(), value, &context));
+            prop_assert_eq!(&outcome(parts), &whole, "split {} of {}", split, &pipeline);
+        }
+    }
+
     /// What a pipeline says of its stages beforehand is what comes out.
     #[test]
     fn kinds_are_kept(pipeline in generate::pipeline(), object in generate::object(), seed in any::<u64>()) {
         let context = Context::new(b"id").with_randomness(seed, 0);
-        let kinds = pipeline.stages(&pushdown::Kind::of_object(Some(object.len() as u64), &object));
+        let kinds = pipeline.stages(&Kind::of_object(Some(object.len() as u64), &object));
         let mut sample = Sample::Bytes(object);
         for stage in 0..pipeline.len() {
             let Ok(next) = pipeline.run(stage..stage + 1, sample, &context) else { return Ok(()) };
             prop_assert!(pipeline.accepts(stage + 1, &next));
             let kinds = kinds.as_ref().map_err(|error| TestCaseError::fail(error.to_string()))?;
-            let (expected, found) = (&kinds[stage + 1], pushdown::Kind::from(&next));
+            let (expected, found) = (&kinds[stage + 1], Kind::from(&next));
             if let Some(shape) = expected.fixed_shape() {
                 prop_assert_eq!(Some(shape), found.fixed_shape(), "stage {} of {}", stage + 1, &pipeline);
             }

@@ -4,6 +4,7 @@ mod answer;
 mod batch;
 mod conditions;
 mod etag;
+mod head;
 mod object;
 mod request;
 mod sample;

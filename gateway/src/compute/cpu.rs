@@ -1,36 +1,44 @@
 //! The CPU pool: decoding and the like never run on the network's threads.
 
-use std::{
-    num::NonZeroUsize,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// A fixed number of threads for work that computes. Clones share it.
+///
+/// They are the blocking threads of a Tokio runtime that does nothing else. Their queue is first in, first out, so
+/// that the oldest request never starves; and a thread without work sleeps, where one of a work-stealing pool first
+/// looks around, at 2 % of the CPU time of small photos.
 #[derive(Debug, Clone)]
 pub struct CpuPool {
-    threads: Arc<rayon::ThreadPool>,
+    threads: Handle,
+    _runtime: Arc<Background>,
 }
+
+/// A runtime that may be dropped on another runtime's threads: it does not wait for its work.
+#[derive(Debug)]
+struct Background(Option<Runtime>);
 
 impl CpuPool {
     /// A pool of `threads` threads.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`] when the system gives no threads.
+    /// [`ErrorKind::Internal`] when the system gives no runtime.
     pub fn build(threads: NonZeroUsize) -> Result<Self> {
-        let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.get())
-            .thread_name(|index| format!("pushdown-cpu-{index}"))
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(threads.get())
+            .thread_name("pushdown-cpu")
+            .thread_keep_alive(Duration::MAX)
             .build()
             .map_err(|error| {
                 Error::new(ErrorKind::Internal, "cannot start the CPU pool").with_source(error)
             })?;
         Ok(Self {
-            threads: Arc::new(threads),
+            threads: runtime.handle().clone(),
+            _runtime: Arc::new(Background(Some(runtime))),
         })
     }
 
@@ -39,20 +47,17 @@ impl CpuPool {
     /// # Errors
     /// [`ErrorKind::Internal`] when `work` panics; the pool goes on.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let (sender, receiver) = oneshot::channel();
-        // FIFO over all threads: a LIFO queue would starve the oldest request under load.
-        self.threads.spawn_fifo(move || {
-            if sender.is_closed() {
-                return;
-            }
-            // A panic must not take the thread with it; the caller hears of it through the closed channel.
-            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(sender.send(done));
-            }
-        });
-        receiver
+        AbortOnDropHandle::new(self.threads.spawn_blocking(work))
             .await
-            .map_err(|_closed| Error::new(ErrorKind::Internal, "a step panicked"))
+            .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

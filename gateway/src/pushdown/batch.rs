@@ -7,7 +7,7 @@ mod turn;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -26,14 +26,12 @@ use crate::{
 };
 use rows::{Ready, ready_rows};
 
-/// A record batch is sent when it has this many bytes of values, or when no further row is ready.
-const FLUSH_BYTES: u64 = 1 << 20;
-/// Rows smaller than this together wait a little for more: the frame of a record batch has hundreds of bytes.
-const GATHER_BYTES: u64 = 64 << 10;
-/// How long they wait.
+/// Rows are sent together once they have this many bytes of values: each write wakes both ends.
+const GATHER_BYTES: u64 = 512 << 10;
+/// At most so many.
+const GATHER_ROWS: usize = 256;
+/// The longest that a row waits for the next.
 const GATHER_TIME: Duration = Duration::from_millis(5);
-/// A record batch has at most this many rows.
-const FLUSH_ROWS: usize = 256;
 
 impl Pushdown {
     /// Answers a batch request.
@@ -154,14 +152,10 @@ impl Answer {
         let mut group = Group::default();
         group.push(first);
         let patience = Instant::now() + GATHER_TIME;
-        while group.bytes < FLUSH_BYTES && group.rows.len() < FLUSH_ROWS {
-            let next = match self.rows.next().now_or_never() {
-                None if group.bytes < GATHER_BYTES => timeout_at(patience, self.rows.next()).await.ok(),
-                next => next,
-            };
-            match next {
-                Some(Some(row)) => group.push(row),
-                _ => break,
+        while group.bytes < GATHER_BYTES && group.rows.len() < GATHER_ROWS {
+            match timeout_at(patience, self.rows.next()).await {
+                Ok(Some(row)) => group.push(row),
+                Ok(None) | Err(_) => break,
             }
         }
         if self.on_error == OnError::Fail

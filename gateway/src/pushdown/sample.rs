@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
-use pushdown::{BytesKind, Context, ImageHeader, Kind, Sample, Step, limits::HEADER_BYTES};
+use pushdown::{BytesKind, Context, Kind, Sample, Step};
 use tokio::time::Instant;
 
-use super::{Pushdown, request::Job, timing::Timing};
+use super::{Pushdown, head::Head, request::Job, timing::Timing};
 use crate::{
     body::Body,
     compute::Permit,
@@ -28,7 +28,7 @@ pub(super) struct Opened {
     /// The stage to answer with.
     pub(super) stage: usize,
     pub(super) timing: Timing,
-    head: BytesMut,
+    head: Head,
     body: Body,
 }
 
@@ -81,14 +81,7 @@ impl Pushdown {
             ));
         }
         let mut body = object.body;
-        let mut head = BytesMut::new();
-        while head.len() < HEADER_BYTES {
-            match next(&mut body).await? {
-                Some(data) => head.extend_from_slice(&data),
-                None => break,
-            }
-        }
-        let header = ImageHeader::read(&head);
+        let (head, header) = Head::read(&mut body).await?;
         let kind = BytesKind {
             length: Some(length),
             media: header.map(|header| header.media),
@@ -220,7 +213,7 @@ impl Pushdown {
 impl Opened {
     /// The object as it is stored, streamed: what is here, then what the store still sends.
     pub(super) fn into_stream(self) -> (Bytes, Body) {
-        (self.head.freeze(), self.body)
+        (self.head.into_bytes(), self.body)
     }
 }
 
@@ -255,21 +248,23 @@ fn end_last(groups: &mut [(GroupTime, std::time::Instant)]) {
 async fn read(opened: Opened) -> Result<Bytes> {
     let Opened {
         length,
-        mut head,
+        head,
         mut body,
         ..
     } = opened;
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    head.reserve(length.saturating_sub(head.len()));
+    let mut source = Vec::with_capacity(length);
+    source.extend_from_slice(head.bytes());
+    drop(head);
     while let Some(data) = next(&mut body).await? {
-        head.extend_from_slice(&data);
+        source.extend_from_slice(&data);
     }
-    if head.len() == length {
-        return Ok(head.freeze());
+    if source.len() == length {
+        return Ok(source.into());
     }
     Err(Error::new(
         ErrorKind::OriginUnavailable,
-        format!("the store sent {} bytes of an object of {length}", head.len()),
+        format!("the store sent {} bytes of an object of {length}", source.len()),
     ))
 }
 

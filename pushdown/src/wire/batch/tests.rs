@@ -266,18 +266,21 @@ fn a_broken_stream_stays_broken() {
 }
 
 #[test]
-fn record_batches_are_bounded() {
-    let value = Sample::Bytes(vec![7; 3 << 20].into());
+fn small_rows_share_a_record_batch_and_large_ones_do_not() {
+    let sizes = [24, 24, 24, 24, 100, 100, 24].map(|kilobytes| kilobytes << 10);
     let mut writer = BatchWriter::new(ValueType::Bytes, &pipeline()).unwrap();
     let mut reader = BatchReader::new(Limits::default());
     reader.push(writer.start()).unwrap();
-    let rows: Vec<Row> = (0..7).map(|row| good(row, value.clone())).collect();
+    let rows: Vec<Row> = (0..)
+        .zip(sizes)
+        .map(|(row, size)| good(row, Sample::Bytes(vec![7; size].into())))
+        .collect();
     let arrivals: Vec<usize> = (writer.rows(rows).unwrap().into_iter())
-        .flat_map(|part| chunks(part, &[1 << 20]))
+        .flat_map(|part| chunks(part, &[1 << 10]))
         .map(|chunk| reader.push(chunk).unwrap().len())
         .filter(|rows| *rows > 0)
         .collect();
-    assert_eq!(arrivals, [2, 2, 2, 1], "at most 8 MiB at a time");
+    assert_eq!(arrivals, [2, 2, 1, 1, 1], "at most 64 KiB together");
 }
 
 #[test]

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{Pipeline, Result, Sample, wire::ipc};
 
-/// What a record batch has in value bytes at most, unless a single row has more. A reader sees rows flow, and
-/// neither side holds more than this twice.
-const BATCH_BYTES: usize = 8 << 20;
+/// What a record batch has in value bytes at most, unless a single row has more. Small rows share the frame, which has
+/// hundreds of bytes; a large one has a record batch of its own, since joining two would copy both.
+const BATCH_BYTES: usize = 64 << 10;
 /// The longest text of an error, in bytes; the rest is cut off.
 const ERROR_BYTES: usize = 4 << 10;
 /// What a record batch has in texts of errors at most. A reader inflates no more than a few hundred KiB of them.

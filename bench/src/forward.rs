@@ -9,7 +9,8 @@ use pushdown_testkit::Gateway;
 use crate::cpu::Clock;
 use crate::load::Load;
 use crate::nginx::Nginx;
-use crate::report::{Table, Target, say};
+use crate::progress::say;
+use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
 use crate::store::Store;
 

@@ -10,6 +10,7 @@ pub mod nginx;
 pub mod operators;
 pub mod overhead;
 pub mod photos;
+pub mod progress;
 pub mod report;
 pub mod rounds;
 pub mod stats;

@@ -13,7 +13,7 @@ use pushdown_testkit::{Exchange, Gateway, Request, ScriptedOrigin};
 
 use crate::load::Connection;
 use crate::operators::SHORT_PIPELINE;
-use crate::report::say;
+use crate::progress::say;
 
 /// The gateway's `--memory-budget`.
 const BUDGET: u64 = 256 << 20;

@@ -11,7 +11,8 @@ use turbojpeg::{Decompressor, PixelFormat};
 
 use crate::cpu::Clock;
 use crate::photos::{LARGE, SMALL, count, mean_kilobytes, read_all};
-use crate::report::{Table, Target, say};
+use crate::progress::say;
+use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
 use peer::Peer;
 

@@ -12,7 +12,8 @@ use crate::cpu::Clock;
 use crate::load::{Connection, Load};
 use crate::operators::{SHORT_PIPELINE, run_all};
 use crate::photos::{SMALL, count, mean_kilobytes, read_all};
-use crate::report::{Table, Target, say};
+use crate::progress::say;
+use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
 use crate::store::Store;
 

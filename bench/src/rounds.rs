@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::report;
+use crate::progress::say;
 
 /// One of several ways to do the same work.
 pub struct Contender<'a> {
@@ -58,7 +58,7 @@ pub fn take_turns(mut contenders: Vec<Contender<'_>>, rounds: u32) -> Result<Vec
                 measured[index].rounds.push(value);
             }
         }
-        report::say(&format!("  round {round} of {rounds}"));
+        say(&format!("  round {round} of {rounds}"));
     }
     Ok(measured)
 }

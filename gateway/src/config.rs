@@ -17,6 +17,7 @@ pub use faults::Faults;
 pub use limits::Limits;
 pub use settings::{LimitSettings, Settings};
 
+use crate::telemetry::logs::{self, LogFormat};
 use values::{Secret, Text, duration, size};
 
 /// A configuration that has been judged whole.
@@ -83,16 +84,6 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// How to log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
-    /// One line a record, for people.
-    Text,
-    /// One JSON object a record, for collectors.
-    Json,
-}
-
 // === impl Config ===
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -123,7 +114,7 @@ impl Config {
                 Duration::from_secs(30),
             ),
             log_level: faults.parsed("log-level", typed.log_level.as_ref(), "info".to_owned(), |text| {
-                crate::telemetry::logs::check(text).map(|()| text.to_owned())
+                logs::check(text).map(|()| text.to_owned())
             }),
             log_format: faults.parsed("log-format", typed.log_format.as_ref(), LogFormat::Text, |text| {
                 match text {

@@ -2,5 +2,6 @@
 
 pub mod errors;
 pub mod forward;
+pub mod query;
 pub mod request;
 pub mod sign;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, overhead, report};
+use pushdown_bench::{forward, memory, overhead, progress, report};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     }
     show(&report::markdown(&tables));
     let path = report::save(&cli.results, &tables)?;
-    report::say(&format!("written to {}", path.display()));
+    progress::say(&format!("written to {}", path.display()));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::report::say;
+use crate::progress::say;
 use crate::rounds::Contender;
 
 /// A running worker; killed when dropped.

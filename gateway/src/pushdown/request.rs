@@ -11,7 +11,7 @@ use pushdown::{
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    s3::{request::query_values, sign::Signature},
+    s3::{query::values, sign::Signature},
 };
 
 /// What to run, and on which sample.
@@ -72,7 +72,7 @@ impl Job {
         let query = parts.uri.query().unwrap_or_default();
         if let Some(name) = SUB_RESOURCES
             .into_iter()
-            .find(|name| query_values(query, name).next().is_some())
+            .find(|name| values(query, name).next().is_some())
         {
             return Err(invalid(format!(
                 "a pipeline goes with an object's content, found the sub-resource `{name}`"
@@ -111,7 +111,7 @@ fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
              object; send {name} unsigned to address the result"
         )));
     }
-    if query_values(query, "partNumber").next().is_some() {
+    if values(query, "partNumber").next().is_some() {
         return Err(invalid(
             "partNumber asks for a part of the stored object, and a pipeline needs the whole object",
         ));
@@ -128,7 +128,7 @@ fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String
             ))
         })
     });
-    let queries = query_values(query, name).map(|value| {
+    let queries = values(query, name).map(|value| {
         percent_decode_str(&value.replace('+', " "))
             .decode_utf8()
             .map(std::borrow::Cow::into_owned)

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 
-use super::request::query_values;
+use super::query;
 
 /// How a request carries its signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn access_key(credential: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 fn parameter<'a>(query: &'a str, name: &'a str) -> Option<Cow<'a, str>> {
-    query_values(query, name)
+    query::values(query, name)
         .next()
         .map(|value| percent_decode_str(value).decode_utf8_lossy())
 }

@@ -2,9 +2,18 @@
 
 use std::io::{self, IsTerminal};
 
+use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::LogFormat;
+/// How to log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// One line a record, for people.
+    Text,
+    /// One JSON object a record, for collectors.
+    Json,
+}
 
 /// Whether `directives` mean something to [`init`].
 pub fn check(directives: &str) -> Result<(), String> {

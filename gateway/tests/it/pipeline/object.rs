@@ -222,6 +222,10 @@ fn a_presigned_query_carries_the_pipeline() -> Result<()> {
             .body
             .ends_with(&pixels(expected(&object, "decode | resize(8, 8)")))
     );
+    let whole = Request::new("GET", target).header("Host", &lab.address().to_string());
+    let whole = lab.keys.presign(whole, std::time::Duration::from_mins(1))?;
+    let whole = whole.header("x-pushdown-split", "0").send(lab.address())?;
+    assert_eq!((whole.status, whole.body), (200, object));
     Ok(())
 }
 

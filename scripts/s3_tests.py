@@ -44,7 +44,7 @@ email = other@example.com
 """
 
 
-def outcomes(python: str, options: list[str], tests: list[str], through: bool) -> dict[str, bool]:
+def outcomes(python: str, suite: pathlib.Path, options: list[str], tests: list[str], through: bool) -> dict[str, bool]:
     """Runs tests on a fresh store; tells of each whether it passed."""
     with tempfile.TemporaryDirectory(prefix="pushdown-s3-tests-") as name:
         folder = pathlib.Path(name)
@@ -62,6 +62,8 @@ def outcomes(python: str, options: list[str], tests: list[str], through: bool) -
             command += [
                 "--timeout=60",
                 "-n4",
+                # The suite's own options are declared beside the folder with the tests.
+                f"--confcutdir={suite}",
                 f"--s3cfg={folder / 's3tests.conf'}",
                 f"--junitxml={folder / 'report.xml'}",
             ]
@@ -98,7 +100,7 @@ def main() -> None:
     suite = pathlib.Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
     def run(tests: list[str], through: bool) -> dict[str, bool]:
-        return outcomes(arguments.python, options, tests, through)
+        return outcomes(arguments.python, suite, options, tests, through)
 
     direct, through = run([str(suite / "tests")], False), run([str(suite / "tests")], True)
     lost, won = passed(direct) - passed(through), passed(through) - passed(direct)

@@ -11,6 +11,10 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// missing bytes that look like an end.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
+/// What a connection reads, or holds back to write at once, at most, in bytes. Larger pieces hardly cost less, and with
+/// many connections they add up.
+pub const BUFFER: usize = 128 << 10;
+
 /// A body without a byte.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()

@@ -28,7 +28,7 @@ use tracing::{debug, warn};
 
 pub use connection::{Connection, StallGuard};
 
-use crate::body::Body;
+use crate::body::{BUFFER, Body};
 use crate::config::{Limits, Tls};
 use crate::telemetry::Metrics;
 use stall::Watched;
@@ -181,6 +181,7 @@ async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
         .max_header_size(usize::try_from(limits.max_header_bytes).unwrap_or(usize::MAX))
+        .max_buf_size(BUFFER)
         // The store's Date is kept, and the gateway's own answers carry their own.
         .auto_date_header(false)
         .preserve_header_case(true)

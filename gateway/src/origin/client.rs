@@ -14,7 +14,7 @@ use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::progress::{Patience, Progress};
-use crate::body::{self, Body};
+use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An idle connection is dropped before most stores would close it, which would cost a retry.
@@ -67,6 +67,7 @@ impl Config {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .http1_preserve_header_case(true)
+            .http1_max_buf_size(BUFFER)
             .build(connector);
         Ok(Client {
             pool,

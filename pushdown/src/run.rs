@@ -83,15 +83,18 @@ impl Pipeline {
         }
         let mut index = stretch.start;
         while index < stretch.end {
-            let group = fuse::group(&self.steps()[index..stretch.end]);
-            let count = if group.is_some() { fuse::Group::STEPS } else { 1 };
-            let mut kind = Kind::from(&sample);
-            for step in index..index + count {
-                kind = self.check_output(step, &kind, &context.limits)?;
-            }
+            let kind = self.check_output(index, &Kind::from(&sample), &context.limits)?;
+            // A group that is to fail runs step by step, to fail as its steps do.
+            let group = fuse::group(&self.steps()[index..stretch.end]).and_then(|group| {
+                let behind = index + 1..index + group.steps;
+                let scope = self.scope(index + group.steps - 1, context).ok()?;
+                self.check(behind, &kind, &context.limits).ok()?;
+                Some((group, scope))
+            });
+            let count = group.as_ref().map_or(1, |(group, _)| group.steps);
             observe(index, count);
             sample = match group {
-                Some(group) => group.apply(sample)?,
+                Some((group, scope)) => group.apply(sample, &scope)?,
                 None => self.steps()[index].apply(sample, &self.scope(index, context)?)?,
             };
             index += count;

@@ -4,14 +4,15 @@ mod center_crop;
 mod crop;
 mod decode;
 mod encode;
+mod geometry;
 mod resample;
 mod resize;
 
 pub use center_crop::CenterCrop;
 pub use crop::Crop;
-pub(crate) use crop::crop;
 pub use decode::Decode;
 pub use encode::{Encode, Encoding};
+pub(crate) use geometry::{Geometry, Region, Window};
 pub use resample::Filter;
-pub(crate) use resample::{Region, resample, resample_part, resample_region, resample_scratch};
+pub(crate) use resample::resample_scratch;
 pub use resize::{Resize, Size};

@@ -155,3 +155,53 @@ fn fused_crops_at_the_edges() {
         }
     }
 }
+
+/// Decoding only what is looked at, at every place of a grid that no block of a JPEG divides evenly.
+#[test]
+fn parts_of_a_jpeg() {
+    let picture = generate::picture(211, 137, 9, false);
+    for format in generate::Format::ALL {
+        let object = Sample::Bytes(format.encode(&picture));
+        for (decode, divisor) in [
+            ("decode", 1),
+            ("decode(min_short=60)", 2),
+            ("decode(min_short=30)", 4),
+        ] {
+            for (x, y) in (0..211).step_by(23).zip((0..137).cycle().step_by(31)) {
+                let (x, y) = (x / divisor, y / divisor);
+                for step in [
+                    format!("crop({x}, {y}, 37, 29)"),
+                    "random_resized_crop(20)".to_owned(),
+                ] {
+                    let text = format!("{decode} | {step}");
+                    let pipeline = Pipeline::parse(&text).expect(&text);
+                    let context = Context::new(b"").with_randomness(x.into(), y);
+                    let whole = pipeline.run(0..2, object.clone(), &context).expect(&text);
+                    let parts = one_by_one(&pipeline, object.clone(), &context).expect(&text);
+                    assert!(whole == parts, "{text} of {format:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A JPEG whose data is broken anywhere, or that ends anywhere, comes to the same in one piece and step by step.
+#[test]
+fn broken_jpegs() {
+    let picture = generate::picture(160, 120, 3, true);
+    for format in [generate::Format::Jpeg, generate::Format::Jpeg420] {
+        let whole = format.encode(&picture);
+        let pipeline = Pipeline::parse("decode | crop(70, 50, 20, 20)").expect("a pipeline");
+        let context = Context::new(b"");
+        for at in (0..whole.len()).step_by(97) {
+            let mut broken = whole.to_vec();
+            broken[at] ^= 0x55;
+            for object in [broken.into(), whole.slice(..at)] {
+                let object = Sample::Bytes(object);
+                let fused = outcome(pipeline.run(0..2, object.clone(), &context));
+                let parts = outcome(one_by_one(&pipeline, object, &context));
+                assert!(fused == parts, "byte {at} of {format:?}");
+            }
+        }
+    }
+}

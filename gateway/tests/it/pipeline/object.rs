@@ -30,8 +30,8 @@ fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
     for part in [
         "origin;dur=",
         "queue;dur=",
-        "decode;dur=",
-        "resize_center_crop;dur=",
+        "read;dur=",
+        "decode_resize_center_crop;dur=",
     ] {
         assert!(timing.contains(part), "{part} in {timing}");
     }

@@ -4,7 +4,10 @@ use super::{Draws, SEED, seed_argument};
 use crate::{
     Error, Image, ImageKind, Result,
     pipeline::{Args, Param, Side, Value},
-    step::{Operator, Scope, image::crop},
+    step::{
+        Operator, Scope,
+        image::{Geometry, Window},
+    },
 };
 
 /// `random_crop`, as torchvision's `RandomCrop` with constant padding.
@@ -80,12 +83,18 @@ impl Operator for RandomCrop {
     }
 
     fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
-        let (x, y) = self.place(input.width(), input.height(), scope.draws.clone())?;
-        Ok(crop(&input, x, y, self.width, self.height))
+        let geometry = self.geometry(input.width(), input.height(), scope)?;
+        Ok(geometry.apply(&Window::whole(input)))
     }
 }
 
 impl RandomCrop {
+    /// The drawn crop of an image of `width` x `height`.
+    pub(crate) fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Geometry> {
+        let (x, y) = self.place(width, height, scope.draws.clone())?;
+        Ok(Geometry::cut((x, y, self.width, self.height)))
+    }
+
     /// Left and top in the unpadded image, which may lie in the padding. Torchvision pads on both sides where the
     /// image is too small, and draws the row first.
     fn place(&self, width: u32, height: u32, mut draws: Draws) -> Result<(i64, i64)> {
@@ -171,5 +180,23 @@ mod tests {
             error.to_string(),
             "the image of 4 x 9 pixels is smaller than the crop of 5 x 5; pad_if_needed=true pads it"
         );
+    }
+    /// All padding, and no panic.
+    #[test]
+    fn a_crop_beside_the_image() {
+        let image = Image::new(1, 1, vec![9; 3]).expect("sizes agree");
+        let step = step("1, padding=2");
+        let mut levels: Vec<_> = (0..200_u32)
+            .map(|sample| {
+                let scope = Scope {
+                    limits: &crate::Limits::default(),
+                    draws: Draws::new(5, 0, &sample.to_le_bytes(), 0),
+                };
+                step.apply(image.clone(), &scope).expect("it fits").into_pixels()
+            })
+            .collect();
+        levels.sort_unstable();
+        levels.dedup();
+        assert_eq!(levels, [[0; 3], [9; 3]]);
     }
 }

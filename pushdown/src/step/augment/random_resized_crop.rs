@@ -6,7 +6,7 @@ use crate::{
     pipeline::{Args, Param, Side, Value},
     step::{
         Operator, Scope,
-        image::{Filter, Region, resample_part, resample_scratch},
+        image::{Filter, Geometry, Region, Window, resample_scratch},
     },
 };
 
@@ -112,13 +112,20 @@ impl Operator for RandomResizedCrop {
     }
 
     fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
-        let (x, y, width, height) = self.rectangle(input.width(), input.height(), scope.draws.clone());
-        let part = Region { x, y, width, height };
-        Ok(resample_part(&input, part, self.width, self.height, self.filter))
+        let geometry = self.geometry(input.width(), input.height(), scope);
+        Ok(geometry.apply(&Window::whole(input)))
     }
 }
 
 impl RandomResizedCrop {
+    /// The drawn part of an image of `width` x `height`, resized.
+    pub(crate) fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Geometry {
+        let (x, y, width, height) = self.rectangle(width, height, scope.draws.clone());
+        let part = Region { x, y, width, height };
+        let to = (self.width, self.height);
+        Geometry::resample(part, to, self.filter, Region::all(self.width, self.height))
+    }
+
     /// torchvision's `RandomResizedCrop.get_params`: area and log of the ratio uniform, up to ten attempts, then
     /// the largest central part within the ratios. Logarithm and exponential are `libm`'s, the same on any host.
     #[expect(

@@ -1,6 +1,6 @@
 //! `center_crop`: the middle of an image.
 
-use super::crop;
+use super::{Geometry, Window};
 use crate::{
     Image, ImageKind, Result,
     pipeline::{Args, Param, Side, Value},
@@ -46,8 +46,8 @@ impl Operator for CenterCrop {
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        let (x, y, width, height) = self.rectangle(input.width(), input.height());
-        Ok(crop(&input, x, y, width, height))
+        let geometry = Geometry::cut(self.rectangle(input.width(), input.height()));
+        Ok(geometry.apply(&Window::whole(input)))
     }
 }
 

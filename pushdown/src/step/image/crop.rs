@@ -1,5 +1,6 @@
 //! `crop`: a rectangle of an image, zero where it reaches beyond.
 
+use super::{Geometry, Window};
 use crate::{
     Image, ImageKind, Result,
     pipeline::{Args, Param, Side, Value},
@@ -63,13 +64,7 @@ impl Operator for Crop {
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        Ok(crop(
-            &input,
-            self.x.into(),
-            self.y.into(),
-            self.width,
-            self.height,
-        ))
+        Ok(Geometry::cut(self.rectangle()).apply(&Window::whole(input)))
     }
 }
 
@@ -81,7 +76,7 @@ impl Crop {
 }
 
 /// The rectangle at `x`, `y`, which may lie beyond any edge; zero outside of the image.
-pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
+pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
     if columns.length == width as usize && rows.length == height as usize {
@@ -96,6 +91,9 @@ pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
         return Image::from_parts(width, height, pixels);
     }
     let mut pixels = vec![0; width as usize * height as usize * 3];
+    if columns.length == 0 {
+        return Image::from_parts(width, height, pixels);
+    }
     let bytes = columns.length * 3;
     for row in 0..rows.length {
         let from = (rows.source + row) * image.stride() + columns.source * 3;
@@ -106,7 +104,7 @@ pub(crate) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
 }
 
 /// The rectangle at `x`, `y`, which lies within `pixels` of `stride` bytes a row.
-pub(super) fn cut(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
+fn cut(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
     let bytes = width as usize * 3;
     let mut kept = Vec::with_capacity(bytes * height as usize);
     for row in y..y + height as usize {

@@ -6,8 +6,9 @@ mod other;
 use bytes::Bytes;
 use image::{RgbImage, metadata::Orientation};
 
+use super::{Region, Window};
 use crate::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, MediaType, Result,
+    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result,
     pipeline::{Args, Param, Side, Value, choice},
     step::{Operator, Scope},
 };
@@ -120,28 +121,52 @@ impl Operator for Decode {
     }
 
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Image> {
+        self.decode(&input, scope.limits, None).map(Window::into_image)
+    }
+}
+
+impl Decode {
+    /// Width and height of the image in `input`, if a part of it can be decoded by itself.
+    pub(crate) fn divisible(&self, input: &[u8]) -> Option<(u32, u32)> {
+        let header = ImageHeader::read(input).filter(|header| header.scalable)?;
+        if self.orient == Orient::Exif && header.orientation != Some(1) {
+            return None;
+        }
+        let divisor = self.scaling.divisor(&header);
+        Some((header.width.div_ceil(divisor), header.height.div_ceil(divisor)))
+    }
+
+    /// Decodes at least the part `seen`: the pixels are those of the whole, and so are the errors.
+    pub(crate) fn part(&self, input: &[u8], limits: &Limits, seen: Region) -> Result<Window> {
+        self.decode(input, limits, Some(seen))
+    }
+
+    /// `seen` may be given of an image that is [`divisible`](Self::divisible).
+    fn decode(&self, input: &[u8], limits: &Limits, seen: Option<Region>) -> Result<Window> {
         // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
-        let header = ImageHeader::read(&input).ok_or_else(|| match MediaType::sniff(&input) {
+        let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
             Some(media) => Error::undecodable(format!("the {media} header is broken or incomplete")),
-            None => Error::undecodable(describe_foreign(&input)),
+            None => Error::undecodable(describe_foreign(input)),
         })?;
-        if header.pixels() > scope.limits.max_pixels {
+        if header.pixels() > limits.max_pixels {
             return Err(Error::undecodable(format!(
                 "the {} says {} x {} pixels, more than the limit of {} pixels",
-                header.media, header.width, header.height, scope.limits.max_pixels
+                header.media, header.width, header.height, limits.max_pixels
             )));
         }
-        let (image, orientation) = match header.media {
-            MediaType::Jpeg => {
-                let orientation = header.orientation.and_then(Orientation::from_exif);
-                let image = jpeg::decode(&input, &header, self.scaling.divisor(&header))?;
-                (image, orientation.unwrap_or(Orientation::NoTransforms))
-            }
-            _ => other::decode(&input, &header)?,
+        let (window, orientation) = if header.media == MediaType::Jpeg {
+            let orientation = header.orientation.and_then(Orientation::from_exif);
+            let window = jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?;
+            (window, orientation.unwrap_or(Orientation::NoTransforms))
+        } else {
+            let (image, orientation) = other::decode(input, &header)?;
+            (Window::whole(image), orientation)
         };
         match self.orient {
-            Orient::None => Ok(image),
-            Orient::Exif => upright(image, orientation),
+            Orient::Exif if orientation != Orientation::NoTransforms => {
+                upright(window.into_image(), orientation).map(Window::whole)
+            }
+            Orient::None | Orient::Exif => Ok(window),
         }
     }
 }
@@ -163,9 +188,6 @@ impl Scaling {
 }
 
 fn upright(image: Image, orientation: Orientation) -> Result<Image> {
-    if orientation == Orientation::NoTransforms {
-        return Ok(image);
-    }
     let (width, height) = (image.width(), image.height());
     let pixels = RgbImage::from_raw(width, height, image.into_pixels())
         .ok_or_else(|| Error::internal("an image lost its shape"))?;

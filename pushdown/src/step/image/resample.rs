@@ -7,6 +7,7 @@ mod convolution;
 mod interpolation;
 mod nearest;
 
+use super::{Region, Window};
 use crate::{Image, pipeline::choice};
 
 choice! {
@@ -23,64 +24,41 @@ choice! {
     }
 }
 
-/// A part of an image, in its pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) x: u32,
-    pub(crate) y: u32,
-    pub(crate) width: u32,
-    pub(crate) height: u32,
+/// Resizing a part of an image with antialiasing and keeping a region of the result: the same as resizing all and
+/// then cropping, bit for bit, since each output is computed by itself.
+pub(crate) enum Resampling {
+    Nearest(nearest::Plan),
+    Convolution(convolution::Plan),
 }
 
-impl Region {
-    /// All of an image of `width` x `height`.
-    const fn all(width: u32, height: u32) -> Self {
-        Self {
-            x: 0,
-            y: 0,
-            width,
-            height,
+impl Resampling {
+    /// Resizes `part` to `to`, both sides at least 1, and keeps `keep` of that.
+    pub(crate) fn new(part: Region, to: (u32, u32), filter: Filter, keep: Region) -> Self {
+        match filter {
+            Filter::Nearest => Self::Nearest(nearest::Plan::new(part, to, keep)),
+            filter => Self::Convolution(convolution::Plan::new(part, to, filter, keep)),
+        }
+    }
+
+    /// The part of the image that is looked at.
+    pub(crate) fn seen(&self) -> Region {
+        match self {
+            Self::Nearest(plan) => plan.seen(),
+            Self::Convolution(plan) => plan.seen(),
+        }
+    }
+
+    /// The result for the image of which `window` has all that is seen.
+    pub(crate) fn apply(&self, window: &Window) -> Image {
+        match self {
+            Self::Nearest(plan) => plan.run(window),
+            Self::Convolution(plan) => plan.run(window),
         }
     }
 }
 
-/// Resizes `image` to `width` x `height`, both at least 1. Only bilinear and bicubic go without antialiasing.
-pub(crate) fn resample(image: &Image, width: u32, height: u32, filter: Filter, antialias: bool) -> Image {
-    if antialias {
-        let whole = Region::all(image.width(), image.height());
-        resample_part(image, whole, width, height, filter)
-    } else {
-        interpolation::interpolate(image, width, height, filter)
-    }
-}
-
-/// Resizes the part of `image` at `part`, and only looks at that; with antialiasing.
-pub(crate) fn resample_part(image: &Image, part: Region, width: u32, height: u32, filter: Filter) -> Image {
-    if (width, height) == (part.width, part.height) {
-        return super::crop(image, part.x.into(), part.y.into(), width, height);
-    }
-    let all = Region::all(width, height);
-    match filter {
-        Filter::Nearest => nearest::resize(image, part, (width, height), all),
-        filter => convolution::resize(image, part, (width, height), filter, all),
-    }
-}
-
-/// Resizes `image` to `width` x `height` with antialiasing and computes only `region` of the result: the same as
-/// resizing and then cropping, bit for bit, since each output is computed by itself.
-pub(crate) fn resample_region(
-    image: &Image,
-    width: u32,
-    height: u32,
-    filter: Filter,
-    region: Region,
-) -> Image {
-    let whole = Region::all(image.width(), image.height());
-    match filter {
-        Filter::Nearest => nearest::resize(image, whole, (width, height), region),
-        filter => convolution::resize(image, whole, (width, height), filter, region),
-    }
-}
+/// Resizes `image` to `width` x `height` without antialiasing, as PyTorch; bilinear and bicubic only.
+pub(crate) use interpolation::interpolate;
 
 /// Bytes that resizing takes between the passes, whatever the filter: the resized rows that one output row looks at,
 /// and a few rows and the weights beside them.

@@ -1,6 +1,9 @@
 //! `resize`: resampling to a given size.
 
-use super::{Filter, resample, resample_scratch};
+use super::{
+    Filter, Geometry, Region, Window,
+    resample::{interpolate, resample_scratch},
+};
 use crate::{
     Image, ImageKind, Result,
     pipeline::{Args, Param, Side, Value},
@@ -118,11 +121,14 @@ impl Operator for Resize {
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        let size = self.size_of(input.width(), input.height());
-        if size == (input.width(), input.height()) {
-            return Ok(input);
-        }
-        Ok(resample(&input, size.0, size.1, self.filter, self.antialias))
+        let (width, height) = self.size_of(input.width(), input.height());
+        Ok(
+            match self.geometry(input.width(), input.height(), Region::all(width, height)) {
+                _ if (width, height) == (input.width(), input.height()) => input,
+                Some(geometry) => geometry.apply(&Window::whole(input)),
+                None => interpolate(&input, width, height, self.filter),
+            },
+        )
     }
 }
 
@@ -142,8 +148,11 @@ impl Resize {
         }
     }
 
-    /// The filter, where a part of the result can be computed by itself.
-    pub(crate) fn antialiased_filter(&self) -> Option<Filter> {
-        self.antialias.then_some(self.filter)
+    /// What makes the region `keep` of the result for an image of `width` x `height`; `None` without antialiasing,
+    /// where no part is computed by itself.
+    pub(crate) fn geometry(&self, width: u32, height: u32, keep: Region) -> Option<Geometry> {
+        let to = self.size_of(width, height);
+        self.antialias
+            .then(|| Geometry::resample(Region::all(width, height), to, self.filter, keep))
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_int};
 
 use turbojpeg::raw;
 
+use super::{Region, Window};
 use crate::{Error, Image, ImageHeader, Result, media};
 
 /// Progressive files with more scans than this cost far more time than their size suggests.
@@ -25,25 +26,47 @@ const WARNINGS: [&str; 7] = [
     "Warning: unknown JFIF revision",
 ];
 
-/// Decodes `bytes` to RGB at `1 / divisor` of each side, `divisor` one of 1, 2, 4, 8.
+/// How far beyond its edges a window's pixels may look, by the upsampling of chroma.
+const MARGIN: u32 = 8;
+
+/// Decodes `bytes` to RGB at `1 / divisor` of each side, `divisor` one of 1, 2, 4, 8; of that at least `seen`.
 ///
 /// `header` is what the limits were held against; a file whose markers libjpeg reads otherwise is refused.
-pub(super) fn decode(bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<Image> {
+pub(super) fn decode(
+    bytes: &[u8],
+    header: &ImageHeader,
+    divisor: u32,
+    seen: Option<Region>,
+) -> Result<Window> {
     let mut decompressor = Decompressor::new()?;
-    let (width, height, cmyk) = decompressor.open(bytes, header, divisor)?;
-    let (format, channels) = if cmyk {
+    let opened = decompressor.open(bytes, header, divisor)?;
+    let all = Region::all(opened.width, opened.height);
+    let part = match seen {
+        Some(seen) => decompressor.narrow(&opened, seen)?,
+        None => all,
+    };
+    let (format, channels) = if opened.cmyk {
         (raw::TJPF_TJPF_CMYK, 4)
     } else {
         (raw::TJPF_TJPF_RGB, 3)
     };
-    let pixels = decompressor.decode(bytes, width as usize * height as usize * channels, format)?;
+    let pixels = decompressor.decode(
+        bytes,
+        part.width as usize * part.height as usize * channels,
+        format,
+    )?;
     if decompressor.warned && !media::is_complete(bytes) {
         return Err(Error::undecodable(
             "the JPEG ends before its end-of-image marker: it is truncated",
         ));
     }
-    let pixels = if cmyk { cmyk_to_rgb(&pixels) } else { pixels };
-    Ok(Image::from_parts(width, height, pixels))
+    if decompressor.warned && part != all {
+        // What libjpeg makes of a broken file depends on what it looks at.
+        return decode(bytes, header, divisor, None);
+    }
+    let pixels = if opened.cmyk { cmyk_to_rgb(&pixels) } else { pixels };
+    let image = Image::from_parts(part.width, part.height, pixels);
+    Ok(Window::new(image, part.x, part.y))
 }
 
 /// As Pillow converts: `(255 - k) * (255 - c) / 255` over the inverted values that Adobe's files hold,
@@ -61,6 +84,14 @@ pub(super) fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
             [0, 1, 2].map(|ink| black - scale(255 - pixel[ink], black))
         })
         .collect()
+}
+
+/// What a header says of the image that decoding makes.
+struct Opened {
+    width: u32,
+    height: u32,
+    cmyk: bool,
+    divisor: u32,
 }
 
 struct Decompressor {
@@ -89,8 +120,8 @@ impl Decompressor {
         Ok(decompressor)
     }
 
-    /// Reads the header; gives the scaled width and height, and whether the pixels are CMYK.
-    fn open(&mut self, bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<(u32, u32, bool)> {
+    /// Reads the header.
+    fn open(&mut self, bytes: &[u8], header: &ImageHeader, divisor: u32) -> Result<Opened> {
         // SAFETY: the handle is live, and pointer and length are those of one slice.
         let status = unsafe { raw::tj3DecompressHeader(self.handle, bytes.as_ptr(), bytes.len() as _) };
         self.check(status)?;
@@ -108,14 +139,63 @@ impl Decompressor {
         self.check(status)?;
         let colours = self.parameter(raw::TJPARAM_TJPARAM_COLORSPACE)?;
         let cmyk = colours == raw::TJCS_TJCS_CMYK || colours == raw::TJCS_TJCS_YCCK;
-        Ok((width.div_ceil(divisor), height.div_ceil(divisor), cmyk))
+        Ok(Opened {
+            width: width.div_ceil(divisor),
+            height: height.div_ceil(divisor),
+            cmyk,
+            divisor,
+        })
     }
 
-    /// Decodes what `open` opened; `length` is width * height * channels of the scaled image.
+    /// Lets `decode` make only a part that has `seen`, pixel for pixel as in the whole; gives that part.
+    ///
+    /// The columns beside it and the rows above it are read, and no more done with them. The rows below are made:
+    /// whether they can be is part of what decoding has to tell.
+    fn narrow(&mut self, opened: &Opened, seen: Region) -> Result<Region> {
+        let all = Region::all(opened.width, opened.height);
+        // Of a progressive file libjpeg may smooth blocks by their neighbours.
+        if self.parameter(raw::TJPARAM_TJPARAM_PROGRESSIVE)? != 0 {
+            return Ok(all);
+        }
+        // Columns start where blocks of all components do.
+        let block = match self.parameter(raw::TJPARAM_TJPARAM_SUBSAMP)?.cast_signed() {
+            raw::TJSAMP_TJSAMP_444
+            | raw::TJSAMP_TJSAMP_GRAY
+            | raw::TJSAMP_TJSAMP_440
+            | raw::TJSAMP_TJSAMP_441 => 8,
+            raw::TJSAMP_TJSAMP_422 | raw::TJSAMP_TJSAMP_420 => 16,
+            raw::TJSAMP_TJSAMP_411 => 32,
+            _ => return Ok(all),
+        };
+        let left = seen.x.saturating_sub(MARGIN);
+        let x = left - left % (block / opened.divisor);
+        let y = seen.y.saturating_sub(MARGIN);
+        let right = (seen.x + seen.width + MARGIN).min(opened.width);
+        let part = Region {
+            x,
+            y,
+            width: right - x,
+            height: opened.height - y,
+        };
+        if part == all {
+            return Ok(all);
+        }
+        let [x, y, w, h] = [part.x, part.y, part.width, part.height].map(c_int::try_from);
+        let (Ok(x), Ok(y), Ok(w), Ok(h)) = (x, y, w, h) else {
+            return Ok(all);
+        };
+        // SAFETY: the handle is live; TurboJPEG refuses regions that are not within the image.
+        let status = unsafe { raw::tj3SetCroppingRegion(self.handle, raw::tjregion { x, y, w, h }) };
+        self.check(status)?;
+        Ok(part)
+    }
+
+    /// Decodes what `open` opened; `length` is width * height * channels of the scaled image, or of the part that
+    /// `narrow` gave.
     fn decode(&mut self, bytes: &[u8], length: usize, format: raw::TJPF) -> Result<Vec<u8>> {
         let mut pixels = Vec::with_capacity(length);
         // SAFETY: the handle is live; `pixels` has room for `length` bytes, computed from the sizes that `open`
-        // read from the same bytes; a pitch of 0 means rows without padding.
+        // read from the same bytes, or the region within them that was set; a pitch of 0 means rows without padding.
         let status = unsafe {
             raw::tj3Decompress8(
                 self.handle,

@@ -11,27 +11,8 @@ use std::array;
 
 use axis::{Axis, HALF, PRECISION};
 
-use super::{Filter, Region};
+use super::{Filter, Region, Window};
 use crate::Image;
-
-/// Resizes `part` of `image` to `width` x `height` and keeps `region` of the result.
-pub(super) fn resize(
-    image: &Image,
-    part: Region,
-    (width, height): (u32, u32),
-    filter: Filter,
-    region: Region,
-) -> Image {
-    let plan = Plan {
-        columns: Axis::new(part.width, width, region.x..region.x + region.width, filter),
-        rows: Axis::new(part.height, height, region.y..region.y + region.height, filter),
-        columns_first: columns_first(filter, (part.width, part.height), (width, height)),
-    };
-    let origin = part.y as usize * image.stride() + part.x as usize * 3;
-    let mut pixels = vec![0; region.width as usize * region.height as usize * 3];
-    plan.run(&image.pixels()[origin..], image.stride(), &mut pixels);
-    Image::from_parts(region.width, region.height, pixels)
-}
 
 /// Whether the number of columns is changed before that of rows. Not a matter of the part that is kept.
 ///
@@ -44,10 +25,15 @@ fn columns_first(filter: Filter, (from_width, from_height): (u32, u32), (width, 
     rows_lost <= 0 || filter != Filter::Bilinear && rows_lost <= 2 * columns_lost
 }
 
-struct Plan {
+/// The weights of both axes and the order of the passes.
+pub(crate) struct Plan {
     columns: Axis,
     rows: Axis,
     columns_first: bool,
+    /// Where the part that is resized starts in the image.
+    origin: (u32, u32),
+    /// Width and height of what is kept.
+    kept: (u32, u32),
 }
 
 /// What one row takes on its way: pixels in lanes of four, which fill a register and of which the fourth is idle.
@@ -75,7 +61,39 @@ impl Scratch {
     reason = "compiled for the registers that its caller may use"
 )]
 impl Plan {
-    fn run(&self, source: &[u8], stride: usize, target: &mut [u8]) {
+    /// Resizes `part` to `width` x `height` and keeps `keep` of the result.
+    pub(super) fn new(part: Region, (width, height): (u32, u32), filter: Filter, keep: Region) -> Self {
+        Self {
+            columns: Axis::new(part.width, width, keep.x..keep.x + keep.width, filter),
+            rows: Axis::new(part.height, height, keep.y..keep.y + keep.height, filter),
+            columns_first: columns_first(filter, (part.width, part.height), (width, height)),
+            origin: (part.x, part.y),
+            kept: (keep.width, keep.height),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Region {
+        let pixels = |pixels: usize| u32::try_from(pixels).unwrap_or(u32::MAX);
+        let (columns, rows) = (self.columns.seen(), self.rows.seen());
+        Region {
+            x: self.origin.0 + pixels(columns.start),
+            y: self.origin.1 + pixels(rows.start),
+            width: pixels(columns.len()),
+            height: pixels(rows.len()),
+        }
+    }
+
+    pub(super) fn run(&self, window: &Window) -> Image {
+        let (width, height) = self.kept;
+        let mut pixels = vec![0; width as usize * height as usize * 3];
+        let seen = self.seen();
+        let (source, stride) = window.rows(seen.x, seen.y);
+        self.dispatch(source, stride, &mut pixels);
+        Image::from_parts(width, height, pixels)
+    }
+
+    /// `source` starts at the first row and column that are seen.
+    fn dispatch(&self, source: &[u8], stride: usize, target: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "the same Rust, compiled for wider registers")]
@@ -103,7 +121,8 @@ impl Plan {
     #[inline(always)]
     fn columns_then_rows(&self, source: &[u8], stride: usize, target: &mut [u8]) {
         let width = self.columns.len() * 3;
-        let seen = self.columns.seen();
+        let bytes = self.columns.seen().len() * 3;
+        let first = self.rows.seen().start;
         let mut scratch = Scratch::new(&self.columns);
         // The resized rows that an output row looks at, in a ring by source row.
         let depth = self.rows.taps();
@@ -112,7 +131,7 @@ impl Plan {
         let mut next = 0;
         for ((start, weights), target) in self.rows.outputs().zip(target.chunks_exact_mut(width)) {
             for row in next.max(start)..start + depth {
-                let source = &source[row * stride..][seen.start * 3..seen.end * 3];
+                let source = &source[(row - first) * stride..][..bytes];
                 self.along_row(source, &mut scratch, &mut ring[row % depth]);
             }
             next = start + depth;
@@ -124,14 +143,15 @@ impl Plan {
     #[inline(always)]
     fn rows_then_columns(&self, source: &[u8], stride: usize, target: &mut [u8]) {
         let width = self.columns.len() * 3;
-        let seen = self.columns.seen();
+        let bytes = self.columns.seen().len() * 3;
+        let first = self.rows.seen().start;
         let mut scratch = Scratch::new(&self.columns);
-        let mut between = vec![0; seen.len() * 3];
-        let mut sums = vec![0; seen.len() * 3];
+        let mut between = vec![0; bytes];
+        let mut sums = vec![0; bytes];
         let mut resized = vec![0; width + SPARE];
         for ((start, weights), target) in self.rows.outputs().zip(target.chunks_exact_mut(width)) {
-            let rows = start..start + weights.len();
-            let rows = rows.map(|row| &source[row * stride..][seen.start * 3..seen.end * 3]);
+            let rows = start - first..start - first + weights.len();
+            let rows = rows.map(|row| &source[row * stride..][..bytes]);
             across_rows(rows, weights, &mut sums, &mut between);
             self.along_row(&between, &mut scratch, &mut resized);
             target.copy_from_slice(&resized[..width]);

@@ -13,7 +13,7 @@ struct Taps {
 }
 
 /// Resizes `image` to `width` x `height`, the image continued by its border.
-pub(super) fn interpolate(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
+pub(crate) fn interpolate(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
     let columns = taps(image.width(), width, filter);
     let rows = taps(image.height(), height, filter);
     let mut pixels = Vec::with_capacity(width as usize * height as usize * 3);

@@ -4,6 +4,7 @@
 
 pub mod cpu;
 pub mod forward;
+pub mod libraries;
 pub mod load;
 pub mod memory;
 pub mod nginx;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use bytes::Bytes;
 use pushdown::{Context, Pipeline, Sample};
-use turbojpeg::{Decompressor, PixelFormat};
 
 use crate::cpu::Clock;
+use crate::libraries::Libraries;
 use crate::photos::{LARGE, SMALL, count, mean_kilobytes, read_all};
 use crate::progress::say;
 use crate::report::{Table, Target};
@@ -125,29 +125,12 @@ fn scaled(folder: &Path, rounds: u32) -> Result<Table> {
     Ok(table)
 }
 
-/// libjpeg-turbo by the `turbojpeg` crate, one decompressor and one buffer for all photos: nothing is left to save.
+/// One decompressor and one buffer for all photos: nothing is left to save.
 fn bare(files: &[Bytes]) -> Result<Contender<'_>> {
-    let mut decompressor = Decompressor::new()?;
-    let mut pixels = Vec::new();
+    let mut libraries = Libraries::new()?;
     let clock = Clock::of_this_thread();
     Ok(Contender::new(BARE, move || {
-        let time = clock.measure(|| {
-            for file in files {
-                let header = decompressor.read_header(file)?;
-                let pitch = header.width * 3;
-                pixels.resize(pitch * header.height, 0);
-                let (width, height) = (header.width, header.height);
-                let image = turbojpeg::Image {
-                    pixels: pixels.as_mut_slice(),
-                    width,
-                    pitch,
-                    height,
-                    format: PixelFormat::RGB,
-                };
-                decompressor.decompress(file, image)?;
-            }
-            Ok(())
-        })?;
+        let time = clock.measure(|| files.iter().try_for_each(|file| libraries.decode(file).map(drop)))?;
         Ok(count(files) / time.as_secs_f64())
     }))
 }

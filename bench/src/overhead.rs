@@ -1,5 +1,6 @@
 //! What a pushdown request costs the gateway beyond the library calls that it makes.
 
+use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -9,6 +10,7 @@ use pushdown::{Limits, Pipeline};
 use pushdown_testkit::{Gateway, Raw, Request};
 
 use crate::cpu::Clock;
+use crate::libraries::Libraries;
 use crate::load::{Connection, Load};
 use crate::operators::{SHORT_PIPELINE, run_all};
 use crate::photos::{SMALL, count, mean_kilobytes, read_all};
@@ -17,7 +19,8 @@ use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
 use crate::store::Store;
 
-const LIBRARY: &str = "library calls in process";
+const LIBRARIES: &str = "libjpeg-turbo and fast_image_resize";
+const OURS: &str = "`Pipeline::run` in process";
 const GET: &str = "pushdown GET";
 const BATCH: &str = "pushdown batch of 256";
 const SAMPLES: usize = 256;
@@ -44,9 +47,17 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     let per_sample = |time: std::time::Duration| time.as_secs_f64() * 1e3 / count(&files);
     let samples = u32::try_from(files.len())?;
 
-    let library = {
+    let libraries = {
+        let (clock, files) = (Clock::of_this_thread(), &files);
+        let mut libraries = Libraries::new()?;
+        Contender::new(LIBRARIES, move || {
+            let mut run = |file: &Bytes| libraries.decode_resize_crop(file).map(black_box).map(drop);
+            Ok(per_sample(clock.measure(|| files.iter().try_for_each(&mut run))?))
+        })
+    };
+    let ours = {
         let (clock, files, pipeline) = (Clock::of_this_thread(), &files, &pipeline);
-        Contender::new(LIBRARY, move || {
+        Contender::new(OURS, move || {
             Ok(per_sample(clock.measure(|| run_all(pipeline, files))?))
         })
     };
@@ -83,20 +94,22 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     let mut table = Table::new(
         title,
         "CPU milliseconds per sample",
-        take_turns(vec![library, get, batch], rounds)?,
+        take_turns(vec![libraries, ours, get, batch], rounds)?,
     );
     table.compare(
         GET,
-        (GET, LIBRARY),
-        "times the library",
+        (GET, LIBRARIES),
+        "times the libraries",
         Some(Target::AtMost(1.2)),
     );
     table.compare(
         BATCH,
-        (BATCH, LIBRARY),
-        "times the library",
+        (BATCH, LIBRARIES),
+        "times the libraries",
         Some(Target::AtMost(1.12)),
     );
+    table.compare(GET, (GET, OURS), "times `Pipeline::run`", None);
+    table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
     Ok(table)
 }
 

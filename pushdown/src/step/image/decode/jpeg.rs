@@ -158,7 +158,9 @@ impl Decompressor {
             return Ok(all);
         }
         // Columns start where blocks of all components do.
-        let block = match self.parameter(raw::TJPARAM_TJPARAM_SUBSAMP)?.cast_signed() {
+        // SAFETY: the handle is live. Odd subsampling is -1.
+        let subsampling = unsafe { raw::tj3Get(self.handle, raw::TJPARAM_TJPARAM_SUBSAMP.cast_signed()) };
+        let block = match subsampling {
             raw::TJSAMP_TJSAMP_444
             | raw::TJSAMP_TJSAMP_GRAY
             | raw::TJSAMP_TJSAMP_440

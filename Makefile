@@ -19,6 +19,7 @@ demo: setup ## Real photos on an embedded store, read plainly and pushed down
 test: setup test-rust test-clients ## Every test
 
 test-rust: setup ## Unit, property, golden and integration tests
+	@scripts/models.sh
 	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
 	@$(CARGO) test --locked --workspace --all-targets
 	@$(CARGO) test --locked --workspace --doc

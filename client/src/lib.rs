@@ -37,6 +37,7 @@ mod batch;
 mod budget;
 mod cpu;
 mod error;
+mod networks;
 mod order;
 mod reader;
 mod retry;
@@ -48,6 +49,7 @@ mod transport;
 
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
+pub use networks::pipeline_of_folder;
 pub use pushdown::wire::{RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder};
 pub use retry::RetryPolicy;

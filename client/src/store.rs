@@ -4,7 +4,11 @@ mod aws;
 mod get;
 mod list;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use parking_lot::Mutex;
@@ -15,6 +19,7 @@ pub use list::Object;
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    networks,
     retry::RetryPolicy,
     sign::Presigner,
     stats::Traffic,
@@ -33,6 +38,8 @@ struct Shared {
     listing: aws_sdk_s3::Client,
     region: String,
     provider: SharedCredentialsProvider,
+    /// Where the weights of networks are kept, if anywhere.
+    cache: Option<PathBuf>,
     /// The last credentials: not every provider keeps its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
     retry: RetryPolicy,
@@ -49,6 +56,7 @@ pub struct StoreBuilder {
     credentials: Option<Credentials>,
     timeouts: Timeouts,
     retry: RetryPolicy,
+    cache: Option<PathBuf>,
 }
 
 /// An access key and its secret.
@@ -98,6 +106,13 @@ impl StoreBuilder {
         self
     }
 
+    /// Folder where the weights of networks are kept once they were fetched. Default: `pushdown/networks` in the user's
+    /// cache.
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
+        self
+    }
+
     /// Resolves the settings. Connects to nothing.
     ///
     /// # Errors
@@ -123,6 +138,7 @@ impl StoreBuilder {
                 provider,
                 credentials: Mutex::default(),
                 retry: self.retry,
+                cache: self.cache.or_else(networks::default_cache),
             }),
         })
     }
@@ -147,6 +163,10 @@ impl Store {
 
     pub(crate) fn traffic(&self) -> &Traffic {
         self.shared.transport.traffic()
+    }
+
+    pub(crate) fn cache(&self) -> Option<&Path> {
+        self.shared.cache.as_deref()
     }
 
     pub(crate) fn retry(&self) -> RetryPolicy {

@@ -5,6 +5,7 @@
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `stats`: what is counted, against the gateway's own metrics
+//! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
 
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod it {
     mod cli;
     mod errors;
     mod faults;
+    mod networks;
     mod order;
     mod relay;
     mod splits;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
+use crate::networks::Networks;
 use crate::origin::Origin;
 use crate::telemetry::{self, Metrics};
 
@@ -44,6 +45,8 @@ pub struct Sources {
     pub origin: Origin,
     /// The metrics, for the status.
     pub metrics: Metrics,
+    /// The networks, for the status.
+    pub networks: Networks,
     /// Their registry, for the metrics page.
     pub registry: Arc<Registry>,
     /// Cancelled as soon as the gateway drains.

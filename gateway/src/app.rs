@@ -20,6 +20,7 @@ use crate::compute::{CpuPool, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::{self, Embedded};
 use crate::error::{Chain, Error};
+use crate::networks::Networks;
 use crate::origin::{self, Origin};
 use crate::pushdown::Pushdown;
 use crate::s3::errors::{self, RequestId};
@@ -47,6 +48,7 @@ struct Faces {
     metrics: Metrics,
     forward: Forward,
     pushdown: Pushdown,
+    networks: Networks,
 }
 
 // === impl App ===
@@ -103,12 +105,23 @@ impl App {
             limits.queue_wait,
             metrics.clone(),
         );
-        let pushdown = Pushdown::new(origin.clone(), cpu, memory, limits, metrics.clone());
+        let networks = Networks::open(config.models.as_ref(), &cpu, config.threads, config.memory_budget)
+            .await
+            .context("models")?;
+        let pushdown = Pushdown::new(
+            origin.clone(),
+            cpu,
+            memory,
+            networks.clone(),
+            limits,
+            metrics.clone(),
+        );
         let faces = Arc::new(Faces {
             origin,
             metrics,
             forward,
             pushdown,
+            networks,
         });
         Ok(Self {
             config,
@@ -130,6 +143,7 @@ impl App {
             config: Arc::clone(&self.config),
             origin: self.faces.origin.clone(),
             metrics: self.faces.metrics.clone(),
+            networks: self.faces.networks.clone(),
             registry: self.registry,
             drain: drain.clone(),
         };
@@ -192,6 +206,7 @@ impl Faces {
             Face::Forward => self.forward.answer(request).await,
             Face::Pipeline => self.pushdown.object(&request.into_parts().0).await,
             Face::Batch => self.pushdown.batch(request).await,
+            Face::Models => self.networks.answer(&request.into_parts().0).await,
         }
     }
 }

@@ -34,6 +34,10 @@ pub enum ErrorKind {
     UnsuitableObject,
     /// The caller stopped sending in the middle of its request.
     RequestTimeout,
+    /// What is asked for does not exist here.
+    NotFound,
+    /// What is asked for is switched off, or the library for it is missing.
+    NotImplemented,
     /// A fault of the gateway.
     Internal,
     /// The store cannot be reached, or closed the connection without an answer. Worth a retry.
@@ -112,6 +116,7 @@ impl From<pushdown::Error> for Error {
             pushdown::ErrorKind::Undecodable => ErrorKind::UndecodableObject,
             pushdown::ErrorKind::Unsuitable => ErrorKind::UnsuitableObject,
             pushdown::ErrorKind::TooLarge => ErrorKind::EntityTooLarge,
+            pushdown::ErrorKind::ModelRuntime => ErrorKind::NotImplemented,
             _ => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

@@ -13,6 +13,7 @@ mod timing;
 use crate::{
     compute::{CpuPool, Memory},
     config::Limits,
+    networks::Networks,
     origin::Origin,
     telemetry::Metrics,
 };
@@ -23,17 +24,26 @@ pub struct Pushdown {
     origin: Origin,
     cpu: CpuPool,
     memory: Memory,
+    networks: Networks,
     limits: Limits,
     metrics: Metrics,
 }
 
 impl Pushdown {
-    /// The faces over a store, a CPU pool and a memory budget.
-    pub fn new(origin: Origin, cpu: CpuPool, memory: Memory, limits: Limits, metrics: Metrics) -> Self {
+    /// The faces over a store, a CPU pool, a memory budget and the networks that pipelines may name.
+    pub fn new(
+        origin: Origin,
+        cpu: CpuPool,
+        memory: Memory,
+        networks: Networks,
+        limits: Limits,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             origin,
             cpu,
             memory,
+            networks,
             limits,
             metrics,
         }

@@ -1,5 +1,7 @@
 //! Element types and axis orders.
 
+use serde::{Deserialize, Serialize};
+
 use std::{fmt, str::FromStr};
 
 /// Element type of a tensor. Little-endian wherever it is bytes.
@@ -72,7 +74,8 @@ impl FromStr for DType {
 }
 
 /// The order of an image tensor's axes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Layout {
     /// Channels, height, width: what PyTorch expects.
     Chw,

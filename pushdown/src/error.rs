@@ -16,6 +16,10 @@ pub enum ErrorKind {
     Unsuitable,
     /// A value would be larger than its limit.
     TooLarge,
+    /// A network that cannot be used, with the reason.
+    InvalidModel,
+    /// ONNX Runtime is missing or too old.
+    ModelRuntime,
     /// A defect of the library or of a codec.
     Internal,
 }
@@ -29,6 +33,8 @@ impl ErrorKind {
             Self::Undecodable => "UndecodableObject",
             Self::Unsuitable => "UnsuitableObject",
             Self::TooLarge => "EntityTooLarge",
+            Self::InvalidModel => "InvalidModel",
+            Self::ModelRuntime => "ModelRuntimeUnavailable",
             Self::Internal => "InternalError",
         }
     }
@@ -64,6 +70,13 @@ impl Error {
         }
     }
 
+    /// The same error at a place in the pipeline.
+    pub(crate) fn located(mut self, position: usize) -> Self {
+        self.message = format!("at {}: {}", position + 1, self.message).into();
+        self.position = u32::try_from(position).ok();
+        self
+    }
+
     /// The same error, its text continued.
     pub(crate) fn explained(mut self, more: impl std::fmt::Display) -> Self {
         self.message = format!("{}{more}", self.message).into();
@@ -84,6 +97,14 @@ impl Error {
 
     pub(crate) fn too_large(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::TooLarge, message)
+    }
+
+    pub(crate) fn model(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::InvalidModel, message)
+    }
+
+    pub(crate) fn runtime(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::ModelRuntime, message)
     }
 
     pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Self {

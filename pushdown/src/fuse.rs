@@ -10,6 +10,7 @@ use crate::{
         Operator, Scope,
         augment::{RandomCrop, RandomResizedCrop},
         image::{CenterCrop, Crop, Decode, Geometry, Region, Resize, Window},
+        model::Model,
         tensor::{Normalize, normalize_pixels},
     },
 };
@@ -24,12 +25,14 @@ pub(crate) struct Group<'a> {
 
 #[derive(Debug)]
 enum Work<'a> {
-    /// Decoding only what is looked at behind it.
-    Decode(&'a Decode, Motion<'a>),
+    /// Decoding only what is looked at behind it, of an image of this width and height.
+    Decode(&'a Decode, (u32, u32), Motion<'a>),
     /// Resizing only what a following crop keeps.
     Move(Motion<'a>),
     /// Both steps of a pixel by one look-up: a pixel has 256 values.
     ToFloatNormalize(&'a Normalize),
+    /// Layers behind one another of a network: nothing is cut that need not be.
+    Layers(Model),
 }
 
 /// Steps that keep a part of an image.
@@ -48,13 +51,20 @@ enum Rectangle<'a> {
     Center(&'a CenterCrop),
 }
 
-/// The group that `steps` start with.
-pub(crate) fn group(steps: &[Step]) -> Option<Group<'_>> {
+/// The group that `steps` start with, for this input.
+pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> {
     let (steps, work) = match steps {
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => (2, Work::ToFloatNormalize(normalize)),
+        [Step::Model(first), rest @ ..] => {
+            let layers = layers(first, rest)?;
+            (layers.0, Work::Layers(layers.1))
+        }
         [Step::Decode(decode), rest @ ..] => {
+            let Sample::Bytes(object) = input else { return None };
             let (steps, motion) = motion(rest)?;
-            (1 + steps, Work::Decode(decode, motion))
+            // Where the size is not known beforehand, neither is what the motion makes of it: limits come first.
+            let size = decode.divisible(object)?;
+            (1 + steps, Work::Decode(decode, size, motion))
         }
         // Alone, a motion is a step like any other.
         _ => match motion(steps)? {
@@ -63,6 +73,18 @@ pub(crate) fn group(steps: &[Step]) -> Option<Group<'_>> {
         },
     };
     Some(Group { steps, work })
+}
+
+/// All the layers of one network that `first` and the steps behind it come to, where they are several steps.
+fn layers(first: &Model, rest: &[Step]) -> Option<(usize, Model)> {
+    let mut all = first.clone();
+    let mut steps = 1;
+    for step in rest {
+        let Step::Model(next) = step else { break };
+        let Some(joined) = all.joined(next) else { break };
+        (all, steps) = (joined, steps + 1);
+    }
+    (steps > 1).then_some((steps, all))
 }
 
 fn motion(steps: &[Step]) -> Option<(usize, Motion<'_>)> {
@@ -89,13 +111,14 @@ impl Group<'_> {
     /// Runs the group on the input of its first step; `scope` is that of its last, the only one that may be random.
     pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
         match (&self.work, sample) {
-            (Work::Decode(decode, motion), Sample::Bytes(object)) => {
-                motion.decode(decode, object, scope).map(Sample::Image)
+            (Work::Decode(decode, size, motion), Sample::Bytes(object)) => {
+                motion.decode(decode, *size, object, scope).map(Sample::Image)
             }
             (Work::Move(motion), Sample::Image(image)) => motion.apply(image, scope).map(Sample::Image),
             (Work::ToFloatNormalize(normalize), Sample::Image(image)) => {
                 normalize_pixels(&image, normalize).map(Sample::Tensor)
             }
+            (Work::Layers(layers), Sample::Tensor(tensor)) => layers.run(tensor).map(Sample::Tensor),
             _ => Err(Error::wire("the steps take another kind of value")),
         }
     }
@@ -105,17 +128,20 @@ impl Group<'_> {
 
 impl Motion<'_> {
     /// Decodes what the motion looks at and moves it.
-    fn decode(&self, decode: &Decode, object: Bytes, scope: &Scope<'_>) -> Result<Image> {
-        // An error of the motion has to wait: the object may be worse.
-        let geometry = decode
-            .divisible(&object)
-            .and_then(|size| Some((size, self.geometry(size.0, size.1, scope).ok()??)));
-        match geometry {
-            Some(((width, height), geometry)) => {
+    fn decode(
+        &self,
+        decode: &Decode,
+        (width, height): (u32, u32),
+        object: Bytes,
+        scope: &Scope<'_>,
+    ) -> Result<Image> {
+        match self.geometry(width, height, scope) {
+            Ok(Some(geometry)) => {
                 let window = decode.part(&object, scope.limits, geometry.seen(width, height))?;
                 Ok(geometry.apply(&window))
             }
-            None => self.apply(decode.apply(object, scope)?, scope),
+            // An error of the motion has to wait: the object may be worse.
+            Ok(None) | Err(_) => self.apply(decode.apply(object, scope)?, scope),
         }
     }
 

@@ -17,7 +17,7 @@
 //! # Ok::<(), pushdown::Error>(())
 //! ```
 //!
-//! This crate knows no network and reads no files.
+//! This crate knows no network, and reads no files but neural networks and the library that runs them.
 
 mod dtype;
 mod error;

@@ -12,9 +12,12 @@ pub use call::{Args, FromValue, Side};
 pub(crate) use call::{Call, choice};
 pub use digest::Digest;
 pub use value::Value;
-pub(crate) use value::excerpt;
+pub(crate) use value::{excerpt, is_plain};
 
-use crate::{BytesKind, Error, Kind, Result, Sample, Step, limits};
+use crate::{
+    BytesKind, Error, Kind, Result, Sample, Step, limits,
+    step::model::{Networks, NoNetworks},
+};
 
 /// A parameter of a step, for binding arguments and for people.
 #[derive(Debug, Clone, Copy)]
@@ -64,19 +67,29 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Parses and checks a pipeline: text, or the JSON array that says the same.
+    /// Parses and checks a pipeline without networks: text, or the JSON array that says the same.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected.
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected;
+    /// [`ErrorKind::ModelRuntime`](crate::ErrorKind) for a network.
     pub fn parse(text: &str) -> Result<Self> {
+        Self::parse_with(text, &NoNetworks)
+    }
+
+    /// Parses and checks a pipeline whose networks are those of `networks`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected; and
+    /// as [`Networks::find`].
+    pub fn parse_with(text: &str, networks: &dyn Networks) -> Result<Self> {
         if text.trim_start().starts_with('[') {
-            json::parse(text)
+            json::parse(text, networks)
         } else {
-            Self::parse_text(text)
+            Self::parse_text(text, networks)
         }
     }
 
-    fn parse_text(text: &str) -> Result<Self> {
+    fn parse_text(text: &str, networks: &dyn Networks) -> Result<Self> {
         let calls = text::parse(text)?;
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
@@ -88,7 +101,8 @@ impl Pipeline {
                 ),
             ));
         }
-        let steps = calls.iter().map(Step::parse).collect::<Result<Vec<_>>>()?;
+        let steps = calls.iter().map(|call| Step::parse(call, networks));
+        let steps = steps.collect::<Result<Vec<_>>>()?;
         let positions = calls.iter().map(|call| call.position).collect();
         let mut pipeline = Self {
             steps,

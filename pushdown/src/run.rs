@@ -85,7 +85,7 @@ impl Pipeline {
         while index < stretch.end {
             let kind = self.check_output(index, &Kind::from(&sample), &context.limits)?;
             // A group that is to fail runs step by step, to fail as its steps do.
-            let group = fuse::group(&self.steps()[index..stretch.end]).and_then(|group| {
+            let group = fuse::group(&self.steps()[index..stretch.end], &sample).and_then(|group| {
                 let behind = index + 1..index + group.steps;
                 let scope = self.scope(index + group.steps - 1, context).ok()?;
                 self.check(behind, &kind, &context.limits).ok()?;

@@ -1,16 +1,19 @@
 //! Steps: what they have in common, and the one list of them all.
 //!
-//! A new step is one file that implements [`Operator`] and one line in the list below. Frozen networks
-//! (`step/model`) and tables (`step/table`) join the list the same way.
+//! A new step is one file that implements [`Operator`] and one line in the list below. Tables (`step/table`) join the
+//! list the same way.
 
 pub mod augment;
 pub mod image;
+pub mod model;
 mod operator;
 pub mod tensor;
 
 use std::fmt;
 
 pub use operator::{Operator, Scope, Stage};
+
+use model::Networks;
 
 use crate::{
     Error, Kind, Result, Sample,
@@ -31,11 +34,11 @@ macro_rules! steps {
         pub const ALL: &[Info] = &[$(Info::of::<$operator>()),+];
 
         impl Step {
-            /// Reads a step from its name and arguments.
-            pub(crate) fn parse(call: &Call) -> Result<Self> {
+            /// Reads a step from its name and arguments; networks are looked up in `networks`.
+            pub(crate) fn parse(call: &Call, networks: &dyn Networks) -> Result<Self> {
                 match call.name.as_str() {
                     $(<$operator>::NAME => {
-                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS)?;
+                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, networks)?;
                         <$operator>::parse(&args).map(Self::$name)
                     })+
                     unknown => Err(unknown_step(unknown, call.position)),
@@ -97,6 +100,7 @@ steps! {
     RandomCrop: augment::RandomCrop,
     FlipH: augment::FlipH,
     ColorJitter: augment::ColorJitter,
+    Model: model::Model,
 }
 
 /// What people and tools are told of a step.
@@ -159,7 +163,7 @@ fn unknown_step(found: &str, position: usize) -> Error {
 }
 
 /// Levenshtein distance, for hints; one row of the matrix at a time.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 2 {
         return usize::MAX;
     }

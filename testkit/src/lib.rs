@@ -6,6 +6,7 @@
 
 mod backend;
 mod gateway;
+mod networks;
 mod origin;
 mod process;
 mod raw;
@@ -14,6 +15,7 @@ mod weed;
 
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
+pub use networks::{networks, onnxruntime};
 pub use origin::{Exchange, ScriptedOrigin};
 pub use process::eventually;
 pub use raw::{Incoming, Raw, Request, Response};

@@ -1,6 +1,6 @@
 //! Settings of a reader.
 
-use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, sync::atomic::AtomicBool};
 
 use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
 use tokio::runtime::Handle;
@@ -9,6 +9,7 @@ use super::{Plan, PushdownReader, State};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
+    networks::{pipeline_of_folder, prepare},
     order::Shard,
     retry::RetryPolicy,
     session::{Mode, OnError, Session},
@@ -40,6 +41,7 @@ pub struct PushdownReaderBuilder {
     gets: usize,
     threads: Option<NonZeroUsize>,
     limits: Limits,
+    models: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,6 +71,7 @@ impl Default for PushdownReaderBuilder {
             gets: 32,
             threads: None,
             limits: Limits::default(),
+            models: None,
         }
     }
 }
@@ -102,6 +105,8 @@ impl PushdownReaderBuilder {
         timeouts(timeouts: Timeouts) => |builder| builder.store = builder.store.timeouts(timeouts);
         /// When to try again.
         retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
+        /// Folder where the weights of networks are kept. Default: `pushdown/networks` in the user's cache.
+        cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.cache(folder);
         /// Bucket of all samples.
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
         /// All objects under this prefix are the data set, in the order of the listing. Default: the whole
@@ -140,6 +145,9 @@ impl PushdownReaderBuilder {
         gets(gets: usize) => |builder| builder.gets = gets;
         /// Threads that run steps here. Default: the CPUs that this process may use.
         threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
+        /// Folder of the networks that the pipeline names. Default: those of the gateway, whose weights are fetched
+        /// when layers run here. The library that runs them is the one that `ORT_DYLIB_PATH` names.
+        models(folder: impl Into<PathBuf>) => |builder| builder.models = Some(folder.into());
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
     }
@@ -150,13 +158,29 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for settings that
     /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
     pub async fn build(self) -> Result<PushdownReader> {
-        let (pipeline, shard) = self.check()?;
+        let shard = self.check()?;
         let bucket = self
             .bucket
             .filter(|bucket| !bucket.is_empty())
             .ok_or_else(|| Error::config("no bucket is set"))?;
         let cpu = CpuPool::build(self.threads)?;
+        let text = self.pipeline.as_deref().unwrap_or_default();
+        let of_folder = self
+            .models
+            .as_deref()
+            .map(|folder| pipeline_of_folder(text, folder));
+        let of_folder = of_folder.transpose()?;
         let store = self.store.build().await?;
+        let pipeline = match of_folder {
+            Some(pipeline) => pipeline,
+            None => store.pipeline(text).await?,
+        };
+        check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
+        match (self.mode, self.split) {
+            (Mode::Plain, _) => prepare(pipeline.steps()),
+            (Mode::Pushdown, Split::At(stage)) => prepare(&pipeline.steps()[usize::from(stage)..]),
+            (Mode::Pushdown, _) => {}
+        }
         let objects = match self.keys {
             Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
             Keys::These(keys) => keys.into_iter().map(|key| Object { key, bytes: None }).collect(),
@@ -202,16 +226,16 @@ impl PushdownReaderBuilder {
         })
     }
 
-    fn check(&self) -> Result<(Pipeline, Shard)> {
+    /// Checks what can be checked before anything is asked of the endpoint: all but networks.
+    fn check(&self) -> Result<Shard> {
         let text = self
             .pipeline
             .as_deref()
             .ok_or_else(|| Error::config("no pipeline is set"))?;
-        let pipeline = Pipeline::parse(text)?;
-        if let Err(error) = self.split.resolve(&pipeline, &BytesKind::default()) {
-            return Err(Error::config(error.to_string()));
+        match Pipeline::parse(text) {
+            Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {}
+            parsed => check_pipeline(&parsed?, self.split, self.seed, self.epoch)?,
         }
-        pipeline.check_randomness(pipeline.len(), self.seed, Some(self.epoch))?;
         for (name, value) in [
             ("batch size", self.batch_size),
             ("number of requests", self.requests),
@@ -227,8 +251,15 @@ impl PushdownReaderBuilder {
                 "there is no rank {rank} among {world}: ranks count from 0"
             ))
         })?;
-        Ok((pipeline, shard))
+        Ok(shard)
     }
+}
+
+fn check_pipeline(pipeline: &Pipeline, split: Split, seed: Option<u64>, epoch: u32) -> Result<()> {
+    if let Err(error) = split.resolve(pipeline, &BytesKind::default()) {
+        return Err(Error::config(error.to_string()));
+    }
+    Ok(pipeline.check_randomness(pipeline.len(), seed, Some(epoch))?)
 }
 
 #[cfg(test)]

@@ -64,8 +64,14 @@ pub(super) fn photos() -> Objects {
 impl World {
     /// A gateway whose bucket holds these objects.
     pub(super) fn with(objects: Objects) -> Self {
+        Self::with_flags(objects, &[])
+    }
+
+    /// The same, started with these flags besides.
+    pub(super) fn with_flags(objects: Objects, flags: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let gateway = launch(&folder.path().join("store"), "127.0.0.1:0".parse().unwrap());
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let gateway = launch(&folder.path().join("store"), listen, flags);
         let world = Self {
             gateway,
             objects,
@@ -108,7 +114,7 @@ impl World {
         drop(gateway);
         std::thread::sleep(pause);
         Self {
-            gateway: launch(&folder.path().join("store"), listen),
+            gateway: launch(&folder.path().join("store"), listen, &[]),
             objects,
             folder,
         }
@@ -151,7 +157,7 @@ impl World {
     }
 }
 
-fn launch(store: &Path, listen: SocketAddr) -> Gateway {
+fn launch(store: &Path, listen: SocketAddr, more: &[String]) -> Gateway {
     let binary: PathBuf = find_gateway().unwrap();
     let flags = [
         format!("--store={}", store.display()),
@@ -159,7 +165,7 @@ fn launch(store: &Path, listen: SocketAddr) -> Gateway {
         format!("--secret-key={SECRET_KEY}"),
         format!("--listen={listen}"),
     ];
-    Gateway::launch(&binary, flags).unwrap()
+    Gateway::launch(&binary, flags.iter().chain(more)).unwrap()
 }
 
 /// A reader of the whole bucket at an endpoint.

@@ -1,8 +1,10 @@
 //! `/status.json`: what a person, or the reader's planner, wants to know at a glance.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
+use pushdown::step::model::Network;
 use serde::Serialize;
 
 use super::Sources;
@@ -26,7 +28,18 @@ pub(super) struct Status<'a> {
     in_flight: i64,
     queued: i64,
     memory: Memory,
+    models: Vec<Model<'a>>,
     limits: &'a Limits,
+}
+
+/// A network that pipelines may name.
+#[derive(Debug, Serialize)]
+struct Model<'a> {
+    name: &'a str,
+    digest: &'a str,
+    bytes: u64,
+    /// Whether its weights are in memory.
+    loaded: bool,
 }
 
 /// The memory budget, in bytes.
@@ -54,7 +67,20 @@ impl<'a> Status<'a> {
                 budget: config.memory_budget,
                 promised: metrics.permits_in_use(),
             },
+            models: sources.networks.iter().map(Model::of).collect(),
             limits: &config.limits,
+        }
+    }
+}
+
+impl<'a> Model<'a> {
+    fn of(network: &'a Arc<Network>) -> Self {
+        let description = network.description();
+        Self {
+            name: &description.name,
+            digest: &description.digest,
+            bytes: description.bytes,
+            loaded: network.is_loaded(),
         }
     }
 }

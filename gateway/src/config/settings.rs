@@ -41,6 +41,21 @@ pub struct Settings {
     )]
     pub secret_key: Option<Text>,
 
+    /// Folder of networks for `model` steps: NAME.onnx, and NAME.json on how to prepare inputs
+    #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Networks")]
+    pub models: Option<Text>,
+    /// ONNX Runtime's library, 1.24 or newer [default: libonnxruntime.so where the system finds it]
+    #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE", help_heading = "Networks")]
+    pub onnxruntime: Option<Text>,
+    /// Whether clients may fetch the networks' weights, to run layers themselves [default: true]
+    #[arg(
+        long,
+        env = "PUSHDOWN_SERVE_WEIGHTS",
+        value_name = "BOOL",
+        help_heading = "Networks"
+    )]
+    pub serve_weights: Option<Text>,
+
     /// Address for S3 [default: 127.0.0.1:9900]; port 0 takes a free one
     #[arg(
         long,
@@ -214,7 +229,7 @@ impl Settings {
         let over = self;
         overlay!(
             over, under,
-            upstream, upstream_ca, store, access_key, secret_key, listen, admin_listen, tls_cert, tls_key,
+            upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights, listen, admin_listen, tls_cert, tls_key,
             ready_file, memory_budget, threads, network_threads, drain_timeout, log_level, log_format; limits
         )
     }

@@ -49,7 +49,7 @@ impl Pushdown {
     /// # Errors
     /// As listed in the module of the gateway's errors; what the store refuses is passed through, and no error.
     pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
-        let job = Job::of(parts)?;
+        let job = Job::of(parts, &self.networks)?;
         // Every error that the text alone shows comes before the store is asked.
         if let Split::Full | Split::At(_) = job.split {
             let stage = job

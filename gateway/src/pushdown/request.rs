@@ -6,6 +6,7 @@ use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
     Pipeline,
+    step::model::Networks,
     wire::{self, Split},
 };
 
@@ -51,7 +52,7 @@ const PARTIAL: [HeaderName; 4] = [
 
 impl Job {
     /// Reads the pipeline request in `parts`.
-    pub(super) fn of(parts: &Parts) -> Result<Self> {
+    pub(super) fn of(parts: &Parts, networks: &dyn Networks) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
                 "a pipeline goes with GET or HEAD of an object, found {}",
@@ -82,7 +83,7 @@ impl Job {
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
-        let pipeline = Pipeline::parse(&text)?;
+        let pipeline = Pipeline::parse_with(&text, networks)?;
         let split = parsed(
             parts,
             query,
@@ -164,6 +165,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 #[cfg(test)]
 mod tests {
     use http::Request;
+    use pushdown::step::model::NoNetworks;
 
     use super::*;
 
@@ -174,7 +176,7 @@ mod tests {
         let Ok(request) = builder.body(()) else {
             panic!("a request that cannot be")
         };
-        Job::of(&request.into_parts().0)
+        Job::of(&request.into_parts().0, &NoNetworks)
     }
 
     fn get(uri: &str) -> http::request::Builder {

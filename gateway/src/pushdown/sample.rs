@@ -173,6 +173,7 @@ impl Pushdown {
             return Ok((Sample::Bytes(source), Vec::new()));
         }
         let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
+        self.networks.touch(&pipeline.steps()[..stage]);
         let sample_id = job.sample_id.clone();
         let work = move || {
             let context = Context {

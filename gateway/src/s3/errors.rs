@@ -52,6 +52,8 @@ fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::InvalidRange => ("InvalidRange", StatusCode::RANGE_NOT_SATISFIABLE),
         ErrorKind::UndecodableObject => ("UndecodableObject", StatusCode::UNPROCESSABLE_ENTITY),
         ErrorKind::UnsuitableObject => ("UnsuitableObject", StatusCode::UNPROCESSABLE_ENTITY),
+        ErrorKind::NotFound => ("NoSuchKey", StatusCode::NOT_FOUND),
+        ErrorKind::NotImplemented => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),
         ErrorKind::Internal => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
         ErrorKind::OriginUnavailable => ("OriginUnavailable", StatusCode::BAD_GATEWAY),
         ErrorKind::SlowDown => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),

@@ -14,6 +14,9 @@ pub const PIPELINE: &str = "x-pushdown-pipeline";
 /// The path of batch requests. No bucket can have this name: buckets begin with a letter or a digit.
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
 
+/// The path of the networks that pipelines may name; behind it and a slash, a digest's weights.
+pub const MODELS_PATH: &str = "/_pushdown/v1/models";
+
 /// Which of the gateway's faces answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Face {
@@ -23,6 +26,8 @@ pub enum Face {
     Pipeline,
     /// A pipeline on many objects.
     Batch,
+    /// The networks that pipelines may name.
+    Models,
 }
 
 impl Face {
@@ -30,6 +35,13 @@ impl Face {
     pub fn of(parts: &Parts) -> Self {
         if parts.uri.path() == BATCH_PATH {
             Self::Batch
+        } else if parts
+            .uri
+            .path()
+            .strip_prefix(MODELS_PATH)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        {
+            Self::Models
         } else if parts.headers.contains_key(PIPELINE)
             || parts
                 .uri
@@ -48,6 +60,7 @@ impl Face {
             Self::Forward => "forward",
             Self::Pipeline => "pipeline",
             Self::Batch => "batch",
+            Self::Models => "models",
         }
     }
 }
@@ -140,6 +153,8 @@ mod tests {
         );
         assert_eq!(Face::of(&parts(get("/_pushdown/v1/batch"))), Face::Batch);
         assert_eq!(Face::of(&parts(get("/_pushdown/v1/batches"))), Face::Forward);
+        assert_eq!(Face::of(&parts(get("/_pushdown/v1/models/0a"))), Face::Models);
+        assert_eq!(Face::of(&parts(get("/_pushdown/v1/modelss"))), Face::Forward);
     }
 
     #[test]

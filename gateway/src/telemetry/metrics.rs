@@ -162,7 +162,7 @@ impl Metrics {
 
     /// Requests in flight, of every kind.
     pub fn in_flight_total(&self) -> i64 {
-        [Face::Forward, Face::Pipeline, Face::Batch]
+        [Face::Forward, Face::Pipeline, Face::Batch, Face::Models]
             .into_iter()
             .map(|face| {
                 self.in_flight

@@ -2,6 +2,7 @@
 
 mod admission;
 mod batch;
+mod networks;
 mod object;
 mod origins;
 mod refusals;

@@ -1,10 +1,15 @@
 //! A step as it is written: a name and arguments, and how a step takes its arguments from them.
 
+use std::sync::Arc;
+
 use super::{
     Param,
     value::{Value, excerpt},
 };
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    step::model::{Network, Networks},
+};
 
 /// A step as it stands in text or JSON, before anything is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,11 +35,17 @@ pub struct Args<'a> {
     position: usize,
     params: &'static [Param],
     bound: Vec<Option<&'a Argument>>,
+    networks: &'a dyn Networks,
 }
 
 impl<'a> Args<'a> {
     /// Binds positional arguments in the order of `params`, named ones by name.
-    pub(crate) fn bind(call: &'a Call, step: &'static str, params: &'static [Param]) -> Result<Self> {
+    pub(crate) fn bind(
+        call: &'a Call,
+        step: &'static str,
+        params: &'static [Param],
+        networks: &'a dyn Networks,
+    ) -> Result<Self> {
         let mut bound: Vec<Option<&Argument>> = vec![None; params.len()];
         let mut named = false;
         for (index, argument) in call.arguments.iter().enumerate() {
@@ -85,6 +96,7 @@ impl<'a> Args<'a> {
             position: call.position,
             params,
             bound,
+            networks,
         })
     }
 
@@ -111,6 +123,15 @@ impl<'a> Args<'a> {
     pub fn required<T: FromValue>(&self, name: &str) -> Result<T> {
         self.optional(name)?
             .ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
+    }
+
+    /// The network `name`.
+    ///
+    /// # Errors
+    /// As [`Networks::find`], with the step's position.
+    pub fn network(&self, name: &str) -> Result<Arc<Network>> {
+        let named = |error: Error| error.located(self.position);
+        self.networks.find(name).map_err(named)
     }
 
     /// An error at the step itself, for rules that span arguments.

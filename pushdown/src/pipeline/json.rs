@@ -12,7 +12,10 @@ use super::{
     Pipeline,
     value::{Value, excerpt, is_plain},
 };
-use crate::{Error, Result, limits};
+use crate::{
+    Error, Result, limits,
+    step::model::{Networks, NoNetworks},
+};
 
 /// A step in JSON: its name, and its arguments by name beside it.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ struct JsonStep {
 
 /// Parses the JSON form by way of the text form, so that there is one parser, one set of rules and one kind of
 /// position. A fault in a step is reported at its place in the text form, which the message shows.
-pub(super) fn parse(json: &str) -> Result<Pipeline> {
+pub(super) fn parse(json: &str, networks: &dyn Networks) -> Result<Pipeline> {
     if json.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
             limits::MAX_PIPELINE_BYTES,
@@ -44,10 +47,10 @@ pub(super) fn parse(json: &str) -> Result<Pipeline> {
             format!("found JSON that is no list of steps: {message}"),
         )
     })?;
-    from_steps(&steps)
+    from_steps(&steps, networks)
 }
 
-fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
+fn from_steps(steps: &[JsonStep], networks: &dyn Networks) -> Result<Pipeline> {
     if steps.is_empty() {
         return Err(Error::pipeline(
             0,
@@ -75,7 +78,7 @@ fn from_steps(steps: &[JsonStep]) -> Result<Pipeline> {
         }
         text.push_str(if arguments.is_empty() { "" } else { ")" });
     }
-    Pipeline::parse_text(&text).map_err(|error| {
+    Pipeline::parse_text(&text, networks).map_err(|error| {
         // The text is all ASCII: values are written so, and names are plain.
         let around = error.position().unwrap_or_default().saturating_sub(30) as usize;
         let shown = excerpt(text.get(around..).unwrap_or_default(), 80);
@@ -125,7 +128,7 @@ impl<'de> Deserialize<'de> for Pipeline {
                         steps.push(step);
                     }
                 }
-                from_steps(&steps).map_err(de::Error::custom)
+                from_steps(&steps, &NoNetworks).map_err(de::Error::custom)
             }
         }
 

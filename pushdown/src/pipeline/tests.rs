@@ -20,7 +20,7 @@ fn error_texts() {
         "decode) ",
         "decod",
         "decode | rezise(short=256)",
-        "decode | model(x)",
+        "decode | modell(x)",
         "7",
         "decode(",
         "decode(orient",

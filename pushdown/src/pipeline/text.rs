@@ -140,9 +140,28 @@ impl Parser<'_> {
             Some('[') if depth < MAX_DEPTH => self.list(depth),
             Some('"' | '\'') => self.string(),
             Some('0'..='9' | '-' | '+' | '.') => self.number(),
-            Some('a'..='z' | 'A'..='Z' | '_') => Ok(Value::Text(self.name("a name")?)),
+            Some('a'..='z' | 'A'..='Z' | '_') => Ok(Value::Text(self.word()?)),
             _ => Err(self.unexpected("a number, a name, a string or a list")),
         }
+    }
+
+    /// A name, and more of them behind `.`, `/`, `:`, `@` or `-` without a space: the names of tensors and digests need
+    /// no quotes.
+    fn word(&mut self) -> Result<String> {
+        let mut word = self.name("a name")?;
+        while let Some(join) = self.rest().chars().next().filter(|char| ".:/@-".contains(*char)) {
+            let behind = &self.rest()[1..];
+            let end = behind
+                .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
+                .unwrap_or(behind.len());
+            if end == 0 {
+                break;
+            }
+            word.push(join);
+            word.push_str(&behind[..end]);
+            self.position += 1 + end;
+        }
+        Ok(word)
     }
 
     fn list(&mut self, depth: usize) -> Result<Value> {

@@ -185,6 +185,54 @@ fn parts_of_a_jpeg() {
     }
 }
 
+/// Real files of every kind, broken ones among them, whole and in parts.
+#[test]
+fn parts_of_every_fixture() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/fixtures/photos");
+    let files = std::fs::read_dir(folder)
+        .expect("fixtures")
+        .map(|file| file.expect("a file").path());
+    let objects: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|extension| extension != "md"))
+        .map(|file| (file.display().to_string(), std::fs::read(&file).expect("a file")))
+        .collect();
+    assert!(objects.len() >= 30);
+    for (name, object) in objects {
+        let object = Sample::Bytes(object.into());
+        for text in [
+            "decode | crop(33, 21, 40, 30)",
+            "decode(orient=exif) | center_crop(20)",
+            "decode(min_short=20) | random_resized_crop(16)",
+            "decode | resize(short=40) | center_crop(24)",
+        ] {
+            let pipeline = Pipeline::parse(text).expect(text);
+            let context = Context::new(name.as_bytes()).with_randomness(3, 0);
+            let whole = outcome(pipeline.run(0..pipeline.len(), object.clone(), &context));
+            let parts = outcome(one_by_one(&pipeline, object.clone(), &context));
+            assert!(whole == parts, "{text} of {name}");
+        }
+    }
+}
+
+/// What a hidden size makes too large on the way is too large, whatever a crop keeps of it.
+#[test]
+fn limits_come_before_what_is_fused() {
+    let object = Sample::Bytes(generate::Format::Png.encode(&generate::picture(2, 300, 1, false)));
+    let pipeline =
+        Pipeline::parse("decode(orient=exif) | resize(short=26) | crop(0, 0, 1, 1)").expect("a pipeline");
+    let limits = Limits {
+        max_value_bytes: 20_000,
+        ..Limits::default()
+    };
+    let context = Context {
+        limits,
+        ..Context::new(b"")
+    };
+    let whole = outcome(pipeline.run(0..3, object.clone(), &context));
+    assert_eq!(whole, Err(ErrorKind::TooLarge));
+    assert_eq!(outcome(one_by_one(&pipeline, object, &context)), whole);
+}
+
 /// A JPEG whose data is broken anywhere, or that ends anywhere, comes to the same in one piece and step by step.
 #[test]
 fn broken_jpegs() {

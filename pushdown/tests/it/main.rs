@@ -12,5 +12,6 @@ mod generate;
 mod golden;
 mod language;
 mod law1;
+mod networks;
 mod robustness;
 mod semantics_doc;

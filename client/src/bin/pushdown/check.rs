@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    process::ExitCode,
     str::FromStr,
 };
 
@@ -10,7 +11,7 @@ use indicatif::HumanBytes;
 use pushdown::{BytesKind, ImageHeader, Kind, MediaType, Pipeline};
 use serde_json::json;
 
-use crate::fault::PipelineFault;
+use crate::{connection::Connection, fault::PipelineFault};
 
 /// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
 #[derive(Debug, Args)]
@@ -26,6 +27,8 @@ pub(crate) struct Check {
     /// As JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Width and height.
@@ -51,8 +54,8 @@ impl FromStr for Size {
 }
 
 impl Check {
-    pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let pipeline = PipelineFault::parse(&self.pipeline)?;
+    pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let object = self.object();
         let kinds = pipeline
             .stages(&Kind::Bytes(object))
@@ -66,7 +69,7 @@ impl Check {
         } else {
             table(&mut out, &pipeline, &kinds, smallest)?;
         }
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 
     /// What is known of the object.

@@ -1,7 +1,12 @@
 //! Where to read from, and how to draw: what `get` and `read` have in common.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use pushdown_client::{Store, StoreBuilder};
+use pushdown::Pipeline;
+use pushdown_client::{Store, StoreBuilder, pipeline_of_folder};
+
+use crate::fault::PipelineFault;
 
 // Names of variables are no code to `clap`, which would show the marks that documentation wants around them.
 const ENDPOINT: &str =
@@ -19,6 +24,9 @@ pub(crate) struct Connection {
     /// Profile of the AWS configuration files; credentials come from the usual AWS chain
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    /// Folder of the networks that the pipeline names, instead of those of the gateway
+    #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR")]
+    pub(crate) models: Option<PathBuf>,
 }
 
 /// Seed and epoch of random steps.
@@ -46,5 +54,22 @@ impl Connection {
             store = store.profile(profile);
         }
         store
+    }
+
+    /// Parses a pipeline. An endpoint is asked only where the pipeline names a network and no folder was given.
+    pub(crate) async fn pipeline(&self, text: &str) -> anyhow::Result<Pipeline> {
+        let parsed = match (Pipeline::parse(text), &self.models) {
+            (Err(error), Some(folder)) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
+                pipeline_of_folder(text, folder)
+            }
+            (Err(error), None) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
+                match self.store().build().await {
+                    Ok(store) => store.pipeline(text).await,
+                    Err(error) => Err(error),
+                }
+            }
+            (parsed, _) => parsed.map_err(Into::into),
+        };
+        parsed.map_err(|error| PipelineFault::of(text, error))
     }
 }

@@ -36,11 +36,6 @@ impl PipelineFault {
             _ => error.into(),
         }
     }
-
-    /// Parses a pipeline.
-    pub(crate) fn parse(text: &str) -> anyhow::Result<pushdown::Pipeline> {
-        pushdown::Pipeline::parse(text).map_err(|error| Self::of(text, error.into()))
-    }
 }
 
 /// Writes the error to stderr.
@@ -87,7 +82,7 @@ mod tests {
     use super::*;
 
     fn fault(text: &str) -> String {
-        PipelineFault::parse(text).unwrap_err().to_string()
+        PipelineFault::of(text, pushdown::Pipeline::parse(text).unwrap_err().into()).to_string()
     }
 
     #[test]

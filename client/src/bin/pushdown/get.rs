@@ -102,7 +102,7 @@ impl Get {
     }
 
     async fn at_the_gateway(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
-        let pipeline = PipelineFault::parse(&self.pipeline)?;
+        let pipeline = self.connection.pipeline(&self.pipeline).await?;
         // The smallest stage depends on the object, which only the gateway sees.
         if self.split != Split::Smallest {
             self.stage(&pipeline, &BytesKind::default())?;
@@ -145,7 +145,7 @@ impl Get {
     }
 
     async fn here(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
-        let pipeline = PipelineFault::parse(&self.pipeline)?;
+        let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let store = self
             .connection
             .store()
@@ -169,8 +169,8 @@ impl Get {
             epoch: Some(self.randomness.epoch),
             limits,
         };
-        let sample = pipeline
-            .run(0..stage, Sample::Bytes(object), &context)
+        // Weights may have to be fetched on the way.
+        let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))
             .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
         let kind = Kind::from(&sample);
         let form = Form::negotiate(self.accept.map(Accept::content_type), &kind)

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         Command::Get(get) => asynchronously(Box::pin(get.run())),
         Command::Read(read) => asynchronously(Box::pin(read.run())),
         Command::Steps(steps) => steps.run().map(|()| ExitCode::SUCCESS),
-        Command::Check(check) => check.run().map(|()| ExitCode::SUCCESS),
+        Command::Check(check) => asynchronously(check.run()),
     };
     done.unwrap_or_else(|error| fault::report(&error))
 }

@@ -116,6 +116,9 @@ impl Read {
         if let Some(seed) = self.randomness.seed {
             builder = builder.seed(seed);
         }
+        if let Some(folder) = &self.connection.models {
+            builder = builder.models(folder);
+        }
         builder.build().await
     }
 }

@@ -39,12 +39,13 @@ impl Pushdown {
         let bytes = collect(body, limit).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         let max_samples = self.limits.batch_samples;
+        let networks = self.networks.clone();
         // Thousands of samples take milliseconds to parse: too long for the network's threads.
         let request = self
             .cpu
             .run(move || {
                 let json = if gzip { inflate(bytes, limit)? } else { bytes };
-                Ok::<_, Error>(BatchRequest::parse(&json, max_samples)?)
+                Ok::<_, Error>(BatchRequest::parse(&json, max_samples, &networks)?)
             })
             .await??;
         if request.samples.iter().any(|sample| sample.member.is_some()) {

@@ -4,13 +4,18 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use pushdown::Pipeline;
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, OnError, Order, Row, Split};
 use pushdown_testkit::{Raw, Request, Response};
 
 use super::{Lab, SHORT, expected, photo};
 
-/// A request for these keys, each presigned on its own.
 fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
+    request(lab, pipeline.parse()?, keys)
+}
+
+/// A request for these keys, each presigned on its own.
+pub(super) fn request(lab: &Lab, pipeline: Pipeline, keys: &[String]) -> Result<BatchRequest> {
     let mut presign = String::new();
     let mut samples = Vec::new();
     // One moment for all, so that they share the signing parameters.
@@ -28,7 +33,7 @@ fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
             version: None,
         });
     }
-    Ok(BatchRequest::new(pipeline.parse()?, presign, samples))
+    Ok(BatchRequest::new(pipeline, presign, samples))
 }
 
 fn post(lab: &Lab, body: Vec<u8>) -> Request {
@@ -37,11 +42,11 @@ fn post(lab: &Lab, body: Vec<u8>) -> Request {
         .body(body)
 }
 
-fn send(lab: &Lab, request: &BatchRequest) -> Result<Response> {
+pub(super) fn send(lab: &Lab, request: &BatchRequest) -> Result<Response> {
     post(lab, serde_json::to_vec(request)?).send(lab.address())
 }
 
-fn rows(answer: Response) -> Result<Vec<Row>> {
+pub(super) fn rows(answer: Response) -> Result<Vec<Row>> {
     ensure!(answer.status == 200, "{}", answer.text());
     let mut reader = BatchReader::new(pushdown::Limits::default());
     let rows = reader.push(answer.body.into())?;

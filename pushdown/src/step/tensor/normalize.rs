@@ -4,7 +4,7 @@ use super::to_float::{planes, to_float};
 use crate::{
     DType, Error, Image, Layout, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope},
+    step::{Operator, Scope, model::Card},
 };
 
 /// `normalize`: `(x - mean) / std`, in that order and rounded after each, as torchvision's `Normalize`.
@@ -27,6 +27,7 @@ impl Operator for Normalize {
     const SUMMARY: &'static str = "(x - mean) / std";
     const PARAMS: &'static [Param] = &[
         Param::positional("preset", "imagenet", "mean and std of a known data set"),
+        Param::named("model", "name", "mean and std that a network was trained with"),
         Param::named(
             "mean",
             "number or list",
@@ -43,6 +44,13 @@ impl Operator for Normalize {
         let preset = args.optional::<String>("preset")?;
         let mean = args.optional::<Vec<f32>>("mean")?;
         let std = args.optional::<Vec<f32>>("std")?;
+        let preset = match args.optional::<String>("model")? {
+            None => preset,
+            Some(name) if preset.is_none() && mean.is_none() && std.is_none() => {
+                return Self::of_network(args, &name);
+            }
+            Some(_) => return Err(args.fault("`normalize` takes `model` alone, found more beside it")),
+        };
         let (mean, std) = match (preset.as_deref(), mean, std) {
             (Some("imagenet"), None, None) => (IMAGENET.0.to_vec(), IMAGENET.1.to_vec()),
             (Some("imagenet"), ..) => {
@@ -133,6 +141,18 @@ impl Operator for Normalize {
 }
 
 impl Normalize {
+    /// What the card of a network says.
+    fn of_network(args: &Args<'_>, name: &str) -> Result<Self> {
+        let network = args.network(name)?;
+        let card = network.description().card.as_ref();
+        let (mean, std) = card.and_then(Card::normalization).ok_or_else(|| {
+            args.fault(format!(
+                "the network `{name}` has no mean and std in a JSON file beside it: give `mean` and `std`"
+            ))
+        })?;
+        Ok(Self { mean, std })
+    }
+
     fn scaled(&self, value: f32, channel: usize) -> f32 {
         (value - self.mean[channel]) / self.std[channel]
     }

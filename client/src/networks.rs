@@ -1,0 +1,231 @@
+//! The networks that pipelines name: those of the gateway, whose weights come when layers run here, or those of a
+//! folder.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use pushdown::{
+    Pipeline, Step,
+    step::model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights},
+};
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::Store,
+};
+
+const PATH: &str = "/_pushdown/v1/models";
+/// The most bytes of a list of networks.
+const LIST_BYTES: u64 = 64 << 20;
+
+/// What a gateway serves.
+#[derive(Debug)]
+struct Served {
+    networks: BTreeMap<String, Arc<Network>>,
+    endpoint: String,
+}
+
+/// Weights at a gateway, kept in the user's cache once they were here.
+#[derive(Debug)]
+struct Download {
+    store: Store,
+    description: Description,
+    runtime: Handle,
+}
+
+#[derive(Deserialize)]
+struct List {
+    models: Vec<Description>,
+}
+
+impl Store {
+    /// Parses a pipeline; networks in it are those of the gateway at this endpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] when the pipeline names a network and the
+    /// endpoint serves none.
+    pub async fn pipeline(&self, text: &str) -> Result<Pipeline> {
+        match Pipeline::parse(text) {
+            Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
+                Ok(Pipeline::parse_with(text, &self.networks().await?)?)
+            }
+            parsed => Ok(parsed?),
+        }
+    }
+
+    async fn networks(&self) -> Result<Served> {
+        let answer = self
+            .transport()
+            .send(Method::GET, PATH, HeaderMap::new(), Bytes::new())
+            .await?;
+        let status = answer.status;
+        let body = answer
+            .collect(LIST_BYTES)
+            .await?
+            .filter(|_| status == StatusCode::OK);
+        let list: List = body
+            .and_then(|body| serde_json::from_slice(&body).ok())
+            .ok_or_else(|| {
+                let text = format!(
+                    "{} serves no networks ({status}): give a pushdown gateway, or a folder of networks",
+                    self.endpoint()
+                );
+                Error::new(ErrorKind::NotAGateway, text)
+            })?;
+        let networks = list.models.into_iter().map(|description| {
+            let weights = Download {
+                store: self.clone(),
+                description: description.clone(),
+                runtime: Handle::current(),
+            };
+            let name = description.name.clone();
+            Ok((name, Arc::new(Network::described(description, weights)?)))
+        });
+        Ok(Served {
+            networks: networks.collect::<Result<_>>()?,
+            endpoint: self.endpoint(),
+        })
+    }
+}
+
+/// Parses a pipeline whose networks are those of a folder.
+///
+/// # Errors
+/// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::Config`] when the folder cannot be read.
+pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
+    let unreadable = |error: io::Error| {
+        let text = format!("the folder of networks {} cannot be read", folder.display());
+        Error::config(text).with_source(error)
+    };
+    let folder = Folder::open(folder, &host(), |_, _| ()).map_err(unreadable)?;
+    Ok(Pipeline::parse_with(text, &folder)?)
+}
+
+/// Fetches and loads the weights of `steps` beside other work, so that the first sample finds them.
+pub(crate) fn prepare(steps: &[Step]) {
+    for step in steps {
+        let Step::Model(model) = step else { continue };
+        let network = Arc::clone(model.network());
+        let load = move || {
+            if let Err(error) = network.load() {
+                tracing::warn!(%error, "the network cannot be run here");
+            }
+        };
+        // Without a thread the first sample loads them.
+        drop(
+            std::thread::Builder::new()
+                .name("pushdown-weights".to_owned())
+                .spawn(load),
+        );
+    }
+}
+
+impl Networks for Served {
+    fn find(&self, name: &str) -> pushdown::Result<Arc<Network>> {
+        self.networks.get(name).cloned().ok_or_else(|| {
+            let known: Vec<_> = self.networks.keys().map(String::as_str).collect();
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            pushdown::Error::new(
+                pushdown::ErrorKind::InvalidPipeline,
+                format!(
+                    "found the unknown network `{name}`, expected one of those that {} serves: {known}",
+                    self.endpoint
+                ),
+            )
+        })
+    }
+}
+
+impl Weights for Download {
+    fn fetch(&self) -> pushdown::Result<Bytes> {
+        let kept = self
+            .store
+            .cache()
+            .map(|folder| folder.join(format!("{}.onnx", self.description.digest)));
+        if let Some(bytes) = kept
+            .as_ref()
+            .and_then(|file| fs::read(file).ok())
+            .map(Bytes::from)
+            && self.description.check(&bytes).is_ok()
+        {
+            return Ok(bytes);
+        }
+        let unavailable =
+            |error: Error| pushdown::Error::new(pushdown::ErrorKind::InvalidModel, error.to_string());
+        let bytes = self.runtime.block_on(self.download()).map_err(unavailable)?;
+        self.description.check(&bytes)?;
+        if let Some(file) = kept
+            && let Err(error) = keep(&file, &bytes)
+        {
+            tracing::info!(%error, file = %file.display(), "the weights are not kept");
+        }
+        Ok(bytes)
+    }
+
+    fn runtime(&self) -> pushdown::Result<Runtime> {
+        host()
+    }
+}
+
+impl Download {
+    async fn download(&self) -> Result<Bytes> {
+        let Description {
+            name, digest, bytes, ..
+        } = &self.description;
+        tracing::info!(name, digest, bytes, "fetching the weights of a network");
+        let path = format!("{PATH}/{digest}");
+        let transport = self.store.transport();
+        let answer = transport
+            .send(Method::GET, &path, HeaderMap::new(), Bytes::new())
+            .await?;
+        if answer.status != StatusCode::OK {
+            let refusal = answer.refusal().await;
+            return Err(refusal.into_error(&format!("the weights of the network `{name}`")));
+        }
+        let body = answer.collect(MAX_MODEL_BYTES as u64).await?;
+        body.ok_or_else(|| {
+            Error::protocol(format!(
+                "the network `{name}` has more than {MAX_MODEL_BYTES} bytes"
+            ))
+        })
+    }
+}
+
+/// ONNX Runtime of this host, loaded once: the library that `ORT_DYLIB_PATH` names, or where the system finds it.
+fn host() -> pushdown::Result<Runtime> {
+    static HOST: OnceLock<pushdown::Result<Runtime>> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let library = std::env::var_os("ORT_DYLIB_PATH").unwrap_or_else(|| "libonnxruntime.so".into());
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Runtime::load(Path::new(&library), threads)
+    })
+    .clone()
+}
+
+/// Where weights are kept: `pushdown/networks` in the user's cache.
+pub(crate) fn default_cache() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("pushdown/networks"))
+}
+
+/// Written beside and renamed, so that no one reads half of it.
+fn keep(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let draft = folder.join(format!("{}.tmp", std::process::id()));
+    fs::write(&draft, bytes)?;
+    fs::rename(draft, file)
+}

@@ -1,0 +1,210 @@
+//! Frozen layers: in a GET, in a batch, listed, fetched, and refused.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown::{
+    Context, Pipeline, Sample,
+    step::model::{Folder, Runtime},
+};
+use pushdown_testkit::{Request, Response, networks, onnxruntime};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use super::{Lab, batch, photo};
+
+const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
+const CARD: &str = r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57, 57], "value_range": 255}"#;
+
+/// A folder with one good network and its card, and one that is none.
+fn folder() -> Result<TempDir> {
+    let folder = networks(&["squeezenet", "bad/nan_weights"])?;
+    fs::write(folder.path().join("squeezenet.json"), CARD)?;
+    Ok(folder)
+}
+
+fn lab(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
+    let models = format!("--models={}", folder.path().display());
+    let library = format!("--onnxruntime={}", onnxruntime().display());
+    Lab::new(&[&[models.as_str(), &library], flags].concat())
+}
+
+fn models(lab: &Lab, method: &str, rest: &str) -> Result<Response> {
+    Request::new(method, &format!("/_pushdown/v1/models{rest}"))
+        .header("Host", &lab.address().to_string())
+        .send(lab.address())
+}
+
+fn floats(body: &[u8]) -> Vec<f32> {
+    let (words, _) = body.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+}
+
+/// `max |a - b| / max |b|`.
+fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected
+        .iter()
+        .fold(0_f32, |largest, element| largest.max(element.abs()));
+    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+    differences.fold(0_f32, f32::max) / largest
+}
+
+#[test]
+fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    let here = Folder::open(folder.path(), &Ok(Runtime::load(&onnxruntime(), 1)?), |_, _| ())?;
+    let objects: Vec<_> = (0..12).map(|index| photo(240 + index, 230, "jpeg")).collect();
+    let keys: Vec<_> = (0..12).map(|index| format!("{index:02}.jpg")).collect();
+    for (key, object) in keys.iter().zip(&objects) {
+        lab.put(key, object.clone())?;
+    }
+    let text = format!("{PREPARED} | model(squeezenet, until=cut:12)");
+    let pipeline = Pipeline::parse_with(&text, &here)?;
+    let expected = objects.iter().map(|object| {
+        let object = Sample::Bytes(object.clone().into());
+        match pipeline.run(0..pipeline.len(), object, &Context::new(b""))? {
+            Sample::Tensor(tensor) => Ok(floats(tensor.data())),
+            other => anyhow::bail!("{other:?}"),
+        }
+    });
+    let expected = expected.collect::<Result<Vec<_>>>()?;
+
+    let accept = [("accept", "application/octet-stream")];
+    let answer = lab.get(&keys[0], &text, &accept)?;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("x-pushdown-dtype"), Some("f32"));
+    assert_eq!(answer.header("x-pushdown-stage"), Some("5"));
+    assert!(distance(&floats(&answer.body), &expected[0]) <= 1e-5);
+    assert!(
+        answer
+            .header("server-timing")
+            .unwrap_or_default()
+            .contains("model;dur=")
+    );
+    let other = lab.get(&keys[0], &text.replace("cut:12", "cut:11"), &accept)?;
+    assert_ne!(answer.header("etag"), other.header("etag"));
+
+    let request = batch::request(&lab, pipeline, &keys)?;
+    let rows = batch::rows(batch::send(&lab, &request)?)?;
+    assert_eq!(rows.len(), keys.len());
+    for (row, expected) in rows.into_iter().zip(&expected) {
+        match row.value? {
+            Sample::Tensor(tensor) => assert!(distance(&floats(tensor.data()), expected) <= 1e-5),
+            other => anyhow::bail!("{other:?}"),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn networks_are_listed_and_their_weights_fetched() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    let list = models(&lab, "GET", "")?;
+    assert_eq!(list.status, 200, "{}", list.text());
+    let list: Value = serde_json::from_slice(&list.body)?;
+    let [network] = list["models"].as_array().context("no list")?.as_slice() else {
+        anyhow::bail!("one network can be used: {list}");
+    };
+    assert_eq!(network["name"], "squeezenet");
+    assert_eq!(network["inputs"][0]["shape"], serde_json::json!([3, 224, 224]));
+    assert_eq!(network["outputs"][0]["shape"], serde_json::json!([1000, 1, 1]));
+    let cut = &network["cut_points"][0];
+    for field in ["tensor", "shape", "bytes", "parameters", "macs"] {
+        ensure!(!cut[field].is_null(), "{field} in {cut}");
+    }
+    let digest = network["digest"].as_str().context("no digest")?;
+
+    let weights = models(&lab, "GET", &format!("/{digest}"))?;
+    assert_eq!(weights.status, 200);
+    let file = fs::read(folder.path().join("squeezenet.onnx"))?;
+    assert_eq!(Sha256::digest(&weights.body), Sha256::digest(&file));
+    assert_eq!(weights.header("etag"), Some(format!("\"{digest}\"").as_str()));
+    let head = models(&lab, "HEAD", &format!("/{digest}"))?;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(
+        head.header("content-length"),
+        Some(file.len().to_string().as_str())
+    );
+    assert_eq!(models(&lab, "GET", "/0123")?.status, 404);
+    assert_eq!(models(&lab, "DELETE", "")?.status, 405);
+    Ok(())
+}
+
+#[test]
+fn weights_stay_here_when_they_are_told_to() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &["--serve-weights=false"])?;
+    let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
+    let digest = list["models"][0]["digest"].as_str().context("no digest")?;
+    let refused = models(&lab, "GET", &format!("/{digest}"))?;
+    assert_eq!(refused.status, 501);
+    assert!(
+        refused
+            .text()
+            .contains("keeps the weights of its networks to itself")
+    );
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Result<()> {
+    let folder = folder()?;
+    let served = lab(&folder, &[])?;
+    served.put("cat.jpg", photo(64, 48, "jpeg"))?;
+    let refusal = |lab: &Lab, step: &str, status: u16, reason: &str| -> Result<()> {
+        let answer = lab.get(
+            "cat.jpg",
+            &format!("decode | center_crop(224) | to_float | {step}"),
+            &[],
+        )?;
+        ensure!(
+            answer.status == status,
+            "{step}: {} {}",
+            answer.status,
+            answer.text()
+        );
+        ensure!(answer.text().contains(reason), "{reason} in {}", answer.text());
+        Ok(())
+    };
+    refusal(
+        &served,
+        "model(squeezenett)",
+        400,
+        "the unknown network `squeezenett`",
+    )?;
+    refusal(&served, "model(squeezenet@00ff)", 400, "expected 00ff")?;
+    refusal(
+        &served,
+        "model(squeezenet, until=nowhere)",
+        400,
+        "is no cut of the network",
+    )?;
+    refusal(
+        &served,
+        "layout(hwc) | model(squeezenet)",
+        400,
+        "takes f32 of 3x224x224",
+    )?;
+    refusal(&served, "model(nan_weights)", 500, "are weights NaN?")?;
+    assert_eq!(served.get("cat.jpg", "decode | to_float", &[])?.status, 200);
+
+    let models = format!("--models={}", folder.path().display());
+    let without = Lab::new(&[&models, "--onnxruntime=/nowhere/libonnxruntime.so"])?;
+    without.put("cat.jpg", photo(64, 48, "jpeg"))?;
+    refusal(
+        &without,
+        "model(squeezenet)",
+        501,
+        "cannot load ONNX Runtime from /nowhere",
+    )?;
+    assert_eq!(without.get("cat.jpg", "decode | to_float", &[])?.status, 200);
+
+    let none = Lab::new(&[])?;
+    none.put("cat.jpg", photo(64, 48, "jpeg"))?;
+    refusal(&none, "model(squeezenet)", 501, "no networks are served")?;
+    Ok(())
+}

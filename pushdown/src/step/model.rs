@@ -1,0 +1,192 @@
+//! `model`: frozen layers of a network, read from ONNX, cut between layers, run by ONNX Runtime.
+
+mod card;
+mod folder;
+mod graph;
+mod loaded;
+mod network;
+mod networks;
+mod probe;
+mod session;
+
+use std::sync::Arc;
+
+pub use card::Card;
+pub use folder::Folder;
+pub use graph::LeftOut;
+pub use loaded::MAX_MODEL_BYTES;
+pub use network::{CutPoint, Description, Network, Place, Port, Weights};
+pub use networks::{Networks, NoNetworks};
+pub use session::Runtime;
+
+use super::{Operator, Scope};
+use crate::{
+    DType, Layout, Result, Tensor, TensorKind,
+    pipeline::{Args, Param, Value},
+};
+
+/// `model`: the layers of a network from its input, or from a cut, to a cut or its output. The batch axis is added and
+/// stripped here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    network: Arc<Network>,
+    from: Place,
+    until: usize,
+}
+
+impl Operator for Model {
+    type Input = Tensor;
+    type Output = Tensor;
+
+    const NAME: &'static str = "model";
+    const SUMMARY: &'static str = "frozen layers of a network";
+    const PARAMS: &'static [Param] = &[
+        Param::positional(
+            "network",
+            "name or name@digest",
+            "one of the networks of the gateway",
+        ),
+        Param::named(
+            "until",
+            "tensor or cut:K = the output",
+            "the last tensor to compute, one of the network's cut points",
+        ),
+        Param::named(
+            "from",
+            "tensor or cut:K = the input",
+            "the cut point that the input is a value of: the rest of a network that was cut",
+        ),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let text: String = args.required("network")?;
+        let (name, digest) = match text.split_once('@') {
+            Some((name, digest)) => (name, Some(digest)),
+            None => (text.as_str(), None),
+        };
+        let network = args.network(name)?;
+        let found = &network.description().digest;
+        if let Some(digest) = digest.filter(|digest| *digest != found) {
+            return Err(args.fault(format!(
+                "the network `{name}` has the digest {found}, expected {digest}"
+            )));
+        }
+        let cut = |name: &str| {
+            let place = args.optional::<String>(name)?;
+            let found = place.map(|text| network.cut(&text).map_err(|reason| args.fault(reason)));
+            found.transpose()
+        };
+        let (from, until) = (cut("from")?, cut("until")?.unwrap_or_else(|| network.end()));
+        if from.is_some_and(|from| from >= until) {
+            return Err(args.fault("`from` does not lie before `until`"));
+        }
+        Ok(Self {
+            from: from.map_or(Place::Input, Place::Cut),
+            until,
+            network,
+        })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let description = self.network.description();
+        let name = format!("{}@{}", description.name, description.digest);
+        let tensor = |place| Value::Text(self.network.port(place).0.to_owned());
+        let mut arguments = vec![("network", Value::Text(name))];
+        if self.until != self.network.end() {
+            arguments.push(("until", tensor(Place::Cut(self.until))));
+        }
+        if self.from != Place::Input {
+            arguments.push(("from", tensor(self.from)));
+        }
+        arguments
+    }
+
+    fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
+        let name = &self.network.description().name;
+        let (tensor, shape) = self.network.port(self.from);
+        let extents = |shape: &[Option<usize>]| {
+            let extents = shape
+                .iter()
+                .map(|extent| extent.map_or("?".to_owned(), |extent| extent.to_string()));
+            extents.collect::<Vec<_>>().join("x")
+        };
+        let expected: Vec<_> = shape.iter().copied().map(Some).collect();
+        let fits = input.shape.len() == shape.len()
+            && input
+                .shape
+                .iter()
+                .zip(shape)
+                .all(|(found, expected)| found.is_none_or(|found| found == *expected));
+        if input.dtype != DType::F32 || !fits {
+            return Err(format!(
+                "takes f32 of {} for `{tensor}` of the network `{name}`, found {} of {}",
+                extents(&expected),
+                input.dtype,
+                extents(&input.shape)
+            ));
+        }
+        let layout = self
+            .network
+            .description()
+            .card
+            .as_ref()
+            .and_then(|card| card.layout);
+        match layout {
+            Some(layout) if self.from == Place::Input && input.layout != layout => Err(format!(
+                "takes the layout {layout} for the network `{name}`, found {}; put `layout({layout})` before it",
+                input.layout
+            )),
+            _ => Ok(TensorKind {
+                dtype: DType::F32,
+                layout: Layout::Flat,
+                shape: self
+                    .network
+                    .port(Place::Cut(self.until))
+                    .1
+                    .iter()
+                    .copied()
+                    .map(Some)
+                    .collect(),
+                quantized: false,
+            }),
+        }
+    }
+
+    fn scratch_bytes(&self, _: &TensorKind) -> Option<u64> {
+        Some(self.network.description().working_bytes)
+    }
+
+    fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
+        self.run(input)
+    }
+}
+
+impl Model {
+    /// The network that the layers are of.
+    pub const fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// From where to where the layers reach.
+    pub const fn reach(&self) -> (Place, usize) {
+        (self.from, self.until)
+    }
+
+    /// These layers and those of `next`, where it goes on at their end.
+    pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
+        (self.network == next.network && next.from == Place::Cut(self.until)).then(|| Self {
+            network: Arc::clone(&self.network),
+            from: self.from,
+            until: next.until,
+        })
+    }
+
+    /// Runs the layers on one value.
+    pub(crate) fn run(&self, input: Tensor) -> Result<Tensor> {
+        let outputs = self.network.run(self.from, self.until, &[input])?;
+        outputs
+            .into_iter()
+            .next()
+            .ok_or_else(|| crate::Error::internal("a network gave no value"))
+    }
+}

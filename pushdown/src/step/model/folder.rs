@@ -1,0 +1,135 @@
+//! A folder of networks: `NAME.onnx`, and where there is one the `NAME.json` that says how to prepare inputs.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights};
+use crate::{Error, Result, pipeline::is_plain};
+
+/// The networks of a folder. A network that cannot be used is remembered with the reason.
+#[derive(Debug)]
+pub struct Folder {
+    networks: BTreeMap<String, Result<Arc<Network>>>,
+    folder: PathBuf,
+}
+
+/// The file of a network.
+#[derive(Debug)]
+struct File {
+    path: PathBuf,
+    runtime: Result<Runtime>,
+}
+
+impl Folder {
+    /// Looks at every network in `folder`, telling `seen` of each. Without a runtime each has that for its reason.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn open(
+        folder: &Path,
+        runtime: &Result<Runtime>,
+        mut seen: impl FnMut(&str, &Result<Arc<Network>>),
+    ) -> io::Result<Self> {
+        let mut networks = BTreeMap::new();
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "onnx") {
+                continue;
+            }
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let network = look(&name, &path, runtime).map(Arc::new);
+            seen(&name, &network);
+            networks.insert(name, network);
+        }
+        Ok(Self {
+            networks,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The networks that can be used, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Network>> {
+        self.networks.values().filter_map(|network| network.as_ref().ok())
+    }
+}
+
+impl Folder {
+    /// The file of the network that has this digest.
+    pub fn path(&self, digest: &str) -> Option<PathBuf> {
+        let found = self
+            .iter()
+            .find(|network| network.description().digest == digest)?;
+        Some(self.folder.join(format!("{}.onnx", found.description().name)))
+    }
+}
+
+impl Networks for Folder {
+    fn find(&self, name: &str) -> Result<Arc<Network>> {
+        match self.networks.get(name) {
+            Some(Ok(network)) => Ok(Arc::clone(network)),
+            Some(Err(error)) => Err(Error::new(
+                error.kind(),
+                format!("the network `{name}` cannot be used: {error}"),
+            )),
+            None => {
+                let mut known: Vec<&str> = self.networks.keys().map(String::as_str).collect();
+                known.sort_by_key(|known| crate::step::distance(known, name));
+                known.truncate(8);
+                let known = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                Err(Error::new(
+                    crate::ErrorKind::InvalidPipeline,
+                    format!("found the unknown network `{name}`, expected one of those served: {known}"),
+                ))
+            }
+        }
+    }
+}
+
+fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Network> {
+    if !is_plain(name) {
+        return Err(Error::model(
+            "its name is not plain: expected letters, digits and underscores",
+        ));
+    }
+    let card = match fs::read(path.with_extension("json")) {
+        Ok(json) => Some(Card::parse(&json)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::model(format!("its JSON file cannot be read: {error}"))),
+    };
+    let file = File {
+        path: path.to_owned(),
+        runtime: runtime.clone(),
+    };
+    Network::look(name, card, file)
+}
+
+impl Weights for File {
+    fn fetch(&self) -> Result<Bytes> {
+        let unreadable = |error: io::Error| Error::model(format!("its file cannot be read: {error}"));
+        let length = fs::metadata(&self.path).map_err(unreadable)?.len();
+        if length > MAX_MODEL_BYTES as u64 {
+            return Err(Error::too_large(format!(
+                "a network of {length} bytes is more than the limit of {MAX_MODEL_BYTES}"
+            )));
+        }
+        fs::read(&self.path).map(Bytes::from).map_err(unreadable)
+    }
+
+    fn runtime(&self) -> Result<Runtime> {
+        self.runtime.clone()
+    }
+}

@@ -1,0 +1,169 @@
+//! A network's graph: read without trust, reduced to what its outputs need, and cut in two.
+//!
+//! Everything here is a matter of names and nodes. Shapes come from running the network once
+//! ([`probe`](super::probe)), which also folds what depends on shapes alone.
+
+mod check;
+mod cost;
+mod cuts;
+mod extract;
+mod simplify;
+
+use std::collections::{HashMap, HashSet};
+
+use onnx_protobuf::{GraphProto, Message as _, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+
+pub(super) use check::input_shape;
+pub use cuts::LeftOut;
+pub(super) use extract::Seam;
+
+use crate::{Error, Result};
+
+/// ONNX's number for i64.
+pub(super) const INT64: i32 = 7;
+
+/// A graph with one input, whose nodes are in the order in which they can run.
+#[derive(Debug, Clone)]
+pub(super) struct Graph {
+    /// The model without its graph: versions and operator sets.
+    header: ModelProto,
+    graph: GraphProto,
+}
+
+/// What a tensor's value depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Nothing: a weight, or computed from weights.
+    Constant,
+    /// Shapes only.
+    Shape,
+    /// The input.
+    Data,
+}
+
+impl Graph {
+    /// Reads an ONNX model.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, for operators outside ONNX's own set,
+    /// for weights in other files, and for anything but one input of floats.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+        let mut header = ModelProto::parse_from_bytes(bytes)
+            .map_err(|error| Error::model(format!("found no ONNX model: {error}")))?;
+        let mut graph = header.graph.take().unwrap_or_default();
+        check::check(&header, &graph)?;
+        simplify::constants_are_no_inputs(&mut graph);
+        check::single_input(&graph)?;
+        simplify::drop_copies(&mut graph);
+        header.metadata_props.clear();
+        let mut graph = Self { header, graph };
+        graph.prune();
+        Ok(graph)
+    }
+
+    pub(super) fn nodes(&self) -> &[NodeProto] {
+        &self.graph.node
+    }
+
+    /// The input, as it is declared.
+    pub(super) fn input(&self) -> Result<&ValueInfoProto> {
+        check::single_input(&self.graph)
+    }
+
+    /// Names of the outputs, the main one first.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &str> {
+        self.graph.output.iter().map(|output| output.name.as_str())
+    }
+
+    /// The weights by name.
+    pub(super) fn weights(&self) -> HashMap<&str, &TensorProto> {
+        let weights = self.graph.initializer.iter();
+        weights.map(|weight| (weight.name.as_str(), weight)).collect()
+    }
+
+    /// What each tensor depends on.
+    pub(super) fn flows(&self) -> HashMap<&str, Flow> {
+        let graph = &self.graph;
+        let mut flows: HashMap<&str, Flow> = graph
+            .initializer
+            .iter()
+            .map(|weight| (weight.name.as_str(), Flow::Constant))
+            .chain(graph.input.iter().map(|input| (input.name.as_str(), Flow::Data)))
+            .collect();
+        for node in &graph.node {
+            let inputs = || {
+                reads(node)
+                    .into_iter()
+                    .filter_map(|name| flows.get(name).copied())
+            };
+            let flow = if inputs().all(|flow| flow == Flow::Constant) {
+                Flow::Constant
+            } else if matches!(node.op_type.as_str(), "Shape" | "Size")
+                || inputs().all(|flow| flow != Flow::Data)
+            {
+                Flow::Shape
+            } else {
+                Flow::Data
+            };
+            flows.extend(node.output.iter().map(|output| (output.as_str(), flow)));
+        }
+        flows
+    }
+
+    /// The same with an open batch axis, where a fixed one only stands in the shapes of `Reshape`.
+    pub(super) fn with_free_batch(&self) -> Self {
+        let mut free = self.clone();
+        simplify::free_batch(&mut free.graph);
+        free.prune();
+        free
+    }
+
+    /// Drops the nodes and weights that no output needs.
+    fn prune(&mut self) {
+        let outputs: Vec<String> = self.outputs().map(str::to_owned).collect();
+        let needed = self.needed(None, outputs.iter().map(String::as_str));
+        let graph = &mut self.graph;
+        let mut index = 0;
+        graph.node.retain(|_| {
+            index += 1;
+            needed.contains(&(index - 1))
+        });
+        let read: HashSet<String> = graph.node.iter().flat_map(reads).map(str::to_owned).collect();
+        graph.initializer.retain(|weight| read.contains(&weight.name));
+        graph.value_info.clear();
+    }
+
+    /// Indices of the nodes that `targets` need when `from` is given.
+    fn needed<'a>(
+        &'a self,
+        from: Option<&str>,
+        targets: impl IntoIterator<Item = &'a str>,
+    ) -> HashSet<usize> {
+        let mut wanted: HashSet<&str> = targets.into_iter().filter(|name| Some(*name) != from).collect();
+        let mut needed = HashSet::new();
+        for (index, node) in self.nodes().iter().enumerate().rev() {
+            if node.output.iter().any(|output| wanted.contains(output.as_str())) {
+                needed.insert(index);
+                wanted.extend(reads(node).into_iter().filter(|name| Some(*name) != from));
+            }
+        }
+        needed
+    }
+}
+
+/// What a node reads: its inputs, and what the graphs inside it (`If`, `Loop`, `Scan`) take from around them.
+pub(super) fn reads(node: &NodeProto) -> Vec<&str> {
+    let mut names: Vec<&str> = node
+        .input
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
+    for attribute in &node.attribute {
+        for graph in attribute.g.iter().chain(&attribute.graphs) {
+            let inside = graph.node.iter().flat_map(reads);
+            names.extend(inside.chain(graph.output.iter().map(|output| output.name.as_str())));
+        }
+    }
+    names
+}

@@ -1,0 +1,137 @@
+//! Where a graph falls into two with a single tensor between them.
+
+use std::collections::{HashMap, HashSet};
+
+use onnx_protobuf::NodeProto;
+use serde::{Deserialize, Serialize};
+
+use super::{Flow, Graph, reads};
+
+/// Elementwise operators that ONNX Runtime computes together with what is before them: cutting there changes how the
+/// rest is rounded.
+const FUSED_BEHIND: [&str; 17] = [
+    "Add",
+    "BatchNormalization",
+    "Clip",
+    "Elu",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Mish",
+    "Mul",
+    "PRelu",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softplus",
+    "Sum",
+    "Tanh",
+];
+/// What they are computed together with.
+const FUSED_BEFORE: [&str; 9] = [
+    "Add",
+    "BatchNormalization",
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "Mul",
+    "Sigmoid",
+    "Sum",
+];
+
+/// The tensors at which a graph can be cut, in the order in which they are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::step::model) struct Cuts {
+    /// Names of the tensors, the target last.
+    pub(in crate::step::model) tensors: Vec<String>,
+    /// Tensors that separate input and target but are no cuts.
+    pub(in crate::step::model) left_out: Vec<LeftOut>,
+}
+
+/// A tensor that is no cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub tensor: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Graph {
+    /// The cuts on the way to `target`.
+    ///
+    /// A tensor separates input and target when it is the only one that is made before and read behind some place in
+    /// the order of the nodes. Any order shows the same ones: whatever is needed and stands before a separating tensor
+    /// leads to it, and whatever is behind follows from it.
+    pub(in crate::step::model) fn cuts(&self, target: &str) -> Cuts {
+        let flows = self.flows();
+        let carried = |name: &str| matches!(flows.get(name), Some(Flow::Data | Flow::Shape));
+        let needed = self.needed(None, [target]);
+        let nodes: Vec<_> = self
+            .nodes()
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| needed.contains(index))
+            .map(|(_, node)| node)
+            .collect();
+        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, node) in nodes.iter().enumerate() {
+            for name in reads(node) {
+                readers.entry(name).or_default().push(place);
+            }
+        }
+        let last_read = |name: &str| match readers.get(name) {
+            _ if name == target => usize::MAX,
+            Some(places) => places.last().copied().unwrap_or(0),
+            None => 0,
+        };
+        let mut cuts = Cuts::default();
+        let mut live: HashSet<&str> = self.graph.input.iter().map(|input| input.name.as_str()).collect();
+        for (place, node) in nodes.iter().enumerate() {
+            live.extend(
+                node.output
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| carried(name)),
+            );
+            live.retain(|name| last_read(name) > place);
+            let (Some(&name), 1) = (live.iter().next(), live.len()) else {
+                continue;
+            };
+            let seen = cuts.tensors.last().is_some_and(|last| last == name)
+                || cuts.left_out.last().is_some_and(|last| last.tensor == name);
+            if seen || !node.output.iter().any(|output| output == name) {
+                continue;
+            }
+            let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
+            match fused(node, behind.iter().map(|place| nodes[*place])) {
+                Some(reason) if name != target => cuts.left_out.push(LeftOut {
+                    tensor: name.to_owned(),
+                    reason,
+                }),
+                _ => cuts.tensors.push(name.to_owned()),
+            }
+        }
+        cuts
+    }
+}
+
+/// Why the tensor that `maker` makes for `readers` lies inside of a group that is computed as one.
+fn fused<'a>(maker: &NodeProto, readers: impl Iterator<Item = &'a NodeProto> + Clone) -> Option<String> {
+    let operator = |node: &NodeProto, group: &[&str]| group.contains(&node.op_type.as_str());
+    // Padding goes into the convolution behind it, all else into what is before it.
+    let within = if maker.op_type == "Pad" {
+        readers
+            .clone()
+            .all(|reader| operator(reader, &["Conv", "MaxPool", "AveragePool"]))
+    } else {
+        operator(maker, &FUSED_BEFORE) && readers.clone().all(|reader| operator(reader, &FUSED_BEHIND))
+    };
+    let reader = readers.into_iter().next().filter(|_| within)?;
+    Some(format!(
+        "`{}` and the `{}` behind it are computed as one",
+        maker.op_type, reader.op_type
+    ))
+}

@@ -1,0 +1,285 @@
+//! A network as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Card, LeftOut, Runtime, loaded::Loaded};
+use crate::{Error, Result, Tensor};
+
+/// How many near names an error tells.
+const NEAREST: usize = 3;
+
+/// What a network is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// Name in pipelines.
+    pub name: String,
+    /// SHA-256 of the weights, and of the card where there is one, in hex.
+    pub digest: String,
+    /// Size of the ONNX file.
+    pub bytes: u64,
+    /// The one input.
+    pub inputs: Vec<Port>,
+    /// The output.
+    pub outputs: Vec<Port>,
+    /// Where the network can be cut, in the order of the layers; the last one is its output.
+    pub cut_points: Vec<CutPoint>,
+    /// Tensors that separate input and output and are no cuts, each with the reason.
+    pub left_out: Vec<LeftOut>,
+    /// Whether several samples run at once. Otherwise they run one by one.
+    pub batched: bool,
+    /// Bytes of the values that live at once while one sample runs, at most.
+    pub working_bytes: u64,
+    /// How to prepare an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Card>,
+}
+
+/// A tensor at an end of a network, f32.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// Name of the tensor.
+    pub tensor: String,
+    /// Its shape, without the batch axis.
+    pub shape: Vec<usize>,
+}
+
+/// A place at which a network can be cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutPoint {
+    /// Name of the tensor.
+    pub tensor: String,
+    /// Its shape, without the batch axis.
+    pub shape: Vec<usize>,
+    /// Its size in bytes, as f32.
+    pub bytes: u64,
+    /// Weights up to here.
+    pub parameters: u64,
+    /// Multiplications with addition up to here, for one sample.
+    pub macs: u64,
+}
+
+/// Where a value of a network stands: at its input, or at a cut point by its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// The input.
+    Input,
+    /// A cut point.
+    Cut(usize),
+}
+
+/// Where weights come from: a file, or a gateway. They are asked for when the network is first run.
+pub trait Weights: fmt::Debug + Send + Sync {
+    /// The ONNX file.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason.
+    fn fetch(&self) -> Result<Bytes>;
+
+    /// What runs them.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason.
+    fn runtime(&self) -> Result<Runtime>;
+}
+
+/// A network. It compares by its digest.
+#[derive(Debug)]
+pub struct Network {
+    description: Description,
+    weights: Box<dyn Weights>,
+    loaded: Mutex<Option<Arc<Loaded>>>,
+}
+
+impl Network {
+    /// Looks at the weights: reads them, and runs the network on noise to see shapes and whether batches are safe.
+    /// They are let go again.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with what is wrong; [`TooLarge`](crate::ErrorKind::TooLarge)
+    /// beyond [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
+    pub fn look(name: &str, card: Option<Card>, weights: impl Weights + 'static) -> Result<Self> {
+        let bytes = weights.fetch()?;
+        let (_, facts) = Loaded::open(&weights.runtime()?, &bytes)?;
+        let description = Description {
+            name: name.to_owned(),
+            digest: digest(&bytes, card.as_ref())?,
+            bytes: bytes.len() as u64,
+            inputs: vec![facts.input],
+            outputs: facts.output.into_iter().collect(),
+            cut_points: facts.cut_points,
+            left_out: facts.left_out,
+            batched: facts.batched,
+            working_bytes: facts.working_bytes,
+            card,
+        };
+        Self::described(description, weights)
+    }
+
+    /// A network of which the description is known, from a gateway.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a description that no network has.
+    pub fn described(description: Description, weights: impl Weights + 'static) -> Result<Self> {
+        if description.inputs.len() != 1 || description.cut_points.is_empty() {
+            return Err(Error::model(format!(
+                "the network `{}` has {} inputs and {} cut points, expected one input and its output",
+                description.name,
+                description.inputs.len(),
+                description.cut_points.len()
+            )));
+        }
+        Ok(Self {
+            description,
+            weights: Box::new(weights),
+            loaded: Mutex::default(),
+        })
+    }
+
+    /// What the network is.
+    pub const fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The ONNX file.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it cannot be had, or has changed.
+    pub fn file(&self) -> Result<Bytes> {
+        let named = |error: Error| {
+            Error::new(
+                error.kind(),
+                format!("the network `{}`: {error}", self.description.name),
+            )
+        };
+        let bytes = self.weights.fetch().map_err(named)?;
+        self.description.check(&bytes).map_err(named)?;
+        Ok(bytes)
+    }
+
+    /// Gets the weights ready, if they are not.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn load(&self) -> Result<()> {
+        self.loaded().map(drop)
+    }
+
+    /// Whether the weights are in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.lock().is_some()
+    }
+
+    /// Lets the weights go; they come again with the next run.
+    pub fn release(&self) {
+        self.loaded.lock().take();
+    }
+
+    /// The last cut point: the output.
+    pub fn end(&self) -> usize {
+        self.description.cut_points.len() - 1
+    }
+
+    /// Name and shape of the tensor at a place.
+    pub fn port(&self, place: Place) -> (&str, &[usize]) {
+        match place {
+            Place::Input => {
+                let input = &self.description.inputs[0];
+                (&input.tensor, &input.shape)
+            }
+            Place::Cut(index) => {
+                let cut = &self.description.cut_points[index];
+                (&cut.tensor, &cut.shape)
+            }
+        }
+    }
+
+    /// The cut point that `text` names: a tensor, or `cut:K` counted from 0.
+    ///
+    /// # Errors
+    /// With the nearest names, and the reason where it separates the network and is still no cut.
+    pub(crate) fn cut(&self, text: &str) -> Result<usize, String> {
+        let cuts = &self.description.cut_points;
+        let place = match text.strip_prefix("cut:").map(str::parse) {
+            Some(Ok(index)) => Some(index).filter(|index| *index < cuts.len()),
+            _ => cuts.iter().position(|cut| cut.tensor == text),
+        };
+        place.ok_or_else(|| {
+            let mut left_out = self.description.left_out.iter();
+            let reason = left_out
+                .find(|left| left.tensor == text)
+                .map(|left| format!(" ({})", left.reason))
+                .unwrap_or_default();
+            let mut names: Vec<&str> = cuts.iter().map(|cut| cut.tensor.as_str()).collect();
+            names.sort_by_key(|name| crate::step::distance(name, text));
+            names.truncate(NEAREST);
+            format!(
+                "`{text}` is no cut of the network `{}`{reason}; the nearest of its {} are {}",
+                self.description.name,
+                cuts.len(),
+                names.join(", ")
+            )
+        })
+    }
+
+    /// Runs the layers between two places on values of the first, one per sample.
+    ///
+    /// A batch gives what its samples give alone, to within `1e-5` of the largest element.
+    ///
+    /// # Errors
+    /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value of another type or shape;
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when the weights cannot be had, or ONNX Runtime fails.
+    pub fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.loaded()?.run(from, to, batch)
+    }
+
+    /// The weights, ready to run. Others wait while they come.
+    fn loaded(&self) -> Result<Arc<Loaded>> {
+        let mut loaded = self.loaded.lock();
+        if let Some(loaded) = &*loaded {
+            return Ok(Arc::clone(loaded));
+        }
+        let (opened, _) = Loaded::open(&self.weights.runtime()?, &self.file()?)?;
+        Ok(Arc::clone(loaded.insert(Arc::new(opened))))
+    }
+}
+
+impl Description {
+    /// Holds an ONNX file against the digest.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it is another one.
+    pub fn check(&self, weights: &[u8]) -> Result<()> {
+        let found = digest(weights, self.card.as_ref())?;
+        if found == self.digest {
+            return Ok(());
+        }
+        Err(Error::model(format!(
+            "the weights have the digest {found}, expected {}: have they been replaced?",
+            self.digest
+        )))
+    }
+}
+
+impl PartialEq for Network {
+    fn eq(&self, other: &Self) -> bool {
+        self.description.digest == other.description.digest
+    }
+}
+
+/// SHA-256 of the weights; with a card, of the digest of the weights and the card's canonical JSON.
+fn digest(weights: &[u8], card: Option<&Card>) -> Result<String> {
+    let digest = Sha256::digest(weights);
+    let Some(card) = card else {
+        return Ok(hex::encode(digest));
+    };
+    let card = serde_json::to_vec(card)
+        .map_err(|error| Error::internal(format!("a card that cannot be written: {error}")))?;
+    Ok(hex::encode(
+        Sha256::new().chain_update(digest).chain_update(card).finalize(),
+    ))
+}

@@ -1,0 +1,127 @@
+//! ONNX Runtime: the library, loaded once in a process, and sessions that run a part of a network.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use ort::{ep, session::builder::GraphOptimizationLevel, value::TensorRef};
+use parking_lot::Mutex;
+
+use crate::{Error, Result};
+
+/// ONNX Runtime in this process. Clones share it.
+#[derive(Clone)]
+pub struct Runtime {
+    environment: Arc<ort::environment::Environment>,
+    threads: usize,
+}
+
+impl Runtime {
+    /// Loads the library, `libonnxruntime.so` of ONNX Runtime 1.24 or newer. Each run of a network uses up to
+    /// `threads` threads.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) when there is no such library, or it is too old.
+    pub fn load(library: &Path, threads: usize) -> Result<Self> {
+        let missing = |error: &dyn fmt::Display| {
+            Error::runtime(format!(
+                "cannot load ONNX Runtime from {}: {error}",
+                library.display()
+            ))
+        };
+        let environment = ort::init_from(library)
+            .map_err(|error| missing(&error))?
+            .with_name("pushdown")
+            .with_telemetry(false)
+            .build()
+            .map_err(|error| missing(&error))?;
+        Ok(Self {
+            environment: Arc::new(environment),
+            threads,
+        })
+    }
+
+    /// What the library says of itself.
+    pub fn version() -> &'static str {
+        ort::info()
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tensor as ONNX Runtime gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Floats(Vec<usize>, Vec<f32>),
+    Integers(Vec<usize>, Vec<i64>),
+    /// Of a type that no cut can have.
+    Other,
+}
+
+/// A model, ready to run. Runs take turns: each uses all of the runtime's threads.
+pub(super) struct Session(Mutex<ort::session::Session>);
+
+impl Session {
+    /// Prepares `model`. An `optimized` one computes groups of operators as one.
+    pub(super) fn new(runtime: &Runtime, model: &[u8], optimized: bool) -> Result<Self> {
+        let build = || -> Result<_, ort::Error> {
+            let level = if optimized {
+                GraphOptimizationLevel::All
+            } else {
+                GraphOptimizationLevel::Disable
+            };
+            // Without an arena: it would keep the peak of memory for ever.
+            let mut builder = ort::session::Session::builder(&runtime.environment)?
+                .with_optimization_level(level)?
+                .with_intra_threads(runtime.threads)?
+                .with_intra_op_spinning(false)?
+                .with_execution_providers([ep::CPU::default().with_arena_allocator(false).build()])?;
+            builder.commit_from_memory(model)
+        };
+        build()
+            .map(|session| Self(Mutex::new(session)))
+            .map_err(|error| Error::model(format!("ONNX Runtime refuses the network: {error}")))
+    }
+
+    /// Runs on an array whose first axis is the batch; gives the outputs in their order.
+    pub(super) fn run(&self, shape: &[usize], elements: &[f32]) -> Result<Vec<(String, Value)>> {
+        let failed = |error: ort::Error| Error::model(format!("ONNX Runtime: {error}"));
+        let shape: Vec<i64> = shape
+            .iter()
+            .map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX))
+            .collect();
+        let input = TensorRef::from_array_view((shape, elements)).map_err(failed)?;
+        let mut session = self.0.lock();
+        let outputs = session.run(ort::inputs![input]).map_err(failed)?;
+        Ok(outputs
+            .iter()
+            .map(|(name, value)| (name.to_owned(), Value::of(&value)))
+            .collect())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Value {
+    fn of(value: &ort::value::DynValue) -> Self {
+        let extents = |shape: &ort::value::Shape| {
+            let extents = shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0));
+            extents.collect()
+        };
+        if let Ok((shape, elements)) = value.try_extract_tensor::<f32>() {
+            Self::Floats(extents(shape), elements.to_vec())
+        } else if let Ok((shape, elements)) = value.try_extract_tensor::<i64>() {
+            Self::Integers(extents(shape), elements.to_vec())
+        } else {
+            Self::Other
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Networks against ONNX Runtime's own Python: whole, cut everywhere, alone and in company.
+//!
+//! `scripts/models.sh` makes the networks and their golden values; `make test` runs it.
+
+use std::{path::PathBuf, sync::LazyLock};
+
+use pushdown::{
+    Context, DType, ErrorKind, Layout, Pipeline, Sample, Tensor,
+    step::model::{Folder, Networks as _, Place, Runtime},
+};
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Runtime::load(&root().join(".cache/onnxruntime/libonnxruntime.so"), 2).unwrap());
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
+    Folder::open(&models(), &Ok(RUNTIME.clone()), |name, network| {
+        assert!(network.is_ok(), "{name}: {network:?}");
+    })
+    .unwrap()
+});
+
+fn models() -> PathBuf {
+    root().join(".cache/models")
+}
+
+/// Two inputs and the outputs that ONNX Runtime's Python makes of them.
+struct Golden {
+    inputs: Vec<Tensor>,
+    outputs: Vec<Vec<f32>>,
+}
+
+fn golden(name: &str) -> Golden {
+    let bytes = std::fs::read(models().join(format!("{name}.golden.safetensors"))).expect(name);
+    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let data = 8 + usize::try_from(header).unwrap();
+    let index: serde_json::Value = serde_json::from_slice(&bytes[8..data]).unwrap();
+    let read = |tensor: &str| {
+        let entry = &index[tensor];
+        let number = |value: &serde_json::Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+        let offsets: Vec<usize> = entry["data_offsets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(number)
+            .collect();
+        let shape: Vec<usize> = entry["shape"].as_array().unwrap().iter().map(number).collect();
+        let floats = bytes[data + offsets[0]..data + offsets[1]]
+            .chunks_exact(4)
+            .map(|word| f32::from_le_bytes(word.try_into().unwrap()))
+            .collect::<Vec<_>>();
+        (shape, floats)
+    };
+    let ((shape, inputs), (_, outputs)) = (read("input"), read("output"));
+    let size: usize = shape[1..].iter().product();
+    let inputs = inputs
+        .chunks_exact(size)
+        .map(|input| {
+            Tensor::new(
+                DType::F32,
+                Layout::Chw,
+                shape[1..].to_vec(),
+                input
+                    .iter()
+                    .flat_map(|element| element.to_le_bytes())
+                    .collect::<Vec<u8>>()
+                    .into(),
+            )
+            .unwrap()
+        })
+        .collect();
+    Golden {
+        inputs,
+        outputs: outputs
+            .chunks_exact(outputs.len() / 2)
+            .map(<[f32]>::to_vec)
+            .collect(),
+    }
+}
+
+fn floats(tensor: &Tensor) -> Vec<f32> {
+    tensor
+        .data()
+        .chunks_exact(4)
+        .map(|word| f32::from_le_bytes(word.try_into().unwrap()))
+        .collect()
+}
+
+/// `max |a - b| / max |b|`.
+fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected
+        .iter()
+        .fold(0_f32, |largest, element| largest.max(element.abs()));
+    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+    differences.fold(0_f32, f32::max) / largest
+}
+
+const TOLERANCE: f32 = 1e-5;
+
+/// Whole and at every cut, prefix then suffix, alone and in company.
+fn as_onnxruntime(name: &str) {
+    let golden = golden(name);
+    let network = FOLDER.find(name).expect(name);
+    let cuts = &network.description().cut_points;
+    let last = network.end();
+    assert!(network.description().batched, "{name} takes batches");
+    assert!(last >= 10, "{name} has {last} cuts");
+    for batch in [&golden.inputs[..1], &golden.inputs[..]] {
+        let check = |outputs: &[Tensor], how: &str| {
+            assert_eq!(outputs.len(), batch.len());
+            for (found, expected) in outputs.iter().zip(&golden.outputs) {
+                let far = distance(&floats(found), expected);
+                assert!(far <= TOLERANCE, "{name}, {how}, {} at once: {far}", batch.len());
+            }
+        };
+        check(&network.run(Place::Input, last, batch).expect(name), "whole");
+        for (cut, point) in cuts.iter().enumerate().take(last) {
+            let values = network.run(Place::Input, cut, batch).expect(name);
+            assert!(
+                values.iter().all(|value| value.shape() == point.shape),
+                "{}",
+                point.tensor
+            );
+            check(
+                &network.run(Place::Cut(cut), last, &values).expect(name),
+                &point.tensor,
+            );
+        }
+    }
+    assert!(
+        cuts.windows(2)
+            .all(|pair| pair[0].macs <= pair[1].macs && pair[0].parameters <= pair[1].parameters)
+    );
+    network.release();
+}
+
+macro_rules! networks {
+    ($($name:ident),+ $(,)?) => {$(
+        #[test]
+        fn $name() {
+            as_onnxruntime(stringify!($name));
+        }
+    )+};
+}
+
+networks!(
+    alexnet,
+    densenet121,
+    inception_v1,
+    inception_v2,
+    resnet50,
+    shufflenet,
+    squeezenet,
+    vgg19
+);
+
+/// Multiplications of the papers: 4.1 G for ResNet-50 (He et al., 2015), 19.6 G for VGG-19 (Simonyan, 2014).
+#[test]
+fn costs_are_those_of_the_papers() {
+    #[expect(clippy::cast_precision_loss, reason = "compared by a few digits")]
+    let totals = |name: &str| {
+        let network = FOLDER.find(name).unwrap();
+        let end = &network.description().cut_points[network.end()];
+        (end.macs as f64 / 1e9, end.parameters as f64 / 1e6)
+    };
+    let (macs, parameters) = totals("resnet50");
+    assert!(
+        (3.8..4.2).contains(&macs) && (25.4..25.8).contains(&parameters),
+        "{macs} G, {parameters} M"
+    );
+    let (macs, parameters) = totals("vgg19");
+    assert!(
+        (19.4..19.8).contains(&macs) && (143.0..144.0).contains(&parameters),
+        "{macs} G, {parameters} M"
+    );
+}
+
+fn noise_image() -> Sample {
+    let pixels = (0..224 * 224 * 3_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8);
+    Sample::Image(pushdown::Image::new(224, 224, pixels.collect()).unwrap())
+}
+
+/// A pipeline cut anywhere, inside of the network too, comes to the same within the tolerance of law 1.
+#[test]
+fn a_network_in_a_pipeline() {
+    let text = |model: &str| format!("decode | to_float | normalize(imagenet) | {model}");
+    let parse = |model: &str| Pipeline::parse_with(&text(model), &*FOLDER).unwrap();
+    let run = |pipeline: &Pipeline, cuts: &[usize]| {
+        let mut value = noise_image();
+        for stretch in cuts.windows(2) {
+            value = pipeline
+                .run(stretch[0]..stretch[1], value, &Context::new(b""))
+                .unwrap();
+        }
+        match value {
+            Sample::Tensor(tensor) => floats(&tensor),
+            other => panic!("expected a tensor, found {other:?}"),
+        }
+    };
+    let whole = parse("model(squeezenet)");
+    let expected = run(&whole, &[1, 4]);
+    let refined = parse(
+        "model(squeezenet, until=cut:3) | model(squeezenet, from=cut:3, until=cut:9) | model(squeezenet, from=cut:9)",
+    );
+    assert_eq!(refined.kinds()[6], whole.kinds()[4]);
+    for cuts in [&[1, 6][..], &[1, 4, 6], &[1, 5, 6], &[1, 4, 5, 6], &[1, 3, 4, 6]] {
+        assert!(distance(&run(&refined, cuts), &expected) <= TOLERANCE, "{cuts:?}");
+    }
+    let again = Pipeline::parse_with(&whole.to_string(), &*FOLDER).unwrap();
+    assert_eq!(again, whole, "the canonical text reads back");
+    assert!(
+        whole
+            .to_string()
+            .contains(&FOLDER.find("squeezenet").unwrap().description().digest)
+    );
+}
+
+#[test]
+fn error_texts() {
+    let fault = |model: &str| {
+        let text = format!("decode | center_crop(224) | to_float | {model}");
+        Pipeline::parse_with(&text, &*FOLDER)
+            .expect_err(model)
+            .to_string()
+    };
+    let none = Pipeline::parse("decode | to_float | model(squeezenet)").expect_err("no networks");
+    assert_eq!(none.kind(), ErrorKind::ModelRuntime);
+    insta::with_settings!({filters => [(r"[0-9a-f]{64}", "DIGEST")]}, {
+        insta::assert_snapshot!(
+            [
+                none.to_string(),
+                fault("model(squeeznet)"),
+                fault("model(squeezenet@00)"),
+                fault("model(squeezenet, until=conv1)"),
+                fault("model(squeezenet, until=cut:99)"),
+                fault("model(squeezenet, until=cut:1, from=cut:2)"),
+                fault("model(squeezenet, from=cut:2)"),
+                fault("layout(hwc) | model(squeezenet)"),
+                fault("cast(f16) | model(squeezenet)"),
+                fault("normalize(model=squeezenet)"),
+                fault("normalize(imagenet, model=squeezenet)"),
+            ]
+            .join("\n")
+        );
+    });
+}
+
+/// Each is refused by itself with the reason, and the folder serves the others.
+#[test]
+fn bad_networks() {
+    let mut reasons = Vec::new();
+    let folder = Folder::open(&models().join("bad"), &Ok(RUNTIME.clone()), |_, _| ()).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(models().join("bad"))
+        .unwrap()
+        .map(|file| {
+            file.unwrap()
+                .path()
+                .file_stem()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    for name in names {
+        let error = folder.find(&name).expect_err(&name);
+        assert_eq!(error.kind(), ErrorKind::InvalidModel, "{name}: {error}");
+        reasons.push(error.to_string());
+    }
+    // What ONNX Runtime says differs from version to version.
+    insta::with_settings!({filters => [(r"(ONNX Runtime[^:]*): .*", "$1: ..")]}, {
+        insta::assert_snapshot!(reasons.join("\n"));
+    });
+}

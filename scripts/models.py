@@ -1,0 +1,130 @@
+"""Makes the networks that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER.
+
+FOLDER/bad gets models that have to be refused.
+
+The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
+so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stands `NAME.golden.safetensors` with
+`input`, two random photos' worth of noise, and `output`.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
+
+LIGHT = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
+NETWORKS = {
+    "alexnet": "bvlc_alexnet",
+    "densenet121": "densenet121",
+    "inception_v1": "inception_v1",
+    "inception_v2": "inception_v2",
+    "resnet50": "resnet50",
+    "shufflenet": "shufflenet",
+    "squeezenet": "squeezenet",
+    "vgg19": "vgg19",
+}
+
+
+def roles(graph: onnx.GraphProto) -> dict[str, str]:
+    """What each tensor is to the first node that reads it, as a weight."""
+    found = {}
+    for node in graph.node:
+        names = {
+            "BatchNormalization": ["", "scale", "bias", "bias", "scale"],
+            "Conv": ["", "weight", "bias"],
+            "Gemm": ["", "weight", "bias"],
+            # Caffe's scale layers: a factor and an offset per channel, behind an `Unsqueeze`.
+            "Mul": ["", "scale"],
+            "Add": ["", "bias"],
+        }.get(node.op_type, [])
+        for name, role in zip(node.input, names):
+            found.setdefault(name, role)
+    for node in graph.node:
+        if node.op_type == "Unsqueeze" and node.output[0] in found:
+            found.setdefault(node.input[0], found[node.output[0]])
+    return found
+
+
+def seeded(path: pathlib.Path, seed: int) -> onnx.ModelProto:
+    """The model with random weights in the place of constant ones."""
+    model, random = onnx.load(path), np.random.default_rng(seed)
+    graph = model.graph
+    role, shapes = roles(graph), {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    kept = []
+    for node in graph.node:
+        if node.op_type != "ConstantOfShape":
+            kept.append(node)
+            continue
+        name, shape = node.output[0], tuple(int(extent) for extent in shapes[node.input[0]])
+        if role.get(name) == "weight":
+            values = random.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
+        elif role.get(name) == "scale":
+            values = random.uniform(0.5, 1.5, shape)
+        else:
+            values = random.standard_normal(shape) * 0.1
+        graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+    del graph.node[:]
+    graph.node.extend(kept)
+    return model
+
+
+def tiny(nodes, inputs=(("x", [None, 4]),), weights=(), domains=()) -> onnx.ModelProto:
+    """A model of a few nodes from `x` to `y`."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(list(nodes), "tiny", ports, [output], list(weights))
+    opsets = [helper.make_opsetid(domain, version) for domain, version in (("", 13), *domains)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def bad() -> dict[str, onnx.ModelProto]:
+    """Models that no gateway may run, by what is wrong with them."""
+    node = helper.make_node
+    numbers = lambda values: numpy_helper.from_array(np.array(values, np.float32), "w")
+    elsewhere = numbers([1.0] * 4)
+    elsewhere.ClearField("raw_data")
+    elsewhere.data_location = TensorProto.EXTERNAL
+    elsewhere.external_data.add(key="location", value="../../etc/passwd")
+    add = [node("Add", ["x", "w"], ["y"])]
+    return {
+        "batch_axis_lost": tiny([node("ReduceSum", ["x"], ["y"], keepdims=0)]),
+        "custom_operator": tiny([node("Magic", ["x"], ["y"], domain="acme")], domains=[("acme", 1)]),
+        "external_weights": tiny(add, weights=[elsewhere]),
+        "nan_weights": tiny(add, weights=[numbers([1, np.nan, 1, 1])]),
+        "not_made": tiny([node("Add", ["x", "nowhere"], ["y"])]),
+        "random_operator": tiny([node("RandomNormalLike", ["x"], ["y"])]),
+        "shapes_that_do_not_fit": tiny(add, weights=[numbers([1.0] * 3)]),
+        "size_unknown": tiny(add, [("x", [None, None])], [numbers([1.0] * 4)]),
+        "two_inputs": tiny([node("Add", ["x", "z"], ["y"])], [("x", [None, 4]), ("z", [None, 4])]),
+    }
+
+
+def main() -> None:
+    folder = pathlib.Path(sys.argv[1])
+    (folder / "bad").mkdir(parents=True, exist_ok=True)
+    for name, model in bad().items():
+        (folder / "bad" / f"{name}.onnx").write_bytes(model.SerializeToString())
+    (folder / "bad/garbage.onnx").write_bytes(b"\x08\x07not a model")
+    (folder / "bad/empty.onnx").write_bytes(b"")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    for seed, (name, light) in enumerate(NETWORKS.items()):
+        path, golden = folder / f"{name}.onnx", folder / f"{name}.golden.safetensors"
+        if golden.exists():
+            continue
+        print(f"models: {name}", flush=True)
+        path.write_bytes(seeded(LIGHT / f"light_{light}.onnx", seed).SerializeToString())
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        photos = np.random.default_rng(100 + seed).standard_normal((2, 3, 224, 224)).astype(np.float32)
+        # One by one: these graphs are fixed to a batch of one.
+        inputs = session.get_inputs()[0].name
+        output = np.concatenate([session.run(None, {inputs: photo[None]})[0] for photo in photos])
+        save_file({"input": photos, "output": output.reshape(2, *output.shape[1:])}, golden)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+//! Real networks and the library that runs them, from where `scripts/models.sh` puts them.
+
+use std::{
+    io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache")
+}
+
+/// ONNX Runtime's library.
+pub fn onnxruntime() -> PathBuf {
+    cache().join("onnxruntime/libonnxruntime.so")
+}
+
+/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too); it goes away with its handle.
+///
+/// # Errors
+/// When there is no temporary folder.
+pub fn networks(names: &[&str]) -> io::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    for name in names {
+        let file = cache().join("models").join(format!("{name}.onnx"));
+        let link = folder.path().join(file.file_name().unwrap_or_default());
+        symlink(file, link)?;
+    }
+    Ok(folder)
+}

@@ -11,7 +11,7 @@ mod sample;
 mod timing;
 
 use crate::{
-    compute::{CpuPool, Memory},
+    compute::{CpuPool, Layers, Memory},
     config::Limits,
     networks::Networks,
     origin::Origin,
@@ -23,6 +23,7 @@ use crate::{
 pub struct Pushdown {
     origin: Origin,
     cpu: CpuPool,
+    layers: Layers,
     memory: Memory,
     networks: Networks,
     limits: Limits,
@@ -41,6 +42,7 @@ impl Pushdown {
     ) -> Self {
         Self {
             origin,
+            layers: Layers::new(cpu.clone(), metrics.clone()),
             cpu,
             memory,
             networks,

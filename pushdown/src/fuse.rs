@@ -75,6 +75,15 @@ pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> 
     Some(Group { steps, work })
 }
 
+/// The first layers of a network in `steps`: where they start, how many steps they are, and all of them as one.
+pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, Model)> {
+    steps.iter().enumerate().find_map(|(start, step)| {
+        let Step::Model(first) = step else { return None };
+        let (count, all) = layers(first, &steps[start + 1..]).unwrap_or_else(|| (1, first.clone()));
+        Some((start, count, all))
+    })
+}
+
 /// All the layers of one network that `first` and the steps behind it come to, where they are several steps.
 fn layers(first: &Model, rest: &[Step]) -> Option<(usize, Model)> {
     let mut all = first.clone();

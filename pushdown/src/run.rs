@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     Error, Kind, Limits, Pipeline, Result, Sample, fuse,
-    step::{Scope, augment::Draws},
+    step::{Scope, augment::Draws, model::Model},
 };
 
 /// What a sample's run depends on beside its value.
@@ -114,6 +114,14 @@ impl Pipeline {
                 self.check_output(index, &kind, limits)
             })
             .map(drop)
+    }
+
+    /// The first layers of a network in `stretch`: the steps that they are, and all of them as one. For callers that
+    /// run the layers of many samples at once.
+    pub fn first_layers(&self, stretch: Range<usize>) -> Option<(Range<usize>, Model)> {
+        let (start, count, layers) = fuse::first_layers(&self.steps()[stretch.clone()])?;
+        let start = stretch.start + start;
+        Some((start..start + count, layers))
     }
 
     /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.

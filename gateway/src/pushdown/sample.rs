@@ -162,6 +162,7 @@ impl Pushdown {
         })
     }
 
+    /// Runs the steps, those of networks together with other samples.
     async fn run(
         &self,
         source: Bytes,
@@ -169,11 +170,42 @@ impl Pushdown {
         stage: usize,
         limits: pushdown::Limits,
     ) -> Result<(Sample, Vec<GroupTime>)> {
-        if stage == 0 {
-            return Ok((Sample::Bytes(source), Vec::new()));
+        self.networks.touch(&job.pipeline.steps()[..stage]);
+        let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
+        let mut done = 0;
+        while done < stage {
+            let layers = job.pipeline.first_layers(done..stage);
+            let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
+            if done < next {
+                let (value, groups) = self.run_steps(sample, job, done..next, limits).await?;
+                (sample, done) = (value, next);
+                times.extend(groups);
+            }
+            if let Some((steps, layers)) = layers {
+                job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
+                let Sample::Tensor(tensor) = sample else {
+                    return Err(Error::new(ErrorKind::Internal, "layers take a tensor"));
+                };
+                let ran = self.layers.run(&layers, tensor).await?;
+                times.push(GroupTime {
+                    time: ran.time,
+                    ..GroupTime::start(&job.pipeline.steps()[steps.clone()])
+                });
+                (sample, done) = (Sample::Tensor(ran.value), steps.end);
+            }
         }
+        Ok((sample, times))
+    }
+
+    /// Runs steps on the CPU pool.
+    async fn run_steps(
+        &self,
+        sample: Sample,
+        job: &Job,
+        steps: std::ops::Range<usize>,
+        limits: pushdown::Limits,
+    ) -> Result<(Sample, Vec<GroupTime>)> {
         let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
-        self.networks.touch(&pipeline.steps()[..stage]);
         let sample_id = job.sample_id.clone();
         let work = move || {
             let context = Context {
@@ -183,14 +215,13 @@ impl Pushdown {
                 limits,
             };
             let mut groups: Vec<(GroupTime, std::time::Instant)> = Vec::new();
-            let sample =
-                pipeline.run_observed(0..stage, Sample::Bytes(source), &context, |index, count| {
-                    end_last(&mut groups);
-                    groups.push((
-                        GroupTime::start(&pipeline.steps()[index..index + count]),
-                        std::time::Instant::now(),
-                    ));
-                })?;
+            let sample = pipeline.run_observed(steps, sample, &context, |index, count| {
+                end_last(&mut groups);
+                groups.push((
+                    GroupTime::start(&pipeline.steps()[index..index + count]),
+                    std::time::Instant::now(),
+                ));
+            })?;
             end_last(&mut groups);
             Ok::<_, pushdown::Error>((sample, groups.into_iter().map(|(group, _)| group).collect()))
         };

@@ -29,6 +29,10 @@ pub struct Metrics {
     /// Bytes of clients' request bodies.
     pub bytes_from_clients: Counter,
     step_seconds: Family<StepLabel, Counter<f64, AtomicU64>>,
+    /// Batches of samples that ran through layers of a network at once.
+    pub layer_batches: Counter,
+    /// The samples in them.
+    pub layer_samples: Counter,
     queued: Gauge,
     queue_wait: QueueWait,
     permits_in_use: Gauge,
@@ -115,6 +119,16 @@ impl Metrics {
             "Time spent in pipeline steps on the CPU pool, by step",
             Unit::Seconds,
             metrics.step_seconds.clone(),
+        );
+        all.register(
+            "layer_batches",
+            "Batches of samples that ran through layers of a network at once",
+            metrics.layer_batches.clone(),
+        );
+        all.register(
+            "layer_samples",
+            "Samples that ran through layers of a network",
+            metrics.layer_samples.clone(),
         );
         all.register(
             "queued",

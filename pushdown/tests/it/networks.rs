@@ -148,6 +148,7 @@ macro_rules! networks {
 }
 
 networks!(
+    efficientnet_lite0,
     alexnet,
     densenet121,
     inception_v1,
@@ -182,6 +183,28 @@ fn costs_are_those_of_the_papers() {
 fn noise_image() -> Sample {
     let pixels = (0..224 * 224 * 3_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8);
     Sample::Image(pushdown::Image::new(224, 224, pixels.collect()).unwrap())
+}
+
+/// Real weights: the features of a photo tell what the card says of inputs matters.
+#[test]
+fn the_card_prepares_inputs() {
+    let text = "decode | to_float | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
+    let pipeline = Pipeline::parse_with(text, &*FOLDER).unwrap();
+    assert_eq!(pipeline.kinds()[5].bytes(), Some(1280 * 2));
+    let normalize = pipeline.steps()[2].to_string();
+    assert_eq!(
+        normalize,
+        "normalize(mean=[0.49803922, 0.49803922, 0.49803922], std=[0.5019608, 0.5019608, 0.5019608])"
+    );
+    let description = FOLDER.find("efficientnet_lite0").unwrap().description().clone();
+    let end = description.cut_points.last().unwrap();
+    // 4.65 million weights and 385 million multiplications (Liu, 2020), batch norm folded.
+    assert!(
+        (4_600_000..4_660_000).contains(&end.parameters),
+        "{}",
+        end.parameters
+    );
+    assert!((380_000_000..395_000_000).contains(&end.macs), "{}", end.macs);
 }
 
 /// A pipeline cut anywhere, inside of the network too, comes to the same within the tolerance of law 1.

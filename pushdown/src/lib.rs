@@ -26,6 +26,7 @@ mod kind;
 pub mod limits;
 mod media;
 pub mod pipeline;
+pub mod plan;
 mod run;
 mod sample;
 pub mod step;

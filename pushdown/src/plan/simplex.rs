@@ -1,0 +1,105 @@
+//! The simplex method on a dense tableau, for programs of a few rows (Dantzig, 1951; Bland's rule, 1977, against cycles).
+
+/// Below this a number is taken for 0.
+const TINY: f64 = 1e-9;
+/// Pivots after which the best solution so far is good enough.
+const PIVOTS: usize = 2_000;
+
+/// Equations over variables of at least 0, solved for as many of them, the basis; the others are 0.
+#[derive(Debug)]
+pub(super) struct Tableau {
+    /// Coefficients and right side; each row is scaled so that its basic variable has the coefficient 1, and no other
+    /// row has that variable.
+    rows: Vec<(Vec<f64>, f64)>,
+    basis: Vec<usize>,
+}
+
+impl Tableau {
+    /// `basis` names a variable for each row, with which all of them are at least 0.
+    pub(super) fn new(rows: Vec<(Vec<f64>, f64)>, basis: Vec<usize>) -> Self {
+        let mut tableau = Self { rows, basis };
+        for row in 0..tableau.rows.len() {
+            tableau.pivot(row, tableau.basis[row]);
+        }
+        tableau
+    }
+
+    /// The value of a variable.
+    pub(super) fn value(&self, variable: usize) -> f64 {
+        let row = self.basis.iter().position(|basic| *basic == variable);
+        row.map_or(0.0, |row| self.rows[row].1.max(0.0))
+    }
+
+    /// Gives the basic variable `slack` another value, which moves the bound that it is the slack of.
+    pub(super) fn bound(&mut self, slack: usize, value: f64) {
+        if let Some(row) = self.basis.iter().position(|basic| *basic == slack) {
+            self.rows[row].1 = value;
+        }
+    }
+
+    /// Changes the basis until no other has a lower `objective`.
+    pub(super) fn minimise(&mut self, objective: &[f64]) {
+        for _ in 0..PIVOTS {
+            let Some(entering) = self.entering(objective) else {
+                return;
+            };
+            let Some(leaving) = self.leaving(entering) else {
+                return;
+            };
+            self.pivot(leaving, entering);
+            self.basis[leaving] = entering;
+        }
+    }
+
+    /// The first variable that lowers the objective when it grows.
+    fn entering(&self, objective: &[f64]) -> Option<usize> {
+        let scale = objective
+            .iter()
+            .fold(0.0_f64, |largest, cost| largest.max(cost.abs()));
+        (0..objective.len()).find(|column| {
+            let basic = self.basis.iter().zip(&self.rows);
+            let saved: f64 = basic
+                .map(|(basic, (row, _))| objective[*basic] * row[*column])
+                .sum();
+            !self.basis.contains(column) && objective[*column] - saved < -TINY * scale
+        })
+    }
+
+    /// The row whose basic variable reaches 0 first as `entering` grows; of equal ones that of the first variable.
+    fn leaving(&self, entering: usize) -> Option<usize> {
+        let ratios = self
+            .rows
+            .iter()
+            .enumerate()
+            .filter_map(|(row, (coefficients, right))| {
+                let coefficient = coefficients[entering];
+                (coefficient > TINY * TINY).then(|| (right.max(0.0) / coefficient, row))
+            });
+        ratios
+            .min_by(|(a, row), (b, other)| a.total_cmp(b).then(self.basis[*row].cmp(&self.basis[*other])))
+            .map(|(_, row)| row)
+    }
+
+    fn pivot(&mut self, row: usize, column: usize) {
+        let factor = self.rows[row].0[column];
+        if factor == 0.0 {
+            return;
+        }
+        let (coefficients, right) = &mut self.rows[row];
+        for coefficient in coefficients.iter_mut() {
+            *coefficient /= factor;
+        }
+        *right /= factor;
+        let (pivot, pivot_right) = self.rows[row].clone();
+        for (other, (coefficients, right)) in self.rows.iter_mut().enumerate() {
+            let factor = coefficients[column];
+            if other == row || factor == 0.0 {
+                continue;
+            }
+            for (coefficient, pivot) in coefficients.iter_mut().zip(&pivot) {
+                *coefficient -= factor * pivot;
+            }
+            *right -= factor * pivot_right;
+        }
+    }
+}

@@ -1,0 +1,269 @@
+use proptest::prelude::*;
+
+use super::{
+    simulate::{jobs, run},
+    *,
+};
+
+fn way(stage: usize, bytes: f64, gateway: f64, host: f64) -> Candidate {
+    Candidate {
+        stage,
+        bytes,
+        gateway_seconds: gateway,
+        host_seconds: host,
+        weights: 0.0,
+    }
+}
+
+fn tiers(gateway_cores: f64, link_bytes: f64, host_cores: f64) -> Tiers {
+    Tiers {
+        gateway_cores,
+        link_bytes,
+        host_cores,
+        trainer_seconds: 0.0,
+        shared: false,
+    }
+}
+
+fn one(candidates: Vec<Candidate>) -> Vec<Class> {
+    vec![Class {
+        share: 1.0,
+        candidates,
+    }]
+}
+
+/// A photo of 107 KB: decoding and cropping takes a millisecond, the network ten more, features are 2,560 bytes.
+fn photo() -> Vec<Candidate> {
+    vec![
+        way(0, 107_000.0, 0.0, 0.0115),
+        way(3, 150_528.0, 0.0012, 0.0103),
+        way(6, 2_560.0, 0.0115, 0.0),
+    ]
+}
+
+fn assert_near(found: f64, expected: f64) {
+    assert!(
+        (found - expected).abs() <= 1e-6 * expected.abs().max(1e-9),
+        "{found}, expected {expected}"
+    );
+}
+
+#[test]
+fn a_thin_link_is_pushed_over_and_a_wide_one_is_not_needed() {
+    let classes = one(photo());
+    let thin = Plan::best(&tiers(4.0, 125_000.0, 4.0), &classes, &Rules::default());
+    assert_near(thin.shares[0][2], 1.0);
+    assert_eq!(thin.load.bound(), Bound::Link);
+    // Without cores at the gateway there is nothing to decide.
+    let none = Plan::best(&tiers(0.0, 125_000.0, 4.0), &classes, &Rules::default());
+    assert_near(none.shares[0][0], 1.0);
+}
+
+/// Two hosts of the same strength and an open link: half of the samples on each, by hand.
+#[test]
+fn work_is_shared_between_the_sides() {
+    let classes = one(vec![way(0, 1000.0, 0.0, 0.010), way(1, 10.0, 0.010, 0.0)]);
+    let plan = Plan::best(&tiers(1.0, f64::INFINITY, 1.0), &classes, &Rules::default());
+    assert_near(plan.load.seconds(), 0.005 * (1.0 + TIE));
+    assert_near(plan.shares[0][1], 0.5 * (1.0 + TIE));
+    // On one machine it adds up wherever it runs: then fewer bytes win.
+    let shared = Tiers {
+        shared: true,
+        ..tiers(1.0, f64::INFINITY, 1.0)
+    };
+    assert_near(Plan::best(&shared, &classes, &Rules::default()).shares[0][1], 1.0);
+}
+
+#[test]
+fn large_photos_are_reduced_before_small_ones() {
+    let small = Class {
+        share: 0.5,
+        candidates: vec![way(0, 20_000.0, 0.0, 0.001), way(1, 15_000.0, 0.001, 0.0)],
+    };
+    let large = Class {
+        share: 0.5,
+        candidates: vec![way(0, 4e6, 0.0, 0.040), way(1, 15_000.0, 0.040, 0.0)],
+    };
+    // The gateway has time for about half of the large ones only.
+    let plan = Plan::best(&tiers(0.02, 1e6, 4.0), &[small, large], &Rules::default());
+    assert!(plan.shares[0][1] < 1e-6, "{plan:?}");
+    assert!(plan.shares[1][1] > 0.3, "{plan:?}");
+}
+
+#[test]
+fn no_value_is_larger_than_its_object() {
+    // VGG-19: 19.6 G multiplications, and 401,408 bytes behind its first block of five.
+    let classes = one(vec![way(0, 107_000.0, 0.0, 0.5), way(4, 401_408.0, 0.4, 0.1)]);
+    let thin = tiers(8.0, 1e7, 1.0);
+    let plan = Plan::best(&thin, &classes, &Rules::default());
+    assert_near(plan.shares[0][0], 1.0);
+    let rules = Rules {
+        max_expand: 4.0,
+        ..Rules::default()
+    };
+    assert!(Plan::best(&thin, &classes, &rules).shares[0][1] > 0.5);
+}
+
+#[test]
+fn weights_are_spread_over_what_is_left() {
+    let mut candidates = photo();
+    candidates[1].bytes = 50_000.0;
+    candidates[1].weights = 1e8;
+    let few = Rules {
+        samples_left: 100.0,
+        ..Rules::default()
+    };
+    let link = tiers(0.15, 1e6, 4.0);
+    assert!(Plan::best(&link, &one(candidates.clone()), &few).shares[0][1] < 1e-6);
+    assert!(Plan::best(&link, &one(candidates), &Rules::default()).shares[0][1] > 0.5);
+}
+
+#[test]
+fn a_slow_trainer_leaves_the_choice_to_the_bytes() {
+    let slow = Tiers {
+        trainer_seconds: 0.1,
+        ..tiers(1.0, 1e9, 1.0)
+    };
+    let plan = Plan::best(&slow, &one(photo()), &Rules::default());
+    assert_near(plan.shares[0][2], 1.0);
+    assert_eq!(plan.load.bound(), Bound::Trainer);
+}
+
+/// Profiles of networks on one core: seconds and bytes of what comes in, of pixels, of cuts on the way, of the end.
+fn profiles() -> Vec<(&'static str, Vec<Candidate>)> {
+    let network = |seconds: f64, cuts: &[(f64, f64)]| {
+        let decode = 0.0012;
+        let mut ways = vec![
+            way(0, 107_000.0, 0.0, decode + seconds),
+            way(3, 150_528.0, decode, seconds),
+        ];
+        ways.extend(cuts.iter().enumerate().map(|(index, (bytes, part))| {
+            way(4 + index, *bytes, decode + seconds * part, seconds * (1.0 - part))
+        }));
+        ways
+    };
+    vec![
+        (
+            "pixels",
+            vec![way(0, 107_000.0, 0.0, 0.0012), way(3, 60_000.0, 0.0012, 0.0)],
+        ),
+        (
+            "lite0",
+            network(0.0125, &[(75_264.0, 0.35), (37_632.0, 0.6), (2_560.0, 1.0)]),
+        ),
+        (
+            "alexnet",
+            network(0.040, &[(93_312.0, 0.5), (18_432.0, 0.8), (8_192.0, 1.0)]),
+        ),
+        ("resnet50", network(0.110, &[(100_352.0, 0.9), (4_096.0, 1.0)])),
+        ("vgg19", network(0.500, &[(50_176.0, 0.95), (8_192.0, 1.0)])),
+    ]
+}
+
+/// The fastest of all mixtures of two ways, in steps of 2 %.
+fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
+    let ways = &classes[0].candidates;
+    let mut best = f64::INFINITY;
+    for first in 0..ways.len() {
+        for second in 0..ways.len() {
+            for part in 0..=50 {
+                let mut shares = vec![0.0; ways.len()];
+                shares[first] += f64::from(part) / 50.0;
+                shares[second] += 1.0 - f64::from(part) / 50.0;
+                let allowed = ways.iter().zip(&shares).all(|(way, share)| {
+                    *share == 0.0 || way.stage == 0 || way.bytes <= rules.max_expand * ways[0].bytes
+                });
+                if allowed {
+                    best = best.min(Plan::of(tiers, classes, vec![shares]).load.seconds());
+                }
+            }
+        }
+    }
+    best
+}
+
+/// Networks x bandwidths x ratios of cores x a trainer: within 5 % of the best mixture, never below plain, and the
+/// queues come to what the sums say.
+#[test]
+fn every_cell_of_the_map() {
+    const SAMPLES: usize = 2_000;
+    let rules = Rules::default();
+    let (mut cells, mut worst) = (0, 1.0_f64);
+    for (name, candidates) in profiles() {
+        let (bytes, host) = (candidates[0].bytes, candidates[0].host_seconds);
+        let classes = one(candidates);
+        for host_cores in [1.0, 4.0] {
+            // Where the link takes as long for an object as the host.
+            let crossover = bytes * host_cores / host;
+            for bandwidth in [0.1, 0.3, 0.7, 1.0, 1.5, 3.0, 10.0, f64::INFINITY] {
+                for gateway_cores in [0.5, 1.0, 2.0, 8.0] {
+                    for trainer in [0.0, host / host_cores * 0.6] {
+                        let tiers = Tiers {
+                            trainer_seconds: trainer,
+                            ..tiers(gateway_cores, crossover * bandwidth, host_cores)
+                        };
+                        let plan = Plan::best(&tiers, &classes, &rules);
+                        let cell = format!(
+                            "{name}, {host_cores} + {gateway_cores} cores, {bandwidth} of the crossover"
+                        );
+                        let plain = Plan::plain(&tiers, &classes);
+                        assert!(
+                            plan.load.seconds() <= plain.load.seconds() * (1.0 + 1e-9),
+                            "{cell}: {plan:?}"
+                        );
+                        worst = worst.max(plan.load.seconds() / exhaustive(&tiers, &classes, &rules));
+                        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+                        let expected = plan.load.seconds() * SAMPLES as f64;
+                        let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
+                        let ratio = simulated / expected;
+                        assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
+                        cells += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(cells, 640);
+    assert!(
+        worst <= 1.05,
+        "the worst plan takes {worst} times the best mixture"
+    );
+}
+
+fn candidate(stage: usize) -> impl Strategy<Value = Candidate> {
+    (1.0..1e6_f64, 0.0..0.1_f64, 0.0..0.1_f64).prop_map(move |(bytes, gateway, host)| {
+        way(stage, bytes, if stage == 0 { 0.0 } else { gateway }, host)
+    })
+}
+
+proptest! {
+    #[test]
+    fn plans_share_out_every_sample_and_never_lose(
+        classes in prop::collection::vec((0.05..1.0_f64, candidate(0), candidate(1), candidate(2), candidate(3)), 1..5),
+        gateway in prop_oneof![Just(0.0), 0.1..8.0_f64],
+        link in prop_oneof![Just(f64::INFINITY), 1e3..1e9_f64],
+        host in 0.5..8.0_f64,
+        trainer in 0.0..0.05_f64,
+        shared in any::<bool>(),
+        max_expand in 0.2..2.0_f64,
+    ) {
+        let total: f64 = classes.iter().map(|class| class.0).sum();
+        let classes: Vec<_> = classes
+            .into_iter()
+            .map(|(share, a, b, c, d)| Class { share: share / total, candidates: vec![a, b, c, d] })
+            .collect();
+        let tiers = Tiers { gateway_cores: gateway, link_bytes: link, host_cores: host, trainer_seconds: trainer, shared };
+        let rules = Rules { max_expand, ..Rules::default() };
+        let plan = Plan::best(&tiers, &classes, &rules);
+        for (class, shares) in classes.iter().zip(&plan.shares) {
+            prop_assert!((shares.iter().sum::<f64>() - class.share).abs() < 1e-6, "{:?}", plan);
+            for (candidate, share) in class.candidates.iter().zip(shares) {
+                prop_assert!(*share >= 0.0);
+                let allowed = candidate.stage == 0 || candidate.bytes <= max_expand * class.candidates[0].bytes;
+                prop_assert!(allowed || *share == 0.0);
+            }
+        }
+        let plain = Plan::plain(&tiers, &classes);
+        prop_assert!(plan.load.seconds() <= plain.load.seconds() * (1.0 + 1e-6), "{:?} {:?}", plan, plain);
+    }
+}

@@ -113,6 +113,30 @@ impl Pipeline {
         Ok(pipeline)
     }
 
+    /// The same pipeline with its networks cut, in at most `most` places each, where a split inside of them may be worth
+    /// while. It computes the same.
+    #[must_use]
+    pub fn refined(&self, most: usize) -> Self {
+        let mut refined = Self {
+            steps: Vec::new(),
+            positions: Vec::new(),
+            kinds: Vec::new(),
+        };
+        for (step, position) in self.steps.iter().zip(&self.positions) {
+            let parts = match step {
+                Step::Model(model) => model.refined(most).into_iter().map(Step::Model).collect(),
+                step => vec![step.clone()],
+            };
+            refined.positions.extend(vec![*position; parts.len()]);
+            refined.steps.extend(parts);
+        }
+        // The steps fit as they did: a network's cut is followed by what takes it.
+        match refined.stages(&Kind::object()) {
+            Ok(kinds) if refined.steps.len() <= limits::MAX_STEPS => Self { kinds, ..refined },
+            _ => self.clone(),
+        }
+    }
+
     /// The steps in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps

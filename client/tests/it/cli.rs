@@ -53,6 +53,7 @@ fn help() {
             shown(&["--help"]),
             shown(&["get", "--help"]),
             shown(&["read", "--help"]),
+            shown(&["explain", "--help"]),
             shown(&["steps", "--help"]),
             shown(&["check", "--help"])
         ]

@@ -7,14 +7,16 @@ use pushdown_client::{Mode, PushdownReaderBuilder, Row, Split};
 use pushdown_testkit::networks;
 use tempfile::TempDir;
 
-use super::world::{World, photos, rows, run};
+use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
 
 const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
 fn world() -> (World, TempDir) {
     let models = networks(&["squeezenet"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
-    let objects = photos().into_iter().take(6).collect();
+    let large = photos().into_iter().filter(|(_, bytes)| bytes.len() > 5_000);
+    let objects: Objects = large.take(6).collect();
+    assert_eq!(objects.len(), 6);
     (World::with_flags(objects, &flags), models)
 }
 
@@ -81,6 +83,56 @@ fn layers_run_on_either_side_with_the_same_result() {
     // What was kept and has changed since is fetched again.
     fs::write(kept, b"broken").unwrap();
     assert_close(&rows(reader(&whole).mode(Mode::Plain)), &pushed, "fetched again");
+}
+
+/// The command measures both sides for real; what it plans follows from what it assumes.
+#[test]
+fn explain_measures_and_plans() {
+    let (world, _models) = world();
+    let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
+    let explain = |flags: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pushdown"));
+        command
+            .args(["explain", "s3://photos/", "-p", &pipeline, "--samples", "4"])
+            .args(flags);
+        command
+            .env("PUSHDOWN_ENDPOINT", world.endpoint())
+            .env("XDG_CACHE_HOME", world.folder());
+        command
+            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json = |flags: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&explain(&[flags, &["--json"]].concat())).unwrap()
+    };
+    let shares = |plan: &serde_json::Value| -> Vec<f64> {
+        let shares = plan["shares"].as_array().unwrap();
+        shares.iter().map(|share| share.as_f64().unwrap()).collect()
+    };
+    // 2,000 bytes behind the network: over a thin link they are made there of all photos that are larger.
+    let thin = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
+    let ways = thin["classes"][0]["ways"].as_array().unwrap();
+    assert_eq!(ways[0]["stage"], 0);
+    let last = ways.last().unwrap();
+    assert_eq!(last["host_seconds"], 0.0);
+    assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
+    assert!(ways.len() >= 5, "splits within the network, too: {ways:?}");
+    let planned = shares(&thin["plan"]);
+    assert!((planned.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+    assert!(planned[0] < 0.5, "{planned:?}");
+    let rate = |plan: &serde_json::Value| plan["samples_per_second"].as_f64().unwrap();
+    assert!(rate(&thin["plan"]) > rate(&thin["plain"]));
+    assert_eq!(thin["plan"]["bound"], "the link");
+    // Without cores at the gateway everything is read plainly.
+    let none = json(&["--gateway-cores", "0"]);
+    assert!((shares(&none["plan"])[0] - 1.0).abs() < 1e-9);
+    let table = explain(&["--trainer", "50"]);
+    assert!(table.contains("model until"), "{table}");
+    assert!(table.contains("what limits it is the training"), "{table}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Clone)]
 pub struct CpuPool {
     threads: Handle,
+    count: NonZeroUsize,
     _runtime: Arc<Background>,
 }
 
@@ -38,8 +39,14 @@ impl CpuPool {
             })?;
         Ok(Self {
             threads: runtime.handle().clone(),
+            count: threads,
             _runtime: Arc::new(Background(Some(runtime))),
         })
+    }
+
+    /// How many threads there are.
+    pub const fn threads(&self) -> NonZeroUsize {
+        self.count
     }
 
     /// Runs `work` on the pool, first come, first served. Dropping the future before the work starts cancels it.

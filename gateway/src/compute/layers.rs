@@ -48,7 +48,7 @@ struct Waiting {
 pub struct Ran {
     /// The value behind them.
     pub value: Tensor,
-    /// Its share of the batch's time.
+    /// Its share of the batch's time, on all the threads that worked on it.
     pub time: Duration,
 }
 
@@ -130,12 +130,13 @@ impl Layers {
         self.metrics.layer_batches.inc();
         self.metrics.layer_samples.inc_by(batch.len() as u64);
         let layers = layers.clone();
+        let threads = u32::try_from(self.cpu.threads().get()).unwrap_or(u32::MAX);
         let work = move || {
             let (values, waiting): (Vec<_>, Vec<_>) = batch
                 .into_iter()
                 .map(|waiting| (waiting.value, waiting.done))
                 .unzip();
-            let ran = run(&layers, values);
+            let ran = run(&layers, values, threads);
             for (ran, done) in ran.into_iter().zip(waiting) {
                 // Whoever left does not want it.
                 drop(done.send(ran));
@@ -146,14 +147,14 @@ impl Layers {
     }
 }
 
-/// All at once; where that fails one by one, so that no sample fails for another.
-fn run(layers: &Model, values: Vec<Tensor>) -> Vec<pushdown::Result<Ran>> {
+/// All at once, on so many threads; where that fails one by one, so that no sample fails for another.
+fn run(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdown::Result<Ran>> {
     let (from, until) = layers.reach();
     let timed = |values: &[Tensor]| {
         let started = std::time::Instant::now();
         let outputs = layers.network().run(from, until, values)?;
         let count = u32::try_from(values.len().max(1)).unwrap_or(u32::MAX);
-        let time = started.elapsed() / count;
+        let time = started.elapsed() * threads / count;
         Ok::<_, pushdown::Error>(outputs.into_iter().map(move |value| Ran { value, time }))
     };
     let alone = |value: Tensor| {

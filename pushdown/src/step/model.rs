@@ -172,6 +172,48 @@ impl Model {
         (self.from, self.until)
     }
 
+    /// The same layers in several steps, cut where a split may be worth while: at tensors with fewer bytes than the input
+    /// and than every cut before them. At most `most` cuts, the last ones.
+    pub(crate) fn refined(&self, most: usize) -> Vec<Self> {
+        let cuts = &self.network.description().cut_points;
+        let start = match self.from {
+            Place::Input => 0,
+            Place::Cut(index) => index + 1,
+        };
+        let mut smallest =
+            self.network.port(self.from).1.iter().product::<usize>() as u64 * DType::F32.size() as u64;
+        let mut places: Vec<usize> = (start..self.until)
+            .filter(|cut| {
+                let smaller = cuts[*cut].bytes < smallest;
+                smallest = smallest.min(cuts[*cut].bytes);
+                smaller
+            })
+            .collect();
+        places.drain(..places.len().saturating_sub(most));
+        places.push(self.until);
+        let mut from = self.from;
+        let part = |until: usize| {
+            let layers = Self {
+                network: Arc::clone(&self.network),
+                from,
+                until,
+            };
+            from = Place::Cut(until);
+            layers
+        };
+        places.into_iter().map(part).collect()
+    }
+
+    /// Multiplications of these layers, for one sample.
+    pub fn macs(&self) -> u64 {
+        let cuts = &self.network.description().cut_points;
+        let before = match self.from {
+            Place::Input => 0,
+            Place::Cut(index) => cuts[index].macs,
+        };
+        cuts[self.until].macs.saturating_sub(before)
+    }
+
     /// These layers and those of `next`, where it goes on at their end.
     pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
         (self.network == next.network && next.from == Place::Cut(self.until)).then(|| Self {

@@ -242,6 +242,29 @@ fn a_network_in_a_pipeline() {
     );
 }
 
+/// Cuts get smaller, and what is cut so comes to the same.
+#[test]
+fn refined_pipelines() {
+    let whole = Pipeline::parse_with("decode | to_float | model(resnet50) | cast(f16)", &*FOLDER).unwrap();
+    let refined = whole.refined(12);
+    let bytes: Vec<_> = refined.kinds()[2..]
+        .iter()
+        .map(|kind| kind.bytes().unwrap_or(602_112))
+        .collect();
+    assert!(bytes.windows(2).all(|pair| pair[0] > pair[1]), "{bytes:?}");
+    assert!((5..=15).contains(&refined.len()), "{refined}");
+    assert!(whole.refined(2).len() <= whole.len() + 2);
+    let run = |pipeline: &Pipeline| {
+        pipeline
+            .run(1..pipeline.len(), noise_image(), &Context::new(b""))
+            .unwrap()
+    };
+    // Together the parts run as one.
+    assert!(run(&whole) == run(&refined));
+    let plain = Pipeline::parse("decode | to_float").unwrap();
+    assert_eq!(plain.refined(12), plain);
+}
+
 #[test]
 fn error_texts() {
     let fault = |model: &str| {

@@ -1,0 +1,166 @@
+//! What a pipeline costs on each side, measured on a few samples: the planner's input.
+
+mod measure;
+
+use std::time::Instant;
+
+use pushdown::{
+    Context, Kind, Limits, Pipeline, Sample,
+    plan::{Candidate, Class},
+    wire::Split,
+};
+
+use crate::{
+    error::Result,
+    store::{GetValue, Object, Store},
+};
+use measure::{float, gateway_seconds, run, ways};
+
+/// Networks are cut in so many places.
+const MOST_CUTS: usize = 12;
+
+/// The shortest object whose way over the link tells how fast that is.
+const LONG: usize = 64 << 10;
+
+/// What samples of a bucket cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// The pipeline that was measured: its networks are cut where a split may be worth while.
+    pub pipeline: Pipeline,
+    /// The samples that could be delivered.
+    pub samples: Vec<SampleProfile>,
+    /// The samples that could not, each with the reason.
+    pub failed: Vec<(String, String)>,
+    /// Bytes per second of the fastest object: the link is at least as fast. `None` where all objects are short.
+    pub link_bytes: Option<f64>,
+}
+
+/// What one sample costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleProfile {
+    /// The object.
+    pub key: String,
+    /// One for each stage at which a split can be planned, stage 0 first.
+    pub ways: Vec<Candidate>,
+}
+
+impl Store {
+    /// Runs a pipeline on these objects, at the gateway and here, and measures both.
+    ///
+    /// # Errors
+    /// As [`get_value`](Self::get_value) for the first object; later ones that fail are counted.
+    pub async fn profile(
+        &self,
+        bucket: &str,
+        objects: &[Object],
+        pipeline: &Pipeline,
+        seed: Option<u64>,
+        epoch: u32,
+    ) -> Result<Profile> {
+        let mut profile = Profile {
+            pipeline: pipeline.refined(MOST_CUTS),
+            samples: Vec::new(),
+            failed: Vec::new(),
+            link_bytes: None,
+        };
+        // Weights are loaded and caches warm before anything counts.
+        for (index, object) in objects.first().into_iter().chain(objects).enumerate() {
+            match self.measure(bucket, object, &profile.pipeline, seed, epoch).await {
+                Ok((sample, link)) if index > 0 => {
+                    profile.samples.push(sample);
+                    profile.link_bytes = profile.link_bytes.into_iter().chain(link).reduce(f64::max);
+                }
+                Ok(_) => {}
+                Err(error) if index > 0 => profile.failed.push((object.key.to_string(), error.to_string())),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(profile)
+    }
+
+    async fn measure(
+        &self,
+        bucket: &str,
+        object: &Object,
+        pipeline: &Pipeline,
+        seed: Option<u64>,
+        epoch: u32,
+    ) -> Result<(SampleProfile, Option<f64>)> {
+        let limits = Limits::default();
+        let what = GetValue {
+            pipeline,
+            split: Split::Full,
+            seed,
+            epoch: Some(epoch),
+            accept: None,
+        };
+        let pushed = self.get_value(bucket, &object.key, &what, &limits).await?;
+        let started = Instant::now();
+        let stored = self.get(bucket, &object.key, &limits).await?;
+        let link =
+            (stored.len() >= LONG).then(|| float(stored.len() as u64) / started.elapsed().as_secs_f64());
+        let context = Context {
+            sample_id: object.key.as_bytes(),
+            seed,
+            epoch: Some(epoch),
+            limits,
+        };
+        let here = tokio::task::block_in_place(|| run(pipeline, Sample::Bytes(stored.clone()), &context))?;
+        let there = gateway_seconds(&pushed.headers, here.len())?;
+        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
+        Ok((
+            SampleProfile {
+                key: object.key.to_string(),
+                ways: ways(pipeline, &kinds, &here, &there),
+            },
+            link,
+        ))
+    }
+}
+
+impl Profile {
+    /// The samples in at most `most` classes of as many samples each, from the smallest objects to the largest; costs are
+    /// means.
+    ///
+    /// Stages are those that can be planned for every sample.
+    pub fn classes(&self, most: usize) -> Vec<Class> {
+        let mut samples: Vec<&SampleProfile> = self.samples.iter().collect();
+        samples.sort_by(|a, b| stored(a).total_cmp(&stored(b)));
+        let stages: Vec<usize> = (0..=self.pipeline.len())
+            .filter(|stage| {
+                samples
+                    .iter()
+                    .all(|sample| sample.ways.iter().any(|way| way.stage == *stage))
+            })
+            .collect();
+        let size = samples.len().div_ceil(most.max(1)).max(1);
+        samples
+            .chunks(size)
+            .map(|chunk| Class {
+                share: float(chunk.len() as u64) / float(samples.len() as u64),
+                candidates: stages.iter().map(|stage| mean(chunk, *stage)).collect(),
+            })
+            .collect()
+    }
+}
+
+fn stored(sample: &SampleProfile) -> f64 {
+    sample.ways.first().map_or(0.0, |way| way.bytes)
+}
+
+fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
+    let ways = || {
+        samples
+            .iter()
+            .filter_map(|sample| sample.ways.iter().find(|way| way.stage == stage))
+    };
+    let mean =
+        |what: fn(&Candidate) -> f64| ways().map(what).sum::<f64>() / float(samples.len().max(1) as u64);
+    Candidate {
+        stage,
+        bytes: mean(|way| way.bytes),
+        gateway_seconds: mean(|way| way.gateway_seconds),
+        host_seconds: mean(|way| way.host_seconds),
+        weights: mean(|way| way.weights),
+    }
+}

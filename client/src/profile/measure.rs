@@ -1,0 +1,123 @@
+//! Seconds of groups of steps, on both sides, and what they make of a split.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use pushdown::{Context, Kind, Pipeline, Sample, Step, plan::Candidate};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::{Error, Result};
+
+/// Steps that ran as one, with what they took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    first: usize,
+    steps: usize,
+    seconds: f64,
+}
+
+/// Runs the pipeline and gives the CPU seconds of each group of steps, all threads together.
+pub(super) fn run(pipeline: &Pipeline, sample: Sample, context: &Context<'_>) -> Result<Vec<Group>> {
+    let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut started = cpu();
+    let end = |groups: &mut Vec<Group>, started: Duration| {
+        if let Some(last) = groups.last_mut() {
+            last.seconds = cpu().saturating_sub(started).as_secs_f64();
+        }
+    };
+    pipeline.run_observed(0..pipeline.len(), sample, context, |first, steps| {
+        end(&mut groups, started);
+        started = cpu();
+        groups.push(Group {
+            first,
+            steps,
+            seconds: 0.0,
+        });
+    })?;
+    end(&mut groups, started);
+    Ok(groups)
+}
+
+/// The gateway's seconds for each group: the last entries of `Server-Timing`, behind origin, queue and read.
+pub(super) fn gateway_seconds(headers: &HeaderMap, groups: usize) -> Result<Vec<f64>> {
+    let timing = headers
+        .get("server-timing")
+        .and_then(|timing| timing.to_str().ok())
+        .unwrap_or_default();
+    let seconds: Vec<f64> = timing
+        .split(',')
+        .filter_map(|entry| entry.split_once(";dur=")?.1.trim().parse::<f64>().ok())
+        .map(|milliseconds| milliseconds / 1e3)
+        .collect();
+    match seconds.len().checked_sub(groups) {
+        Some(start) if groups > 0 => Ok(seconds[start..].to_vec()),
+        _ => Err(Error::protocol(format!(
+            "the gateway's Server-Timing `{timing}` does not tell of {groups} groups of steps"
+        ))),
+    }
+}
+
+/// What splits at the end of each group come to, and within layers, whose costs are in the ratio of their
+/// multiplications. A stage whose bytes are not known beforehand is none to plan with.
+pub(super) fn ways(pipeline: &Pipeline, kinds: &[Kind], here: &[Group], there: &[f64]) -> Vec<Candidate> {
+    let total: f64 = here.iter().map(|group| group.seconds).sum();
+    let mut ways = Vec::new();
+    let mut way = |stage: usize, gateway: f64, done_here: f64| {
+        ways.extend(kinds[stage].bytes().map(|bytes| Candidate {
+            stage,
+            bytes: float(bytes),
+            gateway_seconds: gateway,
+            host_seconds: (total - done_here).max(0.0),
+            weights: weights(&pipeline.steps()[stage..]),
+        }));
+    };
+    way(0, 0.0, 0.0);
+    let (mut gateway, mut host) = (0.0, 0.0);
+    for (group, there) in here.iter().zip(there) {
+        let steps = &pipeline.steps()[group.first..group.first + group.steps];
+        let macs: Vec<f64> = steps
+            .iter()
+            .map(|step| match step {
+                Step::Model(model) => float(model.macs()),
+                _ => 0.0,
+            })
+            .collect();
+        let all: f64 = macs.iter().sum();
+        let mut done = 0.0;
+        for (index, macs) in macs.iter().enumerate() {
+            done += macs;
+            let last = index + 1 == steps.len();
+            if last || all > 0.0 {
+                let part = if last { 1.0 } else { done / all };
+                way(
+                    group.first + index + 1,
+                    gateway + there * part,
+                    host + group.seconds * part,
+                );
+            }
+        }
+        gateway += there;
+        host += group.seconds;
+    }
+    ways
+}
+
+/// Bytes of the networks that `steps` need.
+fn weights(steps: &[Step]) -> f64 {
+    let networks = steps.iter().filter_map(|step| match step {
+        Step::Model(model) => Some(model.network()),
+        _ => None,
+    });
+    let mut networks: Vec<_> = networks.map(|network| network.description()).collect();
+    networks.dedup_by(|a, b| a.digest == b.digest);
+    networks.iter().map(|description| float(description.bytes)).sum()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sizes and counts, of which a few digits matter"
+)]
+pub(super) const fn float(number: u64) -> f64 {
+    number as f64
+}

@@ -33,6 +33,7 @@
 //! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline here, with the same
 //! result bit for bit.
 
+mod adapt;
 mod batch;
 mod budget;
 mod cpu;

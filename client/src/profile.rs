@@ -7,14 +7,15 @@ use std::time::Instant;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class},
-    wire::Split,
+    wire::{Split, header},
 };
 
 use crate::{
     error::Result,
     store::{GetValue, Object, Store},
 };
-use measure::{float, gateway_seconds, run, ways};
+pub(crate) use measure::float;
+use measure::{gateway_seconds, run, ways};
 
 /// Networks are cut in so many places.
 const MOST_CUTS: usize = 12;
@@ -33,6 +34,8 @@ pub struct Profile {
     pub failed: Vec<(String, String)>,
     /// Bytes per second of the fastest object: the link is at least as fast. `None` where all objects are short.
     pub link_bytes: Option<f64>,
+    /// Cores of the gateway, if it tells.
+    pub gateway_cores: Option<f64>,
 }
 
 /// What one sample costs.
@@ -42,6 +45,14 @@ pub struct SampleProfile {
     pub key: String,
     /// One for each stage at which a split can be planned, stage 0 first.
     pub ways: Vec<Candidate>,
+}
+
+/// One sample, and what its answers told beside it.
+#[derive(Debug)]
+struct Measured {
+    sample: SampleProfile,
+    link_bytes: Option<f64>,
+    gateway_cores: Option<f64>,
 }
 
 impl Store {
@@ -62,13 +73,16 @@ impl Store {
             samples: Vec::new(),
             failed: Vec::new(),
             link_bytes: None,
+            gateway_cores: None,
         };
         // Weights are loaded and caches warm before anything counts.
         for (index, object) in objects.first().into_iter().chain(objects).enumerate() {
             match self.measure(bucket, object, &profile.pipeline, seed, epoch).await {
-                Ok((sample, link)) if index > 0 => {
-                    profile.samples.push(sample);
-                    profile.link_bytes = profile.link_bytes.into_iter().chain(link).reduce(f64::max);
+                Ok(measured) if index > 0 => {
+                    profile.samples.push(measured.sample);
+                    let known = profile.link_bytes.into_iter();
+                    profile.link_bytes = known.chain(measured.link_bytes).reduce(f64::max);
+                    profile.gateway_cores = measured.gateway_cores;
                 }
                 Ok(_) => {}
                 Err(error) if index > 0 => profile.failed.push((object.key.to_string(), error.to_string())),
@@ -85,7 +99,7 @@ impl Store {
         pipeline: &Pipeline,
         seed: Option<u64>,
         epoch: u32,
-    ) -> Result<(SampleProfile, Option<f64>)> {
+    ) -> Result<Measured> {
         let limits = Limits::default();
         let what = GetValue {
             pipeline,
@@ -108,13 +122,18 @@ impl Store {
         let here = tokio::task::block_in_place(|| run(pipeline, Sample::Bytes(stored.clone()), &context))?;
         let there = gateway_seconds(&pushed.headers, here.len())?;
         let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
-        Ok((
-            SampleProfile {
+        let cores = pushed
+            .headers
+            .get(header::CORES)
+            .and_then(|cores| cores.to_str().ok()?.parse().ok());
+        Ok(Measured {
+            sample: SampleProfile {
                 key: object.key.to_string(),
                 ways: ways(pipeline, &kinds, &here, &there),
             },
-            link,
-        ))
+            link_bytes: link,
+            gateway_cores: cores,
+        })
     }
 }
 
@@ -124,8 +143,7 @@ impl Profile {
     ///
     /// Stages are those that can be planned for every sample.
     pub fn classes(&self, most: usize) -> Vec<Class> {
-        let mut samples: Vec<&SampleProfile> = self.samples.iter().collect();
-        samples.sort_by(|a, b| stored(a).total_cmp(&stored(b)));
+        let samples = self.by_size();
         let stages: Vec<usize> = (0..=self.pipeline.len())
             .filter(|stage| {
                 samples
@@ -133,14 +151,35 @@ impl Profile {
                     .all(|sample| sample.ways.iter().any(|way| way.stage == *stage))
             })
             .collect();
-        let size = samples.len().div_ceil(most.max(1)).max(1);
         samples
-            .chunks(size)
+            .chunks(self.class_size(most))
             .map(|chunk| Class {
                 share: float(chunk.len() as u64) / float(samples.len() as u64),
                 candidates: stages.iter().map(|stage| mean(chunk, *stage)).collect(),
             })
             .collect()
+    }
+
+    /// The most bytes of an object of each class: halfway to the next class, and any number for the last.
+    pub fn bounds(&self, most: usize) -> Vec<f64> {
+        let samples = self.by_size();
+        let classes: Vec<_> = samples.chunks(self.class_size(most)).collect();
+        let edge = |class: usize| {
+            let last = classes[class].last().map_or(0.0, |sample| stored(sample));
+            let next = classes.get(class + 1).and_then(|next| next.first());
+            next.map_or(f64::INFINITY, |next| f64::midpoint(last, stored(next)))
+        };
+        (0..classes.len()).map(edge).collect()
+    }
+
+    fn by_size(&self) -> Vec<&SampleProfile> {
+        let mut samples: Vec<_> = self.samples.iter().collect();
+        samples.sort_by(|a, b| stored(a).total_cmp(&stored(b)));
+        samples
+    }
+
+    fn class_size(&self, most: usize) -> usize {
+        self.samples.len().div_ceil(most.max(1)).max(1)
     }
 }
 

@@ -18,6 +18,7 @@ use std::{
 use pushdown::{Limits, Pipeline, wire::Split};
 
 use crate::{
+    adapt::Assignment,
     batch::{Batch, Row},
     budget::Charge,
     cpu::CpuPool,
@@ -34,6 +35,9 @@ pub enum Mode {
     /// The prefix at the gateway, the suffix here.
     #[default]
     Pushdown,
+    /// Each object as a plan has it, which is made from a few of them when the reader is built: what they cost here, at
+    /// the gateway and on the way. Reading plainly is one of the plans; data sets of few objects are read so.
+    Auto,
     /// Everything here: objects are read directly, from a gateway or from any store.
     Plain,
 }
@@ -57,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
     pub(crate) mode: Mode,
+    /// In [`Mode::Auto`].
+    pub(crate) assignment: Option<Assignment>,
     pub(crate) on_error: OnError,
     pub(crate) seed: Option<u64>,
     pub(crate) limits: Limits,
@@ -88,10 +94,18 @@ impl Session {
         }
     }
 
+    /// Where the gateway stops with an object.
+    pub(crate) fn split_of(&self, index: usize) -> Split {
+        let stage = |plan: &Assignment| plan.stage(index, self.objects[index].bytes);
+        self.assignment
+            .as_ref()
+            .map_or(self.split, |plan| Split::At(stage(plan)))
+    }
+
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &Job) -> Result<Batch> {
         let mut intake = Intake::new(self, job);
-        if self.mode() == Mode::Pushdown {
+        if self.mode() != Mode::Plain {
             pushed::fetch(self, job, &mut intake).await?;
         }
         // All of it in plain mode, and what is left when the engines turned out to differ.
@@ -132,10 +146,10 @@ impl Session {
         const OBJECT: u64 = 128 << 10;
         let stored = self.objects[index].bytes.unwrap_or(OBJECT);
         let kinds = self.pipeline.kinds();
-        let arriving = match (self.mode(), self.split) {
-            (Mode::Pushdown, Split::At(stage)) => kinds.get(usize::from(stage)),
-            (Mode::Pushdown, Split::Full) => kinds.last(),
-            (Mode::Pushdown, Split::Smallest) | (Mode::Plain, _) => None,
+        let arriving = match (self.mode(), self.split_of(index)) {
+            (Mode::Plain, _) | (_, Split::Smallest) => None,
+            (_, Split::At(stage)) => kinds.get(usize::from(stage)),
+            (_, Split::Full) => kinds.last(),
         };
         let bytes = |kind: Option<&pushdown::Kind>| kind.and_then(pushdown::Kind::bytes).unwrap_or(stored);
         bytes(arriving).max(bytes(kinds.last()))

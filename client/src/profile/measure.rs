@@ -118,6 +118,6 @@ fn weights(steps: &[Step]) -> f64 {
     clippy::cast_precision_loss,
     reason = "sizes and counts, of which a few digits matter"
 )]
-pub(super) const fn float(number: u64) -> f64 {
+pub(crate) const fn float(number: u64) -> f64 {
     number as f64
 }

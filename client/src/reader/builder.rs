@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 
 use super::{Plan, PushdownReader, State};
 use crate::{
+    adapt::Assignment,
     cpu::CpuPool,
     error::{Error, Result},
     networks::{pipeline_of_folder, prepare},
@@ -176,11 +177,6 @@ impl PushdownReaderBuilder {
             None => store.pipeline(text).await?,
         };
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
-        match (self.mode, self.split) {
-            (Mode::Plain, _) => prepare(pipeline.steps()),
-            (Mode::Pushdown, Split::At(stage)) => prepare(&pipeline.steps()[usize::from(stage)..]),
-            (Mode::Pushdown, _) => {}
-        }
         let objects = match self.keys {
             Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
             Keys::These(keys) => keys.into_iter().map(|key| Object { key, bytes: None }).collect(),
@@ -192,6 +188,23 @@ impl PushdownReaderBuilder {
                 u32::MAX
             )));
         }
+        let (mut mode, mut pipeline) = (self.mode, pipeline);
+        let mut assignment = None;
+        if mode == Mode::Auto {
+            assignment =
+                Assignment::make(&store, &bucket, &objects, &pipeline, self.seed, self.epoch).await?;
+            match &assignment {
+                Some(plan) => pipeline = plan.pipeline.clone(),
+                None => mode = Mode::Plain,
+            }
+        }
+        let here = match (mode, self.split, &assignment) {
+            (Mode::Plain, ..) => 0,
+            (_, _, Some(plan)) => plan.first_stage(),
+            (_, Split::At(stage), None) => usize::from(stage),
+            _ => pipeline.len(),
+        };
+        prepare(&pipeline.steps()[here..]);
         let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
         let session = Session {
             store,
@@ -199,7 +212,8 @@ impl PushdownReaderBuilder {
             objects,
             pipeline,
             split: self.split,
-            mode: self.mode,
+            mode,
+            assignment,
             on_error: self.on_error,
             seed: self.seed,
             limits: self.limits,

@@ -10,7 +10,7 @@ use http::{
 };
 use pushdown::{
     ENGINE,
-    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError},
+    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError, Split},
 };
 
 use super::{Job, Session, intake::Intake};
@@ -48,7 +48,16 @@ type Troubles = Vec<(usize, RowError)>;
 pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
     let mut backoff = Backoff::new(session.store.retry());
     loop {
-        let missing = intake.missing();
+        let mut missing = intake.missing();
+        let before = missing.len();
+        // What a plan reads plainly is no business of the gateway's.
+        missing.retain(|slot| {
+            let planned = session
+                .assignment
+                .as_ref()
+                .map(|_| session.split_of(job.places[*slot].index));
+            planned != Some(Split::At(0))
+        });
         let wanted = request_slots(session, job, &missing);
         if wanted.is_empty() {
             return Ok(());
@@ -58,7 +67,7 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake
         }
         let mut troubles = Troubles::new();
         let attempt = attempt(session, job, &wanted, intake, &mut troubles).await?;
-        if intake.missing().len() < missing.len() {
+        if intake.missing().len() < before {
             backoff.progressed();
         }
         let (error, asked) = match attempt {
@@ -149,7 +158,11 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
         let sample = |index: usize| {
             let path = object_path(&session.bucket, &session.objects[index].key);
             let signature = presigner.signature(&path);
-            BatchSample::new(path, signature)
+            let planned = session.assignment.as_ref().map(|_| session.split_of(index));
+            BatchSample {
+                split: planned,
+                ..BatchSample::new(path, signature)
+            }
         };
         let samples = indices.into_iter().map(sample).collect();
         let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);

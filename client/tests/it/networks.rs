@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use futures::TryStreamExt as _;
+use half::f16;
 use pushdown::Sample;
 use pushdown_client::{Mode, PushdownReaderBuilder, Row, Split};
 use pushdown_testkit::networks;
@@ -25,6 +27,19 @@ fn floats(row: &Row) -> Vec<f32> {
         Ok(Sample::Tensor(tensor)) => {
             let (words, _) = tensor.data().as_chunks::<4>();
             words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+        }
+        other => panic!("{}: {other:?}", row.key),
+    }
+}
+
+fn halves(row: &Row) -> Vec<f32> {
+    match &row.value {
+        Ok(Sample::Tensor(tensor)) => {
+            let (words, _) = tensor.data().as_chunks::<2>();
+            words
+                .iter()
+                .map(|word| f16::from_le_bytes(*word).to_f32())
+                .collect()
         }
         other => panic!("{}: {other:?}", row.key),
     }
@@ -149,4 +164,67 @@ fn networks_that_are_not_there() {
         none.to_string().contains("found the unknown network `resnet`"),
         "{none}"
     );
+}
+
+/// A plan over a data set of small and large objects: whatever it is, every sample comes once, with the values of plain
+/// reading, and no more bytes than are stored.
+#[test]
+fn auto_reads_as_it_plans() {
+    let models = networks(&["squeezenet"]).unwrap();
+    let flags = [format!("--models={}", models.path().display())];
+    let photos: Vec<_> = photos().into_iter().collect();
+    let objects: Objects = (0..60)
+        .map(|index| {
+            let (name, bytes) = &photos[index % photos.len()];
+            (format!("{index:03}-{name}"), bytes.clone())
+        })
+        .collect();
+    let stored: usize = objects.values().map(Vec::len).sum();
+    let world = World::with_flags(objects, &flags);
+    let folder = world.folder().join("weights");
+    for pipeline in [
+        "decode | resize(short=40) | center_crop(32) | to_float | cast(f16)".to_owned(),
+        format!("{PREPARED} | model(squeezenet) | cast(f16)"),
+    ] {
+        let reader = |mode: Mode| world.reader(&pipeline).cache(&folder).mode(mode).batch_size(16);
+        let plain = rows(reader(Mode::Plain));
+        let (auto, stats) = run(async {
+            let mut reader = reader(Mode::Auto).build().await.unwrap();
+            let mut found = Vec::new();
+            while let Some(batch) = reader.try_next().await.unwrap() {
+                found.extend(batch.into_rows());
+            }
+            (found, reader.stats())
+        });
+        assert_eq!(auto.len(), plain.len());
+        for (auto, plain) in auto.iter().zip(&plain) {
+            assert_eq!((auto.index, &auto.key), (plain.index, &plain.key));
+            let (found, expected) = (halves(auto), halves(plain));
+            let largest = expected
+                .iter()
+                .fold(0_f32, |largest, element| largest.max(element.abs()));
+            for (found, expected) in found.iter().zip(&expected) {
+                // Law 1, and a step of f16.
+                let far = (found - expected).abs();
+                assert!(
+                    far <= 1e-5 * largest + expected.abs() / 1024.0,
+                    "{}: {found} {expected}",
+                    auto.key
+                );
+            }
+        }
+        assert!(
+            stats.value_bytes <= stored as u64,
+            "{} of {stored}",
+            stats.value_bytes
+        );
+        if !pipeline.contains("model") {
+            assert!(
+                auto.iter()
+                    .zip(&plain)
+                    .all(|(auto, plain)| auto.value == plain.value),
+                "bit for bit"
+            );
+        }
+    }
 }

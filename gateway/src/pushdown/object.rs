@@ -59,14 +59,22 @@ impl Pushdown {
             form_of(parts, &job.pipeline.kinds()[stage])?;
         }
         let deadline = self.limits.request_deadline;
-        tokio::time::timeout(deadline, self.derive(parts, &job))
-            .await
-            .unwrap_or_else(|_elapsed| {
-                Err(Error::new(
-                    ErrorKind::OriginTimeout,
-                    format!("the answer took longer than {deadline:?}"),
-                ))
-            })
+        let answer = tokio::time::timeout(deadline, self.derive(parts, &job)).await;
+        let mut answer = answer.unwrap_or_else(|_elapsed| {
+            Err(Error::new(
+                ErrorKind::OriginTimeout,
+                format!("the answer took longer than {deadline:?}"),
+            ))
+        })?;
+        // What the store refused is the store's answer, to which nothing is added.
+        if answer.headers().contains_key(wire::header::STAGE) {
+            insert(
+                answer.headers_mut(),
+                wire::header::CORES,
+                &self.cpu.threads().to_string(),
+            );
+        }
+        Ok(answer)
     }
 
     async fn derive(&self, parts: &Parts, job: &Job) -> Result<Response<Body>> {

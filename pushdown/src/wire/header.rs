@@ -34,6 +34,8 @@ pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 pub const SOURCE_ETAG: &str = "x-pushdown-source-etag";
 /// Answer: whether a cache had the value.
 pub const CACHE: &str = "x-pushdown-cache";
+/// Answer: cores that the gateway computes with.
+pub const CORES: &str = "x-pushdown-cores";
 /// Answer: something that the caller should know and that is no error.
 pub const WARNING: &str = "x-pushdown-warning";
 

@@ -37,7 +37,7 @@ pub(crate) struct Explain {
     /// What if the link had so many megabits per second? [default: as fast as the fastest object came]
     #[arg(long, value_name = "MBIT/S", help_heading = "What if")]
     bandwidth: Option<f64>,
-    /// What if the gateway had so many cores to itself? [default: as many as this host]
+    /// What if the gateway had so many cores to itself? [default: as it tells]
     #[arg(long, value_name = "N", help_heading = "What if")]
     gateway_cores: Option<f64>,
     /// What if this host had so many cores? [default: the CPUs that this process may use]
@@ -115,7 +115,7 @@ impl Explain {
         let cores = cores as f64;
         let measured = profile.link_bytes.unwrap_or(f64::INFINITY);
         Tiers {
-            gateway_cores: self.gateway_cores.unwrap_or(cores),
+            gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
             link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores) * self.host_speed,
             trainer_seconds: self.trainer / 1e3,

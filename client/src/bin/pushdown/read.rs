@@ -32,6 +32,9 @@ pub(crate) struct Read {
     /// Read the objects themselves and run the whole pipeline here: the baseline
     #[arg(long)]
     plain: bool,
+    /// Measure a few objects first, and read each as a plan has it
+    #[arg(long, conflicts_with_all = ["plain", "split"])]
+    auto: bool,
     /// Where the gateway stops and this host goes on: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
@@ -97,6 +100,14 @@ impl Read {
         })
     }
 
+    const fn mode(&self) -> Mode {
+        match (self.auto, self.plain) {
+            (true, _) => Mode::Auto,
+            (_, true) => Mode::Plain,
+            _ => Mode::Pushdown,
+        }
+    }
+
     async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
         // Small limits are read to their end only: a batch more than that is not fetched.
         let batch_size = self
@@ -107,7 +118,7 @@ impl Read {
             .bucket(&self.prefix.bucket)
             .prefix(&self.prefix.key)
             .pipeline(&self.pipeline)
-            .mode(if self.plain { Mode::Plain } else { Mode::Pushdown })
+            .mode(self.mode())
             .split(self.split)
             .on_error(OnError::SkipAndReport)
             .batch_size(batch_size)

@@ -31,10 +31,12 @@ impl Report {
         Self {
             mode: match mode {
                 Mode::Pushdown => "pushdown",
+                Mode::Auto => "auto",
                 Mode::Plain => "plain",
             },
             split: match mode {
                 Mode::Pushdown => split.to_string(),
+                Mode::Auto => "planned".to_owned(),
                 Mode::Plain => "0".to_owned(),
             },
             samples: stats.samples,

@@ -17,7 +17,8 @@ if ! cmp -s bench/peers/requirements.txt "$peers/.stamp"; then
   "$peers/bin/python" -m pip install --quiet --disable-pip-version-check --requirement bench/peers/requirements.txt
   cp bench/peers/requirements.txt "$peers/.stamp"
 fi
-options=(--peers "$peers/bin/python")
+binaries=${CARGO_TARGET_DIR:-target}/release
+options=(--peers "$peers/bin/python" --gateway "$binaries/pushdown-gateway")
 
 if [ "${PEERS:-}" = torch ]; then scripts/setup.sh golden; fi
 if .venv-golden/bin/python -c 'import torchvision' 2>/dev/null; then
@@ -27,4 +28,4 @@ fi
 # Building beside the measurement would disturb it: all of it comes first.
 "$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-bench
 echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), CPU time is measured, but an idle machine measures better"
-exec "${CARGO_TARGET_DIR:-target}/release/pushdown-bench" "$@" "${options[@]}"
+exec "$binaries/pushdown-bench" "$@" "${options[@]}"

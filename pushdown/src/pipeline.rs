@@ -216,6 +216,33 @@ impl Pipeline {
         Err(Error::pipeline(self.positions[index], message))
     }
 
+    /// What a user should know of the pipeline though it is none of an error: inputs of a network that are not prepared as
+    /// its card has it. ASCII, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let warning = |(index, step): (usize, &Step)| {
+            let Step::Model(model) = step else { return None };
+            let (mean, std) = model.normalization()?;
+            let before = self.steps[..index].iter().rev();
+            let normalize = before.into_iter().find_map(|step| match step {
+                Step::Normalize(normalize) => Some(normalize),
+                _ => None,
+            });
+            let name = &model.network().description().name;
+            match normalize {
+                Some(normalize) if normalize.is(&mean, &std) => None,
+                Some(_) => Some(format!(
+                    "the network {name} was trained with mean={mean:?} and std={std:?}, and the pipeline normalizes otherwise; \
+                     normalize(model={name}) takes these"
+                )),
+                None => Some(format!(
+                    "the network {name} was trained with mean={mean:?} and std={std:?}, and nothing normalizes before it; \
+                     put normalize(model={name}) there"
+                )),
+            }
+        };
+        self.steps.iter().enumerate().filter_map(warning).collect()
+    }
+
     /// The canonical text of the first `stage` steps; what digests and ETags are made of.
     pub fn canonical(&self, stage: usize) -> String {
         self.steps[..stage]

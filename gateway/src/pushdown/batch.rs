@@ -8,7 +8,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
@@ -17,7 +17,7 @@ use pushdown::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::Pushdown;
+use super::{Pushdown, object::warn};
 use crate::{
     body::{Body, BoxError},
     compute::Permit,
@@ -61,6 +61,8 @@ impl Pushdown {
             .extensions
             .get::<Connection>()
             .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
+        let mut headers = HeaderMap::new();
+        warn(&mut headers, &request.pipeline);
         let writer = BatchWriter::new(value_type(&request)?, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
@@ -98,6 +100,7 @@ impl Pushdown {
             Err(error) => stream::iter(vec![Err(error)]),
         });
         let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+        *response.headers_mut() = headers;
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,

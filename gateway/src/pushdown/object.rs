@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
-    ENGINE, Kind,
+    ENGINE, Kind, Pipeline,
     wire::{self, Form, Split},
 };
 
@@ -73,6 +73,7 @@ impl Pushdown {
                 wire::header::CORES,
                 &self.cpu.threads().to_string(),
             );
+            warn(answer.headers_mut(), &job.pipeline);
         }
         Ok(answer)
     }
@@ -261,6 +262,15 @@ fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body>
 
 fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
     insert(headers, "server-timing", &timing.to_string());
+}
+
+/// Adds what the caller should know of the pipeline.
+pub(super) fn warn(headers: &mut HeaderMap, pipeline: &Pipeline) {
+    for warning in pipeline.warnings() {
+        if let Ok(warning) = HeaderValue::from_str(&warning) {
+            headers.append(HeaderName::from_static(wire::header::WARNING), warning);
+        }
+    }
 }
 
 /// Values are numbers, digests and the like: what is no header value cannot occur, and would be left out.

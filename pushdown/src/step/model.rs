@@ -204,6 +204,12 @@ impl Model {
         places.into_iter().map(part).collect()
     }
 
+    /// What the network's card has of mean and deviation, where these layers start at its input.
+    pub(crate) fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+        let card = self.network.description().card.as_ref()?;
+        card.normalization().filter(|_| self.from == Place::Input)
+    }
+
     /// Multiplications of these layers, for one sample.
     pub fn macs(&self) -> u64 {
         let cuts = &self.network.description().cut_points;

@@ -62,6 +62,9 @@ impl Check {
             .map_err(|error| PipelineFault::of(&self.pipeline, error.into()))?;
         let smallest =
             (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
+        for warning in pipeline.warnings() {
+            writeln!(io::stderr(), "warning: {warning}")?;
+        }
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &as_json(&pipeline, &kinds, smallest))?;

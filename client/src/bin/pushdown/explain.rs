@@ -75,6 +75,9 @@ impl Explain {
             "no sample could be measured under {}",
             self.prefix
         );
+        for warning in profile.pipeline.warnings() {
+            writeln!(io::stderr(), "warning: {warning}")?;
+        }
         let tiers = self.tiers(&profile);
         let classes = profile.classes(CLASSES);
         let rules = Rules::default();

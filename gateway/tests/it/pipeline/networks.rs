@@ -116,6 +116,30 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
     Ok(())
 }
 
+/// The card says how a network was trained; who prepares inputs otherwise is told so.
+#[test]
+fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
+    let warning = |prepare: &str| -> Result<Option<String>> {
+        let pipeline =
+            format!("decode | resize(224, 224) | to_float | {prepare}model(squeezenet, until=cut:2)");
+        let answer = lab.get("cat.jpg", &pipeline, &[])?;
+        ensure!(answer.status == 200, "{}", answer.text());
+        Ok(answer.header("x-pushdown-warning").map(str::to_owned))
+    };
+    assert_eq!(warning("normalize(model=squeezenet) | ")?, None);
+    let other = warning("normalize(mean=0.5, std=0.5) | ")?.context("no warning")?;
+    assert!(
+        other.contains("the pipeline normalizes otherwise; normalize(model=squeezenet) takes these"),
+        "{other}"
+    );
+    let none = warning("")?.context("no warning")?;
+    assert!(none.contains("nothing normalizes before it"), "{none}");
+    Ok(())
+}
+
 /// Requests that end early take their samples along, and the others get theirs.
 #[test]
 fn layers_serve_many_requests_at_once() -> Result<()> {

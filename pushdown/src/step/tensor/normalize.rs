@@ -141,6 +141,18 @@ impl Operator for Normalize {
 }
 
 impl Normalize {
+    /// Whether it subtracts and divides by these numbers, one for all channels or one for each, as far as f32 goes.
+    pub(crate) fn is(&self, mean: &[f32], std: &[f32]) -> bool {
+        let close = |own: &[f32], other: &[f32]| {
+            let channels = own.len().max(other.len());
+            let at = |values: &[f32], channel: usize| values[channel.min(values.len() - 1)];
+            let fits = |values: &[f32]| values.len() == 1 || values.len() == channels;
+            let far = |channel: usize| (at(own, channel) - at(other, channel)).abs();
+            fits(own) && fits(other) && (0..channels).all(|channel| far(channel) <= 1e-4)
+        };
+        close(&self.mean, mean) && close(&self.std, std)
+    }
+
     /// What the card of a network says.
     fn of_network(args: &Args<'_>, name: &str) -> Result<Self> {
         let network = args.network(name)?;

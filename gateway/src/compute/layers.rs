@@ -8,7 +8,7 @@ use pushdown::{
     step::model::{Model, Place},
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     time::{Instant, timeout, timeout_at},
 };
 
@@ -53,7 +53,7 @@ pub struct Ran {
 }
 
 impl Layers {
-    /// Runs on a CPU pool, a batch of the same layers after the other.
+    /// Runs on a CPU pool, as many batches of the same layers at a time as the network takes.
     pub fn new(cpu: CpuPool, metrics: Metrics) -> Self {
         Self {
             cpu,
@@ -105,7 +105,16 @@ impl Layers {
 
     /// Runs batches until no sample comes for a while.
     async fn serve(&self, layers: &Model, mut queue: mpsc::Receiver<Waiting>) {
-        while let Ok(Some(first)) = timeout(IDLE, queue.recv()).await {
+        let (runs, threads) = layers.network().concurrency(self.cpu.threads().get());
+        let free = Arc::new(Semaphore::new(runs));
+        loop {
+            // What comes while all runs are busy waits in the queue, and goes together.
+            let Ok(run) = Arc::clone(&free).acquire_owned().await else {
+                break;
+            };
+            let Ok(Some(first)) = timeout(IDLE, queue.recv()).await else {
+                break;
+            };
             let mut batch = vec![first];
             let patience = Instant::now() + PATIENCE;
             while batch.len() < MOST
@@ -114,23 +123,27 @@ impl Layers {
                 batch.push(next);
             }
             batch.retain(|waiting| !waiting.done.is_closed());
-            self.run_batch(layers, batch).await;
+            let (this, layers) = (self.clone(), layers.clone());
+            tokio::spawn(async move {
+                this.run_batch(&layers, batch, threads).await;
+                drop(run);
+            });
         }
         // Whoever came in between is served; nobody comes any more.
         queue.close();
         while let Some(last) = queue.recv().await {
-            self.run_batch(layers, vec![last]).await;
+            self.run_batch(layers, vec![last], threads).await;
         }
     }
 
-    async fn run_batch(&self, layers: &Model, batch: Vec<Waiting>) {
+    async fn run_batch(&self, layers: &Model, batch: Vec<Waiting>, threads: usize) {
         if batch.is_empty() {
             return;
         }
         self.metrics.layer_batches.inc();
         self.metrics.layer_samples.inc_by(batch.len() as u64);
         let layers = layers.clone();
-        let threads = u32::try_from(self.cpu.threads().get()).unwrap_or(u32::MAX);
+        let threads = u32::try_from(threads).unwrap_or(u32::MAX);
         let work = move || {
             let (values, waiting): (Vec<_>, Vec<_>) = batch
                 .into_iter()

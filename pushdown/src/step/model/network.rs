@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Card, LeftOut, Runtime, loaded::Loaded};
+use super::{Card, LeftOut, Runtime, loaded::Loaded, session::copies};
 use crate::{Error, Result, Tensor};
 
 /// How many near names an error tells.
@@ -224,6 +224,13 @@ impl Network {
                 names.join(", ")
             )
         })
+    }
+
+    /// How many runs go on beside one another, and how many threads each takes, where weights are loaded with `threads`.
+    pub fn concurrency(&self, threads: usize) -> (usize, usize) {
+        let bytes = usize::try_from(self.description.bytes).unwrap_or(usize::MAX);
+        let copies = copies(bytes, threads);
+        (copies, threads.div_ceil(copies))
     }
 
     /// Runs the layers between two places on values of the first, one per sample.

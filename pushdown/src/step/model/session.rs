@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use ort::{ep, session::builder::GraphOptimizationLevel, value::TensorRef};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{Error, Result};
 
@@ -53,6 +53,11 @@ impl fmt::Debug for Runtime {
     }
 }
 
+/// How many runs of a model of `bytes` go on beside one another on `threads` threads.
+pub(super) fn copies(bytes: usize, threads: usize) -> usize {
+    (COPIES / bytes.max(1)).clamp(1, threads.max(1))
+}
+
 /// A tensor as ONNX Runtime gives it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
@@ -62,12 +67,25 @@ pub(super) enum Value {
     Other,
 }
 
-/// A model, ready to run. Runs take turns: each uses all of the runtime's threads.
-pub(super) struct Session(Mutex<ort::session::Session>);
+/// A model, ready to run.
+///
+/// A small one is there as often as there are threads, and each run takes one thread: runs beside one another waste less
+/// than threads within a run, which wait for each other at every node. A large one is there once, and its runs take turns
+/// with all threads.
+pub(super) struct Session(Vec<Mutex<ort::session::Session>>);
+
+/// Bytes that the copies of a model may have together.
+const COPIES: usize = 256 << 20;
 
 impl Session {
     /// Prepares `model`. An `optimized` one computes groups of operators as one.
     pub(super) fn new(runtime: &Runtime, model: &[u8], optimized: bool) -> Result<Self> {
+        let copies = if optimized {
+            copies(model.len(), runtime.threads)
+        } else {
+            1
+        };
+        let threads = runtime.threads.div_ceil(copies);
         let build = || -> Result<_, ort::Error> {
             let level = if optimized {
                 GraphOptimizationLevel::All
@@ -77,13 +95,15 @@ impl Session {
             // Without an arena: it would keep the peak of memory for ever.
             let mut builder = ort::session::Session::builder(&runtime.environment)?
                 .with_optimization_level(level)?
-                .with_intra_threads(runtime.threads)?
+                .with_intra_threads(threads)?
                 .with_intra_op_spinning(false)?
                 .with_execution_providers([ep::CPU::default().with_arena_allocator(false).build()])?;
             builder.commit_from_memory(model)
         };
-        build()
-            .map(|session| Self(Mutex::new(session)))
+        let sessions = (0..copies).map(|_| build().map(Mutex::new));
+        sessions
+            .collect::<Result<_, _>>()
+            .map(Self)
             .map_err(|error| Error::model(format!("ONNX Runtime refuses the network: {error}")))
     }
 
@@ -95,12 +115,20 @@ impl Session {
             .map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX))
             .collect();
         let input = TensorRef::from_array_view((shape, elements)).map_err(failed)?;
-        let mut session = self.0.lock();
+        let mut session = self.free();
         let outputs = session.run(ort::inputs![input]).map_err(failed)?;
         Ok(outputs
             .iter()
             .map(|(name, value)| (name.to_owned(), Value::of(&value)))
             .collect())
+    }
+}
+
+impl Session {
+    /// A copy that does not run; where all do, the first to be done.
+    fn free(&self) -> MutexGuard<'_, ort::session::Session> {
+        let free = self.0.iter().find_map(Mutex::try_lock);
+        free.unwrap_or_else(|| self.0[0].lock())
     }
 }
 

@@ -8,6 +8,7 @@ mod head;
 mod object;
 mod request;
 mod sample;
+mod steps;
 mod timing;
 
 use crate::{

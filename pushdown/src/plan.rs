@@ -5,89 +5,16 @@
 //! linear program. Not to push is split 0, a candidate like any other: a plan is never slower than reading plainly, by
 //! the costs it was made from. Pure: costs in, plan out.
 
+mod costs;
 mod simplex;
 pub mod simulate;
+mod solve;
 
-use simplex::Tableau;
+pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
+use solve::solve;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.
 const TIE: f64 = 0.03;
-/// What a second of the host's CPU is worth in bytes, beside bytes: little.
-const HOST_SECOND: f64 = 1.0;
-
-/// What there is to work with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tiers {
-    /// Cores of the gateway that are free for this reader; 0 for none.
-    pub gateway_cores: f64,
-    /// Bytes per second from gateway to host; infinite where it was never the bound.
-    pub link_bytes: f64,
-    /// Cores of the host that are free for steps.
-    pub host_cores: f64,
-    /// Seconds that the trainer takes for one sample.
-    pub trainer_seconds: f64,
-    /// Whether gateway and host are the same machine: their work adds up, on the cores of the host.
-    pub shared: bool,
-}
-
-/// What one way of a sample costs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Candidate {
-    /// Steps that the gateway runs; 0 to read the object as it is.
-    pub stage: usize,
-    /// Bytes of the value at that stage.
-    pub bytes: f64,
-    /// CPU seconds at the gateway.
-    pub gateway_seconds: f64,
-    /// CPU seconds on the host.
-    pub host_seconds: f64,
-    /// Bytes of weights that the host still has to fetch for this, once.
-    pub weights: f64,
-}
-
-/// Samples that are alike: of about the same size.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Class {
-    /// Its share of the samples; those of all classes add up to 1.
-    pub share: f64,
-    /// Every way that its samples can go. One has stage 0.
-    pub candidates: Vec<Candidate>,
-}
-
-/// What a plan may do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rules {
-    /// A value has at most so many times the bytes of its object.
-    pub max_expand: f64,
-    /// Samples that are still to come, over which weights are spread.
-    pub samples_left: f64,
-}
-
-/// What limits an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// The gateway's CPU.
-    Gateway,
-    /// The link from gateway to host.
-    Link,
-    /// The host's CPU.
-    Host,
-    /// The training itself: nothing is to be gained.
-    Trainer,
-}
-
-/// What each tier needs for a sample on average, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
-    /// The gateway, all of its cores together.
-    pub gateway: f64,
-    /// The link.
-    pub link: f64,
-    /// The host, all of its cores together.
-    pub host: f64,
-    /// The trainer.
-    pub trainer: f64,
-}
 
 /// Which share of each class goes which way.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,72 +25,6 @@ pub struct Plan {
     pub load: Load,
     /// Mean bytes of a value.
     pub bytes: f64,
-}
-
-// === impl Rules ===
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            max_expand: 1.0,
-            samples_left: f64::INFINITY,
-        }
-    }
-}
-
-// === impl Load ===
-
-impl Load {
-    /// What the slowest tier needs: seconds per sample.
-    pub fn seconds(&self) -> f64 {
-        self.gateway.max(self.link).max(self.host).max(self.trainer)
-    }
-
-    /// The slowest tier; of equal ones the last.
-    pub fn bound(&self) -> Bound {
-        let seconds = self.seconds();
-        if self.trainer >= seconds {
-            Bound::Trainer
-        } else if self.host >= seconds {
-            Bound::Host
-        } else if self.link >= seconds {
-            Bound::Link
-        } else {
-            Bound::Gateway
-        }
-    }
-}
-
-// === impl Tiers ===
-
-impl Tiers {
-    /// What one sample takes of each tier when it goes this way.
-    fn load(&self, candidate: &Candidate) -> Load {
-        let (gateway, host) = (candidate.gateway_seconds, candidate.host_seconds);
-        let (gateway, host) = if self.shared {
-            (0.0, (gateway + host) / self.host_cores)
-        } else {
-            (
-                if gateway > 0.0 {
-                    gateway / self.gateway_cores
-                } else {
-                    0.0
-                },
-                host / self.host_cores,
-            )
-        };
-        Load {
-            gateway,
-            link: candidate.bytes / self.link_bytes,
-            host,
-            trainer: self.trainer_seconds,
-        }
-    }
-
-    /// Whether the tiers can take a sample this way at all.
-    fn can(&self, candidate: &Candidate) -> bool {
-        self.shared || self.gateway_cores > 0.0 || candidate.gateway_seconds <= 0.0
-    }
 }
 
 // === impl Plan ===
@@ -272,81 +133,6 @@ impl Plan {
             .collect();
         Self::of(tiers, classes, shares)
     }
-}
-
-/// The share of each way. Two programs over the same constraints: first the least time of the slowest tier, then, up to
-/// the time that `tie` makes of that, the fewest bytes.
-///
-/// Columns: the ways, the time `t`, a slack for each tier and one for `t`. Rows: each class is shared out whole; no tier
-/// takes longer than `t`; `t` has a most.
-fn solve(
-    classes: &[Class],
-    ways: &[(usize, usize)],
-    loads: &[Load],
-    fetching: f64,
-    tie: impl Fn(f64) -> f64,
-) -> Vec<f64> {
-    /// More than any time: no bound yet.
-    const OPEN: f64 = 1e12;
-    let tiers: [fn(&Load) -> f64; 3] = [|load| load.gateway, |load| load.link, |load| load.host];
-    // What the link takes before any sample.
-    let fixed = [0.0, fetching, 0.0];
-    let time = ways.len();
-    let columns = time + 1 + tiers.len() + 1;
-    let row = || vec![0.0; columns];
-    let mut rows = Vec::new();
-    let mut basis = Vec::new();
-    for (index, class) in classes.iter().enumerate() {
-        let mut shares = row();
-        for (way, (of, _)) in ways.iter().enumerate() {
-            shares[way] = if *of == index { 1.0 } else { 0.0 };
-        }
-        rows.push((shares, class.share));
-        // All of it plainly: the first way of the class.
-        basis.push(ways.iter().position(|(of, _)| *of == index).unwrap_or(time));
-    }
-    for (slack, tier) in tiers.iter().enumerate() {
-        let mut limit = row();
-        for (way, load) in loads.iter().enumerate() {
-            limit[way] = tier(load);
-        }
-        limit[time] = -1.0;
-        limit[time + 1 + slack] = 1.0;
-        rows.push((limit, -fixed[slack]));
-        basis.push(time + 1 + slack);
-    }
-    let mut most = row();
-    most[time] = 1.0;
-    most[columns - 1] = 1.0;
-    rows.push((most, OPEN));
-    basis.push(columns - 1);
-
-    // The start has to be feasible: `t` is what the slowest tier takes of plain reading.
-    let slowest = (0..tiers.len()).max_by(|a, b| {
-        let taken = |tier: usize| -> f64 {
-            let plain = basis[..classes.len()].iter().zip(classes);
-            let taken: f64 = plain
-                .map(|(way, class)| loads.get(*way).map_or(0.0, tiers[tier]) * class.share)
-                .sum();
-            taken + fixed[tier]
-        };
-        taken(*a).total_cmp(&taken(*b))
-    });
-    basis[classes.len() + slowest.unwrap_or_default()] = time;
-
-    let mut tableau = Tableau::new(rows, basis);
-    let mut objective = row();
-    objective[time] = 1.0;
-    tableau.minimise(&objective);
-    let best = tableau.value(time);
-    tableau.bound(columns - 1, (tie(best) - best).max(0.0));
-    let mut objective = row();
-    for (way, (class, place)) in ways.iter().enumerate() {
-        let candidate = &classes[*class].candidates[*place];
-        objective[way] = candidate.bytes + HOST_SECOND * candidate.host_seconds;
-    }
-    tableau.minimise(&objective);
-    (0..ways.len()).map(|way| tableau.value(way)).collect()
 }
 
 #[cfg(test)]

@@ -20,11 +20,15 @@ pub fn onnxruntime() -> PathBuf {
 /// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too); it goes away with its handle.
 ///
 /// # Errors
-/// When there is no temporary folder.
+/// When a network is missing, or there is no temporary folder.
 pub fn networks(names: &[&str]) -> io::Result<TempDir> {
     let folder = tempfile::tempdir()?;
     for name in names {
         let file = cache().join("models").join(format!("{name}.onnx"));
+        if !file.exists() {
+            let text = format!("{} is missing: scripts/models.sh makes it", file.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
         let link = folder.path().join(file.file_name().unwrap_or_default());
         symlink(file, link)?;
     }

@@ -20,7 +20,7 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     Folder::open(&models(), &Ok(RUNTIME.clone()), |name, network| {
         assert!(network.is_ok(), "{name}: {network:?}");
     })
-    .unwrap()
+    .expect("scripts/models.sh makes .cache/models")
 });
 
 fn models() -> PathBuf {

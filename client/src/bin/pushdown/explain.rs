@@ -1,5 +1,7 @@
 //! `pushdown explain`: what each split costs, and what a plan makes of it.
 
+mod report;
+
 use std::{
     io::{self, Write},
     num::NonZeroUsize,
@@ -7,20 +9,16 @@ use std::{
 };
 
 use clap::Args;
-use indicatif::{DecimalBytes, ProgressBar};
-use pushdown::{
-    Step,
-    plan::{Bound, Class, Load, Plan, Rules, Tiers},
-    step::model::Place,
-};
+use indicatif::ProgressBar;
+use pushdown::plan::{Plan, Rules, Tiers};
 use pushdown_client::Profile;
-use serde_json::json;
 
 use crate::{
     connection::{Connection, Randomness},
     fault::PipelineFault,
     location::Location,
 };
+use report::{as_json, table};
 
 /// Measure a pipeline on a few samples, and say what the gateway should do of it
 #[derive(Debug, Args)]
@@ -125,173 +123,4 @@ impl Explain {
             shared: self.shared,
         }
     }
-}
-
-/// All samples that way, each class alike.
-fn one_way(tiers: &Tiers, classes: &[Class], place: usize) -> Plan {
-    let shares = classes.iter().map(|class| {
-        let mut shares = vec![0.0; class.candidates.len()];
-        shares[place] = class.share;
-        shares
-    });
-    Plan::of(tiers, classes, shares.collect())
-}
-
-fn bound(load: &Load) -> &'static str {
-    match load.bound() {
-        Bound::Gateway => "the gateway's CPU",
-        Bound::Link => "the link",
-        Bound::Host => "the CPU of this host",
-        Bound::Trainer => "the training",
-    }
-}
-
-/// A step's name; for layers with the tensor that they end at.
-fn name(step: &Step) -> String {
-    match step {
-        Step::Model(model) => {
-            let (tensor, _) = model.network().port(Place::Cut(model.reach().1));
-            format!("model until {tensor}")
-        }
-        step => step.name().to_owned(),
-    }
-}
-
-/// The share of all samples that goes each way.
-fn shares(plan: &Plan) -> Vec<f64> {
-    let ways = plan.shares.first().map_or(0, Vec::len);
-    (0..ways)
-        .map(|way| plan.shares.iter().map(|shares| shares[way]).sum())
-        .collect()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "for people"
-)]
-fn bytes(bytes: f64) -> DecimalBytes {
-    DecimalBytes(bytes as u64)
-}
-
-fn table(
-    out: &mut impl Write,
-    profile: &Profile,
-    tiers: &Tiers,
-    classes: &[Class],
-    plan: &Plan,
-    plain: &Plan,
-) -> io::Result<()> {
-    writeln!(out, "measured on {} samples\n", profile.samples.len())?;
-    writeln!(
-        out,
-        "stage  after                              bytes  gateway ms  host ms  samples/s   plan"
-    )?;
-    let planned = shares(plan);
-    for (place, share) in planned.iter().enumerate() {
-        let all = one_way(tiers, classes, place);
-        let stage = classes[0].candidates[place].stage;
-        let step = stage.checked_sub(1).map(|step| &profile.pipeline.steps()[step]);
-        let after = step.map_or_else(|| "(object)".to_owned(), name);
-        let mean = |what: fn(&pushdown::plan::Candidate) -> f64| -> f64 {
-            classes
-                .iter()
-                .map(|class| class.share * what(&class.candidates[place]))
-                .sum()
-        };
-        writeln!(
-            out,
-            "{stage:>5}  {after:28}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
-            bytes(all.bytes).to_string(),
-            1e3 * mean(|way| way.gateway_seconds),
-            1e3 * mean(|way| way.host_seconds),
-            1.0 / all.load.seconds(),
-            100.0 * share
-        )?;
-    }
-    let (planned, plainly) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
-    writeln!(
-        out,
-        "\nplan: {planned:.1} samples/s and {} a sample, against {plainly:.1} and {} plainly; what limits it is {}",
-        bytes(plan.bytes),
-        bytes(plain.bytes),
-        bound(&plan.load)
-    )?;
-    if classes.len() > 1 {
-        for (class, shares) in classes.iter().zip(&plan.shares) {
-            let ways = class
-                .candidates
-                .iter()
-                .zip(shares)
-                .filter(|(_, share)| **share > 0.005 * class.share);
-            let ways: Vec<_> = ways
-                .map(|(way, share)| format!("{:.0} % at stage {}", 100.0 * share / class.share, way.stage))
-                .collect();
-            writeln!(
-                out,
-                "  objects of about {}: {}",
-                bytes(class.candidates[0].bytes),
-                ways.join(", ")
-            )?;
-        }
-    }
-    let link = if tiers.link_bytes.is_finite() {
-        format!("{:.0} Mbit/s", tiers.link_bytes * 8.0 / 1e6)
-    } else {
-        "open".to_owned()
-    };
-    writeln!(
-        out,
-        "assumed: link {link}, {:.1} cores at the gateway, {:.1} here{}; change them by --bandwidth, --gateway-cores, \
-         --host-cores, --host-speed",
-        tiers.gateway_cores,
-        tiers.host_cores,
-        if tiers.shared {
-            ", which are the same machine"
-        } else {
-            ""
-        }
-    )
-}
-
-fn as_json(
-    profile: &Profile,
-    tiers: &Tiers,
-    classes: &[Class],
-    plan: &Plan,
-    plain: &Plan,
-) -> serde_json::Value {
-    let finite = |number: f64| number.is_finite().then_some(number);
-    let described = |plan: &Plan| {
-        json!({
-            "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes,
-            "bound": bound(&plan.load), "shares": shares(plan),
-        })
-    };
-    let classes_json: Vec<_> = classes
-        .iter()
-        .zip(&plan.shares)
-        .map(|(class, shares)| {
-            let ways: Vec<_> = class
-                .candidates
-                .iter()
-                .zip(shares)
-                .map(|(way, share)| {
-                    json!({
-                        "stage": way.stage, "bytes": way.bytes, "gateway_seconds": way.gateway_seconds,
-                        "host_seconds": way.host_seconds, "weights": way.weights, "share": share,
-                    })
-                })
-                .collect();
-            json!({ "share": class.share, "ways": ways })
-        })
-        .collect();
-    json!({
-        "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-        "tiers": {
-            "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
-            "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
-        },
-        "classes": classes_json, "plan": described(plan), "plain": described(plain),
-    })
 }

@@ -1,0 +1,141 @@
+//! What tiers there are, and what a sample costs them.
+
+/// What there is to work with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tiers {
+    /// Cores of the gateway that are free for this reader; 0 for none.
+    pub gateway_cores: f64,
+    /// Bytes per second from gateway to host; infinite where it was never the bound.
+    pub link_bytes: f64,
+    /// Cores of the host that are free for steps.
+    pub host_cores: f64,
+    /// Seconds that the trainer takes for one sample.
+    pub trainer_seconds: f64,
+    /// Whether gateway and host are the same machine: their work adds up, on the cores of the host.
+    pub shared: bool,
+}
+
+/// What one way of a sample costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// Steps that the gateway runs; 0 to read the object as it is.
+    pub stage: usize,
+    /// Bytes of the value at that stage.
+    pub bytes: f64,
+    /// CPU seconds at the gateway.
+    pub gateway_seconds: f64,
+    /// CPU seconds on the host.
+    pub host_seconds: f64,
+    /// Bytes of weights that the host still has to fetch for this, once.
+    pub weights: f64,
+}
+
+/// Samples that are alike: of about the same size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Class {
+    /// Its share of the samples; those of all classes add up to 1.
+    pub share: f64,
+    /// Every way that its samples can go. One has stage 0.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What a plan may do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// A value has at most so many times the bytes of its object.
+    pub max_expand: f64,
+    /// Samples that are still to come, over which weights are spread.
+    pub samples_left: f64,
+}
+
+/// What limits an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The gateway's CPU.
+    Gateway,
+    /// The link from gateway to host.
+    Link,
+    /// The host's CPU.
+    Host,
+    /// The training itself: nothing is to be gained.
+    Trainer,
+}
+
+/// What each tier needs for a sample on average, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// The gateway, all of its cores together.
+    pub gateway: f64,
+    /// The link.
+    pub link: f64,
+    /// The host, all of its cores together.
+    pub host: f64,
+    /// The trainer.
+    pub trainer: f64,
+}
+
+// === impl Rules ===
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            max_expand: 1.0,
+            samples_left: f64::INFINITY,
+        }
+    }
+}
+
+// === impl Load ===
+
+impl Load {
+    /// What the slowest tier needs: seconds per sample.
+    pub fn seconds(&self) -> f64 {
+        self.gateway.max(self.link).max(self.host).max(self.trainer)
+    }
+
+    /// The slowest tier; of equal ones the last.
+    pub fn bound(&self) -> Bound {
+        let seconds = self.seconds();
+        if self.trainer >= seconds {
+            Bound::Trainer
+        } else if self.host >= seconds {
+            Bound::Host
+        } else if self.link >= seconds {
+            Bound::Link
+        } else {
+            Bound::Gateway
+        }
+    }
+}
+
+// === impl Tiers ===
+
+impl Tiers {
+    /// What one sample takes of each tier when it goes this way.
+    pub(super) fn load(&self, candidate: &Candidate) -> Load {
+        let (gateway, host) = (candidate.gateway_seconds, candidate.host_seconds);
+        let (gateway, host) = if self.shared {
+            (0.0, (gateway + host) / self.host_cores)
+        } else {
+            (
+                if gateway > 0.0 {
+                    gateway / self.gateway_cores
+                } else {
+                    0.0
+                },
+                host / self.host_cores,
+            )
+        };
+        Load {
+            gateway,
+            link: candidate.bytes / self.link_bytes,
+            host,
+            trainer: self.trainer_seconds,
+        }
+    }
+
+    /// Whether the tiers can take a sample this way at all.
+    pub(super) fn can(&self, candidate: &Candidate) -> bool {
+        self.shared || self.gateway_cores > 0.0 || candidate.gateway_seconds <= 0.0
+    }
+}

@@ -2,16 +2,17 @@
 
 mod measure;
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class},
     wire::{Split, header},
 };
+use tokio::sync::oneshot;
 
 use crate::{
-    error::Result,
+    error::{Error, ErrorKind, Result},
     store::{GetValue, Object, Store},
 };
 pub(crate) use measure::float;
@@ -59,7 +60,7 @@ impl Store {
     /// Runs a pipeline on these objects, at the gateway and here, and measures both.
     ///
     /// # Errors
-    /// As [`get_value`](Self::get_value) for the first object; later ones that fail are counted.
+    /// When no gateway can be asked. Objects that it refuses are listed.
     pub async fn profile(
         &self,
         bucket: &str,
@@ -85,7 +86,17 @@ impl Store {
                     profile.gateway_cores = measured.gateway_cores;
                 }
                 Ok(_) => {}
-                Err(error) if index > 0 => profile.failed.push((object.key.to_string(), error.to_string())),
+                // A sample that cannot be had says nothing of the others; that there is no gateway does.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Refused | ErrorKind::Sample | ErrorKind::Pipeline
+                    ) =>
+                {
+                    if index > 0 {
+                        profile.failed.push((object.key.to_string(), error.to_string()));
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -113,13 +124,18 @@ impl Store {
         let stored = self.get(bucket, &object.key, &limits).await?;
         let link =
             (stored.len() >= LONG).then(|| float(stored.len() as u64) / started.elapsed().as_secs_f64());
-        let context = Context {
-            sample_id: object.key.as_bytes(),
-            seed,
-            epoch: Some(epoch),
-            limits,
-        };
-        let here = tokio::task::block_in_place(|| run(pipeline, Sample::Bytes(stored.clone()), &context))?;
+        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(&object.key));
+        // On a thread of its own: weights may be fetched on the way, which waits for this runtime.
+        let here = aside(move || {
+            let context = Context {
+                sample_id: id.as_bytes(),
+                seed,
+                epoch: Some(epoch),
+                limits,
+            };
+            run(&steps, Sample::Bytes(object_bytes), &context)
+        });
+        let here = here.await??;
         let there = gateway_seconds(&pushed.headers, here.len())?;
         let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
         let cores = pushed
@@ -135,6 +151,17 @@ impl Store {
             gateway_cores: cores,
         })
     }
+}
+
+/// Runs `work` on a thread of its own.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let (sender, done) = oneshot::channel();
+    let send = move || drop(sender.send(work()));
+    std::thread::Builder::new()
+        .name("pushdown-profile".to_owned())
+        .spawn(send)
+        .map_err(|error| Error::internal("no thread to measure on").with_source(error))?;
+    done.await.map_err(|_closed| Error::internal("a step panicked"))
 }
 
 impl Profile {

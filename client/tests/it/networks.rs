@@ -5,7 +5,7 @@ use std::fs;
 use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
-use pushdown_client::{Mode, PushdownReaderBuilder, Row, Split};
+use pushdown_client::{Mode, OnError, PushdownReaderBuilder, Row, Split};
 use pushdown_testkit::networks;
 use tempfile::TempDir;
 
@@ -148,6 +148,23 @@ fn explain_measures_and_plans() {
     let table = explain(&["--trainer", "50"]);
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("what limits it is the training"), "{table}");
+}
+
+/// A broken object among those that are measured is read, and reported, like any other.
+#[test]
+fn a_plan_survives_broken_objects() {
+    let photo = photos().into_values().max_by_key(Vec::len).unwrap();
+    let mut objects: Objects = (0..59)
+        .map(|index| (format!("{index:03}.jpg"), photo.clone()))
+        .collect();
+    objects.insert("!first.jpg".to_owned(), b"no photo".to_vec());
+    let world = World::with(objects);
+    let reader = world.reader("decode | resize(8, 8) | to_tensor").mode(Mode::Auto);
+    let rows = rows(reader.on_error(OnError::SkipAndReport));
+    assert_eq!(rows.len(), 60);
+    for row in rows {
+        assert_eq!(row.value.is_ok(), row.key.as_ref() != "!first.jpg", "{}", row.key);
+    }
 }
 
 #[test]

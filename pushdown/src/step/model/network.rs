@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{Card, LeftOut, Runtime, loaded::Loaded, session::copies};
-use crate::{Error, Result, Tensor};
+use crate::{DType, Error, Result, Tensor};
 
 /// How many near names an error tells.
 const NEAREST: usize = 3;
@@ -131,6 +131,22 @@ impl Network {
                 description.name,
                 description.inputs.len(),
                 description.cut_points.len()
+            )));
+        }
+        // What comes from elsewhere becomes a file's name, and sizes: neither may be anything.
+        let digest = &description.digest;
+        if digest.len() != 64 || !digest.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(Error::model(format!(
+                "the network `{}` has a digest that is none: expected 64 hex digits",
+                description.name
+            )));
+        }
+        let shapes = description.inputs.iter().map(|port| &port.shape);
+        let mut shapes = shapes.chain(description.cut_points.iter().map(|cut| &cut.shape));
+        if let Some(shape) = shapes.find(|shape| !has_a_size(shape)) {
+            return Err(Error::model(format!(
+                "the network `{}` has a tensor of the shape {shape:?}, more than any value may have",
+                description.name
             )));
         }
         Ok(Self {
@@ -278,6 +294,14 @@ impl PartialEq for Network {
     }
 }
 
+/// Whether the bytes of a tensor of f32 can be counted.
+fn has_a_size(shape: &[usize]) -> bool {
+    let bytes = shape
+        .iter()
+        .try_fold(DType::F32.size(), |bytes, extent| bytes.checked_mul(*extent));
+    bytes.is_some()
+}
+
 /// SHA-256 of the weights; with a card, of the digest of the weights and the card's canonical JSON.
 fn digest(weights: &[u8], card: Option<&Card>) -> Result<String> {
     let digest = Sha256::digest(weights);
@@ -289,4 +313,45 @@ fn digest(weights: &[u8], card: Option<&Card>) -> Result<String> {
     Ok(hex::encode(
         Sha256::new().chain_update(digest).chain_update(card).finalize(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl Weights for Nowhere {
+        fn fetch(&self) -> Result<Bytes> {
+            Err(Error::model("nowhere"))
+        }
+
+        fn runtime(&self) -> Result<Runtime> {
+            Err(Error::runtime("none"))
+        }
+    }
+
+    /// A list of networks may come from anyone.
+    #[test]
+    fn descriptions_that_no_network_has() {
+        let good = serde_json::json!({
+            "name": "n", "digest": "0".repeat(64), "bytes": 1, "left_out": [], "batched": true, "working_bytes": 0,
+            "inputs": [{"tensor": "x", "shape": [3, 8, 8]}], "outputs": [],
+            "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
+        });
+        let fault = |field: &str, value: serde_json::Value| {
+            let mut description = good.clone();
+            description[field] = value;
+            let description = serde_json::from_value(description).expect(field);
+            Network::described(description, Nowhere)
+                .expect_err(field)
+                .to_string()
+        };
+        assert!(Network::described(serde_json::from_value(good.clone()).expect("good"), Nowhere).is_ok());
+        assert!(fault("digest", "../../secret".into()).contains("64 hex digits"));
+        assert!(fault("cut_points", serde_json::json!([])).contains("0 cut points"));
+        let huge = serde_json::json!([{"tensor": "x", "shape": [1_u64 << 40, 1_u64 << 40]}]);
+        assert!(fault("inputs", huge).contains("more than any value may have"));
+    }
 }

@@ -38,6 +38,7 @@ mod batch;
 mod budget;
 mod cpu;
 mod error;
+mod keep;
 mod networks;
 mod order;
 mod profile;

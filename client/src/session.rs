@@ -4,6 +4,7 @@
 //! `[k, n)` on the CPU pool.
 
 mod intake;
+mod kept;
 mod plain;
 mod pushed;
 
@@ -23,6 +24,7 @@ use crate::{
     budget::Charge,
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
+    keep::Keep,
     order::Place,
     stats::{Counters, add},
     store::{Object, Store},
@@ -63,6 +65,7 @@ pub(crate) struct Session {
     pub(crate) mode: Mode,
     /// In [`Mode::Auto`].
     pub(crate) assignment: Option<Assignment>,
+    pub(crate) keep: Option<Keep>,
     pub(crate) on_error: OnError,
     pub(crate) seed: Option<u64>,
     pub(crate) limits: Limits,
@@ -97,14 +100,17 @@ impl Session {
     /// Where the gateway stops with an object.
     pub(crate) fn split_of(&self, index: usize) -> Split {
         let stage = |plan: &Assignment| plan.stage(index, self.objects[index].bytes);
-        self.assignment
+        let split = self
+            .assignment
             .as_ref()
-            .map_or(self.split, |plan| Split::At(stage(plan)))
+            .map_or(self.split, |plan| Split::At(stage(plan)));
+        self.up_to_what_is_kept(index, split)
     }
 
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &Job) -> Result<Batch> {
         let mut intake = Intake::new(self, job);
+        kept::fetch(self, job, &mut intake).await?;
         if self.mode() != Mode::Plain {
             pushed::fetch(self, job, &mut intake).await?;
         }

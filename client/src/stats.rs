@@ -22,6 +22,9 @@ pub struct Stats {
     pub wire_bytes_up: u64,
     /// Stored size of the objects whose values arrived, as far as the listing or a plain answer tells it.
     pub stored_bytes: u64,
+    /// Values that came from the folder of [`keep`](crate::PushdownReaderBuilder::keep): the endpoint was not asked
+    /// for them.
+    pub kept: u64,
     /// Requests that were made again.
     pub retries: u64,
     /// Time that the consumer has waited for data.
@@ -43,6 +46,7 @@ pub(crate) struct Counters {
     pub(crate) skipped: AtomicU64,
     pub(crate) value_bytes: AtomicU64,
     pub(crate) stored_bytes: AtomicU64,
+    pub(crate) kept: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) waiting_nanos: AtomicU64,
 }
@@ -57,6 +61,7 @@ impl Counters {
             wire_bytes_down: traffic.down.load(Relaxed),
             wire_bytes_up: traffic.up.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
+            kept: self.kept.load(Relaxed),
             retries: self.retries.load(Relaxed),
             waiting: Duration::from_nanos(self.waiting_nanos.load(Relaxed)),
         }

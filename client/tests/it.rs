@@ -5,6 +5,7 @@
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `stats`: what is counted, against the gateway's own metrics
+//! - `keep`: values that are kept in a folder
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
 
@@ -13,6 +14,7 @@ mod it {
     mod cli;
     mod errors;
     mod faults;
+    mod keep;
     mod networks;
     mod order;
     mod relay;

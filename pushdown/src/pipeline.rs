@@ -137,6 +137,15 @@ impl Pipeline {
         }
     }
 
+    /// Where stage `written` of the pipeline that this one was [`refined`](Self::refined) from stands here.
+    pub fn stage_as_written(&self, written: usize) -> usize {
+        let ends = |index: usize| self.positions.get(index) != self.positions.get(index + 1);
+        let ends = (0..self.len())
+            .filter(|index| ends(*index))
+            .map(|index| index + 1);
+        std::iter::once(0).chain(ends).nth(written).unwrap_or(self.len())
+    }
+
     /// The steps in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps

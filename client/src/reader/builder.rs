@@ -10,6 +10,7 @@ use crate::{
     adapt::Assignment,
     cpu::CpuPool,
     error::{Error, Result},
+    keep::Keep,
     networks::{pipeline_of_folder, prepare},
     order::Shard,
     retry::RetryPolicy,
@@ -43,6 +44,8 @@ pub struct PushdownReaderBuilder {
     threads: Option<NonZeroUsize>,
     limits: Limits,
     models: Option<PathBuf>,
+    keep: Option<PathBuf>,
+    keep_bytes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +76,8 @@ impl Default for PushdownReaderBuilder {
             threads: None,
             limits: Limits::default(),
             models: None,
+            keep: None,
+            keep_bytes: 10 << 30,
         }
     }
 }
@@ -149,6 +154,16 @@ impl PushdownReaderBuilder {
         /// Folder of the networks that the pipeline names. Default: those of the gateway, whose weights are fetched
         /// when layers run here. The library that runs them is the one that `ORT_DYLIB_PATH` names.
         models(folder: impl Into<PathBuf>) => |builder| builder.models = Some(folder.into());
+        /// Folder where values are kept that are the same in every epoch, in every mode: what is there is not asked for
+        /// again, in later epochs and later runs. Default: none.
+        ///
+        /// Of each object the last value before the first random step is kept, or an earlier one, such that it has no
+        /// more bytes than the object; where that is only the object itself, nothing is kept. An object that was
+        /// replaced is read anew, as the listing tells by size and ETag; of [`keys`](Self::keys) that are given nothing
+        /// is listed, and the key alone stands for the object. A broken file is read anew, too. Nothing is ever removed.
+        keep(folder: impl Into<PathBuf>) => |builder| builder.keep = Some(folder.into());
+        /// The most bytes in the folder of [`keep`](Self::keep): past them nothing more is kept. Default: 10 GiB.
+        keep_bytes(bytes: u64) => |builder| builder.keep_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
     }
@@ -179,7 +194,7 @@ impl PushdownReaderBuilder {
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
         let objects = match self.keys {
             Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
-            Keys::These(keys) => keys.into_iter().map(|key| Object { key, bytes: None }).collect(),
+            Keys::These(keys) => keys.into_iter().map(Object::of_key).collect(),
         };
         if u32::try_from(objects.len()).is_err() {
             return Err(Error::config(format!(
@@ -190,9 +205,20 @@ impl PushdownReaderBuilder {
         }
         let (mut mode, mut pipeline) = (self.mode, pipeline);
         let mut assignment = None;
+        let keep = match self.keep {
+            Some(folder) => Some(open_keep(folder, self.keep_bytes, &bucket, &pipeline)?),
+            None => None,
+        };
+        let (mut keep, objects, missing) = cpu
+            .run(move || {
+                let missing = keep.as_ref().map(|keep| keep.missing(&objects));
+                (keep, objects, missing)
+            })
+            .await?;
         if mode == Mode::Auto {
-            assignment =
-                Assignment::make(&store, &bucket, &objects, &pipeline, self.seed, self.epoch).await?;
+            // What is kept needs no plan.
+            let planned = missing.as_deref().unwrap_or(&objects);
+            assignment = Assignment::make(&store, &bucket, planned, &pipeline, self.seed, self.epoch).await?;
             match &assignment {
                 Some(plan) => pipeline = plan.pipeline.clone(),
                 None => mode = Mode::Plain,
@@ -204,6 +230,13 @@ impl PushdownReaderBuilder {
             (_, Split::At(stage), None) => usize::from(stage),
             _ => pipeline.len(),
         };
+        if let Some(keep) = &mut keep {
+            keep.follow(&pipeline);
+        }
+        let here = match (&keep, missing) {
+            (Some(keep), Some(missing)) if missing.is_empty() => keep.first_stage(&objects).max(here),
+            _ => here,
+        };
         prepare(&pipeline.steps()[here..]);
         let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
         let session = Session {
@@ -214,6 +247,7 @@ impl PushdownReaderBuilder {
             split: self.split,
             mode,
             assignment,
+            keep,
             on_error: self.on_error,
             seed: self.seed,
             limits: self.limits,
@@ -267,6 +301,11 @@ impl PushdownReaderBuilder {
         })?;
         Ok(shard)
     }
+}
+
+fn open_keep(folder: PathBuf, limit: u64, bucket: &str, pipeline: &Pipeline) -> Result<Keep> {
+    let unusable = format!("the folder {} cannot be used to keep values", folder.display());
+    Keep::open(folder, limit, bucket, pipeline).map_err(|error| Error::config(unusable).with_source(error))
 }
 
 fn check_pipeline(pipeline: &Pipeline, split: Split, seed: Option<u64>, epoch: u32) -> Result<()> {

@@ -66,20 +66,33 @@ impl<'a> Intake<'a> {
 
     /// A value at a stage has arrived.
     pub(super) fn value(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
-        let empty = self.empty(slot)?;
+        self.empty(slot)?;
         let bytes = sample.bytes();
-        let index = self.job.places[slot].index;
-        let object = &self.session.objects[index];
+        let object = &self.session.objects[self.job.places[slot].index];
         add(&self.session.counters.value_bytes, bytes);
         add(
             &self.session.counters.stored_bytes,
             object.bytes.unwrap_or(if stage == 0 { bytes } else { 0 }),
         );
+        self.begin(slot, stage, sample, false)
+    }
+
+    /// A value that was kept.
+    pub(super) fn kept(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+        add(&self.session.counters.kept, 1);
+        self.begin(slot, stage, sample, true)
+    }
+
+    fn begin(&mut self, slot: usize, stage: u8, sample: Sample, kept: bool) -> Result<()> {
+        let empty = self.empty(slot)?;
+        let bytes = sample.bytes();
+        let index = self.job.places[slot].index;
         if let Some(charge) = &self.job.charge {
             charge.hold(bytes, 0);
         }
         let steps = usize::from(stage)..self.session.pipeline.len();
-        self.slots[empty] = if steps.is_empty() {
+        let keeps = !kept && self.session.keeps_from(index, stage);
+        self.slots[empty] = if steps.is_empty() && !keeps {
             Slot::Done(stage, Ok(sample))
         } else {
             let (session, charge, epoch) =
@@ -91,10 +104,12 @@ impl<'a> Intake<'a> {
                     epoch: Some(epoch),
                     limits: session.limits,
                 };
-                let value = session
-                    .pipeline
-                    .run(steps, sample, &context)
-                    .map_err(|error| RowError::from(&error));
+                let value = if keeps {
+                    session.run_and_keep(index, steps, sample, &context)
+                } else {
+                    session.pipeline.run(steps, sample, &context)
+                };
+                let value = value.map_err(|error| RowError::from(&error));
                 if let Some(charge) = charge {
                     charge.hold(value.as_ref().map_or(0, Sample::bytes), bytes);
                 }

@@ -158,9 +158,9 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
         let sample = |index: usize| {
             let path = object_path(&session.bucket, &session.objects[index].key);
             let signature = presigner.signature(&path);
-            let planned = session.assignment.as_ref().map(|_| session.split_of(index));
+            let split = session.split_of(index);
             BatchSample {
-                split: planned,
+                split: (split != session.split).then_some(split),
                 ..BatchSample::new(path, signature)
             }
         };

@@ -17,6 +17,19 @@ pub struct Object {
     pub key: Arc<str>,
     /// Stored size in bytes, where it is known.
     pub bytes: Option<u64>,
+    /// The ETag, as the listing has it.
+    pub etag: Option<Arc<str>>,
+}
+
+impl Object {
+    /// An object of which only the key is known.
+    pub(crate) fn of_key(key: Arc<str>) -> Self {
+        Self {
+            key,
+            bytes: None,
+            etag: None,
+        }
+    }
 }
 
 impl Store {
@@ -45,6 +58,7 @@ impl Store {
                         objects.push(Object {
                             key: key.into(),
                             bytes,
+                            etag: object.e_tag.map(Into::into),
                         });
                     }
                     _ => {}

@@ -262,6 +262,7 @@ fn read_tells_how_it_went() {
             [
                 "cpu_seconds",
                 "errors",
+                "kept",
                 "mode",
                 "retries",
                 "samples",

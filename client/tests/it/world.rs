@@ -138,7 +138,7 @@ impl World {
             .map_err(|error| RowError::from(&error))
     }
 
-    fn put(&self, key: &str, body: &[u8]) {
+    pub(super) fn put(&self, key: &str, body: &[u8]) {
         let path = key
             .replace(' ', "%20")
             .replace('+', "%2B")

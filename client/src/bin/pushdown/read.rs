@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write as _},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -38,6 +39,9 @@ pub(crate) struct Read {
     /// Where the gateway stops and this host goes on: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
+    /// Folder for values that are the same in every epoch: those in it are not asked for again
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Samples in a batch
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch_size: usize,
@@ -129,6 +133,9 @@ impl Read {
         }
         if let Some(folder) = &self.connection.models {
             builder = builder.models(folder);
+        }
+        if let Some(folder) = &self.keep {
+            builder = builder.keep(folder);
         }
         builder.build().await
     }

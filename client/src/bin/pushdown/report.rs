@@ -20,6 +20,7 @@ pub(crate) struct Report {
     samples_per_second: f64,
     stored_bytes: u64,
     value_bytes: u64,
+    kept: u64,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
@@ -47,6 +48,7 @@ impl Report {
             samples_per_second: per_second(stats.samples, seconds),
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
+            kept: stats.kept,
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
@@ -85,7 +87,11 @@ impl fmt::Display for Report {
             HumanBytes(self.wire_bytes_up),
             self.errors,
             self.retries
-        )
+        )?;
+        if self.kept > 0 {
+            writeln!(f, "{} values were kept and not asked for", HumanCount(self.kept))?;
+        }
+        Ok(())
     }
 }
 
@@ -107,6 +113,7 @@ mod tests {
             wire_bytes_down: 151_000_000,
             wire_bytes_up: 140_000,
             stored_bytes: 110_000_000,
+            kept: 3,
             retries: 2,
             waiting: Duration::from_millis(2_500),
             ..Stats::default()

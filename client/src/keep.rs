@@ -1,0 +1,154 @@
+//! Values that are the same in every epoch, kept in a folder, so that nobody asks for them again.
+//!
+//! Of each object one value is kept: the last one before the first random step that has no more bytes than the object.
+//! The object itself is none: this is no mirror.
+
+mod folder;
+
+use std::{io, path::PathBuf};
+
+use pushdown::{
+    ENGINE, Kind, Limits, Pipeline, Sample,
+    pipeline::Digest,
+    wire::{self, Form},
+};
+
+use crate::store::Object;
+use folder::Folder;
+
+const ARRAY: &str = "application/vnd.safetensors";
+const BYTES: &str = "application/octet-stream";
+
+/// What is kept, and where.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    folder: Folder,
+    bucket: String,
+    /// Those that a value can be kept at, the last one first.
+    stages: Vec<KeptStage>,
+}
+
+/// A stage whose values are the same in every epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptStage {
+    /// In the pipeline as it was written: where a plan cuts networks does not change what is kept.
+    written: usize,
+    /// In the pipeline in force.
+    pub(crate) number: usize,
+    /// Of a value, where the pipeline alone tells.
+    bytes: Option<u64>,
+    /// Canonical text of the steps before it, digests of networks included.
+    prefix: String,
+}
+
+impl Keep {
+    /// Keeps values of `pipeline` in `folder`, up to so many bytes.
+    pub(crate) fn open(folder: PathBuf, limit: u64, bucket: &str, pipeline: &Pipeline) -> io::Result<Self> {
+        let steps = pipeline.steps().iter();
+        let steady = steps.take_while(|step| !step.is_augmenting()).count();
+        let stage = |written: usize| KeptStage {
+            written,
+            number: written,
+            bytes: pipeline.kinds()[written].bytes(),
+            prefix: pipeline.canonical(written),
+        };
+        Ok(Self {
+            folder: Folder::open(folder, limit)?,
+            bucket: bucket.to_owned(),
+            stages: (1..=steady).rev().map(stage).collect(),
+        })
+    }
+
+    /// From here on `pipeline` is in force, whose networks may be cut.
+    pub(crate) fn follow(&mut self, pipeline: &Pipeline) {
+        for stage in &mut self.stages {
+            stage.number = pipeline.stage_as_written(stage.written);
+        }
+    }
+
+    /// The stage that an object of so many bytes is kept at. Where the size of a value turns out only with the value, it
+    /// may still be too large.
+    pub(crate) fn stage(&self, stored: Option<u64>) -> Option<&KeptStage> {
+        let fits = |stage: &&KeptStage| {
+            stage
+                .bytes
+                .zip(stored)
+                .is_none_or(|(value, stored)| value <= stored)
+        };
+        self.stages.iter().find(fits)
+    }
+
+    /// The objects of which nothing is kept.
+    pub(crate) fn missing(&self, objects: &[Object]) -> Vec<Object> {
+        let kept = |object: &Object| {
+            self.stage(object.bytes)
+                .is_some_and(|stage| self.folder.has(&self.name(object, stage)))
+        };
+        objects.iter().filter(|object| !kept(object)).cloned().collect()
+    }
+
+    /// The first stage that any of these objects is kept at: once all are kept, steps before it run no more.
+    pub(crate) fn first_stage(&self, objects: &[Object]) -> usize {
+        let stages = objects.iter().filter_map(|object| self.stage(object.bytes));
+        stages.map(|stage| stage.number).min().unwrap_or_default()
+    }
+
+    /// What is kept of an object.
+    pub(crate) fn load(
+        &self,
+        object: &Object,
+        stage: &KeptStage,
+        pipeline: &Pipeline,
+        limits: &Limits,
+    ) -> Option<Sample> {
+        let body = self
+            .folder
+            .read(&self.name(object, stage), limits.max_value_bytes)?;
+        let form = match pipeline.kinds().get(stage.number)? {
+            Kind::Bytes(_) => BYTES,
+            Kind::Image(_) | Kind::Tensor(_) => ARRAY,
+        };
+        let value = wire::decode(form, |_| None, body, limits).ok()?;
+        pipeline.accepts(stage.number, &value).then_some(value)
+    }
+
+    /// Keeps a value, unless it has more bytes than the object.
+    pub(crate) fn store(&self, object: &Object, stored: Option<u64>, stage: &KeptStage, value: &Sample) {
+        if stored.is_some_and(|stored| value.bytes() > stored) {
+            return;
+        }
+        let form = match value {
+            Sample::Bytes(_) => Form::Encoded,
+            Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
+        };
+        if let Ok(encoded) = wire::encode(value.clone(), form, &Kind::from(value)) {
+            self.folder.write(&self.name(object, stage), &encoded.parts);
+        }
+    }
+
+    /// Everything that decides on the value, and nothing of the endpoint: a replaced object has another name.
+    fn name(&self, object: &Object, stage: &KeptStage) -> Digest {
+        let size = object.bytes.map(u64::to_le_bytes);
+        let parts: [&[u8]; 6] = [
+            &ENGINE.to_le_bytes(),
+            stage.prefix.as_bytes(),
+            self.bucket.as_bytes(),
+            object.key.as_bytes(),
+            object.etag.as_deref().unwrap_or_default().as_bytes(),
+            size.as_ref().map_or(&[], |size| &size[..]),
+        ];
+        Digest::of_parts(&parts)
+    }
+}
+
+impl KeptStage {
+    /// Whether it is known beforehand that the value has no more bytes than its object.
+    pub(crate) fn surely_fits(&self, stored: Option<u64>) -> bool {
+        self.bytes
+            .zip(stored)
+            .is_some_and(|(value, stored)| value <= stored)
+    }
+}
+
+#[cfg(test)]
+mod tests;

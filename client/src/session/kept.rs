@@ -1,0 +1,94 @@
+//! What is kept of earlier epochs and runs: read before anything is asked for, and added to.
+
+use std::{ops::Range, sync::Arc};
+
+use pushdown::{Context, Kind, Sample, wire::Split};
+
+use super::{Job, Session, intake::Intake};
+use crate::{
+    error::Result,
+    keep::{Keep, KeptStage},
+};
+
+/// Takes every value that is kept.
+pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
+    if session.keep.is_none() {
+        return Ok(());
+    }
+    let loads: Vec<_> = intake
+        .missing()
+        .into_iter()
+        .map(|slot| {
+            let (session, index) = (Arc::clone(session), job.places[slot].index);
+            (slot, session.cpu.clone().run(move || session.load(index)))
+        })
+        .collect();
+    for (slot, load) in loads {
+        if let Some((stage, value)) = load.await? {
+            intake.kept(slot, stage, value)?;
+        }
+    }
+    Ok(())
+}
+
+impl Session {
+    fn kept_stage(&self, index: usize) -> Option<(&Keep, &KeptStage)> {
+        let keep = self.keep.as_ref()?;
+        Some((keep, keep.stage(self.objects[index].bytes)?))
+    }
+
+    fn load(&self, index: usize) -> Option<(u8, Sample)> {
+        let (keep, stage) = self.kept_stage(index)?;
+        let value = keep.load(&self.objects[index], stage, &self.pipeline, &self.limits)?;
+        Some((u8::try_from(stage.number).ok()?, value))
+    }
+
+    /// Whether the value that is kept of an object comes up on the way from `stage`.
+    pub(super) fn keeps_from(&self, index: usize, stage: u8) -> bool {
+        self.kept_stage(index)
+            .is_some_and(|(_, kept)| kept.number >= usize::from(stage))
+    }
+
+    /// Runs `steps`, and keeps what is to be kept on the way.
+    pub(super) fn run_and_keep(
+        &self,
+        index: usize,
+        steps: Range<usize>,
+        sample: Sample,
+        context: &Context<'_>,
+    ) -> pushdown::Result<Sample> {
+        let Some((keep, stage)) = self.kept_stage(index) else {
+            return self.pipeline.run(steps, sample, context);
+        };
+        let object = &self.objects[index];
+        let arrived = (steps.start == 0).then(|| sample.bytes());
+        let stored = object.bytes.or(arrived);
+        if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
+            // An object shows what becomes of it: one whose value is too large to be kept is not run in two parts.
+            let kinds = self.pipeline.stages(&Kind::of_object(arrived, bytes));
+            let value = kinds.ok().and_then(|kinds| kinds.get(stage.number)?.bytes());
+            if value > stored {
+                return self.pipeline.run(steps, sample, context);
+            }
+        }
+        let value = self.pipeline.run(steps.start..stage.number, sample, context)?;
+        keep.store(object, stored, stage, &value);
+        self.pipeline.run(stage.number..steps.end, value, context)
+    }
+
+    /// The split, but no further than to what is kept, where that surely is no larger than the object: behind it there is
+    /// nothing left to keep.
+    pub(super) fn up_to_what_is_kept(&self, index: usize, split: Split) -> Split {
+        let Some((_, stage)) = self.kept_stage(index) else {
+            return split;
+        };
+        let Ok(kept) = u8::try_from(stage.number) else {
+            return split;
+        };
+        match split {
+            _ if !stage.surely_fits(self.objects[index].bytes) => split,
+            Split::At(stage) => Split::At(stage.min(kept)),
+            Split::Full | Split::Smallest => Split::At(kept),
+        }
+    }
+}

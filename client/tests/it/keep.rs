@@ -1,0 +1,263 @@
+//! Values that are kept: nobody asks for them again, and nothing else changes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Row, Split, Stats};
+use pushdown_testkit::networks;
+
+use super::world::{Objects, World, flat, photos, run};
+
+const STEADY: &str = "decode | resize(short=40) | center_crop(16) | to_float | cast(f16)";
+const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
+
+/// As many photos as a plan is made for: larger than what is made of them, and smaller than their pixels.
+fn world() -> World {
+    world_with_flags(&[])
+}
+
+fn world_with_flags(flags: &[String]) -> World {
+    let large: Vec<_> = photos()
+        .into_iter()
+        .filter(|(name, bytes)| name.starts_with("jpeg_") && bytes.len() > 5_000)
+        .collect();
+    let objects: Objects = (0..60)
+        .map(|index| {
+            let (name, bytes) = &large[index % large.len()];
+            (format!("{index:03}-{name}"), bytes.clone())
+        })
+        .collect();
+    World::with_flags(objects, flags)
+}
+
+fn read(builder: PushdownReaderBuilder) -> (Vec<Row>, Stats) {
+    run(async {
+        let mut reader = builder.build().await.unwrap();
+        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        (flat(batches), reader.stats())
+    })
+}
+
+fn assert_same(found: &[Row], expected: &[Row], how: &str) {
+    assert_eq!(found.len(), expected.len(), "{how}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(
+            (found.position, &found.key),
+            (expected.position, &expected.key),
+            "{how}"
+        );
+        assert!(
+            found.value == expected.value,
+            "{how}: the values of {} differ",
+            found.key
+        );
+    }
+}
+
+/// The files of a folder of kept values.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = |path: &Path| -> Vec<_> {
+        let entries = fs::read_dir(path).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    entries(folder)
+        .iter()
+        .flat_map(|folder| entries(folder))
+        .collect()
+}
+
+#[test]
+fn every_mode_gives_the_same_and_asks_once() {
+    let world = world();
+    let count = world.objects.len() as u64;
+    let reader = |mode| world.reader(STEADY).mode(mode).seed(3).batch_size(16);
+    for mode in MODES {
+        let folder = world.folder().join(format!("kept-{mode:?}"));
+        let (expected, _) = read(reader(mode));
+        let (first, stats) = read(reader(mode).keep(&folder));
+        assert_same(&first, &expected, "first");
+        assert_eq!((stats.kept, stats.samples), (0, count));
+        assert_eq!(files(&folder).len() as u64, count);
+        // Whoever comes next asks for no value, in whatever mode.
+        for again in MODES {
+            let (rows, stats) = read(reader(again).keep(&folder));
+            assert_same(&rows, &expected, "again");
+            assert_eq!((stats.kept, stats.value_bytes), (count, 0), "{mode:?}, {again:?}");
+            assert_eq!(
+                (stats.wire_bytes_down, stats.wire_bytes_up),
+                (0, 0),
+                "{mode:?}, {again:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_next_epoch_of_a_reader_asks_for_nothing() {
+    let world = world();
+    let folder = world.folder().join("kept");
+    run(async {
+        let mut reader = world.reader(STEADY).seed(3).keep(&folder).build().await.unwrap();
+        let first: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        let before = reader.stats();
+        reader.set_epoch(1);
+        let second: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        let after = reader.stats();
+        assert_eq!(after.kept, world.objects.len() as u64);
+        assert_eq!(after.wire_bytes_down, before.wire_bytes_down);
+        let sorted = |batches: Vec<Batch>| {
+            let mut rows = flat(batches);
+            rows.sort_by_key(|row| row.index);
+            rows.into_iter().map(|row| row.value).collect::<Vec<_>>()
+        };
+        assert!(sorted(first) == sorted(second));
+    });
+}
+
+#[test]
+fn a_broken_file_is_read_anew() {
+    let world = world();
+    let folder = world.folder().join("kept");
+    let reader = || world.reader(STEADY).keep(&folder);
+    let (expected, _) = read(reader());
+    let files = files(&folder);
+    for (index, file) in files.iter().take(4).enumerate() {
+        let mut bytes = fs::read(file).unwrap();
+        let middle = bytes.len() / 2;
+        match index {
+            0 => bytes.truncate(middle),
+            1 => bytes.clear(),
+            2 => bytes[middle] ^= 1,
+            _ => bytes.push(0),
+        }
+        fs::write(file, bytes).unwrap();
+    }
+    let (rows, stats) = read(reader());
+    assert_same(&rows, &expected, "broken");
+    assert_eq!(stats.kept, files.len() as u64 - 4);
+    let (rows, stats) = read(reader());
+    assert_same(&rows, &expected, "mended");
+    assert_eq!(stats.kept, files.len() as u64);
+}
+
+#[test]
+fn a_replaced_object_is_read_anew() {
+    let mut world = world();
+    let folder = world.folder().join("kept");
+    let count = world.objects.len() as u64;
+    read(world.reader(STEADY).keep(&folder));
+    let mut keys = world.objects.keys().cloned();
+    let (key, other) = (keys.next().unwrap(), keys.next().unwrap());
+    let bytes = world.objects[&other].clone();
+    world.put(&key, &bytes);
+    world.objects.insert(key, bytes);
+    let (expected, _) = read(world.reader(STEADY));
+    let (rows, stats) = read(world.reader(STEADY).keep(&folder));
+    assert_same(&rows, &expected, "replaced");
+    assert_eq!(stats.kept, count - 1);
+}
+
+/// What random steps start from is kept where it is smaller than the object, and nothing behind it.
+#[test]
+fn of_an_augmented_pipeline_the_steady_part_is_kept() {
+    let world = world();
+    let count = world.objects.len() as u64;
+    let kept = "decode | resize(short=40) | center_crop(32) | random_crop(24) | flip_h | to_float";
+    let nothing = "decode | random_resized_crop(24) | to_float";
+    for (name, pipeline, kept) in [("kept", kept, count), ("nothing", nothing, 0)] {
+        for mode in MODES {
+            let folder = world.folder().join(format!("{name}-{mode:?}"));
+            let reader = |epoch| world.reader(pipeline).mode(mode).seed(3).epoch(epoch);
+            for epoch in 0..3 {
+                let (expected, _) = read(reader(epoch));
+                let (rows, stats) = read(reader(epoch).keep(&folder));
+                assert_same(&rows, &expected, name);
+                let again = if epoch == 0 { 0 } else { kept };
+                assert_eq!(stats.kept, again, "{name}, {mode:?}, {epoch}");
+            }
+            assert_eq!(files(&folder).len() as u64, kept);
+        }
+    }
+}
+
+/// A gateway may be told to go no further than before what is kept: the rest runs here, and is kept.
+#[test]
+fn every_split_fills_the_folder() {
+    let world = world();
+    let (expected, _) = read(world.reader(STEADY));
+    for stage in 0..=5 {
+        let folder = world.folder().join(format!("kept-{stage}"));
+        let reader = || world.reader(STEADY).split(Split::At(stage)).keep(&folder);
+        let (rows, _) = read(reader());
+        assert_same(&rows, &expected, "first");
+        assert!(rows.iter().all(|row| row.stage == stage));
+        let (rows, stats) = read(reader());
+        assert_same(&rows, &expected, "again");
+        assert_eq!(stats.kept, world.objects.len() as u64);
+    }
+}
+
+#[test]
+fn keys_that_are_given_are_known_by_their_keys_alone() {
+    let world = world();
+    let folder = world.folder().join("kept");
+    let keys: Vec<_> = world.objects.keys().take(5).cloned().collect();
+    let reader = || world.reader(STEADY).keys(keys.clone()).keep(&folder);
+    let (expected, _) = read(reader());
+    let (rows, stats) = read(reader());
+    assert_same(&rows, &expected, "again");
+    assert_eq!(stats.kept, 5);
+}
+
+#[test]
+fn a_full_folder_takes_no_more() {
+    let world = world();
+    let folder = world.folder().join("kept");
+    let size = |file: &PathBuf| fs::metadata(file).unwrap().len();
+    let reader = || world.reader(STEADY).keep(&folder).keep_bytes(20_000);
+    let (expected, _) = read(reader());
+    let kept = files(&folder);
+    assert!(!kept.is_empty() && kept.iter().map(size).sum::<u64>() <= 20_000);
+    let (rows, stats) = read(reader());
+    assert_same(&rows, &expected, "full");
+    assert_eq!(stats.kept, kept.len() as u64);
+    assert_eq!(files(&folder).len(), kept.len());
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_refused() {
+    let world = World::with_photos(1);
+    let file = world.folder().join("file");
+    fs::write(&file, b"").unwrap();
+    let error = run(world.reader("decode").keep(&file).build()).unwrap_err();
+    assert!(
+        error.to_string().contains("cannot be used to keep values"),
+        "{error}"
+    );
+}
+
+/// Plans cut networks; what is kept is the same.
+#[test]
+fn features_are_kept_whatever_is_planned() {
+    let models = networks(&["squeezenet"]).unwrap();
+    let world = world_with_flags(&[format!("--models={}", models.path().display())]);
+    let pipeline =
+        "decode | resize(224, 224) | to_float | normalize(imagenet) | model(squeezenet) | cast(f16)";
+    let reader = |mode| {
+        let weights = world.folder().join("weights");
+        world
+            .reader(pipeline)
+            .cache(weights)
+            .mode(mode)
+            .keep(world.folder().join("kept"))
+    };
+    let (expected, _) = read(reader(Mode::Auto));
+    for mode in MODES {
+        let (rows, stats) = read(reader(mode));
+        assert_same(&rows, &expected, "again");
+        assert_eq!((stats.kept, stats.value_bytes), (60, 0));
+    }
+}

@@ -2,5 +2,6 @@
 
 pub mod logs;
 mod metrics;
+mod process;
 
 pub use metrics::{GaugeGuard, Metrics, encode};

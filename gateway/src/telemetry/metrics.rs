@@ -1,5 +1,5 @@
-//! The one list of metrics. Names begin with `pushdown_`, units are base units, labels have few values: no
-//! bucket, no key, no address.
+//! The one list of metrics. Names begin with `pushdown_`, but for what every program has (`process_`); units are base
+//! units, labels have few values: no bucket, no key, no address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use super::process::ProcessCpu;
 use crate::s3::request::Face;
 
 /// Handles to every metric. Cloning shares them.
@@ -78,6 +79,7 @@ impl Metrics {
     /// Registers the whole list.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
+        registry.register_collector(Box::new(ProcessCpu));
         let all = registry.sub_registry_with_prefix("pushdown");
         all.register(
             "requests",
@@ -282,7 +284,9 @@ mod tests {
         metrics.waited(Duration::from_millis(3));
         metrics.set_permits_total(1 << 30);
         let guard = (metrics.in_flight(Face::Pipeline), metrics.permits(4096));
-        insta::assert_snapshot!(encode(&Arc::new(registry)).unwrap());
+        let page = encode(&Arc::new(registry)).unwrap();
+        let filters = [(r"(process_cpu_seconds_total) \d.*", "$1 [seconds]")];
+        insta::with_settings!({ filters => filters }, { insta::assert_snapshot!(page) });
         drop(guard);
         assert_eq!((metrics.in_flight_total(), metrics.permits_in_use()), (0, 0));
     }

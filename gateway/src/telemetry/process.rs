@@ -1,0 +1,28 @@
+//! What the process as a whole takes, read when the page is asked for.
+
+use std::fmt;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Unit;
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time, under the name that other programs have it under, too.
+#[derive(Debug)]
+pub(super) struct ProcessCpu;
+
+impl Collector for ProcessCpu {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let time = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+        let counter = ConstCounter::new(time.as_secs_f64());
+        let metric = encoder.encode_descriptor(
+            "process_cpu",
+            "CPU time of the process, all threads together.",
+            Some(&Unit::Seconds),
+            counter.metric_type(),
+        )?;
+        counter.encode(metric)
+    }
+}

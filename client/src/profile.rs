@@ -1,5 +1,6 @@
 //! What a pipeline costs on each side, measured on a few samples: the planner's input.
 
+mod link;
 mod measure;
 
 use std::{sync::Arc, time::Instant};
@@ -33,7 +34,8 @@ pub struct Profile {
     pub samples: Vec<SampleProfile>,
     /// The samples that could not, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// Bytes per second of the fastest object: the link is at least as fast. `None` where all objects are short.
+    /// Bytes per second of the fastest object, or of short ones together: the link is at least as fast. `None` where
+    /// these are few bytes.
     pub link_bytes: Option<f64>,
     /// Cores of the gateway, if it tells.
     pub gateway_cores: Option<f64>,
@@ -99,6 +101,9 @@ impl Store {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if profile.link_bytes.is_none() {
+            profile.link_bytes = link::of_many(self, bucket, objects).await;
         }
         Ok(profile)
     }

@@ -1,9 +1,9 @@
 //! What the reader counts.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, OnError, Split, Stats};
+use pushdown_client::{Batch, Credentials, Mode, OnError, Split, Stats, Store};
 
-use super::world::{World, photos, run};
+use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, photos, run};
 
 fn read(world: &World, mode: Mode, split: Split) -> (Stats, f64) {
     run(async {
@@ -94,5 +94,32 @@ fn what_is_passed_over_is_counted() {
         reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap();
         let stats = reader.stats();
         assert_eq!((stats.skipped, stats.samples), (4, 6));
+    });
+}
+
+/// No plan may take a link for open because every object is short.
+#[test]
+fn short_objects_tell_together_how_fast_the_link_is() {
+    let short = photos()
+        .into_iter()
+        .filter(|(name, bytes)| name.starts_with("jpeg_") && (8_000..60_000).contains(&bytes.len()));
+    let short: Vec<_> = short.collect();
+    let objects = (0..12).map(|index| (format!("{index:02}.jpg"), short[index % short.len()].1.clone()));
+    let world = World::with(objects.collect());
+    run(async {
+        let store = Store::builder()
+            .endpoint(world.endpoint())
+            .region("us-east-1")
+            .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY));
+        let store = store.build().await.unwrap();
+        let objects = store.list(BUCKET, "").await.unwrap();
+        let pipeline = store.pipeline("decode | resize(8, 8)").await.unwrap();
+        let link = async |objects| {
+            let profile = store.profile(BUCKET, objects, &pipeline, None, 0).await.unwrap();
+            assert_eq!(profile.failed, []);
+            profile.link_bytes
+        };
+        assert!(link(&objects).await.is_some_and(|rate| rate > 10_000.0));
+        assert_eq!(link(&objects[..1]).await, None, "too few bytes to tell");
     });
 }

@@ -5,7 +5,7 @@
 
 mod folder;
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use pushdown::{
     ENGINE, Kind, Limits, Pipeline, Sample,
@@ -13,7 +13,10 @@ use pushdown::{
     wire::{self, Form},
 };
 
-use crate::store::Object;
+use crate::{
+    error::{Error, Result},
+    store::Object,
+};
 use folder::Folder;
 
 const ARRAY: &str = "application/vnd.safetensors";
@@ -43,7 +46,13 @@ pub(crate) struct KeptStage {
 
 impl Keep {
     /// Keeps values of `pipeline` in `folder`, up to so many bytes.
-    pub(crate) fn open(folder: PathBuf, limit: u64, bucket: &str, pipeline: &Pipeline) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When there is no such folder and it cannot be made.
+    pub(crate) fn open(folder: PathBuf, limit: u64, bucket: &str, pipeline: &Pipeline) -> Result<Self> {
+        let unusable = format!("the folder {} cannot be used to keep values", folder.display());
+        let folder =
+            Folder::open(folder, limit).map_err(|error| Error::config(unusable).with_source(error))?;
         let steps = pipeline.steps().iter();
         let steady = steps.take_while(|step| !step.is_augmenting()).count();
         let stage = |written: usize| KeptStage {
@@ -53,7 +62,7 @@ impl Keep {
             prefix: pipeline.canonical(written),
         };
         Ok(Self {
-            folder: Folder::open(folder, limit)?,
+            folder,
             bucket: bucket.to_owned(),
             stages: (1..=steady).rev().map(stage).collect(),
         })

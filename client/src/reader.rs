@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures::Stream;
+use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
 
 pub use builder::PushdownReaderBuilder;
@@ -83,6 +84,11 @@ impl PushdownReader {
     /// The whole data set, all shards', in the order of sample indices.
     pub fn objects(&self) -> &[Object] {
         &self.session.objects
+    }
+
+    /// The pipeline, its networks cut where a plan has them cut: what the stages of rows count.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.session.pipeline
     }
 
     /// What has been done so far.

@@ -8,10 +8,12 @@
 //! - `keep`: values that are kept in a folder
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
+//! - `demo`: its demonstrations
 
 #[cfg(test)]
 mod it {
     mod cli;
+    mod demo;
     mod errors;
     mod faults;
     mod keep;

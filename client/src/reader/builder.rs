@@ -51,7 +51,7 @@ pub struct PushdownReaderBuilder {
 #[derive(Debug, Clone)]
 enum Keys {
     Prefix(String),
-    These(Vec<Arc<str>>),
+    These(Vec<Object>),
 }
 
 impl Default for PushdownReaderBuilder {
@@ -120,7 +120,10 @@ impl PushdownReaderBuilder {
         prefix(prefix: impl Into<String>) => |builder| builder.keys = Keys::Prefix(prefix.into());
         /// These objects are the data set, in this order; nothing is listed.
         keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) => |builder|
-            builder.keys = Keys::These(keys.into_iter().map(Into::into).collect());
+            builder.keys = Keys::These(keys.into_iter().map(|key| Object::of_key(key.into())).collect());
+        /// Objects of an earlier [`list`](Store::list), or some of them, are the data set, in this order, with what is
+        /// known of them.
+        objects(objects: Vec<Object>) => |builder| builder.keys = Keys::These(objects);
         /// What to make of every sample, as text or as a JSON array.
         pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
         /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
@@ -194,7 +197,7 @@ impl PushdownReaderBuilder {
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
         let objects = match self.keys {
             Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
-            Keys::These(keys) => keys.into_iter().map(Object::of_key).collect(),
+            Keys::These(objects) => objects,
         };
         if u32::try_from(objects.len()).is_err() {
             return Err(Error::config(format!(
@@ -206,7 +209,7 @@ impl PushdownReaderBuilder {
         let (mut mode, mut pipeline) = (self.mode, pipeline);
         let mut assignment = None;
         let keep = match self.keep {
-            Some(folder) => Some(open_keep(folder, self.keep_bytes, &bucket, &pipeline)?),
+            Some(folder) => Some(Keep::open(folder, self.keep_bytes, &bucket, &pipeline)?),
             None => None,
         };
         let (mut keep, objects, missing) = cpu
@@ -301,11 +304,6 @@ impl PushdownReaderBuilder {
         })?;
         Ok(shard)
     }
-}
-
-fn open_keep(folder: PathBuf, limit: u64, bucket: &str, pipeline: &Pipeline) -> Result<Keep> {
-    let unusable = format!("the folder {} cannot be used to keep values", folder.display());
-    Keep::open(folder, limit, bucket, pipeline).map_err(|error| Error::config(unusable).with_source(error))
 }
 
 fn check_pipeline(pipeline: &Pipeline, split: Split, seed: Option<u64>, epoch: u32) -> Result<()> {

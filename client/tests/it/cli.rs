@@ -9,7 +9,7 @@ use super::world::{ACCESS_KEY, SECRET_KEY, World, photos};
 const SHORT: &str = "decode | resize(short=40) | center_crop(32)";
 
 /// The command with an environment that names no endpoint and no credentials but ours.
-fn pushdown(arguments: &[&str]) -> Command {
+pub(super) fn pushdown(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pushdown"));
     command.env_clear().args(arguments);
     command
@@ -54,6 +54,8 @@ fn help() {
             shown(&["get", "--help"]),
             shown(&["read", "--help"]),
             shown(&["explain", "--help"]),
+            shown(&["demo", "--help"]),
+            shown(&["demo", "transfer", "--help"]),
             shown(&["steps", "--help"]),
             shown(&["check", "--help"])
         ]

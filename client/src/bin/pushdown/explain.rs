@@ -18,6 +18,7 @@ use crate::{
     fault::PipelineFault,
     location::Location,
 };
+pub(crate) use report::name as step_name;
 use report::{as_json, table};
 
 /// Measure a pipeline on a few samples, and say what the gateway should do of it

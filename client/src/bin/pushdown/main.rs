@@ -2,6 +2,7 @@
 
 mod check;
 mod connection;
+mod demo;
 mod explain;
 mod fault;
 mod get;
@@ -22,6 +23,7 @@ Examples:
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
+  pushdown demo transfer s3://photos/train/ --labels labels.csv
   pushdown steps
 
 Exit codes: 0 all went well, 1 something failed, 2 the command line or the pipeline is wrong.";
@@ -47,6 +49,9 @@ enum Command {
     Read(read::Read),
     /// Measure a pipeline on a few samples, and say what the gateway should do of it
     Explain(explain::Explain),
+    /// Run a whole task in several ways, and compare them
+    #[command(subcommand)]
+    Demo(demo::Demo),
     /// List every step with its arguments
     Steps(steps::Steps),
     /// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
@@ -60,6 +65,7 @@ fn main() -> ExitCode {
         Command::Get(get) => asynchronously(Box::pin(get.run())),
         Command::Read(read) => asynchronously(Box::pin(read.run())),
         Command::Explain(explain) => asynchronously(Box::pin(explain.run())),
+        Command::Demo(demo) => asynchronously(Box::pin(demo.run())),
         Command::Steps(steps) => steps.run().map(|()| ExitCode::SUCCESS),
         Command::Check(check) => asynchronously(check.run()),
     };

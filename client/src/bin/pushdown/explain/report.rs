@@ -31,7 +31,7 @@ fn bound(load: &Load) -> &'static str {
 }
 
 /// A step's name; for layers with the tensor that they end at.
-fn name(step: &Step) -> String {
+pub(crate) fn name(step: &Step) -> String {
     match step {
         Step::Model(model) => {
             let (tensor, _) = model.network().port(Place::Cut(model.reach().1));

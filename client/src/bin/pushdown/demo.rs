@@ -1,0 +1,28 @@
+//! `pushdown demo`: whole tasks, read in several ways.
+
+mod admin;
+mod features;
+mod head;
+mod labels;
+mod metrics;
+mod report;
+mod transfer;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// What to show.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Demo {
+    /// Train a head on the features of a frozen network, reading in several ways, and compare them
+    Transfer(transfer::Transfer),
+}
+
+impl Demo {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Transfer(transfer) => transfer.run().await,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Features of samples, read in one of several ways, and what that takes.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use clap::ValueEnum;
+use futures::TryStreamExt as _;
+use half::{bf16, f16};
+use indicatif::ProgressBar;
+use pushdown::DType;
+use pushdown_client::{Mode, Object, PushdownReader, Split, Stacked};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::admin::Admin;
+use crate::{
+    connection::Connection,
+    explain::step_name,
+    fault::{PipelineFault, Usage},
+    report::cpu_time,
+};
+
+/// How samples are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Way {
+    /// The objects themselves; the whole pipeline runs here
+    Plain,
+    /// The gateway runs the whole pipeline
+    Pushed,
+    /// As a plan has it
+    Auto,
+    /// As a plan has it, and what is the same in every epoch is kept
+    Keep,
+}
+
+/// A row of numbers for each sample.
+#[derive(Debug, Default)]
+pub(crate) struct Features {
+    values: Vec<f32>,
+    width: usize,
+}
+
+/// Where to read from.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) plain_endpoint: Option<&'a str>,
+    pub(crate) admin: Option<&'a Admin>,
+    pub(crate) bucket: &'a str,
+    pub(crate) objects: &'a [Object],
+    pub(crate) seed: u64,
+    /// For [`Way::Keep`].
+    pub(crate) folder: &'a Path,
+}
+
+/// What reading took.
+#[derive(Debug, Serialize)]
+pub(crate) struct Cost {
+    pub(crate) mode: &'static str,
+    pub(crate) samples: u64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    /// Where the gateway's admin port was given.
+    pub(crate) gateway_cpu_seconds: Option<f64>,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) stored_bytes: u64,
+    pub(crate) kept: u64,
+    /// How many samples arrived at each stage.
+    pub(crate) stages: BTreeMap<u8, u64>,
+    /// The steps in force: a plan may cut networks.
+    pub(crate) steps: Vec<String>,
+}
+
+impl Way {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Pushed => "pushed",
+            Self::Auto => "auto",
+            Self::Keep => "keep",
+        }
+    }
+
+    const fn mode(self) -> Mode {
+        match self {
+            Self::Plain => Mode::Plain,
+            Self::Pushed => Mode::Pushdown,
+            Self::Auto | Self::Keep => Mode::Auto,
+        }
+    }
+}
+
+impl Features {
+    pub(crate) const fn of(values: Vec<f32>, width: usize) -> Self {
+        Self { values, width }
+    }
+
+    pub(crate) const fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows().len()
+    }
+
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.values.chunks_exact(self.width.max(1))
+    }
+
+    /// The first so many rows, and the others.
+    pub(crate) fn split(self, rows: usize) -> (Self, Self) {
+        let mut values = self.values;
+        let others = values.split_off((rows * self.width).min(values.len()));
+        (Self::of(values, self.width), Self::of(others, self.width))
+    }
+
+    fn extend(&mut self, stacked: &Stacked) -> anyhow::Result<()> {
+        let width = stacked.tensor.shape().iter().skip(1).product();
+        anyhow::ensure!(
+            self.values.is_empty() || width == self.width,
+            "found {width} features, expected {} as before",
+            self.width
+        );
+        self.width = width;
+        let data = stacked.tensor.data().as_slice();
+        match stacked.tensor.dtype() {
+            DType::F32 => self.push(data, f32::from_le_bytes),
+            DType::F16 => self.push(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            DType::Bf16 => self.push(data, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            other => {
+                let text =
+                    format!("the pipeline ends in {other}, expected floats: let it end in `cast(f16)`");
+                return Err(Usage(text).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn push<const N: usize>(&mut self, data: &[u8], float: impl Fn([u8; N]) -> f32) {
+        let (elements, _) = data.as_chunks::<N>();
+        self.values.extend(elements.iter().map(|bytes| float(*bytes)));
+    }
+}
+
+impl Source<'_> {
+    /// Reads all samples in some epochs, one after the other, in their order.
+    pub(crate) async fn read(
+        &self,
+        way: Way,
+        pipeline: &str,
+        epochs: u32,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<(Features, Cost)> {
+        let fault = |error| PipelineFault::of(pipeline, error);
+        let gateway = self.gateway_cpu().await?;
+        let (start, cpu) = (Instant::now(), cpu_time());
+        let mut reader = self.reader(way, pipeline).await.map_err(fault)?;
+        let mut features = Features::default();
+        let mut stages = BTreeMap::new();
+        for epoch in 0..epochs {
+            reader.set_epoch(epoch);
+            while let Some(batch) = reader.try_next().await.map_err(fault)? {
+                if let Some(stacked) = batch.stack().map_err(fault)? {
+                    features.extend(&stacked)?;
+                }
+                for row in batch.rows() {
+                    *stages.entry(row.stage).or_default() += 1;
+                }
+                bar.inc(batch.len() as u64);
+            }
+        }
+        let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
+        let mut cost = Cost::new(&reader, elapsed, cpu, stages);
+        cost.gateway_cpu_seconds = self
+            .gateway_cpu()
+            .await?
+            .zip(gateway)
+            .map(|(after, before)| after - before);
+        Ok((features, cost))
+    }
+
+    async fn reader(&self, way: Way, pipeline: &str) -> Result<PushdownReader, pushdown_client::Error> {
+        let mut store = self.connection.store();
+        if let (Way::Plain, Some(url)) = (way, self.plain_endpoint) {
+            store = store.endpoint(url);
+        }
+        let mut builder = PushdownReader::builder()
+            .store(store)
+            .bucket(self.bucket)
+            .objects(self.objects.to_vec())
+            .pipeline(pipeline)
+            .mode(way.mode())
+            .split(Split::Full)
+            .seed(self.seed)
+            .shuffle(false);
+        if way == Way::Keep {
+            builder = builder.keep(self.folder);
+        }
+        if let Some(folder) = &self.connection.models {
+            builder = builder.models(folder);
+        }
+        builder.build().await
+    }
+
+    async fn gateway_cpu(&self) -> anyhow::Result<Option<f64>> {
+        match self.admin {
+            Some(admin) => Ok(Some(admin.cpu_seconds().await?)),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Cost {
+    fn new(reader: &PushdownReader, elapsed: Duration, cpu: Duration, stages: BTreeMap<u8, u64>) -> Self {
+        let stats = reader.stats();
+        Self {
+            mode: match reader.mode() {
+                Mode::Pushdown => "pushdown",
+                Mode::Auto => "auto",
+                Mode::Plain => "plain",
+            },
+            samples: stats.samples,
+            seconds: elapsed.as_secs_f64(),
+            cpu_seconds: cpu.as_secs_f64(),
+            gateway_cpu_seconds: None,
+            received_bytes: stats.wire_bytes_down,
+            sent_bytes: stats.wire_bytes_up,
+            stored_bytes: stats.stored_bytes,
+            kept: stats.kept,
+            stages,
+            steps: reader.pipeline().steps().iter().map(step_name).collect(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Labels, the objects that have them, and which of them are held out.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use anyhow::Context as _;
+use pushdown::pipeline::Digest;
+use pushdown_client::Object;
+
+use crate::{fault::Usage, location::Location};
+
+/// One of so many samples is held out.
+const HELD_OUT: usize = 4;
+/// As many keys are named where many are meant.
+const NAMED: usize = 3;
+
+/// Labelled objects, those to train on first.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    /// Those to train on, then those that are held out, each in the order of the listing.
+    pub(crate) objects: Vec<Object>,
+    /// Whether each is positive.
+    pub(crate) labels: Vec<bool>,
+    /// How many of them are there to train on.
+    pub(crate) train: usize,
+}
+
+/// Reads lines of `key,label`; those with a label of at least `threshold` are positive.
+pub(crate) fn read(path: &Path, threshold: f64) -> anyhow::Result<BTreeMap<String, bool>> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read the labels {}", path.display()))?;
+    let fault = |line: usize, found: &str| {
+        Usage(format!(
+            "{}, line {}: {found}, expected `key,label` with a label of 0, 1 or a probability",
+            path.display(),
+            line + 1
+        ))
+    };
+    let mut labels = BTreeMap::new();
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let Some((key, label)) = line.rsplit_once(',') else {
+            return Err(fault(number, &format!("found `{line}`")).into());
+        };
+        let (key, label) = (key.trim().trim_matches('"'), label.trim());
+        let positive = match label.parse::<f64>() {
+            Ok(label) if (0.0..=1.0).contains(&label) => label >= threshold,
+            // A line of names.
+            Err(_) if number == 0 => continue,
+            _ => return Err(fault(number, &format!("found the label `{label}`")).into()),
+        };
+        if labels.insert(key.to_owned(), positive) == Some(!positive) {
+            return Err(fault(number, &format!("found another label for `{key}`")).into());
+        }
+    }
+    Ok(labels)
+}
+
+impl Dataset {
+    /// The objects that have a label, by their keys with or without the prefix, or `samples` of them. What has no label,
+    /// and labels that no object has, are told of on stderr.
+    pub(crate) fn new(
+        prefix: &Location,
+        objects: Vec<Object>,
+        mut labels: BTreeMap<String, bool>,
+        samples: Option<usize>,
+    ) -> anyhow::Result<Self> {
+        let (found, given) = (objects.len(), labels.len());
+        let (mut labelled, mut without) = (Vec::new(), Vec::new());
+        for object in objects {
+            let short = object.key.strip_prefix(&prefix.key).unwrap_or(&object.key);
+            match labels
+                .remove(object.key.as_ref())
+                .or_else(|| labels.remove(short))
+            {
+                Some(label) => labelled.push((object, label)),
+                None => without.push(object.key),
+            }
+        }
+        tell(
+            "objects have no label and are left out",
+            without.iter().map(AsRef::as_ref),
+        )?;
+        tell("labels have no object", labels.keys().map(String::as_str))?;
+        anyhow::ensure!(
+            !labelled.is_empty(),
+            "none of the {found} objects under {prefix} has one of the {given} labels: keys are those of the bucket, with \
+             or without the prefix"
+        );
+        let parts = split(&labelled, samples);
+        for (class, parts) in [("positive", &parts[1]), ("negative", &parts[0])] {
+            anyhow::ensure!(
+                parts.iter().all(|part| !part.is_empty()),
+                "too few {class} samples, expected at least two: {} of {} are positive",
+                labelled.iter().filter(|(_, label)| *label).count(),
+                labelled.len()
+            );
+        }
+        let of_part = |part: usize| {
+            let mut indices = [&parts[0][part][..], &parts[1][part][..]].concat();
+            indices.sort_unstable();
+            indices
+        };
+        let (train, held_out) = (of_part(0), of_part(1));
+        let (objects, labels) = train
+            .iter()
+            .chain(&held_out)
+            .map(|index| labelled[*index].clone())
+            .unzip();
+        Ok(Self {
+            objects,
+            labels,
+            train: train.len(),
+        })
+    }
+
+    /// The labels of those to train on.
+    pub(crate) fn train_labels(&self) -> &[bool] {
+        &self.labels[..self.train]
+    }
+
+    /// The labels of those that are held out.
+    pub(crate) fn held_out_labels(&self) -> &[bool] {
+        &self.labels[self.train..]
+    }
+}
+
+/// For negatives and positives: the indices of those to train on and of those that are held out. Which they are depends
+/// on nothing but the keys of their class.
+fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2]; 2] {
+    let positives = labelled.iter().filter(|(_, label)| *label).count();
+    let samples = samples.unwrap_or(usize::MAX).min(labelled.len());
+    // To the nearest: halves do not matter.
+    let take = (positives * samples + labelled.len() / 2) / labelled.len();
+    [(false, samples - take), (true, take)].map(|(class, take)| {
+        let order = |index: &usize| Digest::of(labelled[*index].0.key.as_bytes()).first_u64();
+        let mut indices: Vec<usize> = (0..labelled.len())
+            .filter(|index| labelled[*index].1 == class)
+            .collect();
+        indices.sort_by_cached_key(order);
+        let held_out = |count: usize| count.div_ceil(HELD_OUT).min(count.saturating_sub(1));
+        let mut train = indices.split_off(held_out(indices.len()));
+        train.truncate(take - held_out(take));
+        indices.truncate(held_out(take));
+        [train, indices]
+    })
+}
+
+fn tell<'a>(what: &str, keys: impl ExactSizeIterator<Item = &'a str>) -> io::Result<()> {
+    let count = keys.len();
+    if count == 0 {
+        return Ok(());
+    }
+    let named: Vec<_> = keys.take(NAMED).collect();
+    let more = if count > NAMED { ", .." } else { "" };
+    writeln!(io::stderr(), "{count} {what}: {}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Which samples are there, and which of them are held out.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn objects(keys: impl IntoIterator<Item = String>) -> Vec<Object> {
+    let object = |key: String| Object {
+        key: key.into(),
+        bytes: Some(1),
+        etag: None,
+    };
+    keys.into_iter().map(object).collect()
+}
+
+fn place() -> Location {
+    "s3://b/photos/".parse().unwrap()
+}
+
+/// Photos of which every fourth is positive.
+fn dataset(count: usize, samples: Option<usize>) -> Dataset {
+    let key = |index: usize| format!("photos/{index:04}.png");
+    let labels = (0..count).map(|index| (key(index), index % 4 == 0)).collect();
+    Dataset::new(&place(), objects((0..count).map(key)), labels, samples).unwrap()
+}
+
+fn keys(objects: &[Object]) -> BTreeSet<String> {
+    objects.iter().map(|object| object.key.to_string()).collect()
+}
+
+fn positives(labels: &[bool]) -> usize {
+    labels.iter().filter(|label| **label).count()
+}
+
+#[test]
+fn a_quarter_of_each_class_is_held_out() {
+    let data = dataset(400, None);
+    assert_eq!((data.train, data.objects.len()), (300, 400));
+    assert_eq!(positives(data.train_labels()), 75);
+    assert_eq!(positives(data.held_out_labels()), 25);
+    assert_eq!(keys(&data.objects).len(), 400);
+}
+
+/// A sample stays where it is, whatever comes in from elsewhere and however many are taken.
+#[test]
+fn the_split_depends_on_keys() {
+    let (whole, again, some) = (dataset(400, None), dataset(400, None), dataset(400, Some(100)));
+    assert_eq!(
+        keys(&whole.objects[..whole.train]),
+        keys(&again.objects[..again.train])
+    );
+    assert_eq!((some.train, some.objects.len()), (74, 100));
+    assert_eq!(positives(some.train_labels()), 18);
+    assert_eq!(positives(some.held_out_labels()), 7);
+    assert!(keys(&some.objects[..some.train]).is_subset(&keys(&whole.objects[..whole.train])));
+    assert!(keys(&some.objects[some.train..]).is_subset(&keys(&whole.objects[whole.train..])));
+    let more = dataset(404, None);
+    let moved = keys(&more.objects[..more.train])
+        .intersection(&keys(&whole.objects[whole.train..]))
+        .count();
+    assert!(moved <= 2, "{moved} samples were moved by four more");
+}
+
+#[test]
+fn keys_have_the_prefix_or_not() {
+    let labels = BTreeMap::from([
+        ("a".to_owned(), true),
+        ("photos/b".to_owned(), false),
+        ("c".to_owned(), true),
+        ("d".to_owned(), false),
+        ("nowhere".to_owned(), false),
+    ]);
+    let keys = ["a", "b", "c", "d", "none"].map(|key| format!("photos/{key}"));
+    let data = Dataset::new(&place(), objects(keys), labels, None).unwrap();
+    assert_eq!(data.objects.len(), 4);
+    assert_eq!(positives(&data.labels), 2);
+}
+
+#[test]
+fn what_cannot_be_trained_on_is_refused() {
+    let refused = |labels: &[(&str, bool)]| {
+        let objects = objects(["photos/a", "photos/b", "photos/c"].map(str::to_owned));
+        let labels = labels.iter().map(|(key, label)| ((*key).to_owned(), *label));
+        Dataset::new(&place(), objects, labels.collect(), None)
+            .unwrap_err()
+            .to_string()
+    };
+    insta::assert_snapshot!(
+        [
+            refused(&[("x", true), ("y", false)]),
+            refused(&[("a", true), ("b", true), ("c", true)]),
+            refused(&[("a", true), ("b", false), ("c", false)]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn files_of_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("labels.csv");
+    let of = |text: &str| {
+        fs::write(&path, text).unwrap();
+        read(&path, 0.5)
+    };
+    let labels = of("key,label\nimages/a.png,1\n\"b, c.png\", 0.5\nd,0.333\n\nd,0\r\ne,1.0\n").unwrap();
+    let expected = [
+        ("b, c.png", true),
+        ("d", false),
+        ("e", true),
+        ("images/a.png", true),
+    ];
+    assert_eq!(
+        labels,
+        expected.map(|(key, label)| (key.to_owned(), label)).into()
+    );
+    let faults = ["a", "a,1\nb", "a,1\nb,x", "a,1\nb,2", "a,NaN", "a,1\na,0"].map(|text| {
+        let fault = of(text).unwrap_err().to_string();
+        fault.replace(path.to_str().unwrap(), "labels.csv")
+    });
+    insta::assert_snapshot!(faults.join("\n"));
+    assert!(read(&folder.path().join("none"), 0.5).is_err());
+}

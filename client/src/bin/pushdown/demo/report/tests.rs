@@ -1,0 +1,53 @@
+//! The table.
+
+use pushdown_client::Object;
+
+use super::*;
+
+fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
+    Cost {
+        mode: "auto",
+        samples: 400,
+        seconds: 6.54,
+        cpu_seconds: 5.9,
+        gateway_cpu_seconds: Some(0.31),
+        received_bytes: 13_760_000,
+        sent_bytes: 270_000,
+        stored_bytes: 13_700_000,
+        kept,
+        stages: stages.iter().copied().collect(),
+        steps: vec!["decode".to_owned(), "model until r1".to_owned()],
+    }
+}
+
+#[test]
+fn it_reads_well() {
+    let object = |key: &str| Object {
+        key: key.into(),
+        bytes: None,
+        etag: None,
+    };
+    let data = Dataset {
+        objects: ["a", "b", "c", "d", "e", "f", "g", "h"].map(object).to_vec(),
+        labels: vec![true, false, true, false, true, false, true, false],
+        train: 4,
+    };
+    let mut part = Part::new("one epoch".to_owned(), "decode | model(net, until=r1)");
+    part.push(
+        &data,
+        Line::new("plain", cost(&[(0, 400)], 0)),
+        &[1.0, -1.0, 2.0, 1.5],
+    );
+    part.push(
+        &data,
+        Line::new("auto", cost(&[(0, 100), (2, 300)], 0)),
+        &[1.0, -1.0, -2.0, 1.5],
+    );
+    let kept = Cost {
+        gateway_cpu_seconds: None,
+        received_bytes: 0,
+        ..cost(&[(2, 400)], 400)
+    };
+    part.push(&data, Line::new("keep, again", kept), &[1.0, -1.0, 2.0, 1.5]);
+    insta::assert_snapshot!(Report::new(&data, vec![part]));
+}

@@ -1,0 +1,201 @@
+//! `pushdown demo`, on photos whose labels can be learned: whether they are bright.
+
+use std::{fs, path::PathBuf, process::Output};
+
+use pushdown::Sample;
+use serde_json::Value;
+
+use super::{
+    cli::pushdown,
+    world::{Objects, World, photos},
+};
+
+const PIPELINE: &str = "decode | resize(12, 12) | to_float | cast(f16)";
+const AUGMENTED: &str = "decode | random_resized_crop(12) | flip_h | to_float | cast(f16)";
+
+/// Sixty photos, smaller than their pixels, and one without a label.
+fn world() -> World {
+    let all = photos();
+    let large = all
+        .iter()
+        .filter(|(name, bytes)| name.starts_with("jpeg_") && bytes.len() > 5_000);
+    let mut objects: Objects = large
+        .cycle()
+        .take(60)
+        .enumerate()
+        .map(|(index, (name, bytes))| (format!("set/{index:02}-{name}"), bytes.clone()))
+        .collect();
+    objects.insert("set/unlabelled.png".to_owned(), b"no photo".to_vec());
+    World::with(objects)
+}
+
+/// The share of white in a photo.
+fn brightness(world: &World, key: &str) -> f64 {
+    match world.expected("decode | resize(1, 1)", key, None, 0) {
+        Ok(Sample::Image(pixel)) => pixel.pixels().iter().copied().map(f64::from).sum::<f64>() / 765.0,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn labels(world: &World, lines: &str) -> PathBuf {
+    let file = world.folder().join("labels.csv");
+    fs::write(&file, lines).unwrap();
+    file
+}
+
+fn bright(world: &World) -> String {
+    let photos = world.objects.keys().filter(|key| !key.contains("unlabelled"));
+    let mut all: Vec<(&str, f64)> = photos.map(|key| (key.as_str(), brightness(world, key))).collect();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let threshold = all[all.len() / 2].1;
+    let line = |(key, brightness): &(&str, f64)| {
+        let key = key.trim_start_matches("set/");
+        format!("{key},{}\n", if *brightness >= threshold { 0.7 } else { 0.2 })
+    };
+    format!(
+        "key,label\n{}gone.png,0.9\n",
+        all.iter().map(line).collect::<String>()
+    )
+}
+
+fn transfer(world: &World, labels: &str, more: &[&str]) -> Output {
+    transfer_of(world, labels, PIPELINE, more)
+}
+
+fn transfer_of(world: &World, labels: &str, pipeline: &str, more: &[&str]) -> Output {
+    let file = self::labels(world, labels);
+    let arguments = [
+        "demo",
+        "transfer",
+        "s3://photos/set/",
+        "--labels",
+        file.to_str().unwrap(),
+    ];
+    let pipelines = ["--pipeline", pipeline, "--augmented-pipeline", AUGMENTED];
+    pushdown(&[&arguments[..], &pipelines, more].concat())
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn every_way_trains_the_same_head() {
+    let world = world();
+    let admin = format!("http://{}", world.gateway.admin());
+    let store = format!("http://{}", world.gateway.store().unwrap());
+    let flags = [
+        "--epochs",
+        "2",
+        "--l2",
+        "1",
+        "--admin",
+        &admin,
+        "--plain-endpoint",
+        &store,
+    ];
+    let done = transfer(&world, &bright(&world), &[&flags[..], &["--json"]].concat());
+    let stderr = text(&done.stderr);
+    assert!(done.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("1 objects have no label and are left out: set/unlabelled.png"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("1 labels have no object: gone.png"), "{stderr}");
+
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (&report["samples"], &report["held_out"]),
+        (&60.into(), &16.into())
+    );
+    let parts = report["parts"].as_array().unwrap();
+    let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
+    for (part, ways) in parts.iter().zip([
+        &["plain", "pushed", "auto", "keep", "keep, again"][..],
+        &["plain", "pushed", "auto", "keep"],
+    ]) {
+        let lines = part["lines"].as_array().unwrap();
+        let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
+        assert_eq!(found, ways);
+        for line in lines {
+            assert_eq!(line["other_predictions"], 0, "{line}");
+            assert_eq!(
+                line["auc"], lines[0]["auc"],
+                "the features are the same bit for bit: {line}"
+            );
+            assert!(number(line, "balanced_accuracy") > 0.7, "{line}");
+            assert!(number(line, "gateway_cpu_seconds") >= 0.0);
+        }
+        let (plain, pushed) = (&lines[0], &lines[1]);
+        assert_eq!(plain["stages"].as_object().unwrap().len(), 1);
+        assert_eq!(plain["stages"]["0"], plain["samples"]);
+        assert_eq!(
+            pushed["stages"][part["pipeline"].as_str().unwrap().split('|').count().to_string()],
+            pushed["samples"]
+        );
+        assert!(number(pushed, "received_bytes") < number(plain, "received_bytes"));
+    }
+    let again = &parts[0]["lines"][4];
+    assert_eq!(
+        (&again["kept"], &again["received_bytes"]),
+        (&60.into(), &0.into()),
+        "{again}"
+    );
+    assert_eq!(
+        parts[1]["lines"][3]["kept"], 0,
+        "nothing can be kept of augmented epochs"
+    );
+
+    let table = transfer(
+        &world,
+        &bright(&world),
+        &["--epochs", "0", "--ways", "plain,pushed", "--samples", "40"],
+    );
+    let table = text(&table.stdout);
+    assert!(table.starts_with("40 samples, "), "{table}");
+    assert!(
+        table.contains("\nplain: 40 as stored\npushed: 40 after step 4, `cast`\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn it_says_what_is_wrong() {
+    let world = world();
+    let error_of = |done: Output| {
+        let stderr = text(&done.stderr);
+        let line = stderr.lines().find(|line| line.starts_with("error: "));
+        let line = line.unwrap_or_default();
+        format!("exit {}: {line}", done.status.code().unwrap())
+    };
+    let fault = |labels: &str, more: &[&str]| error_of(transfer(&world, labels, more));
+    let bright = bright(&world);
+    let store = format!("http://{}", world.gateway.store().unwrap());
+    let file = world.folder().join("labels.csv").display().to_string();
+    let faults = [
+        fault("00.png;1\n", &[]),
+        fault("a,b\nnone.png,1\n", &[]),
+        fault(&bright.replace("0.2", "0.9"), &[]),
+        error_of(transfer_of(
+            &world,
+            &bright,
+            "decode | resize(8, 8)",
+            &["--ways", "plain"],
+        )),
+        error_of(transfer_of(&world, &bright, "decode | rezise(8, 8)", &[])),
+        fault(&bright, &["--l2", "0"]),
+        fault(&bright, &["--endpoint-url", &store, "--ways", "pushed"]),
+        fault(
+            &bright,
+            &["--endpoint-url", "http://127.0.0.1:9", "--ways", "pushed"],
+        ),
+        fault(&bright, &["--admin", &store]),
+    ];
+    let address = (r"127\.0\.0\.1:\d{3,}", "[address]");
+    insta::with_settings!({ filters => [address, (file.as_str(), "labels.csv")] }, {
+        insta::assert_snapshot!(faults.join("\n"));
+    });
+}

@@ -11,10 +11,13 @@ help: ## This list
 setup: ## Debian packages and the Python environment that tests and demo need
 	@scripts/setup.sh
 
-demo: setup ## Real photos on an embedded store, read plainly and pushed down
+demo: setup ## Real photos read plainly and pushed down, and transfer learning over two links (FULL=1: all of it)
 	@scripts/photos.sh large
+	@scripts/photos.sh elpv
+	@scripts/models.sh efficientnet_lite0
 	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client
 	@.venv/bin/python scripts/demo.py
+	@.venv/bin/python scripts/transfer_demo.py
 
 test: setup test-rust test-clients ## Every test
 

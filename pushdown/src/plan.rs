@@ -6,12 +6,20 @@
 //! the costs it was made from. Pure: costs in, plan out.
 
 mod costs;
+mod learn;
+mod link;
+mod mean;
+mod recent;
 mod simplex;
 pub mod simulate;
 mod solve;
+mod steer;
 
 pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
+pub use learn::Costs;
+pub use link::Link;
 use solve::solve;
+pub use steer::Steering;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.
 const TIE: f64 = 0.03;

@@ -44,6 +44,7 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
     let row = Row {
         row: 0,
         stage: u8::try_from(stage).unwrap_or(u8::MAX),
+        seconds: 0.0,
         value: Ok(sample),
     };
     stream.extend(writer.rows(vec![row])?.concat());

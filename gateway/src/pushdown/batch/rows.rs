@@ -88,6 +88,7 @@ impl Pushdown {
                 row: Row {
                     row,
                     stage,
+                    seconds: computed.seconds.as_secs_f32(),
                     value: Ok(computed.sample),
                 },
                 permit: Some(computed.permit),
@@ -96,6 +97,7 @@ impl Pushdown {
                 row: Row {
                     row,
                     stage: 0,
+                    seconds: 0.0,
                     value: Err(error),
                 },
                 permit: None,
@@ -182,6 +184,7 @@ fn crashed(index: usize) -> Ready {
         row: Row {
             row: u32::try_from(index).unwrap_or(u32::MAX),
             stage: 0,
+            seconds: 0.0,
             value: Err(error),
         },
         permit: None,

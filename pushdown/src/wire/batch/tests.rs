@@ -21,6 +21,7 @@ fn good(row: u32, value: Sample) -> Row {
     Row {
         row,
         stage: 3,
+        seconds: 0.25,
         value: Ok(value),
     }
 }
@@ -29,6 +30,7 @@ fn failed(row: u32) -> Row {
     Row {
         row,
         stage: 0,
+        seconds: 0.0,
         value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
     }
 }
@@ -239,6 +241,7 @@ fn long_errors_are_cut_and_read_back() {
         .map(|row| Row {
             row,
             stage: 0,
+            seconds: 0.0,
             value: Err(RowError::new("InternalError", message(row))),
         })
         .collect();
@@ -347,9 +350,14 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         4 => arbitrary::sample().prop_map(Ok),
         1 => "[ -~]{0,40}".prop_map(|message| Err(RowError::new("AccessDenied", message))),
     ];
-    vec((any::<u32>(), any::<u8>(), value), 0..8).prop_map(|rows| {
+    vec((any::<u32>(), any::<u8>(), 0.0..1e3_f32, value), 0..8).prop_map(|rows| {
         rows.into_iter()
-            .map(|(row, stage, value)| Row { row, stage, value })
+            .map(|(row, stage, seconds, value)| Row {
+                row,
+                stage,
+                seconds,
+                value,
+            })
             .collect()
     })
 }

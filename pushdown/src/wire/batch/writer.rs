@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array, UInt32Array};
+use arrow_array::{ArrayRef, Float32Array, RecordBatch, StringArray, UInt8Array, UInt32Array};
 use arrow_ipc::{
     CompressionType,
     writer::{IpcWriteOptions, StreamEncoder},
@@ -76,7 +76,13 @@ impl BatchWriter {
         let filler = column::filler(&self.value_type);
         let mut parts = Vec::new();
         let mut group = Group::default();
-        for Row { row, stage, value } in rows {
+        for Row {
+            row,
+            stage,
+            seconds,
+            value,
+        } in rows
+        {
             let value = value.map_err(|error| {
                 let mut text = error.to_string();
                 text.truncate(text.floor_char_boundary(ERROR_BYTES));
@@ -89,7 +95,7 @@ impl BatchWriter {
             if !group.takes(value.is_ok(), bytes, text) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
-            group.push(row, stage, value);
+            group.push(row, stage, seconds, value);
             group.bytes = group.bytes.saturating_add(bytes);
             group.texts += text;
         }
@@ -110,6 +116,7 @@ impl BatchWriter {
         let Group {
             rows,
             stages,
+            seconds,
             samples,
             errors,
             ..
@@ -132,6 +139,7 @@ impl BatchWriter {
             Arc::new(UInt32Array::from(rows)),
             Arc::new(UInt8Array::from(stages)),
             Arc::new(texts),
+            Arc::new(Float32Array::from(seconds)),
         ];
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
@@ -154,6 +162,7 @@ impl fmt::Debug for BatchWriter {
 struct Group {
     rows: Vec<u32>,
     stages: Vec<u8>,
+    seconds: Vec<f32>,
     samples: Vec<Sample>,
     errors: Vec<String>,
     /// Bytes in the column `value`.
@@ -174,9 +183,10 @@ impl Group {
         self.rows.is_empty() || (alike && small && self.rows.len() < MAX_ROWS)
     }
 
-    fn push(&mut self, row: u32, stage: u8, value: Result<Sample, String>) {
+    fn push(&mut self, row: u32, stage: u8, seconds: f32, value: Result<Sample, String>) {
         self.rows.push(row);
         self.stages.push(stage);
+        self.seconds.push(seconds);
         match value {
             Ok(sample) => self.samples.push(sample),
             Err(text) => self.errors.push(text),

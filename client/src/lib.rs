@@ -49,6 +49,7 @@ mod stats;
 mod store;
 mod transport;
 
+pub use adapt::Planned;
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use networks::pipeline_of_folder;

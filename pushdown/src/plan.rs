@@ -9,6 +9,7 @@ mod costs;
 mod learn;
 mod link;
 mod mean;
+mod pilot;
 mod recent;
 mod simplex;
 pub mod simulate;
@@ -18,8 +19,8 @@ mod steer;
 pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
 pub use learn::Costs;
 pub use link::Link;
+pub use pilot::{Course, Pilot};
 use solve::solve;
-pub use steer::Steering;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.
 const TIE: f64 = 0.03;

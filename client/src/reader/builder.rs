@@ -7,11 +7,12 @@ use tokio::runtime::Handle;
 
 use super::{Plan, PushdownReader, State};
 use crate::{
-    adapt::Assignment,
+    adapt::Adapter,
     cpu::CpuPool,
     error::{Error, Result},
     networks::{pipeline_of_folder, prepare},
     order::Shard,
+    profile::refined,
     retry::RetryPolicy,
     session::{Mode, OnError, Session},
     stats::Counters,
@@ -189,19 +190,21 @@ impl PushdownReaderBuilder {
             )));
         }
         let (mut mode, mut pipeline) = (self.mode, pipeline);
-        let mut assignment = None;
+        let mut adapter = None;
         if mode == Mode::Auto {
-            assignment =
-                Assignment::make(&store, &bucket, &objects, &pipeline, self.seed, self.epoch).await?;
-            match &assignment {
-                Some(plan) => pipeline = plan.pipeline.clone(),
+            pipeline = refined(&pipeline);
+            adapter = Adapter::new(&pipeline, &objects, self.batch_size, cpu.threads());
+            match &adapter {
+                Some(adapter) => {
+                    let of = (bucket.as_str(), &objects[..], self.seed, self.epoch);
+                    adapter.look(&store, of).await?;
+                }
                 None => mode = Mode::Plain,
             }
         }
-        let here = match (mode, self.split, &assignment) {
-            (Mode::Plain, ..) => 0,
-            (_, _, Some(plan)) => plan.first_stage(),
-            (_, Split::At(stage), None) => usize::from(stage),
+        let here = match (mode, self.split) {
+            (Mode::Plain, _) => 0,
+            (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => pipeline.len(),
         };
         prepare(&pipeline.steps()[here..]);
@@ -213,7 +216,7 @@ impl PushdownReaderBuilder {
             pipeline,
             split: self.split,
             mode,
-            assignment,
+            adapter,
             on_error: self.on_error,
             seed: self.seed,
             limits: self.limits,
@@ -237,6 +240,7 @@ impl PushdownReaderBuilder {
             runtime: Handle::current(),
             state: State::Idle,
             waiting_since: None,
+            handed_over: None,
         })
     }
 

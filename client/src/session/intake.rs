@@ -1,7 +1,12 @@
 //! Where values arrive: counted, checked, and sent through the rest of the pipeline.
 
-use std::sync::Arc;
+use std::{
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use parking_lot::Mutex;
 use pushdown::{
     Context, Sample,
     wire::{Row, RowError},
@@ -9,6 +14,7 @@ use pushdown::{
 
 use super::{Job, Session};
 use crate::{
+    adapt::Ran,
     cpu::Work,
     error::{Error, Result},
     stats::add,
@@ -19,7 +25,7 @@ use crate::{
 pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
     job: &'a Job,
-    slots: Vec<Slot>,
+    slots: Mutex<Vec<Slot>>,
 }
 
 #[derive(Debug)]
@@ -34,21 +40,21 @@ impl<'a> Intake<'a> {
         Self {
             session,
             job,
-            slots: job.places.iter().map(|_| Slot::Missing).collect(),
+            slots: Mutex::new(job.places.iter().map(|_| Slot::Missing).collect()),
         }
     }
 
     /// The slots that nothing has arrived for.
     pub(super) fn missing(&self) -> Vec<usize> {
         let missing = |(slot, state)| matches!(state, &Slot::Missing).then_some(slot);
-        self.slots.iter().enumerate().filter_map(missing).collect()
+        self.slots.lock().iter().enumerate().filter_map(missing).collect()
     }
 
     /// Takes a row of a gateway's answer that belongs to `slot`.
     ///
     /// # Errors
     /// When the row cannot be right: there twice, or at a stage where no such value can stand.
-    pub(super) fn row(&mut self, slot: usize, row: Row) -> Result<()> {
+    pub(super) fn row(&self, slot: usize, row: Row) -> Result<()> {
         match row.value {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
@@ -58,6 +64,10 @@ impl<'a> Intake<'a> {
                         row.stage
                     )));
                 }
+                if let Some(adapter) = &self.session.adapter {
+                    let stored = self.session.objects[self.job.places[slot].index].bytes;
+                    adapter.gateway(stored, row.stage, row.seconds);
+                }
                 self.value(slot, row.stage, sample)
             }
             Err(error) => self.failed(slot, error),
@@ -65,8 +75,8 @@ impl<'a> Intake<'a> {
     }
 
     /// A value at a stage has arrived.
-    pub(super) fn value(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
-        let empty = self.empty(slot)?;
+    pub(super) fn value(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+        self.check_empty(slot)?;
         let bytes = sample.bytes();
         let index = self.job.places[slot].index;
         let object = &self.session.objects[index];
@@ -79,7 +89,7 @@ impl<'a> Intake<'a> {
             charge.hold(bytes, 0);
         }
         let steps = usize::from(stage)..self.session.pipeline.len();
-        self.slots[empty] = if steps.is_empty() {
+        let arrived = if steps.is_empty() {
             Slot::Done(stage, Ok(sample))
         } else {
             let (session, charge, epoch) =
@@ -91,10 +101,8 @@ impl<'a> Intake<'a> {
                     epoch: Some(epoch),
                     limits: session.limits,
                 };
-                let value = session
-                    .pipeline
-                    .run(steps, sample, &context)
-                    .map_err(|error| RowError::from(&error));
+                let value = run(&session, index, steps, sample, &context);
+                let value = value.map_err(|error| RowError::from(&error));
                 if let Some(charge) = charge {
                     charge.hold(value.as_ref().map_or(0, Sample::bytes), bytes);
                 }
@@ -102,19 +110,20 @@ impl<'a> Intake<'a> {
             });
             Slot::Running(stage, work)
         };
+        self.slots.lock()[slot] = arrived;
         Ok(())
     }
 
     /// A sample will not arrive.
-    pub(super) fn failed(&mut self, slot: usize, error: RowError) -> Result<()> {
-        let empty = self.empty(slot)?;
-        self.slots[empty] = Slot::Done(0, Err(error));
+    pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
+        self.check_empty(slot)?;
+        self.slots.lock()[slot] = Slot::Done(0, Err(error));
         Ok(())
     }
 
-    fn empty(&self, slot: usize) -> Result<usize> {
-        match self.slots.get(slot) {
-            Some(Slot::Missing) => Ok(slot),
+    fn check_empty(&self, slot: usize) -> Result<()> {
+        match self.slots.lock().get(slot) {
+            Some(Slot::Missing) => Ok(()),
             _ => Err(Error::protocol(
                 "the gateway sent a row twice, or one that was not asked for",
             )),
@@ -123,8 +132,9 @@ impl<'a> Intake<'a> {
 
     /// Waits for the suffix of every row.
     pub(super) async fn finish(self) -> Vec<(u8, Result<Sample, RowError>)> {
-        let mut rows = Vec::with_capacity(self.slots.len());
-        for slot in self.slots {
+        let slots = self.slots.into_inner();
+        let mut rows = Vec::with_capacity(slots.len());
+        for slot in slots {
             rows.push(match slot {
                 Slot::Done(stage, value) => (stage, value),
                 Slot::Running(stage, work) => {
@@ -138,6 +148,40 @@ impl<'a> Intake<'a> {
         }
         rows
     }
+}
+
+/// Runs steps of a sample, and tells the planner what they took.
+fn run(
+    session: &Session,
+    index: usize,
+    steps: Range<usize>,
+    sample: Sample,
+    context: &Context<'_>,
+) -> pushdown::Result<Sample> {
+    let Some(adapter) = &session.adapter else {
+        return session.pipeline.run(steps, sample, context);
+    };
+    let stored = match &sample {
+        Sample::Bytes(object) if steps.start == 0 => Some(object.len() as u64),
+        _ => session.objects[index].bytes,
+    };
+    let mut ran: Vec<(Ran, Instant)> = Vec::new();
+    let end = |ran: &mut Vec<(Ran, Instant)>| {
+        if let Some((last, since)) = ran.last_mut() {
+            last.time = since.elapsed();
+        }
+    };
+    let value = session
+        .pipeline
+        .run_observed(steps, sample, context, |first, steps| {
+            end(&mut ran);
+            let time = Duration::ZERO;
+            ran.push((Ran { first, steps, time }, Instant::now()));
+        })?;
+    end(&mut ran);
+    let ran: Vec<_> = ran.into_iter().map(|(ran, _)| ran).collect();
+    adapter.host(stored, &ran);
+    Ok(value)
 }
 
 fn internal(message: &str) -> RowError {

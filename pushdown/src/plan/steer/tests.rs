@@ -1,10 +1,7 @@
 //! A reader that learns while conditions change under it, without a clock.
 
 use super::*;
-use crate::{
-    Pipeline,
-    plan::{Costs, Link},
-};
+use crate::{Pipeline, plan::Pilot};
 
 const STORED: f64 = 107_000.0;
 const BATCH: usize = 64;
@@ -25,9 +22,7 @@ struct World {
 
 /// What a reader knows.
 struct Reader {
-    costs: Costs,
-    link: Link,
-    steering: Steering,
+    pilot: Pilot,
     shares: Vec<f64>,
     batches: usize,
 }
@@ -78,9 +73,7 @@ impl World {
 impl Reader {
     fn new() -> Self {
         Self {
-            costs: Costs::new(&pipeline(), &[(1.0, STORED)]),
-            link: Link::default(),
-            steering: Steering::default(),
+            pilot: Pilot::new(&pipeline(), &[(1.0, STORED)], 2.0),
             shares: Vec::new(),
             batches: 0,
         }
@@ -115,28 +108,27 @@ impl Reader {
             let noise =
                 0.85 + 0.3 * f64::from(u32::try_from((sample * 37 + self.batches * 11) % 64).unwrap()) / 64.0;
             for (step, seconds) in seconds.iter().enumerate().skip(stage) {
-                self.costs.host(0, step, 1, seconds * world.host_load * noise);
+                self.pilot
+                    .costs()
+                    .host(0, step, 1, seconds * world.host_load * noise);
             }
             if stage == 0 {
-                self.link.measured(world.tiers.link_bytes * noise);
+                self.pilot.link().measured(world.tiers.link_bytes * noise);
             } else {
-                self.costs.gateway(0, stage, ways[way].gateway_seconds * noise);
+                self.pilot
+                    .costs()
+                    .gateway(0, stage, ways[way].gateway_seconds * noise);
             }
         }
-        self.link.next_batch();
-        self.costs.next_batch();
+        self.pilot.gateway_cores(world.tiers.gateway_cores);
+        self.pilot.trainer(world.tiers.trainer_seconds);
         self.batches += 1;
-        if self.batches >= 2 {
-            let known = self.costs.classes(0.0).unwrap();
-            let tiers = Tiers {
-                link_bytes: self.link.rate().unwrap(),
-                ..world.tiers
-            };
-            let plan = self.steering.decide(&tiers, &known, &RULES);
+        if let Some(course) = self.pilot.next_batch(0.0, &RULES) {
             // Stage 1 has no fixed size: the same candidates, in the same order.
-            assert_eq!(known[0].candidates.len(), classes[0].candidates.len());
-            self.shares.clone_from(&plan.shares[0]);
+            assert_eq!(course.classes[0].candidates.len(), classes[0].candidates.len());
+            self.shares.clone_from(&course.plan.shares[0]);
         }
+        assert!(self.batches < 2 || !self.shares.is_empty());
     }
 
     /// Seconds per sample of the plan in force in the world as it is.

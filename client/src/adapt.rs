@@ -79,10 +79,11 @@ impl Adapter {
         objects: &[Object],
         batch_size: usize,
         threads: usize,
+        max_expand: f64,
     ) -> Option<Self> {
         let classes = classes(objects);
         let bounds: Vec<u64> = classes.iter().map(|class| class.up_to).collect();
-        let ground = Arc::new(Ground::new(pipeline, bounds.clone(), batch_size)?);
+        let ground = Arc::new(Ground::new(pipeline, bounds.clone(), batch_size, max_expand)?);
         let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
         Some(Self {
             networks: of_steps(pipeline.steps()),
@@ -250,7 +251,7 @@ impl Adapter {
         let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
         let rules = Rules {
             samples_left: float(left.max(1) as u64),
-            ..Rules::default()
+            max_expand: self.ground.max_expand,
         };
         let before = state.pilot.course().map(|course| course.plan.shares.clone());
         if let Some(course) = state.pilot.next_batch(weights, &rules) {
@@ -373,7 +374,7 @@ mod tests {
     #[test]
     fn two_batches_make_a_plan() {
         let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
-        let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2).unwrap();
+        let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
         adapter.gateway_cores(4.0);
         let traffic = Traffic {
             down: AtomicU64::new(0),

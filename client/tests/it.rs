@@ -5,11 +5,13 @@
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `stats`: what is counted, against the gateway's own metrics
+//! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
 
 #[cfg(test)]
 mod it {
+    mod auto;
     mod cli;
     mod errors;
     mod faults;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pushdown::{Pipeline, Step, plan::Course};
 
-use crate::order::Place;
+use crate::{order::Place, profile::float};
 
 /// Objects that go another way than the plan has it: one in so many, of each kind, and at least two in a batch that has
 /// so many.
@@ -22,6 +22,8 @@ pub(super) struct Ground {
     /// The stages to explore, the last one first: the last, and the last before any network.
     explored: Vec<u8>,
     stride: u64,
+    /// A value has at most so many times the bytes of its object.
+    pub(super) max_expand: f64,
 }
 
 /// How far the gateway takes each object of a batch.
@@ -43,7 +45,12 @@ enum Ways {
 
 impl Ground {
     /// `None` where the gateway could do nothing of use: no value has a size that is known beforehand.
-    pub(super) fn new(pipeline: &Pipeline, bounds: Vec<u64>, batch_size: usize) -> Option<Self> {
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        bounds: Vec<u64>,
+        batch_size: usize,
+        max_expand: f64,
+    ) -> Option<Self> {
         let values: Vec<_> = pipeline.kinds().iter().map(pushdown::Kind::bytes).collect();
         let network = pipeline
             .steps()
@@ -58,6 +65,7 @@ impl Ground {
             bounds,
             explored: explored.collect(),
             values,
+            max_expand,
             stride: (batch_size as u64).clamp(CLOSEST, EXPLORED),
         })
     }
@@ -69,10 +77,11 @@ impl Ground {
         stored.and_then(fits).unwrap_or(last)
     }
 
-    /// Whether a value of that stage has no more bytes than the object.
+    /// Whether a value of that stage has no more bytes than it may have.
     fn fits(&self, stage: u8, stored: Option<u64>) -> bool {
         let value = self.values.get(usize::from(stage)).copied().flatten();
-        stage == 0 || value.is_some_and(|value| stored.is_none_or(|stored| value <= stored))
+        let most = |stored: u64| float(stored) * self.max_expand;
+        stage == 0 || value.is_some_and(|value| stored.is_none_or(|stored| float(value) <= most(stored)))
     }
 }
 
@@ -106,7 +115,7 @@ impl Assignment {
 
     /// The stage of an object: by its size, and among objects of a size in turns, so that any stretch of the data set has
     /// the shares of the plan; or another one, to see how that goes. Stage 0 where the value could have more bytes than
-    /// the object.
+    /// it may have.
     pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
         let ground = &self.ground;
         let farthest = |turn: u64| {
@@ -150,7 +159,7 @@ impl Assignment {
 fn way(ways: &[(u8, f64)], index: usize) -> u8 {
     /// The golden ratio: its multiples are spread evenly, wherever one starts.
     const TURN: f64 = 0.618_033_988_749_895;
-    let turn = (super::float(index as u64) * TURN).fract();
+    let turn = (float(index as u64) * TURN).fract();
     let way = ways.iter().find(|(_, sum)| turn < *sum).or_else(|| ways.last());
     way.map(|(stage, _)| *stage).unwrap_or_default()
 }
@@ -163,7 +172,7 @@ mod tests {
 
     fn ground(pipeline: &str) -> Arc<Ground> {
         let pipeline = Pipeline::parse(pipeline).unwrap();
-        Arc::new(Ground::new(&pipeline, vec![50_000, u64::MAX], 64).unwrap())
+        Arc::new(Ground::new(&pipeline, vec![50_000, u64::MAX], 64, 1.0).unwrap())
     }
 
     const PIPELINE: &str = "decode | resize(100, 100)";
@@ -232,7 +241,7 @@ mod tests {
             .iter()
             .filter(|stage| **stage == 2)
             .count();
-        let found = super::super::float(pushed as u64) / 1000.0;
+        let found = float(pushed as u64) / 1000.0;
         assert!((found - share).abs() < 0.03, "{found}, planned {share}");
     }
 
@@ -251,6 +260,6 @@ mod tests {
     #[test]
     fn values_of_unknown_sizes_leave_nothing_to_plan() {
         let pipeline = Pipeline::parse("decode | encode(jpeg)").unwrap();
-        assert!(Ground::new(&pipeline, vec![u64::MAX], 64).is_none());
+        assert!(Ground::new(&pipeline, vec![u64::MAX], 64, 1.0).is_none());
     }
 }

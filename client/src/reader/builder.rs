@@ -44,6 +44,7 @@ pub struct PushdownReaderBuilder {
     threads: Option<NonZeroUsize>,
     limits: Limits,
     models: Option<PathBuf>,
+    max_expand: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -74,6 +75,7 @@ impl Default for PushdownReaderBuilder {
             threads: None,
             limits: Limits::default(),
             models: None,
+            max_expand: 1.0,
         }
     }
 }
@@ -123,6 +125,9 @@ impl PushdownReaderBuilder {
         split(split: Split) => |builder| builder.split = split;
         /// Whether anything is left to the gateway at all. Default: pushdown.
         mode(mode: Mode) => |builder| builder.mode = mode;
+        /// In [`Mode::Auto`]: a value has at most so many times the bytes of its object. Default: 1, so that no sample
+        /// takes more of the link than it does plainly.
+        max_expand(factor: f64) => |builder| builder.max_expand = factor;
         /// What becomes of a sample that cannot be delivered. Default: it ends the stream.
         on_error(on_error: OnError) => |builder| builder.on_error = on_error;
         /// Samples in a batch. Default: 64.
@@ -193,7 +198,13 @@ impl PushdownReaderBuilder {
         let mut adapter = None;
         if mode == Mode::Auto {
             pipeline = refined(&pipeline);
-            adapter = Adapter::new(&pipeline, &objects, self.batch_size, cpu.threads());
+            adapter = Adapter::new(
+                &pipeline,
+                &objects,
+                self.batch_size,
+                cpu.threads(),
+                self.max_expand,
+            );
             match &adapter {
                 Some(adapter) => {
                     let of = (bucket.as_str(), &objects[..], self.seed, self.epoch);
@@ -263,6 +274,12 @@ impl PushdownReaderBuilder {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
         }
+        if !(self.max_expand.is_finite() && self.max_expand >= 0.0) {
+            return Err(Error::config(format!(
+                "the most that a value may expand is {}, expected a number from 0",
+                self.max_expand
+            )));
+        }
         let (rank, world) = self.shard;
         let shard = Shard::new(rank, world).ok_or_else(|| {
             Error::config(format!(
@@ -304,6 +321,7 @@ mod tests {
                 fault(|builder| builder.split(Split::At(4))),
                 fault(|builder| builder.batch_size(0)),
                 fault(|builder| builder.requests(0)),
+                fault(|builder| builder.max_expand(f64::NAN)),
                 fault(|builder| builder.shard((2, 2))),
                 random.to_string(),
                 PushdownReader::builder().check().unwrap_err().to_string(),

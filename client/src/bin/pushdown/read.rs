@@ -32,9 +32,12 @@ pub(crate) struct Read {
     /// Read the objects themselves and run the whole pipeline here: the baseline
     #[arg(long)]
     plain: bool,
-    /// Measure a few objects first, and read each as a plan has it
+    /// Read each object as a plan has it, which follows what samples cost on either side and on the way
     #[arg(long, conflicts_with_all = ["plain", "split"])]
     auto: bool,
+    /// With --auto: a value has at most so many times the bytes of its object
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    max_expand: f64,
     /// Where the gateway stops and this host goes on: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
@@ -85,7 +88,8 @@ impl Read {
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
-        let report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        report.plan = reader.plan().map(|plan| plan.to_string());
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &report)?;
@@ -120,6 +124,7 @@ impl Read {
             .pipeline(&self.pipeline)
             .mode(self.mode())
             .split(self.split)
+            .max_expand(self.max_expand)
             .on_error(OnError::SkipAndReport)
             .batch_size(batch_size)
             .epoch(self.randomness.epoch)

@@ -23,6 +23,9 @@ pub(crate) struct Report {
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
+    /// The plan in force at the end, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
 }
 
 impl Report {
@@ -50,6 +53,7 @@ impl Report {
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
+            plan: None,
         }
     }
 }
@@ -85,7 +89,8 @@ impl fmt::Display for Report {
             HumanBytes(self.wire_bytes_up),
             self.errors,
             self.retries
-        )
+        )?;
+        f.write_str(self.plan.as_deref().unwrap_or_default())
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use pushdown::wire::{BatchReader, BatchRequest, BatchSample, OnError, Order, Split, header};
+use pushdown::wire::{BatchReader, BatchRequest, BatchSample, Compression, OnError, Order, Split, header};
 use pushdown::{Limits, Pipeline};
 use pushdown_testkit::{Gateway, Raw, Request};
 
@@ -145,6 +145,7 @@ fn batch_request(store: &Store, gateway: &Gateway, keys: &[String], pipeline: &P
         epoch: None,
         on_error: OnError::Row,
         order: Order::Request,
+        compression: Compression::None,
         presign: shared,
         samples,
     };

@@ -137,7 +137,7 @@ impl Adapter {
         for sample in &profile.samples {
             let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
             let costs = state.pilot.costs();
-            for [way, next] in sample.ways.array_windows() {
+            for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
                 let seconds = way.host_seconds - next.host_seconds;
                 costs.host(class, way.stage, next.stage - way.stage, seconds);
             }

@@ -15,7 +15,10 @@ use std::{
     },
 };
 
-use pushdown::{Limits, Pipeline, wire::Split};
+use pushdown::{
+    Limits, Pipeline,
+    wire::{Compression, Split},
+};
 
 use crate::{
     adapt::{Adapter, Assignment},
@@ -60,6 +63,7 @@ pub(crate) struct Session {
     pub(crate) objects: Vec<Object>,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
+    pub(crate) compression: Compression,
     pub(crate) mode: Mode,
     /// In [`Mode::Auto`].
     pub(crate) adapter: Option<Adapter>,

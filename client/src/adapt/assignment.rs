@@ -206,13 +206,13 @@ mod tests {
         (Assignment::planned(ground(PIPELINE), &course, true), course)
     }
 
-    fn stages(assignment: &Assignment, stored: u64) -> Vec<u8> {
+    fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
         let place = |index: usize| Place {
             position: index as u64,
             index,
         };
         (0..1000)
-            .map(|index| assignment.stage(place(index), Some(stored)))
+            .map(|index| usize::from(assignment.stage(place(index), Some(stored))))
             .collect()
     }
 

@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, sync::atomic::AtomicBool};
 
-use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
+use pushdown::{
+    BytesKind, Limits, Pipeline,
+    wire::{Compression, Split},
+};
 use tokio::runtime::Handle;
 
 use super::{Plan, PushdownReader, State};
@@ -30,6 +33,7 @@ pub struct PushdownReaderBuilder {
     keys: Keys,
     pipeline: Option<String>,
     split: Split,
+    compression: Compression,
     mode: Mode,
     on_error: OnError,
     batch_size: usize,
@@ -61,6 +65,7 @@ impl Default for PushdownReaderBuilder {
             keys: Keys::Prefix(String::new()),
             pipeline: None,
             split: Split::Smallest,
+            compression: Compression::None,
             mode: Mode::default(),
             on_error: OnError::default(),
             batch_size: 64,
@@ -123,6 +128,9 @@ impl PushdownReaderBuilder {
         pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
         /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
         split(split: Split) => |builder| builder.split = split;
+        /// Whether values are compressed on their way. Default: not at all. Features behind a rectifier are half zeros
+        /// and shrink; photos do not.
+        compression(compression: Compression) => |builder| builder.compression = compression;
         /// Whether anything is left to the gateway at all. Default: pushdown.
         mode(mode: Mode) => |builder| builder.mode = mode;
         /// In [`Mode::Auto`]: a value has at most so many times the bytes of its object. Default: 1, so that no sample
@@ -226,6 +234,7 @@ impl PushdownReaderBuilder {
             objects,
             pipeline,
             split: self.split,
+            compression: self.compression,
             mode,
             adapter,
             on_error: self.on_error,

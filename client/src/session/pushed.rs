@@ -86,16 +86,14 @@ pub(super) async fn fetch(
             add(&session.counters.retries, 1);
             continue;
         }
-        match error {
-            Some(error) => return Err(error),
-            // The gateway is well and these samples are not: they are reported by name.
-            None => {
-                let mut named = troubles.passing.into_iter();
-                named.try_for_each(|(slot, error)| intake.failed(slot, error))?;
-                let missing = intake.missing();
-                slots.retain(|slot| missing.binary_search(slot).is_ok());
-            }
+        if let Some(error) = error {
+            return Err(error);
         }
+        // The gateway is well and these samples are not: they are reported by name.
+        let named: Vec<usize> = troubles.passing.iter().map(|(slot, _)| *slot).collect();
+        let mut passing = troubles.passing.into_iter();
+        passing.try_for_each(|(slot, error)| intake.failed(slot, error))?;
+        slots.retain(|slot| !named.contains(slot));
     }
 }
 
@@ -189,6 +187,7 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
         request.seed = session.seed;
         request.epoch = Some(epoch);
         request.order = Order::Any;
+        request.compression = session.compression;
         request.to_json()
     });
     Ok(json.await??.into())

@@ -63,7 +63,7 @@ impl Pushdown {
             .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
         let mut headers = HeaderMap::new();
         warn(&mut headers, &request.pipeline);
-        let writer = BatchWriter::new(value_type(&request)?, &request.pipeline)?;
+        let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host).boxed(),

@@ -1,14 +1,14 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{ENGINE, pipeline::Digest, wire::Form};
+use pushdown::{ENGINE, Step, pipeline::Digest, step::model::Runtime, wire::Form};
 
 use super::request::Job;
 
 /// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none.
 ///
-/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, and for random
-/// prefixes seed, epoch and sample.
+/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, for random prefixes seed,
+/// epoch and sample, and for networks what runs them.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
     let prefix = job.pipeline.canonical(stage);
@@ -23,6 +23,10 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -
         parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
+    }
+    let networks = job.pipeline.steps()[..stage].iter();
+    if networks.into_iter().any(|step| matches!(step, Step::Model(_))) {
+        parts.push(Runtime::identity().into_bytes());
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     HeaderValue::from_str(&format!("\"{}\"", &Digest::of_parts(&parts).to_string()[..32])).ok()

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use futures::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Mode, OnError, PushdownReader, Split};
+use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
 use tokio::time::Instant;
 
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
 ///
 /// A sample that cannot be read is named on stderr; the others are read all the same.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Read {
     /// The objects
     #[arg(value_name = "s3://BUCKET/PREFIX")]
@@ -41,6 +42,9 @@ pub(crate) struct Read {
     /// Where the gateway stops and this host goes on: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
+    /// Compress values on their way: features behind a rectifier shrink, photos do not
+    #[arg(long)]
+    compress: bool,
     /// Samples in a batch
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch_size: usize,
@@ -125,6 +129,11 @@ impl Read {
             .mode(self.mode())
             .split(self.split)
             .max_expand(self.max_expand)
+            .compression(if self.compress {
+                Compression::Lz4
+            } else {
+                Compression::None
+            })
             .on_error(OnError::SkipAndReport)
             .batch_size(batch_size)
             .epoch(self.randomness.epoch)

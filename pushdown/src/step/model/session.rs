@@ -43,6 +43,12 @@ impl Runtime {
     pub fn version() -> &'static str {
         ort::info()
     }
+
+    /// What the last bits of results depend on beside the network: the library's version, what runs it, and what the
+    /// processor can do.
+    pub fn identity() -> String {
+        format!("{}; cpu; {}", Self::version(), processor())
+    }
 }
 
 impl fmt::Debug for Runtime {
@@ -51,6 +57,26 @@ impl fmt::Debug for Runtime {
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
+}
+
+/// The instructions by which ONNX Runtime chooses its kernels.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> String {
+    let known = [
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+        ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
+        ("avxvnni", is_x86_feature_detected!("avxvnni")),
+    ];
+    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
+    has.collect::<Vec<_>>().join("+")
+}
+
+/// The instructions by which ONNX Runtime chooses its kernels.
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> String {
+    std::env::consts::ARCH.to_owned()
 }
 
 /// How many runs of a model of `bytes` go on beside one another on `threads` threads.

@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    Row, column,
+    Compression, Row, column,
     schema::{MAX_ROWS, ValueType},
 };
 use crate::{Pipeline, Result, Sample, wire::ipc};
@@ -28,13 +28,14 @@ const ERRORS_BYTES: usize = 64 << 10;
 /// without copies.
 ///
 /// A failed row of a fixed-shape column takes as much room as a good one, which is a lot of zeros: record batches
-/// of such rows are LZ4-compressed, others never.
+/// of such rows are LZ4-compressed, others where that is asked for.
 pub struct BatchWriter {
     value_type: ValueType,
     schema: SchemaRef,
+    compression: Compression,
     start: Bytes,
-    good: StreamEncoder,
-    failed: StreamEncoder,
+    plain: StreamEncoder,
+    lz4: StreamEncoder,
 }
 
 impl BatchWriter {
@@ -42,24 +43,22 @@ impl BatchWriter {
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
-    pub fn new(value_type: ValueType, pipeline: &Pipeline) -> Result<Self> {
+    pub fn new(value_type: ValueType, compression: Compression, pipeline: &Pipeline) -> Result<Self> {
         let schema = Arc::new(value_type.schema(pipeline)?);
-        let plain = IpcWriteOptions::default();
-        let compressed = match column::filler(&value_type) {
-            0 => plain.clone(),
-            _ => plain
-                .clone()
-                .try_with_compression(Some(CompressionType::LZ4_FRAME))
-                .map_err(ipc::internal)?,
-        };
-        let (good, start) = encoder(&schema, plain)?;
-        let (failed, _) = encoder(&schema, compressed)?;
+        let options = IpcWriteOptions::default();
+        let compressed = options
+            .clone()
+            .try_with_compression(Some(CompressionType::LZ4_FRAME))
+            .map_err(ipc::internal)?;
+        let (plain, start) = encoder(&schema, options)?;
+        let (lz4, _) = encoder(&schema, compressed)?;
         Ok(Self {
             value_type,
             schema,
+            compression,
             start,
-            good,
-            failed,
+            plain,
+            lz4,
         })
     }
 
@@ -108,7 +107,7 @@ impl BatchWriter {
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
     pub fn finish(self) -> Result<Bytes> {
-        let end = self.good.finish().map_err(ipc::internal)?;
+        let end = self.plain.finish().map_err(ipc::internal)?;
         Ok(end.iter().flat_map(|buffer| buffer.iter().copied()).collect())
     }
 
@@ -119,6 +118,7 @@ impl BatchWriter {
             seconds,
             samples,
             errors,
+            bytes,
             ..
         } = group;
         if rows.is_empty() {
@@ -143,7 +143,14 @@ impl BatchWriter {
         ];
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
-        let encoder = if failed { &mut self.failed } else { &mut self.good };
+        // A reader inflates no more at once; of zeros it does not have to.
+        let asked = self.compression == Compression::Lz4 && bytes <= ipc::MAX_COMPRESSED;
+        let compressed = asked || failed && column::filler(&self.value_type) > 0;
+        let encoder = if compressed {
+            &mut self.lz4
+        } else {
+            &mut self.plain
+        };
         parts.extend(ipc::parts(encoder.encode(&batch).map_err(ipc::internal)?));
         Ok(())
     }

@@ -11,6 +11,7 @@ use pushdown::{
 };
 
 use crate::{
+    compute::Tenant,
     error::{Error, ErrorKind, Result},
     s3::{query::values, sign::Signature},
 };
@@ -24,6 +25,8 @@ pub(super) struct Job {
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
     pub(super) sample_id: Vec<u8>,
+    /// Who pays for it, once the store has accepted the signature.
+    pub(super) tenant: Tenant,
 }
 
 /// Parameters that make a GET of an object something else than its content.
@@ -96,6 +99,7 @@ impl Job {
             seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
             sample_id: wire::sample_id(parts.uri.path(), None),
+            tenant: Tenant::of(Signature::of(parts).access_key()),
         })
     }
 }

@@ -1,6 +1,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
 use proptest::prelude::*;
+use pushdown_testkit::jain;
 
 use super::*;
 
@@ -73,21 +74,6 @@ impl Machine {
             self.step();
         }
     }
-}
-
-/// Jain's index: 1 where all have the same.
-fn jain(shares: &[u64]) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "an index between 0 and 1, held against a bound"
-    )]
-    let shares: Vec<f64> = shares.iter().map(|share| *share as f64).collect();
-    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| {
-        (sum + share, squares + share * share)
-    });
-    #[expect(clippy::cast_precision_loss, reason = "a few tenants")]
-    let count = shares.len() as f64;
-    sum * sum / (count * squares)
 }
 
 #[test]

@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use parking_lot::Mutex;
 use pushdown::{
     Kind, Limits, Pipeline,
-    step::model::{Folder, Runtime},
+    step::model::Folder,
     wire::{BatchReader, BatchRequest},
 };
 use pushdown_testkit::{Gateway, Keys, Raw, Weed, jain, networks, onnxruntime};
 
-use super::{Lab, batch, binary};
+use super::{Lab, batch, binary, networks::RUNTIME};
 
 const MIB: u64 = 1 << 20;
 const THREADS: u64 = 2;
@@ -148,7 +148,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
 #[test]
 fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
     let folder = networks(&["squeezenet"])?;
-    let here = Folder::open(folder.path(), &Ok(Runtime::load(&onnxruntime(), 1)?), |_, _| ())?;
+    let here = Folder::open(folder.path(), &RUNTIME, |_, _| ())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &here)?;
     let weights = here.iter().next().context("no network")?.description().bytes;
     let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{CpuPool, Ledger, Tenant, cpu::thread_time, fair};
+use super::{CpuPool, Ledger, Tenant, fair};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
@@ -158,10 +158,9 @@ impl Layers {
             };
             metrics.layer_batches.inc();
             metrics.layer_samples.inc_by(count.into());
-            let started = thread_time();
+            let started = std::time::Instant::now();
             let ran = run_at_once(&layers, values, threads);
-            // This thread works as much as the network's others.
-            let share = thread_time().saturating_sub(started) * threads / count;
+            let share = started.elapsed() * threads / count;
             for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
                 ledger.charge(&tenant, share);
                 // Whoever left does not want it.

@@ -206,6 +206,19 @@ mod tests {
     }
 
     #[test]
+    fn the_tenant_is_who_signed() {
+        let pipeline = wire::header::PIPELINE;
+        let presigned = get("/b/k?X-Amz-Credential=A%2Fd%2Fr%2Fs3%2Faws4_request").header(pipeline, "decode");
+        let signed = get("/b/k")
+            .header(pipeline, "decode")
+            .header("authorization", SIGNED);
+        let unsigned = get("/b/k").header(pipeline, "decode");
+        assert_eq!(job(presigned).unwrap().tenant, Tenant::of(Some("A")));
+        assert_eq!(job(signed).unwrap().tenant, Tenant::of(Some("A")));
+        assert_eq!(job(unsigned).unwrap().tenant, Tenant::default());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_the_reason() {
         let pipeline = wire::header::PIPELINE;
         insta::assert_snapshot!(

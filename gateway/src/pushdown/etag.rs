@@ -39,6 +39,7 @@ mod tests {
     use pushdown::{Pipeline, wire::Split};
 
     use super::*;
+    use crate::compute::Tenant;
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
@@ -49,6 +50,7 @@ mod tests {
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
+            tenant: Tenant::default(),
         };
         let source = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))]);
         derived(&source, &job, stage, form).unwrap()

@@ -115,7 +115,7 @@ impl Pushdown {
         let queued = Instant::now();
         let permit = self
             .memory
-            .acquire(opened.length + peak.map_or(0, |peak| peak.working))
+            .acquire(&job.tenant, opened.length + peak.map_or(0, |peak| peak.working))
             .await?;
         opened.timing.add("queue", queued.elapsed());
         Ok(Admitted {

@@ -1,4 +1,5 @@
-"""One peer: `worker.py VARIANT FOLDER` decodes every photo of FOLDER to 224 x 224 pixels once per line of input.
+"""One peer: `worker.py VARIANT FOLDER` decodes every photo of FOLDER to 224 x 224 pixels once per line of input; `worker.py
+onnxruntime FOLDER NETWORK` goes on through a network.
 
 It first says how many photos it has and which versions it runs, then answers each line with the CPU seconds of one
 round. One thread; the files are in memory beforehand; the result is pixels in memory, as in every other variant.
@@ -63,17 +64,40 @@ def torchvision():
     return one, f"torchvision {torchvision.__version__}, torch {torch.__version__}"
 
 
+def onnxruntime(network):
+    """The whole of EfficientNet-Lite0, as f16: what `model(efficientnet_lite0) | cast(f16)` gives."""
+    import numpy
+    import onnxruntime
+    import PIL
+    from PIL import Image
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+
+    def one(data):
+        image = Image.open(io.BytesIO(data)).convert("RGB")
+        size, (x, y) = target(*image.size)
+        image = image.resize(size, Image.Resampling.BILINEAR).crop((x, y, x + CROP, y + CROP))
+        pixels = (numpy.asarray(image, numpy.float32) - 127) / 128
+        (logits,) = session.run(None, {"input": pixels.transpose(2, 0, 1)[None]})
+        return logits.astype(numpy.float16)
+
+    return one, f"onnxruntime {onnxruntime.__version__}, Pillow {PIL.__version__}"
+
+
 VARIANTS = {
     "pillow": pillow,
     "opencv-linear": lambda: opencv("INTER_LINEAR"),
     "opencv-area": lambda: opencv("INTER_AREA"),
     "torchvision": torchvision,
+    "onnxruntime": onnxruntime,
 }
 
 
 def main():
-    variant, folder = sys.argv[1:]
-    one, versions = VARIANTS[variant]()
+    variant, folder, *further = sys.argv[1:]
+    one, versions = VARIANTS[variant](*further)
     # Writable, because torch warns about buffers that are not.
     photos = [bytearray(path.read_bytes()) for path in sorted(pathlib.Path(folder).iterdir())]
     print(len(photos), versions, flush=True)

@@ -1,7 +1,5 @@
 //! The operators against their peers, one thread each, per CPU second.
 
-mod peer;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -10,11 +8,11 @@ use pushdown::{Context, Pipeline, Sample};
 
 use crate::cpu::Clock;
 use crate::libraries::Libraries;
+use crate::peer::Peer;
 use crate::photos::{LARGE, SMALL, count, mean_kilobytes, read_all};
 use crate::progress::say;
 use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
-use peer::Peer;
 
 /// The job that the table of peers is about.
 pub const SHORT_PIPELINE: &str = "decode | resize(short=256) | center_crop(224)";
@@ -34,12 +32,19 @@ const PEERS: [(&str, &str); 3] = [
 /// Interpreters of the environments that the peers live in.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Peers {
-    /// Python with Pillow and OpenCV
+    /// Python with Pillow, OpenCV and onnxruntime
     #[arg(long, value_name = "PYTHON")]
     peers: Option<PathBuf>,
     /// Python with torch and torchvision
     #[arg(long, value_name = "PYTHON")]
     torch: Option<PathBuf>,
+}
+
+impl Peers {
+    /// Python with Pillow, `OpenCV` and onnxruntime.
+    pub fn peers(&self) -> Option<&Path> {
+        self.peers.as_deref()
+    }
 }
 
 /// Both tables: the short pipeline beside the peers, and scaled decoding beside plain decoding.
@@ -57,7 +62,7 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
         None => say("SKIPPED: Pillow and OpenCV, because no --peers was given"),
         Some(python) => {
             for (variant, name) in PEERS {
-                contenders.push(Peer::start(python, variant, folder)?.into_contender(name));
+                contenders.push(peer(python, variant, folder, name)?);
             }
         }
     }
@@ -68,7 +73,7 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
             );
         }
         Some(python) => {
-            contenders.push(Peer::start(python, "torchvision", folder)?.into_contender(TORCHVISION));
+            contenders.push(peer(python, "torchvision", folder, TORCHVISION)?);
         }
     }
     say(&format!(
@@ -123,6 +128,11 @@ fn scaled(folder: &Path, rounds: u32) -> Result<Table> {
         Some(Target::AtLeast(1.7)),
     );
     Ok(table)
+}
+
+fn peer<'a>(python: &Path, variant: &str, folder: &Path, name: &str) -> Result<Contender<'a>> {
+    let mut peer = Peer::start(python, variant, folder, &[])?;
+    Ok(Contender::new(name, move || Ok(peer.round()?.recip())))
 }
 
 /// One decompressor and one buffer for all photos: nothing is left to save.

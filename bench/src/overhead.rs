@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use pushdown::wire::{BatchReader, BatchRequest, BatchSample, OnError, Order, Split, header};
+use pushdown::wire::{BatchReader, BatchRequest, BatchSample, Compression, OnError, Order, Split, header};
 use pushdown::{Limits, Pipeline};
 use pushdown_testkit::{Gateway, Raw, Request};
 
@@ -113,8 +113,13 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     Ok(table)
 }
 
-/// All samples presigned for the gateway's host, as a reader does it.
-fn batch_request(store: &Store, gateway: &Gateway, keys: &[String], pipeline: &Pipeline) -> Result<Request> {
+/// A batch of all samples, presigned for the gateway's host, as a reader does it.
+pub(crate) fn batch_request(
+    store: &Store,
+    gateway: &Gateway,
+    keys: &[String],
+    pipeline: &Pipeline,
+) -> Result<Request> {
     let host = gateway.listen().to_string();
     // The moment of signing is shared, since it stands in the parameters that all samples share.
     let signer = store.keys().at(std::time::SystemTime::now());
@@ -145,6 +150,7 @@ fn batch_request(store: &Store, gateway: &Gateway, keys: &[String], pipeline: &P
         epoch: None,
         on_error: OnError::Row,
         order: Order::Request,
+        compression: Compression::None,
         presign: shared,
         samples,
     };
@@ -154,7 +160,7 @@ fn batch_request(store: &Store, gateway: &Gateway, keys: &[String], pipeline: &P
         .body(serde_json::to_vec(&body)?))
 }
 
-fn send(gateway: &Gateway, request: &Request) -> Result<Vec<u8>> {
+pub(crate) fn send(gateway: &Gateway, request: &Request) -> Result<Vec<u8>> {
     let mut connection = Raw::connect(gateway.listen())?;
     connection.write(&[request.head(), request.body.clone()].concat())?;
     let answer = connection.read("POST")?;
@@ -167,7 +173,7 @@ fn send(gateway: &Gateway, request: &Request) -> Result<Vec<u8>> {
     Ok(answer.body)
 }
 
-fn check_rows(answer: &[u8], samples: u32) -> Result<()> {
+pub(crate) fn check_rows(answer: &[u8], samples: u32) -> Result<()> {
     let rows = BatchReader::new(Limits::default()).push(Bytes::copy_from_slice(answer))?;
     ensure!(rows.len() == samples as usize, "{} rows of {samples}", rows.len());
     for row in rows {

@@ -19,7 +19,7 @@ impl Store {
     pub fn launch() -> Result<Self> {
         let keys = Keys::new("benchkey", "benchsecret");
         let store = Self {
-            weed: Weed::launch(&keys)?,
+            weed: Weed::launch(std::slice::from_ref(&keys))?,
             keys,
         };
         store.put("", Vec::new())?;

@@ -1,224 +1,420 @@
-//! A plan for the objects of a data set, made from a few of them.
+//! Feeds the planner: what is seen while samples are read becomes the plan for the next batches.
 
-use std::num::NonZeroUsize;
+mod assignment;
+mod meter;
+mod planned;
 
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 use pushdown::{
-    Kind, Pipeline,
-    plan::{Plan, Rules, Tiers},
+    Pipeline, Step,
+    plan::{Pilot, Rules},
+    step::model::Network,
 };
+use tokio::{sync::watch, time::Instant};
 
+pub(crate) use assignment::Assignment;
+use assignment::Ground;
+use meter::Meter;
+pub use planned::Planned;
+
+pub(crate) use crate::profile::float;
 use crate::{
-    error::{ErrorKind, Result},
-    profile::{Profile, float},
+    error::Result,
+    networks::{of_steps, prepare},
+    profile::{Measure, Profile},
+    stats::Traffic,
     store::{Object, Store},
 };
 
-/// Objects that are measured, spread over the data set.
-const MEASURED: usize = 12;
 /// Classes of objects by size that are told apart.
 const CLASSES: usize = 4;
-/// Data sets of fewer objects are not worth measuring.
-const WORTHWHILE: usize = 4 * MEASURED;
+/// Objects that are measured where not all can be tried both ways.
+const MEASURED: usize = 8;
+/// Batches that go both ways, before there is a plan.
+pub(crate) const EXPLORING: usize = 2;
 
-/// How far the gateway takes each object.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Assignment {
-    /// The pipeline, its networks cut at the stages of the plan.
-    pub(crate) pipeline: Pipeline,
-    /// From the smallest objects to the largest.
-    classes: Vec<Ways>,
+/// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    pipeline: Pipeline,
+    networks: Vec<Arc<Network>>,
+    ground: Arc<Ground>,
+    bounds: Vec<u64>,
+    state: Mutex<State>,
+    planned: watch::Sender<bool>,
 }
 
-/// What becomes of the objects of a class.
-#[derive(Debug, Clone, PartialEq)]
-struct Ways {
-    /// Objects of up to so many bytes.
-    up_to: f64,
-    /// Stages, each with the share of objects that go there or to one before it.
-    stages: Vec<(u8, f64)>,
+#[derive(Debug)]
+struct State {
+    pilot: Pilot,
+    assignment: Arc<Assignment>,
+    meter: Meter,
+    batches: usize,
+    changes: u64,
+    /// When the last batch was done, and how many bytes had passed.
+    last: Option<(Instant, u64)>,
 }
 
-impl Assignment {
-    /// Measures some of `objects` and plans for the rest; `None` where plain reading is the plan, or where nothing can
-    /// be measured.
-    ///
-    /// # Errors
-    /// As the store refuses the objects.
-    pub(crate) async fn make(
-        store: &Store,
-        bucket: &str,
-        objects: &[Object],
+/// A step, or steps that ran as one: the first, how many, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) first: usize,
+    pub(crate) steps: usize,
+    pub(crate) time: Duration,
+}
+
+/// An object on its way, as it is stored, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OnItsWay<'a> {
+    adapter: &'a Adapter,
+    traffic: &'a Traffic,
+    long: bool,
+}
+
+impl Adapter {
+    /// Nothing is known yet. `None` where nothing of the pipeline could be pushed down.
+    pub(crate) fn new(
         pipeline: &Pipeline,
-        seed: Option<u64>,
-        epoch: u32,
-    ) -> Result<Option<Self>> {
-        if objects.len() < WORTHWHILE {
-            return Ok(None);
-        }
-        let step = objects.len() / MEASURED;
-        let some: Vec<_> = objects.iter().step_by(step.max(1)).cloned().collect();
-        let profile = match store.profile(bucket, &some, pipeline, seed, epoch).await {
-            Ok(profile) => profile,
-            Err(error) if matches!(error.kind(), ErrorKind::NotAGateway | ErrorKind::Protocol) => {
-                tracing::warn!(%error, "no plan can be made, objects are read plainly");
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        if profile.samples.is_empty() {
-            return Ok(None);
-        }
-        Ok(Self::of(profile, objects.len()))
-    }
-
-    /// The plan for `count` objects like those of the profile.
-    fn of(profile: Profile, count: usize) -> Option<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get) as u64;
-        let tiers = Tiers {
-            gateway_cores: profile.gateway_cores.unwrap_or(1.0),
-            link_bytes: profile.link_bytes.unwrap_or(f64::INFINITY),
-            host_cores: float(cores),
-            trainer_seconds: 0.0,
-            shared: false,
-        };
-        let rules = Rules {
-            samples_left: float(count as u64),
-            ..Rules::default()
-        };
-        let classes = profile.classes(CLASSES);
-        let plan = Plan::best(&tiers, &classes, &rules);
-        let ways: Vec<_> = classes
-            .iter()
-            .zip(&plan.shares)
-            .zip(profile.bounds(CLASSES))
-            .map(|((class, shares), up_to)| {
-                let mut sum = 0.0;
-                let stages = class
-                    .candidates
-                    .iter()
-                    .zip(shares)
-                    .filter(|(_, share)| **share > 0.0);
-                let stages = stages.map(|(way, share)| {
-                    sum += share / class.share;
-                    (u8::try_from(way.stage).unwrap_or(u8::MAX), sum)
-                });
-                Ways {
-                    up_to,
-                    stages: stages.collect(),
-                }
-            })
-            .collect();
-        tracing::info!(
-            samples_per_second = 1.0 / plan.load.seconds(),
-            plainly = 1.0 / Plan::plain(&tiers, &classes).load.seconds(),
-            bound = ?plan.load.bound(),
-            ?ways,
-            "planned"
-        );
-        let plain = ways
-            .iter()
-            .all(|class| class.stages.iter().all(|(stage, _)| *stage == 0));
-        (!plain).then_some(Self {
-            pipeline: profile.pipeline,
-            classes: ways,
+        objects: &[Object],
+        batch_size: usize,
+        threads: usize,
+        max_expand: f64,
+    ) -> Option<Self> {
+        let classes = classes(objects);
+        let bounds: Vec<u64> = classes.iter().map(|class| class.up_to).collect();
+        let ground = Arc::new(Ground::new(pipeline, bounds.clone(), batch_size, max_expand)?);
+        let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
+        Some(Self {
+            networks: of_steps(pipeline.steps()),
+            pipeline: pipeline.clone(),
+            bounds,
+            planned: watch::Sender::new(false),
+            state: Mutex::new(State {
+                pilot: Pilot::new(pipeline, &samples, float(threads as u64)),
+                assignment: Arc::new(Assignment::unknown(Arc::clone(&ground))),
+                meter: Meter::default(),
+                batches: 0,
+                changes: 0,
+                last: None,
+            }),
+            ground,
         })
     }
 
-    /// The stage of an object: by its size, and among objects of a size in turns, so that any stretch of the data set
-    /// has the shares of the plan. Stage 0 where the value could have more bytes than the object.
-    pub(crate) fn stage(&self, index: usize, bytes: Option<u64>) -> u8 {
-        /// The golden ratio: its multiples are spread evenly, wherever one starts.
-        const TURN: f64 = 0.618_033_988_749_895;
-        let size = bytes.map(float);
-        let mut classes = self.classes.iter();
-        let class = classes.find(|class| size.is_none_or(|size| size <= class.up_to));
-        let turn = (float(index as u64) * TURN).fract();
-        let stages = class
-            .or_else(|| self.classes.last())
-            .map_or(&[][..], |class| &class.stages);
-        let way = stages
-            .iter()
-            .find(|(_, sum)| turn < *sum)
-            .or_else(|| stages.last());
-        let fits = |stage: &u8| {
-            let value = self
-                .pipeline
-                .kinds()
-                .get(usize::from(*stage))
-                .and_then(Kind::bytes);
-            value.is_some_and(|value| bytes.is_none_or(|stored| value <= stored))
+    /// Gets the weights ready that are at hand. Where some are not, plans from a few objects in place of trying both ways:
+    /// whether fetching weights is worth while is a part of the plan.
+    ///
+    /// # Errors
+    /// When no object can be asked for. Those that are refused tell nothing.
+    pub(crate) async fn look(
+        &self,
+        store: &Store,
+        (bucket, objects, seed, epoch): (&str, &[Object], Option<u64>, u32),
+    ) -> Result<()> {
+        let far = |step: &Step| matches!(step, Step::Model(layers) if !layers.network().is_near());
+        let Some(here) = self.pipeline.steps().iter().position(far) else {
+            prepare(self.pipeline.steps());
+            return Ok(());
         };
-        way.map(|(stage, _)| *stage).filter(fits).unwrap_or_default()
+        let step = objects.len().div_ceil(MEASURED).max(1);
+        let some: Vec<_> = objects.iter().step_by(step).cloned().collect();
+        let what = Measure {
+            bucket,
+            pipeline: &self.pipeline,
+            here,
+            seed,
+            epoch,
+        };
+        let profile = store.measure_all(&some, &what).await?;
+        self.learn(&profile, objects.len());
+        Ok(())
     }
 
-    /// The first stage that any object stops at: steps from there on run here.
-    pub(crate) fn first_stage(&self) -> usize {
-        let stages = self.classes.iter().flat_map(|class| &class.stages);
-        usize::from(stages.map(|(stage, _)| *stage).min().unwrap_or_default())
+    /// Plans from a profile.
+    fn learn(&self, profile: &Profile, left: usize) {
+        let mut state = self.state.lock();
+        for sample in &profile.samples {
+            let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
+            let costs = state.pilot.costs();
+            for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
+                let seconds = way.host_seconds - next.host_seconds;
+                costs.host(class, way.stage, next.stage - way.stage, seconds);
+            }
+            if let Some(last) = sample.ways.last() {
+                let rest = self.pipeline.len() - last.stage;
+                costs.host(class, last.stage, rest, last.host_seconds);
+            }
+            for way in sample.ways.iter().skip(1) {
+                costs.gateway(class, way.stage, way.gateway_seconds);
+            }
+        }
+        if let Some(rate) = profile.link_bytes {
+            state.pilot.link().measured(rate);
+        }
+        if let Some(cores) = profile.gateway_cores {
+            state.pilot.gateway_cores(cores);
+        }
+        state.batches = EXPLORING;
+        self.plan(&mut state, left);
     }
+
+    /// Waits until there is a plan, or until none can be made.
+    pub(crate) async fn planned(&self) {
+        // The sender lives as long as this.
+        drop(self.planned.subscribe().wait_for(|planned| *planned).await);
+    }
+
+    /// The ways of the objects, as the plan in force has them.
+    pub(crate) fn assignment(&self) -> Arc<Assignment> {
+        Arc::clone(&self.state.lock().assignment)
+    }
+
+    /// The plan in force, once there is one.
+    pub(crate) fn course(&self) -> Option<Planned> {
+        let state = self.state.lock();
+        Some(Planned {
+            pipeline: self.pipeline.clone(),
+            course: state.pilot.course()?.clone(),
+            up_to: self.bounds.clone(),
+            changes: state.changes,
+        })
+    }
+
+    /// An object is asked for, as it is stored.
+    pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
+        let mut state = self.state.lock();
+        state.meter.asked(Instant::now(), traffic.down());
+        OnItsWay {
+            adapter: self,
+            traffic,
+            long: false,
+        }
+    }
+
+    /// Steps of a sample ran here.
+    pub(crate) fn host(&self, stored: Option<u64>, ran: &[Ran]) {
+        let class = self.ground.class(stored);
+        let mut state = self.state.lock();
+        for Ran { first, steps, time } in ran {
+            let costs = state.pilot.costs();
+            costs.host(class, *first, *steps, time.as_secs_f64());
+        }
+    }
+
+    /// The gateway took so many seconds for a sample up to a stage.
+    pub(crate) fn gateway(&self, stored: Option<u64>, stage: u8, seconds: f32) {
+        let class = self.ground.class(stored);
+        let mut state = self.state.lock();
+        state
+            .pilot
+            .costs()
+            .gateway(class, usize::from(stage), seconds.into());
+    }
+
+    /// The gateway says how many cores it has for this reader.
+    pub(crate) fn gateway_cores(&self, cores: f64) {
+        self.state.lock().pilot.gateway_cores(cores);
+    }
+
+    /// The consumer took so long for a batch.
+    pub(crate) fn trainer(&self, time: Duration, samples: usize) {
+        if samples > 0 {
+            let seconds = time.as_secs_f64() / float(samples as u64);
+            self.state.lock().pilot.trainer(seconds);
+        }
+    }
+
+    /// A batch is done: plans again, for the samples that are left.
+    pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
+        let mut state = self.state.lock();
+        let (now, passed) = (Instant::now(), traffic.down());
+        if let Some((since, before)) = state.last.replace((now, passed)) {
+            let seconds = now.saturating_duration_since(since).as_secs_f64();
+            if seconds > 0.01 {
+                let rate = float(passed.saturating_sub(before)) / seconds;
+                state.pilot.link().passed(rate);
+            }
+        }
+        state.batches += 1;
+        if state.batches >= EXPLORING || left == 0 {
+            self.plan(&mut state, left);
+        }
+    }
+
+    fn plan(&self, state: &mut State, left: usize) {
+        let lacking = self.networks.iter().filter(|network| !network.is_near());
+        let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
+        let rules = Rules {
+            samples_left: float(left.max(1) as u64),
+            max_expand: self.ground.max_expand,
+        };
+        let before = state.pilot.course().map(|course| course.plan.shares.clone());
+        if let Some(course) = state.pilot.next_batch(weights, &rules) {
+            let assignment = Assignment::planned(Arc::clone(&self.ground), course, weights == 0.0);
+            if before.as_ref() != Some(&course.plan.shares) {
+                tracing::info!(
+                    samples_per_second = 1.0 / course.plan.load.seconds(),
+                    bound = ?course.plan.load.bound(),
+                    tiers = ?course.tiers,
+                    ?assignment,
+                    "planned"
+                );
+                prepare(&self.pipeline.steps()[assignment.first_stage()..]);
+                state.changes += u64::from(before.is_some());
+            }
+            state.assignment = Arc::new(assignment);
+        }
+        self.planned.send_replace(true);
+    }
+}
+
+impl OnItsWay<'_> {
+    /// The head of the answer is here. Nothing holds up its body from then on.
+    pub(crate) fn found(&mut self, length: Option<u64>) {
+        let mut state = self.adapter.state.lock();
+        self.long = state.meter.found(length, Instant::now(), self.traffic.down());
+    }
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let mut state = self.adapter.state.lock();
+        let rate = state
+            .meter
+            .arrived(self.long, Instant::now(), self.traffic.down());
+        if let Some(rate) = rate {
+            state.pilot.link().measured(rate);
+        }
+    }
+}
+
+/// Objects of about the same size.
+struct Class {
+    share: f64,
+    /// Mean.
+    bytes: f64,
+    up_to: u64,
+}
+
+/// As many objects in each class, from the smallest to the largest. One class where sizes are not known.
+fn classes(objects: &[Object]) -> Vec<Class> {
+    /// About the mean of a photo data set.
+    const USUAL: f64 = 128.0 * 1024.0;
+    let sizes: Option<Vec<u64>> = objects.iter().map(|object| object.bytes).collect();
+    let mut sizes = sizes.unwrap_or_default();
+    sizes.sort_unstable();
+    let all = sizes.len();
+    let mut classes: Vec<Class> = Vec::new();
+    for chunk in sizes.chunks(all.div_ceil(CLASSES).max(1)) {
+        let bytes = chunk.iter().copied().map(float).sum::<f64>() / float(chunk.len() as u64);
+        let share = float(chunk.len() as u64) / float(all as u64);
+        let up_to = chunk.last().copied().unwrap_or(u64::MAX);
+        match classes.last_mut() {
+            // All of the same size: one class.
+            Some(last) if last.up_to == up_to => {
+                last.bytes = (last.bytes * last.share + bytes * share) / (last.share + share);
+                last.share += share;
+            }
+            _ => classes.push(Class { share, bytes, up_to }),
+        }
+    }
+    match classes.last_mut() {
+        Some(last) => last.up_to = u64::MAX,
+        None => classes.push(Class {
+            share: 1.0,
+            bytes: USUAL,
+            up_to: u64::MAX,
+        }),
+    }
+    classes
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size that was a whole number"
+)]
+const fn bytes(size: f64) -> u64 {
+    size as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use pushdown::plan::Candidate;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use super::*;
-    use crate::profile::SampleProfile;
+    use crate::order::Place;
 
-    fn profile(link_bytes: f64) -> Profile {
-        let sample = |bytes: f64| {
-            let way = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
-                stage,
-                bytes,
-                gateway_seconds: gateway,
-                host_seconds: host,
-                weights: 0.0,
-            };
-            SampleProfile {
-                key: bytes.to_string(),
-                ways: vec![
-                    way(0, bytes, 0.0, bytes / 1e8),
-                    way(2, 30_000.0, bytes / 1e8, 0.0),
-                ],
-            }
+    fn objects(sizes: &[u64]) -> Vec<Object> {
+        let object = |bytes: &u64| Object {
+            key: "k".into(),
+            bytes: Some(*bytes),
+            etag: None,
         };
-        Profile {
-            pipeline: Pipeline::parse("decode | resize(100, 100)").unwrap(),
-            samples: [10e3, 20e3, 1e6, 2e6, 4e6, 5e6, 8e6, 9e6].map(sample).to_vec(),
-            failed: Vec::new(),
-            link_bytes: Some(link_bytes),
-            gateway_cores: Some(4.0),
-        }
+        sizes.iter().map(object).collect()
     }
 
     #[test]
-    fn large_objects_are_pushed_and_small_ones_are_not() {
-        let assignment = Assignment::of(profile(1e6), 1000).unwrap();
-        for index in 0..100 {
-            assert_eq!(assignment.stage(index, Some(15_000)), 0);
-            assert_eq!(
-                assignment.stage(index, Some(29_999)),
-                0,
-                "a value of 30,000 bytes is more"
-            );
-            assert_eq!(assignment.stage(index, Some(4_000_000)), 2);
-            assert_eq!(assignment.stage(index, Some(40_000_000)), 2);
+    fn objects_are_told_apart_by_size() {
+        let found = classes(&objects(&[5, 1, 4, 2, 3, 8, 7, 6]));
+        let found: Vec<_> = found
+            .iter()
+            .map(|class| (class.share, class.bytes, class.up_to))
+            .collect();
+        let expected = [
+            (0.25, 1.5, 2),
+            (0.25, 3.5, 4),
+            (0.25, 5.5, 6),
+            (0.25, 7.5, u64::MAX),
+        ];
+        assert_eq!(found, expected);
+        let same = classes(&objects(&[9; 100]));
+        assert_eq!(same.len(), 1);
+        assert!((same[0].share - 1.0).abs() < 1e-9);
+        assert_eq!(classes(&[]).len(), 1);
+        let mut unknown = objects(&[1, 2]);
+        unknown[0].bytes = None;
+        assert_eq!(classes(&unknown).len(), 1);
+    }
+
+    /// The two sides told apart, from what a reader would see of 128 samples.
+    #[test]
+    fn two_batches_make_a_plan() {
+        let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
+        let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
+        adapter.gateway_cores(4.0);
+        let traffic = Traffic {
+            down: AtomicU64::new(0),
+            ..Traffic::default()
+        };
+        for _ in 0..2 {
+            assert!(adapter.course().is_none());
+            for position in 0..64 {
+                let place = Place { position, index: 0 };
+                let stored = Some(4_000_000);
+                match adapter.assignment().stage(place, stored) {
+                    0 => {
+                        let mut on_its_way = adapter.asked(&traffic);
+                        on_its_way.found(stored);
+                        traffic.down.fetch_add(4_000_000, Relaxed);
+                        std::thread::sleep(Duration::from_millis(2));
+                        drop(on_its_way);
+                        let ran = Ran {
+                            first: 0,
+                            steps: 2,
+                            time: Duration::from_millis(40),
+                        };
+                        adapter.host(stored, &[ran]);
+                    }
+                    stage => adapter.gateway(stored, stage, 0.04),
+                }
+            }
+            adapter.batch_done(128, &traffic);
         }
-        assert_eq!(assignment.first_stage(), 0);
-        // Over an open link there is still the work to share: some of each class, as the plan has it.
-        let open = Assignment::of(profile(f64::INFINITY), 1000).unwrap();
-        let pushed = (0..1000)
-            .filter(|index| open.stage(*index, Some(9_000_000)) == 2)
-            .count();
-        let shares = &open.classes[3].stages;
-        let share = 1.0
-            - shares
-                .iter()
-                .find(|(stage, _)| *stage == 0)
-                .map_or(0.0, |(_, share)| *share);
-        assert!(
-            (float(pushed as u64) / 1000.0 - share).abs() < 0.01,
-            "{pushed} of 1000, planned {share}"
-        );
+        let planned = adapter.course().unwrap();
+        assert!(planned.course.plan.shares[0][1] > 0.5, "{planned}");
+        assert!(planned.samples_per_second() >= planned.plainly());
     }
 }

@@ -39,6 +39,11 @@ impl CpuPool {
         })
     }
 
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.current_num_threads()
+    }
+
     /// Starts `work`, first come, first served.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
         let (sender, receiver) = oneshot::channel();

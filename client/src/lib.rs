@@ -50,11 +50,12 @@ mod stats;
 mod store;
 mod transport;
 
+pub use adapt::Planned;
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use networks::pipeline_of_folder;
 pub use profile::{Profile, SampleProfile};
-pub use pushdown::wire::{RowError, Split};
+pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};

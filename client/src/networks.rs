@@ -109,11 +109,25 @@ pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 
+/// The networks of steps, each once.
+pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Network>> {
+    let mut networks: Vec<Arc<Network>> = Vec::new();
+    for step in steps {
+        if let Step::Model(layers) = step
+            && !networks.contains(layers.network())
+        {
+            networks.push(Arc::clone(layers.network()));
+        }
+    }
+    networks
+}
+
 /// Fetches and loads the weights of `steps` beside other work, so that the first sample finds them.
 pub(crate) fn prepare(steps: &[Step]) {
-    for step in steps {
-        let Step::Model(model) = step else { continue };
-        let network = Arc::clone(model.network());
+    for network in of_steps(steps) {
+        if network.is_loaded() {
+            continue;
+        }
         let load = move || {
             if let Err(error) = network.load() {
                 tracing::warn!(%error, "the network cannot be run here");
@@ -150,10 +164,7 @@ impl Networks for Served {
 
 impl Weights for Download {
     fn fetch(&self) -> pushdown::Result<Bytes> {
-        let kept = self
-            .store
-            .cache()
-            .map(|folder| folder.join(format!("{}.onnx", self.description.digest)));
+        let kept = self.kept();
         if let Some(bytes) = kept
             .as_ref()
             .and_then(|file| fs::read(file).ok())
@@ -174,12 +185,22 @@ impl Weights for Download {
         Ok(bytes)
     }
 
+    fn is_near(&self) -> bool {
+        self.kept().is_some_and(|file| file.is_file())
+    }
+
     fn runtime(&self) -> pushdown::Result<Runtime> {
         host()
     }
 }
 
 impl Download {
+    /// The file in the user's cache.
+    fn kept(&self) -> Option<PathBuf> {
+        let folder = self.store.cache()?;
+        Some(folder.join(format!("{}.onnx", self.description.digest)))
+    }
+
     async fn download(&self) -> Result<Bytes> {
         let Description {
             name, digest, bytes, ..

@@ -5,6 +5,7 @@ mod measure;
 
 use std::{sync::Arc, time::Instant};
 
+use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class},
@@ -17,7 +18,7 @@ use crate::{
     store::{GetValue, Object, Store},
 };
 pub(crate) use measure::float;
-use measure::{gateway_seconds, run, ways};
+use measure::{gateway_groups, run, ways};
 
 /// Networks are cut in so many places.
 const MOST_CUTS: usize = 12;
@@ -39,6 +40,18 @@ pub struct Profile {
     pub link_bytes: Option<f64>,
     /// Cores of the gateway, if it tells.
     pub gateway_cores: Option<f64>,
+}
+
+/// What to measure.
+#[derive(Debug)]
+pub(crate) struct Measure<'a> {
+    pub(crate) bucket: &'a str,
+    /// Its networks are cut where a split may be worth while.
+    pub(crate) pipeline: &'a Pipeline,
+    /// How many steps run here, too: those behind them are taken to differ from the gateway's as these do.
+    pub(crate) here: usize,
+    pub(crate) seed: Option<u64>,
+    pub(crate) epoch: u32,
 }
 
 /// What one sample costs.
@@ -71,8 +84,20 @@ impl Store {
         seed: Option<u64>,
         epoch: u32,
     ) -> Result<Profile> {
+        let what = Measure {
+            bucket,
+            pipeline: &refined(pipeline),
+            here: usize::MAX,
+            seed,
+            epoch,
+        };
+        self.measure_all(objects, &what).await
+    }
+
+    /// As [`profile`](Self::profile), of a pipeline that is cut already.
+    pub(crate) async fn measure_all(&self, objects: &[Object], what: &Measure<'_>) -> Result<Profile> {
         let mut profile = Profile {
-            pipeline: pipeline.refined(MOST_CUTS),
+            pipeline: what.pipeline.clone(),
             samples: Vec::new(),
             failed: Vec::new(),
             link_bytes: None,
@@ -80,7 +105,7 @@ impl Store {
         };
         // Weights are loaded and caches warm before anything counts.
         for (index, object) in objects.first().into_iter().chain(objects).enumerate() {
-            match self.measure(bucket, object, &profile.pipeline, seed, epoch).await {
+            match self.measure(object, what).await {
                 Ok(measured) if index > 0 => {
                     profile.samples.push(measured.sample);
                     let known = profile.link_bytes.into_iter();
@@ -103,33 +128,34 @@ impl Store {
             }
         }
         if profile.link_bytes.is_none() {
-            profile.link_bytes = link::of_many(self, bucket, objects).await;
+            profile.link_bytes = link::of_many(self, what.bucket, objects).await;
         }
         Ok(profile)
     }
 
-    async fn measure(
-        &self,
-        bucket: &str,
-        object: &Object,
-        pipeline: &Pipeline,
-        seed: Option<u64>,
-        epoch: u32,
-    ) -> Result<Measured> {
+    async fn measure(&self, object: &Object, what: &Measure<'_>) -> Result<Measured> {
         let limits = Limits::default();
-        let what = GetValue {
+        let &Measure {
+            bucket,
+            pipeline,
+            here,
+            seed,
+            epoch,
+        } = what;
+        let value = GetValue {
             pipeline,
             split: Split::Full,
             seed,
             epoch: Some(epoch),
             accept: None,
         };
-        let pushed = self.get_value(bucket, &object.key, &what, &limits).await?;
+        let pushed = self.get_value(bucket, &object.key, &value, &limits).await?;
         let started = Instant::now();
         let stored = self.get(bucket, &object.key, &limits).await?;
         let link =
             (stored.len() >= LONG).then(|| float(stored.len() as u64) / started.elapsed().as_secs_f64());
         let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(&object.key));
+        let until = here.min(pipeline.len());
         // On a thread of its own: weights may be fetched on the way, which waits for this runtime.
         let here = aside(move || {
             let context = Context {
@@ -138,24 +164,31 @@ impl Store {
                 epoch: Some(epoch),
                 limits,
             };
-            run(&steps, Sample::Bytes(object_bytes), &context)
+            run(&steps, until, Sample::Bytes(object_bytes), &context)
         });
         let here = here.await??;
-        let there = gateway_seconds(&pushed.headers, here.len())?;
+        let there = gateway_groups(&pushed.headers, pipeline)?;
         let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
-        let cores = pushed
-            .headers
-            .get(header::CORES)
-            .and_then(|cores| cores.to_str().ok()?.parse().ok());
+        let cores = cores(pushed.headers.get(header::CORES));
         Ok(Measured {
             sample: SampleProfile {
                 key: object.key.to_string(),
-                ways: ways(pipeline, &kinds, &here, &there),
+                ways: ways(pipeline, &kinds, &here, &there)?,
             },
             link_bytes: link,
             gateway_cores: cores,
         })
     }
+}
+
+/// The pipeline with its networks cut where a split may be worth while.
+pub(crate) fn refined(pipeline: &Pipeline) -> Pipeline {
+    pipeline.refined(MOST_CUTS)
+}
+
+/// The cores that a gateway says it has.
+pub(crate) fn cores(header: Option<&HeaderValue>) -> Option<f64> {
+    header?.to_str().ok()?.parse().ok()
 }
 
 /// Runs `work` on a thread of its own.

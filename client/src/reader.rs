@@ -17,6 +17,7 @@ pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
 
 use crate::{
+    adapt::{Adapter, Planned},
     batch::Batch,
     error::{Error, Result},
     order::{Place, Shard},
@@ -38,6 +39,8 @@ pub struct PushdownReader {
     runtime: Handle,
     state: State,
     waiting_since: Option<Instant>,
+    /// When the last batch was handed over, and how many samples it had.
+    handed_over: Option<(Instant, usize)>,
 }
 
 /// Which batches to read.
@@ -101,6 +104,11 @@ impl PushdownReader {
         self.session.mode()
     }
 
+    /// The plan in force and what it was made from, in [`Mode::Auto`]; `None` while too little is known.
+    pub fn plan(&self) -> Option<Planned> {
+        self.session.adapter.as_ref().and_then(Adapter::course)
+    }
+
     /// Starts another epoch from its first batch. What was fetched ahead is dropped.
     pub fn set_epoch(&mut self, epoch: u32) {
         self.plan.epoch = epoch;
@@ -131,6 +139,8 @@ impl PushdownReader {
             number: 0,
             places,
             epoch: self.plan.epoch,
+            left: self.len(),
+            assignment: self.session.assignment(),
             charge: None,
         };
         self.session.hand_over(self.session.read(&job).await?)
@@ -174,12 +184,18 @@ impl Stream for PushdownReader {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Batch>>> {
         let this = &mut *self;
+        if let (Some((since, samples)), Some(adapter)) = (this.handed_over.take(), &this.session.adapter) {
+            adapter.trainer(since.elapsed(), samples);
+        }
         let polled = this.poll_batch(context);
         if polled.is_pending() {
             this.waiting_since.get_or_insert_with(Instant::now);
         } else if let Some(since) = this.waiting_since.take() {
             let nanos = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
             add(&this.session.counters.waiting_nanos, nanos);
+        }
+        if let Poll::Ready(Some(Ok(batch))) = &polled {
+            this.handed_over = Some((Instant::now(), batch.len()));
         }
         polled
     }

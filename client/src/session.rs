@@ -7,6 +7,7 @@ mod intake;
 mod kept;
 mod plain;
 mod pushed;
+mod steps;
 
 use std::{
     num::NonZeroUsize,
@@ -16,10 +17,13 @@ use std::{
     },
 };
 
-use pushdown::{Limits, Pipeline, wire::Split};
+use pushdown::{
+    Limits, Pipeline,
+    wire::{Compression, Split},
+};
 
 use crate::{
-    adapt::Assignment,
+    adapt::{Adapter, Assignment},
     batch::{Batch, Row},
     budget::Charge,
     cpu::CpuPool,
@@ -37,8 +41,8 @@ pub enum Mode {
     /// The prefix at the gateway, the suffix here.
     #[default]
     Pushdown,
-    /// Each object as a plan has it, which is made from a few of them when the reader is built: what they cost here, at
-    /// the gateway and on the way. Reading plainly is one of the plans; data sets of few objects are read so.
+    /// Each object as a plan has it. The first batches go both ways and tell what samples cost here, at the gateway and
+    /// on the way; the plan follows from that, and changes when conditions do. Reading plainly is one of the plans.
     Auto,
     /// Everything here: objects are read directly, from a gateway or from any store.
     Plain,
@@ -62,9 +66,10 @@ pub(crate) struct Session {
     pub(crate) objects: Vec<Object>,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
+    pub(crate) compression: Compression,
     pub(crate) mode: Mode,
     /// In [`Mode::Auto`].
-    pub(crate) assignment: Option<Assignment>,
+    pub(crate) adapter: Option<Adapter>,
     pub(crate) keep: Option<Keep>,
     pub(crate) on_error: OnError,
     pub(crate) seed: Option<u64>,
@@ -83,6 +88,10 @@ pub(crate) struct Job {
     pub(crate) number: usize,
     pub(crate) places: Vec<Place>,
     pub(crate) epoch: u32,
+    /// Samples of the epoch that come after these.
+    pub(crate) left: usize,
+    /// The ways of the objects, in [`Mode::Auto`].
+    pub(crate) assignment: Option<Arc<Assignment>>,
     /// `None` for what the consumer asked for at once.
     pub(crate) charge: Option<Arc<Charge>>,
 }
@@ -98,25 +107,31 @@ impl Session {
     }
 
     /// Where the gateway stops with an object.
-    pub(crate) fn split_of(&self, index: usize) -> Split {
-        let stage = |plan: &Assignment| plan.stage(index, self.objects[index].bytes);
-        let split = self
-            .assignment
-            .as_ref()
-            .map_or(self.split, |plan| Split::At(stage(plan)));
-        self.up_to_what_is_kept(index, split)
+    pub(crate) fn split_of(&self, place: Place, assignment: Option<&Assignment>) -> Split {
+        let stored = self.objects[place.index].bytes;
+        let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(place, stored)));
+        self.up_to_what_is_kept(place.index, split)
+    }
+
+    /// The ways of the objects by the plan in force, in [`Mode::Auto`].
+    pub(crate) fn assignment(&self) -> Option<Arc<Assignment>> {
+        self.adapter.as_ref().map(Adapter::assignment)
     }
 
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &Job) -> Result<Batch> {
-        let mut intake = Intake::new(self, job);
-        kept::fetch(self, job, &mut intake).await?;
-        if self.mode() != Mode::Plain {
-            pushed::fetch(self, job, &mut intake).await?;
-        }
-        // All of it in plain mode, and what is left when the engines turned out to differ.
-        plain::fetch(self, job, &mut intake).await?;
+        let intake = Intake::new(self, job);
+        kept::fetch(self, job, &intake).await?;
+        let (pushed, plain) = self.ways(job, intake.missing());
+        let pushed = pushed::fetch(self, job, &intake, pushed);
+        let plain = plain::fetch(self, job, &intake, plain);
+        futures::try_join!(pushed, plain)?;
+        // What the gateway left: all of it when the engines turned out to differ.
+        plain::fetch(self, job, &intake, intake.missing()).await?;
         let finished = intake.finish().await;
+        if let Some(adapter) = &self.adapter {
+            adapter.batch_done(job.left, self.store.traffic());
+        }
         if let Some(charge) = &job.charge {
             charge.settle();
         }
@@ -133,6 +148,18 @@ impl Session {
         Ok(Batch::new(job.number, rows.collect()))
     }
 
+    /// Of these slots those that go by the gateway, and those that are read as they are.
+    fn ways(&self, job: &Job, slots: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+        match self.mode() {
+            Mode::Plain => (Vec::new(), slots),
+            Mode::Pushdown => (slots, Vec::new()),
+            Mode::Auto => slots.into_iter().partition(|slot| {
+                let split = self.split_of(job.places[*slot], job.assignment.as_deref());
+                split != Split::At(0)
+            }),
+        }
+    }
+
     /// Counts a batch that is handed over, or raises its first error if that is asked for.
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
         if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
@@ -147,12 +174,12 @@ impl Session {
     }
 
     /// What a sample will hold in memory: when it arrives and at the end, whichever is more.
-    pub(crate) fn expected_bytes(&self, index: usize) -> u64 {
+    pub(crate) fn expected_bytes(&self, place: Place, assignment: Option<&Assignment>) -> u64 {
         /// For an object whose size is not known: about the mean of a photo data set.
         const OBJECT: u64 = 128 << 10;
-        let stored = self.objects[index].bytes.unwrap_or(OBJECT);
+        let stored = self.objects[place.index].bytes.unwrap_or(OBJECT);
         let kinds = self.pipeline.kinds();
-        let arriving = match (self.mode(), self.split_of(index)) {
+        let arriving = match (self.mode(), self.split_of(place, assignment)) {
             (Mode::Plain, _) | (_, Split::Smallest) => None,
             (_, Split::At(stage)) => kinds.get(usize::from(stage)),
             (_, Split::Full) => kinds.last(),

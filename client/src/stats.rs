@@ -38,6 +38,13 @@ pub(crate) struct Traffic {
     pub(crate) up: AtomicU64,
 }
 
+impl Traffic {
+    /// Bytes that have come so far.
+    pub(crate) fn down(&self) -> u64 {
+        self.down.load(Relaxed)
+    }
+}
+
 /// The rest of the counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -58,7 +65,7 @@ impl Counters {
             errors: self.errors.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             value_bytes: self.value_bytes.load(Relaxed),
-            wire_bytes_down: traffic.down.load(Relaxed),
+            wire_bytes_down: traffic.down(),
             wire_bytes_up: traffic.up.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
             kept: self.kept.load(Relaxed),

@@ -6,12 +6,14 @@
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
+//! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
 //! - `demo`: its demonstrations
 
 #[cfg(test)]
 mod it {
+    mod auto;
     mod cli;
     mod demo;
     mod errors;

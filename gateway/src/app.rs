@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
-use crate::compute::{CpuPool, Memory};
+use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::{self, Embedded};
 use crate::error::{Chain, Error};
@@ -98,11 +98,14 @@ impl App {
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
         let forward = Forward::new(origin.clone(), metrics.clone());
-        let cpu = CpuPool::build(config.threads)?;
+        // One for both: who used the CPU much waits for memory, too.
+        let ledger = Ledger::default();
+        let cpu = CpuPool::build(config.threads, ledger.clone())?;
         let memory = Memory::build(
             config.memory_budget,
             limits.max_queued,
             limits.queue_wait,
+            ledger,
             metrics.clone(),
         );
         let networks = Networks::open(config.models.as_ref(), &cpu, config.threads, config.memory_budget)

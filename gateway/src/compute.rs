@@ -1,9 +1,15 @@
-//! Running work: CPU on a pool of its own, memory by permits.
+//! Running work: CPU on a pool of its own, memory by permits, both shared fairly between tenants.
 
 mod cpu;
+mod fair;
 mod layers;
+mod ledger;
 mod memory;
+mod tenant;
+mod turnstile;
 
 pub use cpu::CpuPool;
 pub use layers::Layers;
+pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
+pub use tenant::Tenant;

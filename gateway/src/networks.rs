@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::{
     body::{self, Body},
-    compute::CpuPool,
+    compute::{CpuPool, Tenant},
     config::Models,
     error::{Error, ErrorKind, Result},
     s3::request::MODELS_PATH,
@@ -53,8 +53,8 @@ impl Networks {
             Some(models) => {
                 let serve_weights = models.serve_weights;
                 let models = models.clone();
-                let open = cpu.run(move || look(&models.folder, &models.onnxruntime, threads));
-                (Some(open.await??), serve_weights)
+                let open = move || look(&models.folder, &models.onnxruntime, threads);
+                (Some(cpu.run(&Tenant::default(), open).await??), serve_weights)
             }
         };
         Ok(Self(Arc::new(Inner {

@@ -42,7 +42,7 @@ pub use run::{Context, Peak};
 pub use sample::{Image, Sample, Tensor};
 pub use step::Step;
 
-/// Raised whenever the output of any step changes, a decoder's update included.
+/// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers.
 ///
 /// It is part of every ETag and stands in every answer; a reader with another value reads plainly.
-pub const ENGINE: u32 = 1;
+pub const ENGINE: u32 = 2;

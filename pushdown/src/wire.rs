@@ -22,8 +22,8 @@ mod shape;
 mod split;
 
 pub use batch::{
-    BatchReader, BatchRequest, BatchSample, BatchWriter, MAX_REQUEST_BYTES, OnError, Order, Row, RowError,
-    ValueType, sample_id,
+    BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
+    RowError, ValueType, sample_id,
 };
 pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;

@@ -69,7 +69,7 @@ impl Backend {
                 })
             }
             Self::SeaweedFs => {
-                let weed = Weed::launch(&keys)?;
+                let weed = Weed::launch(std::slice::from_ref(&keys))?;
                 let address = weed.address();
                 let gateway = Gateway::launch(gateway, [format!("--upstream=http://{address}")])?;
                 Ok(Store {

@@ -11,6 +11,7 @@ mod origin;
 mod process;
 mod raw;
 mod sign;
+mod stats;
 mod weed;
 
 pub use backend::{Backend, Store};
@@ -20,4 +21,5 @@ pub use origin::{Exchange, ScriptedOrigin};
 pub use process::eventually;
 pub use raw::{Incoming, Raw, Request, Response};
 pub use sign::{Keys, Payload};
+pub use stats::jain;
 pub use weed::Weed;

@@ -238,6 +238,12 @@ impl Incoming<'_> {
         Ok(())
     }
 
+    /// Reads the next chunk of a chunked body as soon as it is here; nothing after the last one.
+    pub fn chunk(&mut self) -> Result<Option<Vec<u8>>> {
+        let chunk = read_chunk(self.stream)?;
+        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+    }
+
     /// Reads the whole body. One that ends before its framing says so is an error.
     pub fn finish(self) -> Result<Response> {
         let Self {
@@ -269,22 +275,29 @@ impl Incoming<'_> {
 fn read_chunks(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let size = read_line(stream)?.context("the body was cut before its last chunk")?;
-        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)?;
-        let start = body.len();
-        stream.take(size as u64).read_to_end(&mut body)?;
-        if body.len() - start < size {
-            bail!("the body was cut in the middle of a chunk");
-        }
-        while let Some(line) = read_line(stream)? {
-            if line.is_empty() {
-                break;
-            }
-        }
-        if size == 0 {
+        let chunk = read_chunk(stream)?;
+        if chunk.is_empty() {
             return Ok(body);
         }
+        body.extend(chunk);
     }
+}
+
+/// One chunk; the last one is empty.
+fn read_chunk(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
+    let size = read_line(stream)?.context("the body was cut before its last chunk")?;
+    let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)?;
+    let mut chunk = Vec::new();
+    stream.take(size as u64).read_to_end(&mut chunk)?;
+    if chunk.len() < size {
+        bail!("the body was cut in the middle of a chunk");
+    }
+    while let Some(line) = read_line(stream)? {
+        if line.is_empty() {
+            break;
+        }
+    }
+    Ok(chunk)
 }
 
 /// A line without its end, or nothing at the end of the stream. Bytes beyond ASCII are read as Latin-1.

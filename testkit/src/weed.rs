@@ -16,7 +16,7 @@ use crate::sign::{Keys, Payload};
 /// Each of its ports has a gRPC twin this much higher.
 const GRPC: u16 = 10_000;
 
-/// A running SeaweedFS with one identity; killed when dropped.
+/// A running SeaweedFS; killed when dropped.
 #[derive(Debug)]
 pub struct Weed {
     process: Process,
@@ -25,24 +25,31 @@ pub struct Weed {
 }
 
 impl Weed {
-    /// Starts it, and waits until it takes an object.
-    pub fn launch(keys: &Keys) -> Result<Self> {
+    /// Starts it with an identity for each of these keys, all of which may do anything, and waits until it takes an
+    /// object.
+    pub fn launch(keys: &[Keys]) -> Result<Self> {
         // Its ports were free when they were chosen; another process may have been faster.
         Self::attempt(keys).or_else(|_taken| Self::attempt(keys))
     }
 
-    fn attempt(keys: &Keys) -> Result<Self> {
+    fn attempt(keys: &[Keys]) -> Result<Self> {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
-        let identities = directory.path().join("identities.json");
+        let first = keys.first().context("a store without keys takes no object")?;
+        let config = directory.path().join("identities.json");
+        let identities: Vec<_> = keys
+            .iter()
+            .map(|keys| {
+                serde_json::json!({
+                    "name": keys.access,
+                    "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
+                    "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+                })
+            })
+            .collect();
         std::fs::write(
-            &identities,
-            serde_json::json!({ "identities": [{
-                "name": "test",
-                "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
-                "actions": ["Admin", "Read", "List", "Tagging", "Write"],
-            }]})
-            .to_string(),
+            &config,
+            serde_json::json!({ "identities": identities }).to_string(),
         )?;
         let [master, volume, filer, s3] = free_ports()?;
         let mut command = Command::new(&binary);
@@ -55,7 +62,7 @@ impl Weed {
         command
             .arg(format!("-filer.port={filer}"))
             .arg(format!("-s3.port={s3}"));
-        command.arg(format!("-s3.config={}", identities.display()));
+        command.arg(format!("-s3.config={}", config.display()));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
         // Further listeners on fixed ports: a second instance would end because of them.
@@ -74,7 +81,7 @@ impl Weed {
         };
         eventually("SeaweedFS takes an object", Duration::from_mins(1), || {
             weed.process.check()?;
-            Ok(weed.takes_an_object(keys).is_ok_and(|takes| takes).then_some(()))
+            Ok(weed.takes_an_object(first).is_ok_and(|takes| takes).then_some(()))
         })
         .with_context(|| format!("its log is {}", weed.log().unwrap_or_default()))?;
         Ok(weed)

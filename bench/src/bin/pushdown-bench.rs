@@ -6,13 +6,13 @@ use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, overhead, progress, report};
+use pushdown_bench::{forward, memory, networks, overhead, progress, report};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
 struct Cli {
     /// What to measure
-    #[arg(value_enum, default_values = ["operators", "forward", "overhead"])]
+    #[arg(value_enum, default_values = ["operators", "forward", "overhead", "networks"])]
     scenarios: Vec<Scenario>,
     /// Rounds that count, after one to warm up
     #[arg(long, default_value_t = 15)]
@@ -23,6 +23,16 @@ struct Cli {
     /// The gateway's binary
     #[arg(long, default_value = "target/release/pushdown-gateway", value_name = "FILE")]
     gateway: PathBuf,
+    /// Folder of the networks that `scripts/models.sh` makes
+    #[arg(long, default_value = ".cache/models", value_name = "DIR")]
+    models: PathBuf,
+    /// ONNX Runtime's library, from `scripts/models.sh`
+    #[arg(
+        long,
+        default_value = ".cache/onnxruntime/libonnxruntime.so",
+        value_name = "FILE"
+    )]
+    onnxruntime: PathBuf,
     /// Folder for the results as JSON
     #[arg(long, default_value = "bench/results", value_name = "DIR")]
     results: PathBuf,
@@ -41,6 +51,8 @@ enum Scenario {
     Forward,
     /// CPU time of a pushdown request beside the library calls
     Overhead,
+    /// CPU time of frozen layers at the gateway beside a loop around onnxruntime in Python
+    Networks,
     /// Peak memory under a storm, and while large bodies pass
     Memory,
 }
@@ -53,6 +65,16 @@ fn main() -> Result<()> {
             Scenario::Operators => tables.extend(operators::run(&cli.photos, &cli.peers, cli.rounds)?),
             Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
             Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &cli.photos, cli.rounds)?),
+            Scenario::Networks => tables.push(networks::run(
+                &cli.gateway,
+                &cli.photos,
+                &networks::Engine {
+                    models: &cli.models,
+                    onnxruntime: &cli.onnxruntime,
+                    python: cli.peers.peers(),
+                },
+                cli.rounds,
+            )?),
             Scenario::Memory => {
                 let large = [
                     read_all(&cli.photos.join(LARGE))?,

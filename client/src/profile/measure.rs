@@ -16,8 +16,13 @@ pub(super) struct Group {
     seconds: f64,
 }
 
-/// Runs the pipeline and gives the CPU seconds of each group of steps, all threads together.
-pub(super) fn run(pipeline: &Pipeline, sample: Sample, context: &Context<'_>) -> Result<Vec<Group>> {
+/// Runs the first steps and gives the CPU seconds of each group of them, all threads together.
+pub(super) fn run(
+    pipeline: &Pipeline,
+    until: usize,
+    sample: Sample,
+    context: &Context<'_>,
+) -> Result<Vec<Group>> {
     let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     let mut groups: Vec<Group> = Vec::new();
     let mut started = cpu();
@@ -26,7 +31,7 @@ pub(super) fn run(pipeline: &Pipeline, sample: Sample, context: &Context<'_>) ->
             last.seconds = cpu().saturating_sub(started).as_secs_f64();
         }
     };
-    pipeline.run_observed(0..pipeline.len(), sample, context, |first, steps| {
+    pipeline.run_observed(0..until, sample, context, |first, steps| {
         end(&mut groups, started);
         started = cpu();
         groups.push(Group {
@@ -39,29 +44,70 @@ pub(super) fn run(pipeline: &Pipeline, sample: Sample, context: &Context<'_>) ->
     Ok(groups)
 }
 
-/// The gateway's seconds for each group: the last entries of `Server-Timing`, behind origin, queue and read.
-pub(super) fn gateway_seconds(headers: &HeaderMap, groups: usize) -> Result<Vec<f64>> {
+/// The gateway's groups: the last entries of `Server-Timing`, behind origin, queue and read. Each is named after its
+/// steps.
+pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result<Vec<Group>> {
     let timing = headers
         .get("server-timing")
         .and_then(|timing| timing.to_str().ok())
         .unwrap_or_default();
-    let seconds: Vec<f64> = timing
-        .split(',')
-        .filter_map(|entry| entry.split_once(";dur=")?.1.trim().parse::<f64>().ok())
-        .map(|milliseconds| milliseconds / 1e3)
-        .collect();
-    match seconds.len().checked_sub(groups) {
-        Some(start) if groups > 0 => Ok(seconds[start..].to_vec()),
+    let entries = timing.split(',').filter_map(|entry| {
+        let (name, milliseconds) = entry.trim().split_once(";dur=")?;
+        Some((name, milliseconds.parse::<f64>().ok()? / 1e3))
+    });
+    let mut groups: Vec<Group> = Vec::new();
+    for (name, seconds) in entries {
+        let first = groups.last().map_or(0, |last| last.first + last.steps);
+        let rest = &pipeline.steps()[first..];
+        let steps = (1..=rest.len()).find(|steps| {
+            let names: Vec<_> = rest[..*steps].iter().map(Step::name).collect();
+            names.join("_") == name
+        });
+        groups.extend(steps.map(|steps| Group {
+            first,
+            steps,
+            seconds,
+        }));
+    }
+    match groups.last() {
+        Some(last) if last.first + last.steps == pipeline.len() => Ok(groups),
         _ => Err(Error::protocol(format!(
-            "the gateway's Server-Timing `{timing}` does not tell of {groups} groups of steps"
+            "the gateway's Server-Timing `{timing}` does not tell of all steps of the pipeline"
         ))),
     }
 }
 
 /// What splits at the end of each group come to, and within layers, whose costs are in the ratio of their
 /// multiplications. A stage whose bytes are not known beforehand is none to plan with.
-pub(super) fn ways(pipeline: &Pipeline, kinds: &[Kind], here: &[Group], there: &[f64]) -> Vec<Candidate> {
-    let total: f64 = here.iter().map(|group| group.seconds).sum();
+///
+/// Groups that did not run here are taken to differ from the gateway's as those do that did.
+pub(super) fn ways(
+    pipeline: &Pipeline,
+    kinds: &[Kind],
+    here: &[Group],
+    there: &[Group],
+) -> Result<Vec<Candidate>> {
+    let alike = |(a, b): (&Group, &Group)| (a.first, a.steps) == (b.first, b.steps);
+    if here.len() > there.len() || !here.iter().zip(there).all(alike) {
+        return Err(Error::protocol(
+            "the gateway runs steps together that run apart here",
+        ));
+    }
+    let sum = |groups: &[Group]| groups.iter().map(|group| group.seconds).sum::<f64>();
+    let slower = sum(&there[..here.len()]) / sum(here);
+    let slower = if slower.is_finite() && slower > 0.0 {
+        slower
+    } else {
+        1.0
+    };
+    let groups = there.iter().enumerate().map(|(index, there)| {
+        let seconds = here
+            .get(index)
+            .map_or(there.seconds / slower, |here| here.seconds);
+        (Group { seconds, ..*there }, there.seconds)
+    });
+    let groups: Vec<(Group, f64)> = groups.collect();
+    let total: f64 = groups.iter().map(|(group, _)| group.seconds).sum();
     let mut ways = Vec::new();
     let mut way = |stage: usize, gateway: f64, done_here: f64| {
         ways.extend(kinds[stage].bytes().map(|bytes| Candidate {
@@ -74,7 +120,7 @@ pub(super) fn ways(pipeline: &Pipeline, kinds: &[Kind], here: &[Group], there: &
     };
     way(0, 0.0, 0.0);
     let (mut gateway, mut host) = (0.0, 0.0);
-    for (group, there) in here.iter().zip(there) {
+    for (group, there) in groups {
         let steps = &pipeline.steps()[group.first..group.first + group.steps];
         let macs: Vec<f64> = steps
             .iter()
@@ -100,7 +146,7 @@ pub(super) fn ways(pipeline: &Pipeline, kinds: &[Kind], here: &[Group], there: &
         gateway += there;
         host += group.seconds;
     }
-    ways
+    Ok(ways)
 }
 
 /// Bytes of the networks that `steps` need.

@@ -2,17 +2,21 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, sync::atomic::AtomicBool};
 
-use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
+use pushdown::{
+    BytesKind, Limits, Pipeline,
+    wire::{Compression, Split},
+};
 use tokio::runtime::Handle;
 
 use super::{Plan, PushdownReader, State};
 use crate::{
-    adapt::Assignment,
+    adapt::Adapter,
     cpu::CpuPool,
     error::{Error, Result},
     keep::Keep,
     networks::{pipeline_of_folder, prepare},
     order::Shard,
+    profile::refined,
     retry::RetryPolicy,
     session::{Mode, OnError, Session},
     stats::Counters,
@@ -30,6 +34,7 @@ pub struct PushdownReaderBuilder {
     keys: Keys,
     pipeline: Option<String>,
     split: Split,
+    compression: Compression,
     mode: Mode,
     on_error: OnError,
     batch_size: usize,
@@ -46,6 +51,7 @@ pub struct PushdownReaderBuilder {
     models: Option<PathBuf>,
     keep: Option<PathBuf>,
     keep_bytes: u64,
+    max_expand: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +68,7 @@ impl Default for PushdownReaderBuilder {
             keys: Keys::Prefix(String::new()),
             pipeline: None,
             split: Split::Smallest,
+            compression: Compression::None,
             mode: Mode::default(),
             on_error: OnError::default(),
             batch_size: 64,
@@ -78,6 +85,7 @@ impl Default for PushdownReaderBuilder {
             models: None,
             keep: None,
             keep_bytes: 10 << 30,
+            max_expand: 1.0,
         }
     }
 }
@@ -128,8 +136,14 @@ impl PushdownReaderBuilder {
         pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
         /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
         split(split: Split) => |builder| builder.split = split;
+        /// Whether values are compressed on their way. Default: not at all. Features behind a rectifier are half zeros
+        /// and shrink; photos do not.
+        compression(compression: Compression) => |builder| builder.compression = compression;
         /// Whether anything is left to the gateway at all. Default: pushdown.
         mode(mode: Mode) => |builder| builder.mode = mode;
+        /// In [`Mode::Auto`]: a value has at most so many times the bytes of its object. Default: 1, so that no sample
+        /// takes more of the link than it does plainly.
+        max_expand(factor: f64) => |builder| builder.max_expand = factor;
         /// What becomes of a sample that cannot be delivered. Default: it ends the stream.
         on_error(on_error: OnError) => |builder| builder.on_error = on_error;
         /// Samples in a batch. Default: 64.
@@ -207,7 +221,6 @@ impl PushdownReaderBuilder {
             )));
         }
         let (mut mode, mut pipeline) = (self.mode, pipeline);
-        let mut assignment = None;
         let keep = match self.keep {
             Some(folder) => Some(Keep::open(folder, self.keep_bytes, &bucket, &pipeline)?),
             None => None,
@@ -218,19 +231,29 @@ impl PushdownReaderBuilder {
                 (keep, objects, missing)
             })
             .await?;
+        let mut adapter = None;
         if mode == Mode::Auto {
+            pipeline = refined(&pipeline);
             // What is kept needs no plan.
             let planned = missing.as_deref().unwrap_or(&objects);
-            assignment = Assignment::make(&store, &bucket, planned, &pipeline, self.seed, self.epoch).await?;
-            match &assignment {
-                Some(plan) => pipeline = plan.pipeline.clone(),
+            adapter = Adapter::new(
+                &pipeline,
+                planned,
+                self.batch_size,
+                cpu.threads(),
+                self.max_expand,
+            );
+            match &adapter {
+                Some(adapter) => {
+                    let of = (bucket.as_str(), planned, self.seed, self.epoch);
+                    adapter.look(&store, of).await?;
+                }
                 None => mode = Mode::Plain,
             }
         }
-        let here = match (mode, self.split, &assignment) {
-            (Mode::Plain, ..) => 0,
-            (_, _, Some(plan)) => plan.first_stage(),
-            (_, Split::At(stage), None) => usize::from(stage),
+        let here = match (mode, self.split) {
+            (Mode::Plain, _) => 0,
+            (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => pipeline.len(),
         };
         if let Some(keep) = &mut keep {
@@ -248,8 +271,9 @@ impl PushdownReaderBuilder {
             objects,
             pipeline,
             split: self.split,
+            compression: self.compression,
             mode,
-            assignment,
+            adapter,
             keep,
             on_error: self.on_error,
             seed: self.seed,
@@ -274,6 +298,7 @@ impl PushdownReaderBuilder {
             runtime: Handle::current(),
             state: State::Idle,
             waiting_since: None,
+            handed_over: None,
         })
     }
 
@@ -295,6 +320,12 @@ impl PushdownReaderBuilder {
             if value == 0 {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
+        }
+        if !(self.max_expand.is_finite() && self.max_expand >= 0.0) {
+            return Err(Error::config(format!(
+                "the most that a value may expand is {}, expected a number from 0",
+                self.max_expand
+            )));
         }
         let (rank, world) = self.shard;
         let shard = Shard::new(rank, world).ok_or_else(|| {
@@ -337,6 +368,7 @@ mod tests {
                 fault(|builder| builder.split(Split::At(4))),
                 fault(|builder| builder.batch_size(0)),
                 fault(|builder| builder.requests(0)),
+                fault(|builder| builder.max_expand(f64::NAN)),
                 fault(|builder| builder.shard((2, 2))),
                 random.to_string(),
                 PushdownReader::builder().check().unwrap_err().to_string(),

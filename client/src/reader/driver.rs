@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Plan;
 use crate::{
+    adapt::EXPLORING,
     batch::Batch,
     budget::{Budget, Charge},
     error::Result,
@@ -84,13 +85,19 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     for number in plan.start..order.len().div_ceil(batch_size) {
+        if let Some(adapter) = &session.adapter
+            && number >= plan.start + EXPLORING
+        {
+            adapter.planned().await;
+        }
+        let assignment = session.assignment();
         let first = number * batch_size;
         let places: Vec<_> = (first..order.len().min(first + batch_size))
             .map(|nth| order.place(nth))
             .collect();
         let expected = places
             .iter()
-            .map(|place| session.expected_bytes(place.index))
+            .map(|place| session.expected_bytes(*place, assignment.as_deref()))
             .sum();
         // In this order for every batch: a later batch never holds what an earlier one still needs.
         let Ok(request) = Arc::clone(&requests).acquire_owned().await else {
@@ -99,8 +106,10 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         let charge = Arc::new(budget.admit(number, expected).await);
         let job = Job {
             number,
+            left: order.len().saturating_sub(first + places.len()),
             places,
             epoch,
+            assignment,
             charge: Some(Arc::clone(&charge)),
         };
         let session = Arc::clone(&session);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pushdown::{
     Context, Sample,
     wire::{Row, RowError},
@@ -19,7 +20,7 @@ use crate::{
 pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
     job: &'a Job,
-    slots: Vec<Slot>,
+    slots: Mutex<Vec<Slot>>,
 }
 
 #[derive(Debug)]
@@ -34,21 +35,21 @@ impl<'a> Intake<'a> {
         Self {
             session,
             job,
-            slots: job.places.iter().map(|_| Slot::Missing).collect(),
+            slots: Mutex::new(job.places.iter().map(|_| Slot::Missing).collect()),
         }
     }
 
     /// The slots that nothing has arrived for.
     pub(super) fn missing(&self) -> Vec<usize> {
         let missing = |(slot, state)| matches!(state, &Slot::Missing).then_some(slot);
-        self.slots.iter().enumerate().filter_map(missing).collect()
+        self.slots.lock().iter().enumerate().filter_map(missing).collect()
     }
 
     /// Takes a row of a gateway's answer that belongs to `slot`.
     ///
     /// # Errors
     /// When the row cannot be right: there twice, or at a stage where no such value can stand.
-    pub(super) fn row(&mut self, slot: usize, row: Row) -> Result<()> {
+    pub(super) fn row(&self, slot: usize, row: Row) -> Result<()> {
         match row.value {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
@@ -58,6 +59,10 @@ impl<'a> Intake<'a> {
                         row.stage
                     )));
                 }
+                if let Some(adapter) = &self.session.adapter {
+                    let stored = self.session.objects[self.job.places[slot].index].bytes;
+                    adapter.gateway(stored, row.stage, row.seconds);
+                }
                 self.value(slot, row.stage, sample)
             }
             Err(error) => self.failed(slot, error),
@@ -65,8 +70,8 @@ impl<'a> Intake<'a> {
     }
 
     /// A value at a stage has arrived.
-    pub(super) fn value(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
-        self.empty(slot)?;
+    pub(super) fn value(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+        self.check_empty(slot)?;
         let bytes = sample.bytes();
         let object = &self.session.objects[self.job.places[slot].index];
         add(&self.session.counters.value_bytes, bytes);
@@ -78,13 +83,13 @@ impl<'a> Intake<'a> {
     }
 
     /// A value that was kept.
-    pub(super) fn kept(&mut self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+    pub(super) fn kept(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
         add(&self.session.counters.kept, 1);
         self.begin(slot, stage, sample, true)
     }
 
-    fn begin(&mut self, slot: usize, stage: u8, sample: Sample, kept: bool) -> Result<()> {
-        let empty = self.empty(slot)?;
+    fn begin(&self, slot: usize, stage: u8, sample: Sample, kept: bool) -> Result<()> {
+        self.check_empty(slot)?;
         let bytes = sample.bytes();
         let index = self.job.places[slot].index;
         if let Some(charge) = &self.job.charge {
@@ -92,7 +97,7 @@ impl<'a> Intake<'a> {
         }
         let steps = usize::from(stage)..self.session.pipeline.len();
         let keeps = !kept && self.session.keeps_from(index, stage);
-        self.slots[empty] = if steps.is_empty() && !keeps {
+        let arrived = if steps.is_empty() && !keeps {
             Slot::Done(stage, Ok(sample))
         } else {
             let (session, charge, epoch) =
@@ -107,7 +112,7 @@ impl<'a> Intake<'a> {
                 let value = if keeps {
                     session.run_and_keep(index, steps, sample, &context)
                 } else {
-                    session.pipeline.run(steps, sample, &context)
+                    session.run_steps(index, steps, sample, &context)
                 };
                 let value = value.map_err(|error| RowError::from(&error));
                 if let Some(charge) = charge {
@@ -117,19 +122,20 @@ impl<'a> Intake<'a> {
             });
             Slot::Running(stage, work)
         };
+        self.slots.lock()[slot] = arrived;
         Ok(())
     }
 
     /// A sample will not arrive.
-    pub(super) fn failed(&mut self, slot: usize, error: RowError) -> Result<()> {
-        let empty = self.empty(slot)?;
-        self.slots[empty] = Slot::Done(0, Err(error));
+    pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
+        self.check_empty(slot)?;
+        self.slots.lock()[slot] = Slot::Done(0, Err(error));
         Ok(())
     }
 
-    fn empty(&self, slot: usize) -> Result<usize> {
-        match self.slots.get(slot) {
-            Some(Slot::Missing) => Ok(slot),
+    fn check_empty(&self, slot: usize) -> Result<()> {
+        match self.slots.lock().get(slot) {
+            Some(Slot::Missing) => Ok(()),
             _ => Err(Error::protocol(
                 "the gateway sent a row twice, or one that was not asked for",
             )),
@@ -138,8 +144,9 @@ impl<'a> Intake<'a> {
 
     /// Waits for the suffix of every row.
     pub(super) async fn finish(self) -> Vec<(u8, Result<Sample, RowError>)> {
-        let mut rows = Vec::with_capacity(self.slots.len());
-        for slot in self.slots {
+        let slots = self.slots.into_inner();
+        let mut rows = Vec::with_capacity(slots.len());
+        for slot in slots {
             rows.push(match slot {
                 Slot::Done(stage, value) => (stage, value),
                 Slot::Running(stage, work) => {

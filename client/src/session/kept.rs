@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Takes every value that is kept.
-pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
+pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &Intake<'_>) -> Result<()> {
     if session.keep.is_none() {
         return Ok(());
     }
@@ -58,7 +58,7 @@ impl Session {
         context: &Context<'_>,
     ) -> pushdown::Result<Sample> {
         let Some((keep, stage)) = self.kept_stage(index) else {
-            return self.pipeline.run(steps, sample, context);
+            return self.run_steps(index, steps, sample, context);
         };
         let object = &self.objects[index];
         let arrived = (steps.start == 0).then(|| sample.bytes());
@@ -68,12 +68,12 @@ impl Session {
             let kinds = self.pipeline.stages(&Kind::of_object(arrived, bytes));
             let value = kinds.ok().and_then(|kinds| kinds.get(stage.number)?.bytes());
             if value > stored {
-                return self.pipeline.run(steps, sample, context);
+                return self.run_steps(index, steps, sample, context);
             }
         }
-        let value = self.pipeline.run(steps.start..stage.number, sample, context)?;
+        let value = self.run_steps(index, steps.start..stage.number, sample, context)?;
         keep.store(object, stored, stage, &value);
-        self.pipeline.run(stage.number..steps.end, value, context)
+        self.run_steps(index, stage.number..steps.end, value, context)
     }
 
     /// The split, but no further than to what is kept, where that surely is no larger than the object: behind it there is

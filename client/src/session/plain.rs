@@ -13,9 +13,14 @@ use crate::{
     store::Failure,
 };
 
-/// Reads every object that is still missing.
-pub(super) async fn fetch(session: &Session, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
-    let reads = stream::iter(intake.missing())
+/// Reads the objects of these slots.
+pub(super) async fn fetch(
+    session: &Session,
+    job: &Job,
+    intake: &Intake<'_>,
+    slots: Vec<usize>,
+) -> Result<()> {
+    let reads = stream::iter(slots)
         .map(|slot| async move { (slot, object(session, job, job.places[slot].index).await) });
     let mut reads = std::pin::pin!(reads.buffer_unordered(session.gets_per_batch.get()));
     while let Some((slot, read)) = reads.next().await {
@@ -72,11 +77,13 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
 async fn attempt(session: &Session, index: usize) -> Result<Sample, Failure> {
     let path = object_path(&session.bucket, &session.objects[index].key);
     let limit = session.limits.max_object_bytes;
-    let body = session
-        .store
-        .open(&path, HeaderMap::new())
-        .await?
-        .collect(limit)
-        .await?;
+    let adapter = session.adapter.as_ref();
+    let mut on_its_way = adapter.map(|adapter| adapter.asked(session.store.traffic()));
+    let answer = session.store.open(&path, HeaderMap::new()).await?;
+    if let Some(on_its_way) = &mut on_its_way {
+        on_its_way.found(answer.length());
+    }
+    let body = answer.collect(limit).await?;
+    drop(on_its_way);
     body.map(Sample::Bytes).ok_or(Failure::TooLarge(limit))
 }

@@ -10,12 +10,14 @@ use http::{
 };
 use pushdown::{
     ENGINE,
-    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError, Split},
+    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError},
 };
 
 use super::{Job, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
+    order::Place,
+    profile::cores,
     retry::{Backoff, is_transient_code},
     sign::object_path,
     stats::add,
@@ -37,42 +39,46 @@ enum Attempt {
     Complete,
     /// Not every row came.
     Partial(Error, Option<Duration>),
-    /// The gateway computes with another engine.
-    OtherEngine,
+    /// From here on everything is read plainly.
+    Plainly,
 }
 
-/// A sample's last passing trouble, by slot: its error, should it never end.
-type Troubles = Vec<(usize, RowError)>;
+/// What went wrong with samples, by slot.
+#[derive(Debug, Default)]
+struct Troubles {
+    /// What may pass: the error, should it never end.
+    passing: Vec<(usize, RowError)>,
+    /// What the gateway cannot make, and this host may.
+    given_up: Vec<usize>,
+}
 
-/// Reads every value that is still missing, or leaves them missing if the engines differ.
-pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake<'_>) -> Result<()> {
+/// Reads the values of these slots, or leaves them missing where everything is to be read plainly.
+pub(super) async fn fetch(
+    session: &Arc<Session>,
+    job: &Job,
+    intake: &Intake<'_>,
+    mut slots: Vec<usize>,
+) -> Result<()> {
     let mut backoff = Backoff::new(session.store.retry());
     loop {
-        let mut missing = intake.missing();
-        let before = missing.len();
-        // What a plan reads plainly is no business of the gateway's.
-        missing.retain(|slot| {
-            let planned = session
-                .assignment
-                .as_ref()
-                .map(|_| session.split_of(job.places[*slot].index));
-            planned != Some(Split::At(0))
-        });
-        let wanted = request_slots(session, job, &missing);
+        let before = slots.len();
+        let wanted = request_slots(session, job, &slots);
         if wanted.is_empty() {
             return Ok(());
         }
         if let Some(charge) = &job.charge {
             charge.room().await;
         }
-        let mut troubles = Troubles::new();
+        let mut troubles = Troubles::default();
         let attempt = attempt(session, job, &wanted, intake, &mut troubles).await?;
-        if intake.missing().len() < before {
+        let missing = intake.missing();
+        slots.retain(|slot| missing.binary_search(slot).is_ok() && !troubles.given_up.contains(slot));
+        if slots.len() < before {
             backoff.progressed();
         }
         let (error, asked) = match attempt {
-            Attempt::OtherEngine => return Ok(()),
-            Attempt::Complete if troubles.is_empty() => continue,
+            Attempt::Plainly => return Ok(()),
+            Attempt::Complete if troubles.passing.is_empty() => continue,
             Attempt::Complete => (None, None),
             Attempt::Partial(error, asked) => (Some(error), asked),
         };
@@ -80,13 +86,14 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &mut Intake
             add(&session.counters.retries, 1);
             continue;
         }
-        match error {
-            Some(error) => return Err(error),
-            // The gateway is well and these samples are not: they are reported by name.
-            None => troubles
-                .into_iter()
-                .try_for_each(|(slot, error)| intake.failed(slot, error))?,
+        if let Some(error) = error {
+            return Err(error);
         }
+        // The gateway is well and these samples are not: they are reported by name.
+        let named: Vec<usize> = troubles.passing.iter().map(|(slot, _)| *slot).collect();
+        let mut passing = troubles.passing.into_iter();
+        passing.try_for_each(|(slot, error)| intake.failed(slot, error))?;
+        slots.retain(|slot| !named.contains(slot));
     }
 }
 
@@ -114,7 +121,7 @@ async fn attempt(
     session: &Arc<Session>,
     job: &Job,
     slots: &[usize],
-    intake: &mut Intake<'_>,
+    intake: &Intake<'_>,
     troubles: &mut Troubles,
 ) -> Result<Attempt> {
     let body = request(session, job, slots).await?;
@@ -128,18 +135,26 @@ async fn attempt(
         .await;
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
-        Ok(answer) => return refused(session, answer.refusal().await),
+        Ok(answer) => return whole(session, refused(session, answer.refusal().await)),
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };
     let arrow = answer
         .header(CONTENT_TYPE.as_str())
         .is_some_and(|form| form.starts_with(ARROW));
+    if let (Some(adapter), Some(cores)) = (&session.adapter, cores(answer.headers.get(wire::header::CORES))) {
+        adapter.gateway_cores(cores);
+    }
     match answer.header(wire::header::ENGINE) {
-        Some(engine) if engine != ENGINE.to_string() => return Ok(fall_back(session, engine)),
+        Some(engine) if engine != ENGINE.to_string() => return Ok(other_engine(session, engine)),
         // Without the header, as a proxy may have it, the stream itself names the engine.
         _ if arrow => {}
-        _ => return Err(not_a_gateway(session, "its answer is no Arrow stream")),
+        _ => {
+            return whole(
+                session,
+                Err(not_a_gateway(session, "its answer is no Arrow stream")),
+            );
+        }
     }
     match rows(session, job, slots, answer, intake, troubles).await {
         Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
@@ -150,26 +165,27 @@ async fn attempt(
 /// The request's body: every sample with a signature of its own, made anew for every attempt.
 async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<Bytes> {
     let presigner = session.store.presigner().await?;
-    let indices: Vec<usize> = slots.iter().map(|slot| job.places[*slot].index).collect();
-    let (session, epoch) = (Arc::clone(session), job.epoch);
+    let places: Vec<Place> = slots.iter().map(|slot| job.places[*slot]).collect();
+    let (session, epoch, assignment) = (Arc::clone(session), job.epoch, job.assignment.clone());
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
     let json = cpu.run(move || {
-        let sample = |index: usize| {
-            let path = object_path(&session.bucket, &session.objects[index].key);
+        let sample = |place: Place| {
+            let path = object_path(&session.bucket, &session.objects[place.index].key);
             let signature = presigner.signature(&path);
-            let split = session.split_of(index);
+            let split = session.split_of(place, assignment.as_deref());
             BatchSample {
                 split: (split != session.split).then_some(split),
                 ..BatchSample::new(path, signature)
             }
         };
-        let samples = indices.into_iter().map(sample).collect();
+        let samples = places.into_iter().map(sample).collect();
         let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);
         request.split = session.split;
         request.seed = session.seed;
         request.epoch = Some(epoch);
         request.order = Order::Any;
+        request.compression = session.compression;
         request.to_json()
     });
     Ok(json.await??.into())
@@ -181,7 +197,7 @@ async fn rows(
     job: &Job,
     slots: &[usize],
     mut answer: Answer,
-    intake: &mut Intake<'_>,
+    intake: &Intake<'_>,
     troubles: &mut Troubles,
 ) -> Result<Attempt> {
     let mut reader = BatchReader::new(session.limits);
@@ -193,7 +209,7 @@ async fn rows(
         let Some(chunk) = answer.chunk().await? else { break };
         let rows = reader.push(chunk)?;
         if let Some(engine) = reader.engine().filter(|engine| *engine != ENGINE) {
-            return Ok(fall_back(session, &engine.to_string()));
+            return Ok(other_engine(session, &engine.to_string()));
         }
         for row in rows {
             let slot = *usize::try_from(row.row)
@@ -208,7 +224,8 @@ async fn rows(
                 })?;
             taken += 1;
             match row.value {
-                Err(error) if is_transient_code(&error.code) => troubles.push((slot, error)),
+                Err(error) if is_transient_code(&error.code) => troubles.passing.push((slot, error)),
+                Err(_) if session.adapter.is_some() => troubles.given_up.push(slot),
                 _ => intake.row(slot, row)?,
             }
         }
@@ -222,6 +239,14 @@ async fn rows(
         )));
     }
     Ok(Attempt::Complete)
+}
+
+/// What becomes of an answer that is an error as a whole: where a plan is free to read plainly, it does.
+fn whole(session: &Session, refused: Result<Attempt>) -> Result<Attempt> {
+    match refused {
+        Err(error) if session.adapter.is_some() => Ok(fall_back(session, &error.to_string())),
+        refused => refused,
+    }
 }
 
 /// An answer that is an error as a whole.
@@ -258,14 +283,17 @@ fn not_a_gateway(session: &Session, found: &str) -> Error {
     )
 }
 
+fn other_engine(session: &Session, engine: &str) -> Attempt {
+    fall_back(
+        session,
+        &format!("the gateway computes with engine {engine}, this host with {ENGINE}"),
+    )
+}
+
 /// From here on everything is read plainly. Said once.
-fn fall_back(session: &Session, engine: &str) -> Attempt {
+fn fall_back(session: &Session, why: &str) -> Attempt {
     if !session.fallen_back.swap(true, Relaxed) {
-        tracing::warn!(
-            gateway = engine,
-            here = ENGINE,
-            "the gateway computes with another engine: reading plainly, the whole pipeline runs here"
-        );
+        tracing::warn!(why, "reading plainly: the whole pipeline runs here");
     }
-    Attempt::OtherEngine
+    Attempt::Plainly
 }

@@ -15,6 +15,8 @@ pub(super) enum Deed {
     Cut(usize),
     /// Say that another engine computed it.
     OtherEngine,
+    /// Take the path for that of an object, as a plain store does.
+    Unknown,
 }
 
 /// A relay in front of a gateway; `plot` decides by the number of batch requests so far.
@@ -32,6 +34,11 @@ pub(super) fn relay(
         if deed == Deed::SlowDown {
             return exchange.send(
                 "HTTP/1.1 503 Slow Down\r\nRetry-After: 1\r\nContent-Length: 35\r\n\r\n<Error><Code>SlowDown</Code></Error>",
+            );
+        }
+        if deed == Deed::Unknown {
+            return exchange.send(
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 39\r\n\r\n<Error><Code>NoSuchBucket</Code></Error>",
             );
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;

@@ -1,34 +1,62 @@
 //! The CPU pool: decoding and the like never run on the network's threads.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_util::task::AbortOnDropHandle;
+use parking_lot::Mutex;
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    sync::oneshot,
+};
 
+use super::{
+    Ledger, Tenant,
+    fair::{FairQueue, Place},
+};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A fixed number of threads for work that computes. Clones share it.
+/// A fixed number of threads for work that computes, shared fairly between tenants. Clones share it.
 ///
-/// They are the blocking threads of a Tokio runtime that does nothing else. Their queue is first in, first out, so
-/// that the oldest request never starves; and a thread without work sleeps, where one of a work-stealing pool first
-/// looks around, at 2 % of the CPU time of small photos.
+/// They are the blocking threads of a Tokio runtime that does nothing else, and what they are sent is the order to run
+/// whatever comes next in the fair queue. A thread without work sleeps, where one of a work-stealing pool first looks
+/// around, at 2 % of the CPU time of small photos.
 #[derive(Debug, Clone)]
 pub struct CpuPool {
     threads: Handle,
     count: NonZeroUsize,
+    queue: FairQueue<Work>,
+    ledger: Ledger,
     _runtime: Arc<Background>,
 }
+
+type Work = Box<dyn FnOnce() + Send>;
 
 /// A runtime that may be dropped on another runtime's threads: it does not wait for its work.
 #[derive(Debug)]
 struct Background(Option<Runtime>);
 
+/// Charges a tenant for this thread's time, until it is dropped.
+///
+/// By the clock on the wall, which is that of the thread for work that never waits: asking for a thread's CPU time costs
+/// more than all else that is done around a piece of work.
+struct Meter<'a> {
+    ledger: &'a Ledger,
+    tenant: &'a Tenant,
+    start: Instant,
+}
+
+/// Work that waits in several lines, with its places there.
+type Together = Mutex<Option<(Work, Vec<Place<Work>>)>>;
+
 impl CpuPool {
-    /// A pool of `threads` threads.
+    /// A pool of `threads` threads, which runs work in the order of `ledger`.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] when the system gives no runtime.
-    pub fn build(threads: NonZeroUsize) -> Result<Self> {
+    pub fn build(threads: NonZeroUsize, ledger: Ledger) -> Result<Self> {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(threads.get())
             .thread_name("pushdown-cpu")
@@ -40,6 +68,8 @@ impl CpuPool {
         Ok(Self {
             threads: runtime.handle().clone(),
             count: threads,
+            queue: FairQueue::new(ledger.clone()),
+            ledger,
             _runtime: Arc::new(Background(Some(runtime))),
         })
     }
@@ -49,14 +79,87 @@ impl CpuPool {
         self.count
     }
 
-    /// Runs `work` on the pool, first come, first served. Dropping the future before the work starts cancels it.
+    /// In whose order it runs.
+    pub(super) const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Runs `work` in the tenant's turn, and charges it for the time. Dropping the future before the work starts
+    /// cancels it.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] when `work` panics; the pool goes on.
-    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        AbortOnDropHandle::new(self.threads.spawn_blocking(work))
+    pub async fn run<T: Send + 'static>(
+        &self,
+        tenant: &Tenant,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let (done, value) = oneshot::channel();
+        let (ledger, payer) = (self.ledger.clone(), tenant.clone());
+        let _place = self.queue(tenant, move || {
+            let meter = Meter::start(&ledger, &payer);
+            let value = work();
+            drop(meter);
+            // Whoever left does not want it.
+            drop(done.send(value));
+        });
+        value
             .await
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
+    }
+
+    /// Runs `work` that belongs to several tenants: it waits in the line of each, and runs when the turn of the first of
+    /// them comes. What it costs, `work` charges itself.
+    pub(super) fn run_together(
+        &self,
+        tenants: impl IntoIterator<Item = Tenant>,
+        work: impl FnOnce() + Send + 'static,
+    ) {
+        let shared: Arc<Together> = Arc::new(Mutex::new(Some((Box::new(work), Vec::new()))));
+        for tenant in tenants {
+            let work = Arc::clone(&shared);
+            let place = self.queue(&tenant, move || {
+                let taken = work.lock().take();
+                if let Some((work, places)) = taken {
+                    drop(places);
+                    work();
+                }
+            });
+            match &mut *shared.lock() {
+                Some((_, places)) => places.push(place),
+                // It runs by now.
+                None => break,
+            }
+        }
+    }
+
+    fn queue(&self, tenant: &Tenant, work: impl FnOnce() + Send + 'static) -> Place<Work> {
+        let place = self.queue.push(tenant, Box::new(work));
+        let queue = self.queue.clone();
+        let next = move || {
+            // Nothing, where something that waited was cancelled.
+            if let Some(work) = queue.pop() {
+                work();
+            }
+        };
+        drop(self.threads.spawn_blocking(next));
+        place
+    }
+}
+
+impl<'a> Meter<'a> {
+    fn start(ledger: &'a Ledger, tenant: &'a Tenant) -> Self {
+        Self {
+            ledger,
+            tenant,
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        self.ledger.charge(self.tenant, self.start.elapsed());
     }
 }
 
@@ -69,41 +172,4 @@ impl Drop for Background {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-
-    fn pool() -> CpuPool {
-        CpuPool::build(NonZeroUsize::MIN).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_an_error_and_the_pool_goes_on() {
-        let pool = pool();
-        let error = pool.run(|| panic!("broken")).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Internal);
-        assert_eq!(pool.run(|| 7).await.unwrap(), 7);
-    }
-
-    #[tokio::test]
-    async fn dropped_work_that_waits_is_not_run() {
-        let pool = pool();
-        let (release, blocked) = mpsc::channel::<()>();
-        let first = tokio::spawn({
-            let pool = pool.clone();
-            async move { pool.run(move || blocked.recv().is_ok()).await }
-        });
-        let (ran, runs) = mpsc::channel();
-        {
-            let waiting = pool.run(move || ran.send(()).is_ok());
-            tokio::pin!(waiting);
-            // Polled once, so that it is queued, then dropped.
-            assert!(futures::poll!(&mut waiting).is_pending());
-        }
-        release.send(()).unwrap();
-        assert!(first.await.unwrap().unwrap());
-        pool.run(|| ()).await.unwrap();
-        assert!(runs.try_recv().is_err());
-    }
-}
+mod tests;

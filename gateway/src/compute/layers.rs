@@ -1,6 +1,11 @@
 //! Layers of networks over many samples at once, whichever requests they belong to.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    iter,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use pushdown::{
@@ -8,11 +13,11 @@ use pushdown::{
     step::model::{Model, Place},
 };
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, timeout, timeout_at},
 };
 
-use super::CpuPool;
+use super::{CpuPool, Ledger, Tenant, fair};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
@@ -25,20 +30,29 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// How long a queue without samples stays.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Collects samples for the same layers into batches. Clones share it.
+/// Collects samples for the same layers into batches, fairly between tenants. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Layers {
     cpu: CpuPool,
+    ledger: Ledger,
     metrics: Metrics,
-    queues: Arc<Mutex<HashMap<Key, mpsc::Sender<Waiting>>>>,
+    queues: Arc<Mutex<HashMap<Key, Queue>>>,
 }
 
 /// A network by its digest, from where to where.
 type Key = (String, Place, usize);
 
+/// The samples that wait for the same layers. They hold memory, which bounds them.
+#[derive(Debug, Clone)]
+struct Queue {
+    samples: fair::FairQueue<Waiting>,
+    arrived: Arc<Notify>,
+}
+
 /// A sample, and who waits for it.
 #[derive(Debug)]
 struct Waiting {
+    tenant: Tenant,
     value: Tensor,
     done: oneshot::Sender<pushdown::Result<Ran>>,
 }
@@ -56,112 +70,110 @@ impl Layers {
     /// Runs on a CPU pool, as many batches of the same layers at a time as the network takes.
     pub fn new(cpu: CpuPool, metrics: Metrics) -> Self {
         Self {
+            ledger: cpu.ledger().clone(),
             cpu,
             metrics,
             queues: Arc::default(),
         }
     }
 
-    /// Runs `layers` on one sample, together with others that wait for the same. Dropping the future before the batch
-    /// starts takes the sample out of it.
+    /// Runs `layers` on one sample, together with others that wait for the same, and charges the tenant for its share.
+    /// Dropping the future before the batch starts takes the sample out of it.
     ///
     /// # Errors
     /// As [`Network::run`](pushdown::step::model::Network::run).
-    pub async fn run(&self, layers: &Model, value: Tensor) -> Result<Ran> {
+    pub async fn run(&self, tenant: &Tenant, layers: &Model, value: Tensor) -> Result<Ran> {
         let (done, ran) = oneshot::channel();
-        let mut waiting = Waiting { value, done };
-        loop {
-            let queue = self.queue(layers);
-            match queue.send(waiting).await {
-                Ok(()) => break,
-                // It ended for want of samples a moment ago; there will be another one.
-                Err(mpsc::error::SendError(returned)) => waiting = returned,
-            }
-        }
+        let waiting = Waiting {
+            tenant: tenant.clone(),
+            value,
+            done,
+        };
+        let _place = self.queue(layers, waiting);
         let ran = ran
             .await
             .map_err(|_dropped| Error::new(ErrorKind::Internal, "layers panicked"))?;
         Ok(ran?)
     }
 
-    fn queue(&self, layers: &Model) -> mpsc::Sender<Waiting> {
+    fn queue(&self, layers: &Model, waiting: Waiting) -> fair::Place<Waiting> {
         let (from, until) = layers.reach();
         let key = (layers.network().description().digest.clone(), from, until);
+        // Held while the sample is queued: a queue ends only when it is empty.
         let mut queues = self.queues.lock();
-        if let Some(queue) = queues.get(&key).filter(|queue| !queue.is_closed()) {
-            return queue.clone();
-        }
-        let (sender, receiver) = mpsc::channel(MOST);
-        queues.insert(key.clone(), sender.clone());
-        let (this, layers) = (self.clone(), layers.clone());
-        tokio::spawn(async move {
-            this.serve(&layers, receiver).await;
-            this.queues
-                .lock()
-                .retain(|known, queue| *known != key || !queue.is_closed());
-        });
-        sender
+        let queue = match queues.entry(key) {
+            Entry::Occupied(queue) => queue.into_mut(),
+            Entry::Vacant(entry) => {
+                let queue = Queue {
+                    samples: fair::FairQueue::new(self.ledger.clone()),
+                    arrived: Arc::default(),
+                };
+                let (this, key) = (self.clone(), entry.key().clone());
+                let (layers, served) = (layers.clone(), queue.clone());
+                tokio::spawn(async move { this.serve(&layers, &served, &key).await });
+                entry.insert(queue)
+            }
+        };
+        let place = queue.samples.push(&waiting.tenant.clone(), waiting);
+        queue.arrived.notify_one();
+        place
     }
 
     /// Runs batches until no sample comes for a while.
-    async fn serve(&self, layers: &Model, mut queue: mpsc::Receiver<Waiting>) {
+    async fn serve(&self, layers: &Model, queue: &Queue, key: &Key) {
         let (runs, threads) = layers.network().concurrency(self.cpu.threads().get());
         let free = Arc::new(Semaphore::new(runs));
-        loop {
-            // What comes while all runs are busy waits in the queue, and goes together.
-            let Ok(run) = Arc::clone(&free).acquire_owned().await else {
-                break;
-            };
-            let Ok(Some(first)) = timeout(IDLE, queue.recv()).await else {
-                break;
-            };
-            let mut batch = vec![first];
-            let patience = Instant::now() + PATIENCE;
-            while batch.len() < MOST
-                && let Ok(Some(next)) = timeout_at(patience, queue.recv()).await
-            {
-                batch.push(next);
+        // What comes while all runs are busy waits in the queue, and goes together.
+        while let Ok(run) = Arc::clone(&free).acquire_owned().await {
+            while queue.samples.len() == 0 {
+                if timeout(IDLE, queue.arrived.notified()).await.is_err() && self.end(queue, key) {
+                    return;
+                }
             }
-            batch.retain(|waiting| !waiting.done.is_closed());
-            let (this, layers) = (self.clone(), layers.clone());
-            tokio::spawn(async move {
-                this.run_batch(&layers, batch, threads).await;
-                drop(run);
-            });
-        }
-        // Whoever came in between is served; nobody comes any more.
-        queue.close();
-        while let Some(last) = queue.recv().await {
-            self.run_batch(layers, vec![last], threads).await;
+            let patience = Instant::now() + PATIENCE;
+            while queue.samples.len() < MOST && timeout_at(patience, queue.arrived.notified()).await.is_ok() {
+            }
+            let batch: Vec<_> = iter::from_fn(|| queue.samples.pop()).take(MOST).collect();
+            self.start(layers.clone(), batch, threads, run);
         }
     }
 
-    async fn run_batch(&self, layers: &Model, batch: Vec<Waiting>, threads: usize) {
-        if batch.is_empty() {
-            return;
-        }
-        self.metrics.layer_batches.inc();
-        self.metrics.layer_samples.inc_by(batch.len() as u64);
-        let layers = layers.clone();
-        let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+    /// Ends a queue without samples.
+    fn end(&self, queue: &Queue, key: &Key) -> bool {
+        let mut queues = self.queues.lock();
+        queue.samples.len() == 0 && queues.remove(key).is_some()
+    }
+
+    /// Has a batch run on the CPU pool. One that panics closes the channels of those who wait, by which they hear of it.
+    fn start(&self, layers: Model, batch: Vec<Waiting>, threads: usize, run: OwnedSemaphorePermit) {
+        let tenants: HashSet<_> = batch.iter().map(|waiting| waiting.tenant.clone()).collect();
+        let (ledger, metrics) = (self.ledger.clone(), self.metrics.clone());
         let work = move || {
+            let batch = batch.into_iter().filter(|waiting| !waiting.done.is_closed());
             let (values, waiting): (Vec<_>, Vec<_>) = batch
-                .into_iter()
-                .map(|waiting| (waiting.value, waiting.done))
+                .map(|waiting| (waiting.value, (waiting.tenant, waiting.done)))
                 .unzip();
-            let ran = run(&layers, values, threads);
-            for (ran, done) in ran.into_iter().zip(waiting) {
+            let (Ok(threads), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(values.len())) else {
+                return;
+            };
+            metrics.layer_batches.inc();
+            metrics.layer_samples.inc_by(count.into());
+            let started = std::time::Instant::now();
+            let ran = run_at_once(&layers, values, threads);
+            let share = started.elapsed() * threads / count;
+            for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
+                ledger.charge(&tenant, share);
                 // Whoever left does not want it.
                 drop(done.send(ran));
             }
+            drop(run);
         };
-        // A panic closes the channels, by which those who wait hear of it.
-        drop(self.cpu.run(work).await);
+        self.cpu.run_together(tenants, work);
     }
 }
 
 /// All at once, on so many threads; where that fails one by one, so that no sample fails for another.
-fn run(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdown::Result<Ran>> {
+fn run_at_once(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdown::Result<Ran>> {
     let (from, until) = layers.reach();
     let timed = |values: &[Tensor]| {
         let started = std::time::Instant::now();

@@ -10,6 +10,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::{Ledger, Tenant, turnstile::Turnstile};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::{GaugeGuard, Metrics},
@@ -22,6 +23,8 @@ const UNIT: u64 = 1024;
 #[derive(Debug, Clone)]
 pub struct Memory {
     units: Arc<Semaphore>,
+    /// In front of the semaphore, whose own queue knows no tenants.
+    turnstile: Turnstile,
     total: u64,
     waiting: Arc<AtomicUsize>,
     max_waiting: usize,
@@ -38,13 +41,21 @@ pub struct Permit {
 }
 
 impl Memory {
-    /// A budget of `total` bytes, for which at most `max_waiting` wait, each for at most `max_wait`.
-    pub fn build(total: u64, max_waiting: usize, max_wait: Duration, metrics: Metrics) -> Self {
+    /// A budget of `total` bytes, for which at most `max_waiting` wait, each for at most `max_wait`, in the order of
+    /// `ledger`.
+    pub fn build(
+        total: u64,
+        max_waiting: usize,
+        max_wait: Duration,
+        ledger: Ledger,
+        metrics: Metrics,
+    ) -> Self {
         let units = usize::try_from(total / UNIT)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
         Self {
             units: Arc::new(Semaphore::new(units)),
+            turnstile: Turnstile::new(ledger),
             total,
             waiting: Arc::new(AtomicUsize::new(0)),
             max_waiting,
@@ -53,26 +64,30 @@ impl Memory {
         }
     }
 
-    /// Waits for `bytes` at once, first come, first served.
+    /// Waits for `bytes` at once: tenants in their turns, each of them first come, first served.
     ///
     /// # Errors
     /// [`ErrorKind::EntityTooLarge`] for more than the whole budget, [`ErrorKind::SlowDown`] when too many wait
     /// or the wait takes too long.
-    pub async fn acquire(&self, bytes: u64) -> Result<Permit> {
+    pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<Permit> {
         let units = self.units_of(bytes)?;
-        if let Ok(permit) = Arc::clone(&self.units).try_acquire_many_owned(units) {
+        let free = || Arc::clone(&self.units).try_acquire_many_owned(units).ok();
+        if let Some(permit) = self.turnstile.if_free(free) {
             return Ok(self.permit(permit));
         }
         let _waiting = Waiting::enter(&self.waiting, self.max_waiting)
             .ok_or_else(|| slow_down("too many requests wait for memory"))?;
         let _queued = self.metrics.queued();
         let started = tokio::time::Instant::now();
-        let permit =
-            tokio::time::timeout(self.max_wait, Arc::clone(&self.units).acquire_many_owned(units)).await;
+        let wait = async {
+            let _turn = self.turnstile.enter(tenant).await.ok()?;
+            Arc::clone(&self.units).acquire_many_owned(units).await.ok()
+        };
+        let permit = tokio::time::timeout(self.max_wait, wait).await;
         self.metrics.waited(started.elapsed());
         match permit {
-            Ok(Ok(permit)) => Ok(self.permit(permit)),
-            Ok(Err(_closed)) => Err(slow_down("the gateway is stopping")),
+            Ok(Some(permit)) => Ok(self.permit(permit)),
+            Ok(None) => Err(slow_down("the gateway is stopping")),
             Err(_elapsed) => Err(slow_down("the memory budget stayed full")),
         }
     }
@@ -152,60 +167,4 @@ fn slow_down(why: &'static str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memory(total: u64, max_waiting: usize) -> Memory {
-        Memory::build(total, max_waiting, Duration::from_secs(5), Metrics::default())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_full_budget_answers_slow_down_after_a_bounded_wait() {
-        let memory = memory(10 * UNIT, 4);
-        let held = memory.acquire(8 * UNIT).await.unwrap();
-        let error = memory.acquire(4 * UNIT).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::SlowDown);
-        drop(held);
-        assert_eq!(memory.acquire(10 * UNIT).await.unwrap().bytes(), 10 * UNIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_queue_is_bounded() {
-        let memory = memory(UNIT, 0);
-        let _held = memory.acquire(UNIT).await.unwrap();
-        let started = tokio::time::Instant::now();
-        assert_eq!(
-            memory.acquire(UNIT).await.unwrap_err().kind(),
-            ErrorKind::SlowDown
-        );
-        assert_eq!(started.elapsed(), Duration::ZERO);
-    }
-
-    #[tokio::test]
-    async fn more_than_the_whole_budget_is_too_large() {
-        assert_eq!(
-            memory(UNIT, 4).acquire(UNIT + 1).await.unwrap_err().kind(),
-            ErrorKind::EntityTooLarge
-        );
-    }
-
-    #[tokio::test]
-    async fn permits_grow_without_waiting_and_shrink() {
-        let memory = memory(10 * UNIT, 4);
-        let mut permit = memory.acquire(UNIT).await.unwrap();
-        memory.grow(&mut permit, 8 * UNIT).unwrap();
-        assert_eq!(permit.bytes(), 9 * UNIT);
-        assert_eq!(
-            memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(),
-            ErrorKind::EntityTooLarge
-        );
-        permit.shrink_to(1);
-        let mut other = memory.acquire(9 * UNIT).await.unwrap();
-        assert_eq!(
-            memory.grow(&mut permit, UNIT).unwrap_err().kind(),
-            ErrorKind::SlowDown
-        );
-        other.shrink_to(0);
-        assert_eq!(memory.acquire(9 * UNIT).await.unwrap().bytes(), 9 * UNIT);
-    }
-}
+mod tests;

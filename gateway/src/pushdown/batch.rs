@@ -63,7 +63,7 @@ impl Pushdown {
             .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
         let mut headers = HeaderMap::new();
         warn(&mut headers, &request.pipeline);
-        let writer = BatchWriter::new(value_type(&request)?, &request.pipeline)?;
+        let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host).boxed(),
@@ -111,6 +111,7 @@ impl Pushdown {
             HeaderValue::from_static("private, no-store"),
         );
         headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
+        headers.insert(wire::header::CORES, HeaderValue::from(self.cpu.threads().get()));
         Ok(response)
     }
 }

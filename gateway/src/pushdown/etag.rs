@@ -1,14 +1,14 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{ENGINE, pipeline::Digest, wire::Form};
+use pushdown::{ENGINE, Step, pipeline::Digest, step::model::Runtime, wire::Form};
 
 use super::request::Job;
 
 /// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none.
 ///
-/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, and for random
-/// prefixes seed, epoch and sample.
+/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, for random prefixes seed,
+/// epoch and sample, and for networks what runs them.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
     let prefix = job.pipeline.canonical(stage);
@@ -24,6 +24,10 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
+    let networks = job.pipeline.steps()[..stage].iter();
+    if networks.into_iter().any(|step| matches!(step, Step::Model(_))) {
+        parts.push(Runtime::identity().into_bytes());
+    }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     HeaderValue::from_str(&format!("\"{}\"", &Digest::of_parts(&parts).to_string()[..32])).ok()
 }
@@ -35,6 +39,7 @@ mod tests {
     use pushdown::{Pipeline, wire::Split};
 
     use super::*;
+    use crate::compute::Tenant;
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
@@ -45,6 +50,7 @@ mod tests {
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
+            tenant: Tenant::default(),
         };
         let source = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))]);
         derived(&source, &job, stage, form).unwrap()

@@ -11,6 +11,7 @@ use pushdown::{
 };
 
 use crate::{
+    compute::Tenant,
     error::{Error, ErrorKind, Result},
     s3::{query::values, sign::Signature},
 };
@@ -24,6 +25,8 @@ pub(super) struct Job {
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
     pub(super) sample_id: Vec<u8>,
+    /// Who pays for it, once the store has accepted the signature.
+    pub(super) tenant: Tenant,
 }
 
 /// Parameters that make a GET of an object something else than its content.
@@ -96,6 +99,7 @@ impl Job {
             seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
             sample_id: wire::sample_id(parts.uri.path(), None),
+            tenant: Tenant::of(Signature::of(parts).access_key()),
         })
     }
 }
@@ -199,6 +203,19 @@ mod tests {
         assert_eq!(header.pipeline, query.pipeline);
         assert_eq!(header.split, Split::At(1));
         assert_eq!(header.sample_id, b"a b");
+    }
+
+    #[test]
+    fn the_tenant_is_who_signed() {
+        let pipeline = wire::header::PIPELINE;
+        let presigned = get("/b/k?X-Amz-Credential=A%2Fd%2Fr%2Fs3%2Faws4_request").header(pipeline, "decode");
+        let signed = get("/b/k")
+            .header(pipeline, "decode")
+            .header("authorization", SIGNED);
+        let unsigned = get("/b/k").header(pipeline, "decode");
+        assert_eq!(job(presigned).unwrap().tenant, Tenant::of(Some("A")));
+        assert_eq!(job(signed).unwrap().tenant, Tenant::of(Some("A")));
+        assert_eq!(job(unsigned).unwrap().tenant, Tenant::default());
     }
 
     #[test]

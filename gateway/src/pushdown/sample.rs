@@ -1,5 +1,7 @@
 //! One sample: fetched on the caller's behalf, admitted, run.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -53,6 +55,8 @@ pub(super) struct Computed {
     pub(super) sample: Sample,
     pub(super) permit: Permit,
     pub(super) timing: Timing,
+    /// What the steps took of the CPU pool.
+    pub(super) seconds: Duration,
 }
 
 impl Pushdown {
@@ -111,7 +115,7 @@ impl Pushdown {
         let queued = Instant::now();
         let permit = self
             .memory
-            .acquire(opened.length + peak.map_or(0, |peak| peak.working))
+            .acquire(&job.tenant, opened.length + peak.map_or(0, |peak| peak.working))
             .await?;
         opened.timing.add("queue", queued.elapsed());
         Ok(Admitted {
@@ -148,6 +152,7 @@ impl Pushdown {
         let (sample, steps) = self.run(source, job, stage, limits).await?;
         self.check_output(sample.bytes())?;
         permit.shrink_to(sample.bytes());
+        let seconds = steps.iter().map(|group| group.time).sum();
         for group in steps {
             // A fused group counts as its first step.
             self.metrics.step(group.first, group.time);
@@ -157,6 +162,7 @@ impl Pushdown {
             sample,
             permit,
             timing,
+            seconds,
         })
     }
 

@@ -37,7 +37,7 @@ impl Pushdown {
                 let Sample::Tensor(tensor) = sample else {
                     return Err(Error::new(ErrorKind::Internal, "layers take a tensor"));
                 };
-                let ran = self.layers.run(&layers, tensor).await?;
+                let ran = self.layers.run(&job.tenant, &layers, tensor).await?;
                 times.push(GroupTime {
                     time: ran.time,
                     ..GroupTime::start(&job.pipeline.steps()[steps.clone()])
@@ -76,7 +76,7 @@ impl Pushdown {
             end_last(&mut groups);
             Ok::<_, pushdown::Error>((sample, groups.into_iter().map(|(group, _)| group).collect()))
         };
-        Ok(self.cpu.run(work).await??)
+        Ok(self.cpu.run(&job.tenant, work).await??)
     }
 }
 

@@ -6,6 +6,7 @@ mod networks;
 mod object;
 mod origins;
 mod refusals;
+mod tenants;
 
 use std::net::SocketAddr;
 
@@ -27,10 +28,11 @@ struct Lab {
 impl Lab {
     fn new(flags: &[&str]) -> Result<Self> {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
-        let lab = Self {
-            gateway: Gateway::embedded(binary(), &keys, flags)?,
-            keys,
-        };
+        Self::with(Gateway::embedded(binary(), &keys, flags)?, keys)
+    }
+
+    fn with(gateway: Gateway, keys: Keys) -> Result<Self> {
+        let lab = Self { gateway, keys };
         lab.put("", "")?;
         Ok(lab)
     }

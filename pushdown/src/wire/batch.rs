@@ -11,7 +11,7 @@ mod tests;
 mod writer;
 
 pub use reader::BatchReader;
-pub use request::{BatchRequest, BatchSample, MAX_REQUEST_BYTES, OnError, Order};
+pub use request::{BatchRequest, BatchSample, Compression, MAX_REQUEST_BYTES, OnError, Order};
 pub use row::{Row, RowError};
 pub use schema::ValueType;
 pub use target::sample_id;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use pushdown::{
     Context, Error, ErrorKind, Kind, Limits, Pipeline, Sample,
-    wire::{self, BatchReader, BatchWriter, Form, Row, ValueType},
+    wire::{self, BatchReader, BatchWriter, Compression, Form, Row, ValueType},
 };
 
 use super::generate;
@@ -39,11 +39,16 @@ fn through_a_form(sample: Sample, choice: prop::sample::Index) -> Result<Sample,
 
 /// `sample`, of stage `stage`, as a row of a batch answer and back.
 fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<Option<Sample>, Error> {
-    let mut writer = BatchWriter::new(ValueType::of([&pipeline.kinds()[stage]]), pipeline)?;
+    let mut writer = BatchWriter::new(
+        ValueType::of([&pipeline.kinds()[stage]]),
+        Compression::default(),
+        pipeline,
+    )?;
     let mut stream = writer.start().to_vec();
     let row = Row {
         row: 0,
         stage: u8::try_from(stage).unwrap_or(u8::MAX),
+        seconds: 0.0,
         value: Ok(sample),
     };
     stream.extend(writer.rows(vec![row])?.concat());

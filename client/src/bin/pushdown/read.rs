@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use futures::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Mode, OnError, PushdownReader, Split};
+use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
 use tokio::time::Instant;
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
 ///
 /// A sample that cannot be read is named on stderr; the others are read all the same.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Read {
     /// The objects
     #[arg(value_name = "s3://BUCKET/PREFIX")]
@@ -33,15 +34,21 @@ pub(crate) struct Read {
     /// Read the objects themselves and run the whole pipeline here: the baseline
     #[arg(long)]
     plain: bool,
-    /// Measure a few objects first, and read each as a plan has it
+    /// Read each object as a plan has it, which follows what samples cost on either side and on the way
     #[arg(long, conflicts_with_all = ["plain", "split"])]
     auto: bool,
+    /// With --auto: a value has at most so many times the bytes of its object
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    max_expand: f64,
     /// Where the gateway stops and this host goes on: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
     /// Folder for values that are the same in every epoch: those in it are not asked for again
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Compress values on their way: features behind a rectifier shrink, photos do not
+    #[arg(long)]
+    compress: bool,
     /// Samples in a batch
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch_size: usize,
@@ -89,7 +96,8 @@ impl Read {
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
-        let report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        report.plan = reader.plan().map(|plan| plan.to_string());
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &report)?;
@@ -124,6 +132,12 @@ impl Read {
             .pipeline(&self.pipeline)
             .mode(self.mode())
             .split(self.split)
+            .max_expand(self.max_expand)
+            .compression(if self.compress {
+                Compression::Lz4
+            } else {
+                Compression::None
+            })
             .on_error(OnError::SkipAndReport)
             .batch_size(batch_size)
             .epoch(self.randomness.epoch)

@@ -24,6 +24,9 @@ pub(crate) struct Report {
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
+    /// The plan in force at the end, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
 }
 
 impl Report {
@@ -52,6 +55,7 @@ impl Report {
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
+            plan: None,
         }
     }
 }
@@ -91,7 +95,7 @@ impl fmt::Display for Report {
         if self.kept > 0 {
             writeln!(f, "{} values were kept and not asked for", HumanCount(self.kept))?;
         }
-        Ok(())
+        f.write_str(self.plan.as_deref().unwrap_or_default())
     }
 }
 

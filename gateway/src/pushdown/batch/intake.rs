@@ -11,6 +11,7 @@ use pushdown::wire::BatchRequest;
 use super::Pushdown;
 use crate::{
     body::BoxError,
+    compute::Tenant,
     error::{Error, ErrorKind, Result},
 };
 
@@ -43,7 +44,7 @@ impl Pushdown {
         // Thousands of samples take milliseconds to parse: too long for the network's threads.
         let request = self
             .cpu
-            .run(move || {
+            .run(&Tenant::default(), move || {
                 let json = if gzip { inflate(bytes, limit)? } else { bytes };
                 Ok::<_, Error>(BatchRequest::parse(&json, max_samples, &networks)?)
             })

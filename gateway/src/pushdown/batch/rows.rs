@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderValue, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, uri::PathAndQuery};
 use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -13,14 +13,14 @@ use super::{
     turn::{Line, Turn},
 };
 use crate::{
-    compute::Permit,
+    compute::{Permit, Tenant},
     error::{Error, ErrorKind, Result},
     origin::{OriginObject, OriginRequest},
     pushdown::{
         request::Job,
         sample::{Computed, Fetched, next},
     },
-    s3::errors::code,
+    s3::{errors::code, sign::Signature},
 };
 
 /// The most of a store's error document that is read for its code.
@@ -42,6 +42,7 @@ pub(super) fn ready_rows(
     let in_flight = faces.limits.batch_in_flight;
     let order = request.order;
     let pipeline = Arc::new(request.pipeline.clone());
+    let tenant = Tenant::of(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
@@ -51,6 +52,7 @@ pub(super) fn ready_rows(
             seed: request.seed,
             epoch: request.epoch,
             sample_id: request.samples[index].id(),
+            tenant: tenant.clone(),
         };
         let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn).await });
         async move {
@@ -88,6 +90,7 @@ impl Pushdown {
                 row: Row {
                     row,
                     stage,
+                    seconds: computed.seconds.as_secs_f32(),
                     value: Ok(computed.sample),
                 },
                 permit: Some(computed.permit),
@@ -96,6 +99,7 @@ impl Pushdown {
                 row: Row {
                     row,
                     stage: 0,
+                    seconds: 0.0,
                     value: Err(error),
                 },
                 permit: None,
@@ -182,6 +186,7 @@ fn crashed(index: usize) -> Ready {
         row: Row {
             row: u32::try_from(index).unwrap_or(u32::MAX),
             stage: 0,
+            seconds: 0.0,
             value: Err(error),
         },
         permit: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use pushdown::Pipeline;
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, OnError, Order, Row, Split};
-use pushdown_testkit::{Raw, Request, Response};
+use pushdown_testkit::{Keys, Raw, Request, Response};
 
 use super::{Lab, SHORT, expected, photo};
 
@@ -16,10 +16,20 @@ fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
 
 /// A request for these keys, each presigned on its own.
 pub(super) fn request(lab: &Lab, pipeline: Pipeline, keys: &[String]) -> Result<BatchRequest> {
+    request_of(&lab.keys, lab, pipeline, keys)
+}
+
+/// The same by somebody else.
+pub(super) fn request_of(
+    signer: &Keys,
+    lab: &Lab,
+    pipeline: Pipeline,
+    keys: &[String],
+) -> Result<BatchRequest> {
     let mut presign = String::new();
     let mut samples = Vec::new();
     // One moment for all, so that they share the signing parameters.
-    let signer = lab.keys.at(std::time::SystemTime::now());
+    let signer = signer.at(std::time::SystemTime::now());
     for key in keys {
         let signed = signer.presign(lab.request("GET", key), Duration::from_mins(5))?;
         let (path, query) = signed.target.split_once('?').context("no query")?;
@@ -36,7 +46,7 @@ pub(super) fn request(lab: &Lab, pipeline: Pipeline, keys: &[String]) -> Result<
     Ok(BatchRequest::new(pipeline, presign, samples))
 }
 
-fn post(lab: &Lab, body: Vec<u8>) -> Request {
+pub(super) fn post(lab: &Lab, body: Vec<u8>) -> Request {
     Request::new("POST", "/_pushdown/v1/batch")
         .header("Host", &lab.address().to_string())
         .body(body)

@@ -1,6 +1,6 @@
 //! Frozen layers: in a GET, in a batch, listed, fetched, and refused.
 
-use std::fs;
+use std::{fs, sync::LazyLock};
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::{
@@ -16,6 +16,10 @@ use super::{Lab, batch, photo};
 
 const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
 const CARD: &str = r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57, 57], "value_range": 255}"#;
+
+/// A process has one.
+pub(super) static RUNTIME: LazyLock<pushdown::Result<Runtime>> =
+    LazyLock::new(|| Runtime::load(&onnxruntime(), 1));
 
 /// A folder with one good network and its card, and one that is none.
 fn folder() -> Result<TempDir> {
@@ -55,7 +59,7 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
 fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
     let folder = folder()?;
     let lab = lab(&folder, &[])?;
-    let here = Folder::open(folder.path(), &Ok(Runtime::load(&onnxruntime(), 1)?), |_, _| ())?;
+    let here = Folder::open(folder.path(), &RUNTIME, |_, _| ())?;
     let objects: Vec<_> = (0..12).map(|index| photo(240 + index, 230, "jpeg")).collect();
     let keys: Vec<_> = (0..12).map(|index| format!("{index:02}.jpg")).collect();
     for (key, object) in keys.iter().zip(&objects) {

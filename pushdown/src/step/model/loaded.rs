@@ -132,22 +132,24 @@ impl Loaded {
             for value in batch {
                 elements.extend_from_slice(&value.values::<f32>());
             }
-            let Some((_, Value::Floats(found, floats))) = part.run(&extents, &elements)?.into_iter().next()
-            else {
-                return Err(Error::model("ONNX Runtime gave no tensor of f32"));
-            };
             let expected: Vec<usize> = std::iter::once(batch.len())
                 .chain(end.shape.iter().copied())
                 .collect();
-            if found != expected {
-                return Err(Error::model(format!(
+            let read = |_: &str, value: &Value<'_>| match value {
+                Value::Floats(found, floats) if *found == expected => {
+                    let rows = floats.chunks_exact((floats.len() / batch.len().max(1)).max(1));
+                    Ok(rows
+                        .map(|row| Tensor::from_values(Layout::Flat, end.shape.clone(), row.to_vec()))
+                        .collect::<Vec<_>>())
+                }
+                Value::Floats(found, _) => Err(Error::model(format!(
                     "ONNX Runtime gave the shape {found:?}, expected {expected:?}"
-                )));
-            }
-            let size = floats.len() / batch.len().max(1);
-            for row in floats.chunks_exact(size.max(1)) {
-                outputs.push(Tensor::from_values(Layout::Flat, end.shape.clone(), row.to_vec()));
-            }
+                ))),
+                _ => Err(Error::model("ONNX Runtime gave no tensor of f32")),
+            };
+            let mut read = part.run(&extents, &elements, read)?.into_iter();
+            let missing = || Err(Error::model("ONNX Runtime gave no output"));
+            outputs.extend(read.next().unwrap_or_else(missing)?);
         }
         Ok(outputs)
     }

@@ -80,6 +80,11 @@ pub trait Weights: fmt::Debug + Send + Sync {
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason.
     fn fetch(&self) -> Result<Bytes>;
 
+    /// Whether they are at hand: fetching them asks nobody else.
+    fn is_near(&self) -> bool {
+        true
+    }
+
     /// What runs them.
     ///
     /// # Errors
@@ -188,6 +193,11 @@ impl Network {
     /// Whether the weights are in memory.
     pub fn is_loaded(&self) -> bool {
         self.loaded.lock().is_some()
+    }
+
+    /// Whether the weights are in memory, or can be had without asking anybody.
+    pub fn is_near(&self) -> bool {
+        self.is_loaded() || self.weights.is_near()
     }
 
     /// Lets the weights go; they come again with the next run.

@@ -43,6 +43,12 @@ impl Runtime {
     pub fn version() -> &'static str {
         ort::info()
     }
+
+    /// What the last bits of results depend on beside the network: the library's version, what runs it, and what the
+    /// processor can do.
+    pub fn identity() -> String {
+        format!("{}; cpu; {}", Self::version(), processor())
+    }
 }
 
 impl fmt::Debug for Runtime {
@@ -53,16 +59,36 @@ impl fmt::Debug for Runtime {
     }
 }
 
+/// The instructions by which ONNX Runtime chooses its kernels.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> String {
+    let known = [
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+        ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
+        ("avxvnni", is_x86_feature_detected!("avxvnni")),
+    ];
+    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
+    has.collect::<Vec<_>>().join("+")
+}
+
+/// The instructions by which ONNX Runtime chooses its kernels.
+#[cfg(not(target_arch = "x86_64"))]
+fn processor() -> String {
+    std::env::consts::ARCH.to_owned()
+}
+
 /// How many runs of a model of `bytes` go on beside one another on `threads` threads.
 pub(super) fn copies(bytes: usize, threads: usize) -> usize {
     (COPIES / bytes.max(1)).clamp(1, threads.max(1))
 }
 
-/// A tensor as ONNX Runtime gives it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Floats(Vec<usize>, Vec<f32>),
-    Integers(Vec<usize>, Vec<i64>),
+/// A tensor as ONNX Runtime gives it, and keeps it meanwhile.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    Floats(Vec<usize>, &'a [f32]),
+    Integers(Vec<usize>, &'a [i64]),
     /// Of a type that no cut can have.
     Other,
 }
@@ -107,8 +133,13 @@ impl Session {
             .map_err(|error| Error::model(format!("ONNX Runtime refuses the network: {error}")))
     }
 
-    /// Runs on an array whose first axis is the batch; gives the outputs in their order.
-    pub(super) fn run(&self, shape: &[usize], elements: &[f32]) -> Result<Vec<(String, Value)>> {
+    /// Runs on an array whose first axis is the batch; gives what `read` makes of the outputs, in their order.
+    pub(super) fn run<T>(
+        &self,
+        shape: &[usize],
+        elements: &[f32],
+        mut read: impl FnMut(&str, &Value<'_>) -> T,
+    ) -> Result<Vec<T>> {
         let failed = |error: ort::Error| Error::model(format!("ONNX Runtime: {error}"));
         let shape: Vec<i64> = shape
             .iter()
@@ -119,7 +150,7 @@ impl Session {
         let outputs = session.run(ort::inputs![input]).map_err(failed)?;
         Ok(outputs
             .iter()
-            .map(|(name, value)| (name.to_owned(), Value::of(&value)))
+            .map(|(name, value)| read(name, &Value::of(&value)))
             .collect())
     }
 }
@@ -138,16 +169,16 @@ impl fmt::Debug for Session {
     }
 }
 
-impl Value {
-    fn of(value: &ort::value::DynValue) -> Self {
+impl<'a> Value<'a> {
+    fn of(value: &'a ort::value::DynValue) -> Self {
         let extents = |shape: &ort::value::Shape| {
             let extents = shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0));
             extents.collect()
         };
         if let Ok((shape, elements)) = value.try_extract_tensor::<f32>() {
-            Self::Floats(extents(shape), elements.to_vec())
+            Self::Floats(extents(shape), elements)
         } else if let Ok((shape, elements)) = value.try_extract_tensor::<i64>() {
-            Self::Integers(extents(shape), elements.to_vec())
+            Self::Integers(extents(shape), elements)
         } else {
             Self::Other
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{
     Array as _, RecordBatch,
     cast::AsArray as _,
-    types::{UInt8Type, UInt32Type},
+    types::{Float32Type, UInt8Type, UInt32Type},
 };
 use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::{
     Row, RowError, column,
-    schema::{ERROR, MAX_ROWS, ROW, STAGE, ValueType},
+    schema::{ERROR, MAX_ROWS, ROW, SECONDS, STAGE, ValueType},
 };
 use crate::{
     Error, Limits, Result,
@@ -118,8 +118,8 @@ fn read(
             batch.rows()
         )));
     }
-    let head = batch.read(&[ROW, STAGE, ERROR])?;
-    let missing = || Error::wire("found a batch answer without row numbers, stages or errors");
+    let head = batch.read(&[ROW, STAGE, ERROR, SECONDS])?;
+    let missing = || Error::wire("found a batch answer without row numbers, stages, errors or seconds");
     let numbers = head
         .column(ROW)
         .as_primitive_opt::<UInt32Type>()
@@ -127,6 +127,10 @@ fn read(
     let stages = head
         .column(STAGE)
         .as_primitive_opt::<UInt8Type>()
+        .ok_or_else(missing)?;
+    let seconds = head
+        .column(SECONDS)
+        .as_primitive_opt::<Float32Type>()
         .ok_or_else(missing)?;
     let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
     // The values of failed rows are not worth reading: they are nothing, at length.
@@ -147,6 +151,7 @@ fn read(
         rows.push(Row {
             row: numbers.value(row),
             stage: stages.value(row),
+            seconds: seconds.value(row),
             value,
         });
     }

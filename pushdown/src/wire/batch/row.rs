@@ -11,6 +11,8 @@ pub struct Row {
     pub row: u32,
     /// How many steps the value has been through.
     pub stage: u8,
+    /// What the steps took at the gateway: seconds of a thread, all threads together.
+    pub seconds: f32,
     /// The value, or why there is none.
     pub value: Result<Sample, RowError>,
 }

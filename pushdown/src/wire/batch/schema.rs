@@ -15,8 +15,9 @@ pub(super) const MAX_ROWS: usize = 1 << 16;
 pub(super) const ROW: usize = 0;
 pub(super) const STAGE: usize = 1;
 pub(super) const ERROR: usize = 2;
-pub(super) const VALUE: usize = 3;
-pub(super) const SCALE: usize = 4;
+pub(super) const SECONDS: usize = 3;
+pub(super) const VALUE: usize = 4;
+pub(super) const SCALE: usize = 5;
 
 /// The type of the column `value`, from the static types of the stages in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,7 @@ impl ValueType {
             Field::new("row", DataType::UInt32, false),
             Field::new("stage", DataType::UInt8, false),
             Field::new("error", DataType::Utf8, true),
+            Field::new("seconds", DataType::Float32, false),
             match self {
                 Self::Fixed(fixed) => tensor::field(&fixed.unscaled())?,
                 Self::Bytes => Field::new(tensor::VALUE, DataType::LargeBinary, true),
@@ -80,6 +82,7 @@ impl ValueType {
             ("row", DataType::UInt32),
             ("stage", DataType::UInt8),
             ("error", DataType::Utf8),
+            ("seconds", DataType::Float32),
         ];
         let fields = schema.fields();
         let column = |(index, (name, data_type)): (usize, &(&str, DataType))| {

@@ -4,7 +4,7 @@ use arrow_buffer::Buffer;
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 
-use super::{BatchReader, BatchWriter, Row, RowError, ValueType};
+use super::{BatchReader, BatchWriter, Compression, Row, RowError, ValueType};
 use crate::{
     DType, ENGINE, ErrorKind, Image, Kind, Layout, Limits, Pipeline, Result, Sample, Tensor,
     wire::{
@@ -21,6 +21,7 @@ fn good(row: u32, value: Sample) -> Row {
     Row {
         row,
         stage: 3,
+        seconds: 0.25,
         value: Ok(value),
     }
 }
@@ -29,6 +30,7 @@ fn failed(row: u32) -> Row {
     Row {
         row,
         stage: 0,
+        seconds: 0.0,
         value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
     }
 }
@@ -49,7 +51,11 @@ fn fixed(sample: &Sample) -> ValueType {
 
 /// A stream of `rows`, `at_once` of them at a time.
 fn write(value_type: &ValueType, rows: &[Row], at_once: usize) -> Bytes {
-    let mut writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+    write_as(value_type, Compression::None, rows, at_once)
+}
+
+fn write_as(value_type: &ValueType, compression: Compression, rows: &[Row], at_once: usize) -> Bytes {
+    let mut writer = BatchWriter::new(value_type.clone(), compression, &pipeline()).unwrap();
     let mut stream = writer.start().to_vec();
     for rows in rows.chunks(at_once.max(1)) {
         stream.extend(writer.rows(rows.to_vec()).unwrap().concat());
@@ -182,7 +188,7 @@ fn the_type_follows_from_the_stages() {
 #[test]
 fn the_start_tells_engine_and_type() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::Bf16, &[3], 0)));
-    let writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+    let writer = BatchWriter::new(value_type.clone(), Compression::None, &pipeline()).unwrap();
     let mut reader = BatchReader::new(Limits::default());
     assert_eq!((reader.engine(), reader.value_type()), (None, None));
     assert!(reader.push(writer.start()).unwrap().is_empty());
@@ -227,6 +233,41 @@ fn failed_rows_of_large_arrays_are_small_on_the_wire() {
     assert_eq!(found, rows);
 }
 
+/// Features behind a rectifier: half of them are zeros.
+#[test]
+fn sparse_values_shrink_where_that_is_asked_for() {
+    let features = |row: u32, count: usize| {
+        let element = |index: usize| match (index * 7919 + row as usize) % 64 {
+            part @ 32.. => f32::from(u8::try_from(part).unwrap()).sqrt(),
+            _ => 0.0,
+        };
+        let elements = (0..count)
+            .flat_map(|index| element(index).to_le_bytes())
+            .collect();
+        Tensor::new(DType::F32, Layout::Flat, vec![count], Buffer::from_vec(elements)).unwrap()
+    };
+    // The last ones are more than a reader inflates at once: they travel as they are.
+    for (count, shrink) in [(1280, true), (150_528, true), (300_000, false)] {
+        let rows: Vec<Row> = (0..6)
+            .map(|row| good(row, Sample::Tensor(features(row, count))))
+            .chain([failed(6)])
+            .collect();
+        let value_type = fixed(rows[0].value.as_ref().unwrap());
+        let plain = write(&value_type, &rows, 3);
+        let shrunk = write_as(&value_type, Compression::Lz4, &rows, 3);
+        assert_eq!(
+            shrunk.len() < plain.len() / 2,
+            shrink,
+            "{} of {}",
+            shrunk.len(),
+            plain.len()
+        );
+        let (found, end) = read([shrunk]);
+        end.unwrap();
+        assert_eq!(found, rows);
+    }
+}
+
 #[test]
 fn long_errors_are_cut_and_read_back() {
     let value = Sample::Tensor(tensor(DType::F32, &[3, 224, 224], 0));
@@ -239,6 +280,7 @@ fn long_errors_are_cut_and_read_back() {
         .map(|row| Row {
             row,
             stage: 0,
+            seconds: 0.0,
             value: Err(RowError::new("InternalError", message(row))),
         })
         .collect();
@@ -268,7 +310,7 @@ fn a_broken_stream_stays_broken() {
 #[test]
 fn small_rows_share_a_record_batch_and_large_ones_do_not() {
     let sizes = [24, 24, 24, 24, 100, 100, 24].map(|kilobytes| kilobytes << 10);
-    let mut writer = BatchWriter::new(ValueType::Bytes, &pipeline()).unwrap();
+    let mut writer = BatchWriter::new(ValueType::Bytes, Compression::None, &pipeline()).unwrap();
     let mut reader = BatchReader::new(Limits::default());
     reader.push(writer.start()).unwrap();
     let rows: Vec<Row> = (0..)
@@ -306,7 +348,7 @@ fn values_of_another_type_are_a_defect() {
         Sample::Bytes(Bytes::from_static(b"12345678")),
     ];
     for misfit in misfits {
-        let mut writer = BatchWriter::new(value_type.clone(), &pipeline()).unwrap();
+        let mut writer = BatchWriter::new(value_type.clone(), Compression::None, &pipeline()).unwrap();
         assert_eq!(
             writer.rows(vec![good(0, misfit)]).unwrap_err().kind(),
             ErrorKind::Internal
@@ -333,7 +375,9 @@ fn limits_hold() {
 #[test]
 fn a_length_that_lies_costs_nothing() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::U8, &[2], 0)));
-    let start = BatchWriter::new(value_type, &pipeline()).unwrap().start();
+    let start = BatchWriter::new(value_type, Compression::None, &pipeline())
+        .unwrap()
+        .start();
     // A header of 4 GiB, then one of 1 MiB that never comes.
     for (length, expected) in [(u32::MAX, "4294967295 bytes"), (1 << 20, "ended early")] {
         let prefix = [[0xff; 4], length.to_le_bytes()].concat();
@@ -347,23 +391,36 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         4 => arbitrary::sample().prop_map(Ok),
         1 => "[ -~]{0,40}".prop_map(|message| Err(RowError::new("AccessDenied", message))),
     ];
-    vec((any::<u32>(), any::<u8>(), value), 0..8).prop_map(|rows| {
+    vec((any::<u32>(), any::<u8>(), 0.0..1e3_f32, value), 0..8).prop_map(|rows| {
         rows.into_iter()
-            .map(|(row, stage, value)| Row { row, stage, value })
+            .map(|(row, stage, seconds, value)| Row {
+                row,
+                stage,
+                seconds,
+                value,
+            })
             .collect()
     })
 }
 
 /// A stream of one type of values, and its rows.
 fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
-    (rows(), arbitrary::sample(), any::<bool>(), 1..9_usize).prop_map(|(mut rows, sample, same, at_once)| {
+    let compression = prop_oneof![Just(Compression::None), Just(Compression::Lz4)];
+    let parts = (
+        rows(),
+        arbitrary::sample(),
+        any::<bool>(),
+        compression,
+        1..9_usize,
+    );
+    parts.prop_map(|(mut rows, sample, same, compression, at_once)| {
         let value_type = if same { fixed(&sample) } else { ValueType::Any };
         if same {
             rows.iter_mut()
                 .filter_map(|row| row.value.as_mut().ok())
                 .for_each(|value| *value = sample.clone());
         }
-        (write(&value_type, &rows, at_once), rows)
+        (write_as(&value_type, compression, &rows, at_once), rows)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array, UInt32Array};
+use arrow_array::{ArrayRef, Float32Array, RecordBatch, StringArray, UInt8Array, UInt32Array};
 use arrow_ipc::{
     CompressionType,
     writer::{IpcWriteOptions, StreamEncoder},
@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    Row, column,
+    Compression, Row, column,
     schema::{MAX_ROWS, ValueType},
 };
 use crate::{Pipeline, Result, Sample, wire::ipc};
@@ -28,13 +28,14 @@ const ERRORS_BYTES: usize = 64 << 10;
 /// without copies.
 ///
 /// A failed row of a fixed-shape column takes as much room as a good one, which is a lot of zeros: record batches
-/// of such rows are LZ4-compressed, others never.
+/// of such rows are LZ4-compressed, others where that is asked for.
 pub struct BatchWriter {
     value_type: ValueType,
     schema: SchemaRef,
+    compression: Compression,
     start: Bytes,
-    good: StreamEncoder,
-    failed: StreamEncoder,
+    plain: StreamEncoder,
+    lz4: StreamEncoder,
 }
 
 impl BatchWriter {
@@ -42,24 +43,22 @@ impl BatchWriter {
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
-    pub fn new(value_type: ValueType, pipeline: &Pipeline) -> Result<Self> {
+    pub fn new(value_type: ValueType, compression: Compression, pipeline: &Pipeline) -> Result<Self> {
         let schema = Arc::new(value_type.schema(pipeline)?);
-        let plain = IpcWriteOptions::default();
-        let compressed = match column::filler(&value_type) {
-            0 => plain.clone(),
-            _ => plain
-                .clone()
-                .try_with_compression(Some(CompressionType::LZ4_FRAME))
-                .map_err(ipc::internal)?,
-        };
-        let (good, start) = encoder(&schema, plain)?;
-        let (failed, _) = encoder(&schema, compressed)?;
+        let options = IpcWriteOptions::default();
+        let compressed = options
+            .clone()
+            .try_with_compression(Some(CompressionType::LZ4_FRAME))
+            .map_err(ipc::internal)?;
+        let (plain, start) = encoder(&schema, options)?;
+        let (lz4, _) = encoder(&schema, compressed)?;
         Ok(Self {
             value_type,
             schema,
+            compression,
             start,
-            good,
-            failed,
+            plain,
+            lz4,
         })
     }
 
@@ -76,7 +75,13 @@ impl BatchWriter {
         let filler = column::filler(&self.value_type);
         let mut parts = Vec::new();
         let mut group = Group::default();
-        for Row { row, stage, value } in rows {
+        for Row {
+            row,
+            stage,
+            seconds,
+            value,
+        } in rows
+        {
             let value = value.map_err(|error| {
                 let mut text = error.to_string();
                 text.truncate(text.floor_char_boundary(ERROR_BYTES));
@@ -89,7 +94,7 @@ impl BatchWriter {
             if !group.takes(value.is_ok(), bytes, text) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
-            group.push(row, stage, value);
+            group.push(row, stage, seconds, value);
             group.bytes = group.bytes.saturating_add(bytes);
             group.texts += text;
         }
@@ -102,7 +107,7 @@ impl BatchWriter {
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
     pub fn finish(self) -> Result<Bytes> {
-        let end = self.good.finish().map_err(ipc::internal)?;
+        let end = self.plain.finish().map_err(ipc::internal)?;
         Ok(end.iter().flat_map(|buffer| buffer.iter().copied()).collect())
     }
 
@@ -110,8 +115,10 @@ impl BatchWriter {
         let Group {
             rows,
             stages,
+            seconds,
             samples,
             errors,
+            bytes,
             ..
         } = group;
         if rows.is_empty() {
@@ -132,10 +139,18 @@ impl BatchWriter {
             Arc::new(UInt32Array::from(rows)),
             Arc::new(UInt8Array::from(stages)),
             Arc::new(texts),
+            Arc::new(Float32Array::from(seconds)),
         ];
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
-        let encoder = if failed { &mut self.failed } else { &mut self.good };
+        // A reader inflates no more at once; of zeros it does not have to.
+        let asked = self.compression == Compression::Lz4 && bytes <= ipc::MAX_COMPRESSED;
+        let compressed = asked || failed && column::filler(&self.value_type) > 0;
+        let encoder = if compressed {
+            &mut self.lz4
+        } else {
+            &mut self.plain
+        };
         parts.extend(ipc::parts(encoder.encode(&batch).map_err(ipc::internal)?));
         Ok(())
     }
@@ -154,6 +169,7 @@ impl fmt::Debug for BatchWriter {
 struct Group {
     rows: Vec<u32>,
     stages: Vec<u8>,
+    seconds: Vec<f32>,
     samples: Vec<Sample>,
     errors: Vec<String>,
     /// Bytes in the column `value`.
@@ -174,9 +190,10 @@ impl Group {
         self.rows.is_empty() || (alike && small && self.rows.len() < MAX_ROWS)
     }
 
-    fn push(&mut self, row: u32, stage: u8, value: Result<Sample, String>) {
+    fn push(&mut self, row: u32, stage: u8, seconds: f32, value: Result<Sample, String>) {
         self.rows.push(row);
         self.stages.push(stage);
+        self.seconds.push(seconds);
         match value {
             Ok(sample) => self.samples.push(sample),
             Err(text) => self.errors.push(text),

@@ -16,9 +16,9 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 4;
 /// The most fields of a schema, nested ones included.
 const MAX_FIELDS: usize = 1 << 16;
-/// The most stored bytes of a compressed buffer that is read. Arrow's LZ4 decoder sets the announced length aside,
-/// and inflates before it compares.
-const MAX_COMPRESSED: usize = 256 << 10;
+/// The most stored bytes of a compressed buffer that is read, or written. Arrow's LZ4 decoder sets the announced length
+/// aside, and inflates before it compares.
+pub(crate) const MAX_COMPRESSED: usize = 1 << 20;
 /// What LZ4 cannot exceed.
 const MAX_RATIO: u64 = 255;
 

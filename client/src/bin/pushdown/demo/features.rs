@@ -70,6 +70,8 @@ pub(crate) struct Cost {
     pub(crate) stages: BTreeMap<u8, u64>,
     /// The steps in force: a plan may cut networks.
     pub(crate) steps: Vec<String>,
+    /// The plan in force at the end, for people.
+    pub(crate) plan: Option<String>,
 }
 
 impl Way {
@@ -230,6 +232,7 @@ impl Cost {
             kept: stats.kept,
             stages,
             steps: reader.pipeline().steps().iter().map(step_name).collect(),
+            plan: reader.plan().map(|plan| plan.to_string()),
         }
     }
 }

@@ -120,6 +120,9 @@ impl fmt::Display for Part {
         writeln!(f)?;
         for line in &self.lines {
             writeln!(f, "{}: {}", line.way, arrivals(&line.cost))?;
+            for text in line.cost.plan.iter().flat_map(|plan| plan.lines()) {
+                writeln!(f, "  {text}")?;
+            }
         }
         self.lines
             .iter()

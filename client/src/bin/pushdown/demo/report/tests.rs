@@ -15,6 +15,7 @@ fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
         sent_bytes: 270_000,
         stored_bytes: 13_700_000,
         kept,
+        plan: None,
         stages: stages.iter().copied().collect(),
         steps: vec!["decode".to_owned(), "model until r1".to_owned()],
     }

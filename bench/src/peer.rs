@@ -7,11 +7,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::progress::say;
-use crate::rounds::Contender;
 
 /// A running worker; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -19,14 +18,16 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts the worker on a folder of photos and waits until it has read them. Its libraries run one thread.
-    pub(super) fn start(python: &Path, variant: &str, folder: &Path) -> Result<Self> {
+    /// Starts the worker on a folder of photos, with whatever else the variant takes, and waits until it has read them.
+    /// Its libraries run one thread.
+    pub(crate) fn start(python: &Path, variant: &str, folder: &Path, further: &[&Path]) -> Result<Self> {
         let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/worker.py");
         let mut command = Command::new(python);
         command
             .arg(worker)
             .arg(variant)
             .arg(folder)
+            .args(further)
             .env("OMP_NUM_THREADS", "1");
         let mut child = command
             .stdin(Stdio::piped())
@@ -50,13 +51,11 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Each round: images per CPU second.
-    pub(super) fn into_contender<'a>(mut self, name: &str) -> Contender<'a> {
-        Contender::new(name, move || {
-            writeln!(self.input, "round")?;
-            let seconds: f64 = self.line()?.parse()?;
-            Ok(self.images / seconds)
-        })
+    /// One round: CPU seconds per image.
+    pub(crate) fn round(&mut self) -> Result<f64> {
+        writeln!(self.input, "round")?;
+        let seconds: f64 = self.line()?.parse()?;
+        Ok(seconds / self.images)
     }
 
     fn line(&mut self) -> Result<String> {

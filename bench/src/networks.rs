@@ -1,0 +1,119 @@
+//! What frozen layers cost the gateway beside the loop that people write around onnxruntime.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use pushdown::Pipeline;
+use pushdown::step::model::{Folder, Runtime};
+use pushdown_testkit::Gateway;
+
+use crate::cpu::Clock;
+use crate::operators::run_all;
+use crate::overhead::{batch_request, check_rows, send};
+use crate::peer::Peer;
+use crate::photos::{SMALL, count, mean_kilobytes, read_all};
+use crate::progress::say;
+use crate::report::{Table, Target};
+use crate::rounds::{Contender, take_turns};
+use crate::store::Store;
+
+/// The network with weights of its own.
+const NETWORK: &str = "efficientnet_lite0";
+const PIPELINE: &str = "decode | resize(short=256) | center_crop(224) | to_float | \
+    normalize(model=efficientnet_lite0) | model(efficientnet_lite0) | cast(f16)";
+const PYTHON: &str = "Pillow and onnxruntime in Python";
+const OURS: &str = "`Pipeline::run` in process";
+const BATCH: &str = "pushdown batch";
+
+/// What runs networks, here and beside.
+#[derive(Debug, Clone, Copy)]
+pub struct Engine<'a> {
+    /// Folder of networks.
+    pub models: &'a Path,
+    /// ONNX Runtime's library.
+    pub onnxruntime: &'a Path,
+    /// Python with Pillow and onnxruntime.
+    pub python: Option<&'a Path>,
+}
+
+/// One table: the loop, the pipeline in process, and batches through the gateway, over the same photos.
+pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Table> {
+    let folder = photos.join(SMALL);
+    let files = read_all(&folder)?;
+    let samples = u32::try_from(files.len())?;
+    let models = only(engine.models)?;
+    let runtime = Runtime::load(engine.onnxruntime, 1);
+    let networks = Folder::open(models.path(), &runtime, |_, _| ())?;
+    let pipeline = Pipeline::parse_with(PIPELINE, &networks)?;
+
+    let store = Store::launch()?;
+    let flags = [
+        format!("--upstream=http://{}", store.address()),
+        format!("--models={}", models.path().display()),
+        format!("--onnxruntime={}", engine.onnxruntime.display()),
+    ];
+    let gateway = Gateway::launch(gateway, flags)?;
+    let keys: Vec<_> = (0..files.len())
+        .map(|index| format!("photos/{index:03}.jpg"))
+        .collect();
+    for (key, file) in keys.iter().zip(&files) {
+        store.put(key, file.to_vec())?;
+    }
+
+    let mut contenders = Vec::new();
+    match engine.python {
+        None => say("SKIPPED: onnxruntime in Python, because no --peers was given"),
+        Some(python) => {
+            let network = models.path().join(format!("{NETWORK}.onnx"));
+            let mut peer = Peer::start(python, "onnxruntime", &folder, &[&network])?;
+            contenders.push(Contender::new(PYTHON, move || Ok(peer.round()? * 1e3)));
+        }
+    }
+    contenders.push(in_process(&pipeline, &files));
+    let request = batch_request(&store, &gateway, &keys, &pipeline)?;
+    check_rows(&send(&gateway, &request)?, samples)?;
+    let clock = Clock::of_process(gateway.id())?;
+    let gateway = &gateway;
+    contenders.push(Contender::new(BATCH, move || {
+        let time = clock.measure(|| {
+            let rows = send(gateway, &request)?;
+            // 1000 classes of two bytes each; a row that failed would have none.
+            ensure!(rows.len() >= 2000 * samples as usize, "the batch answer is short");
+            Ok(())
+        })?;
+        Ok(time.as_secs_f64() * 1e3 / f64::from(samples))
+    }));
+    say(&format!("frozen layers, {samples} photos a round"));
+    let title = format!(
+        "EfficientNet-Lite0, photos of 500 x 375, {} KB each on average",
+        mean_kilobytes(&files)
+    );
+    let measured = take_turns(contenders, rounds)?;
+    let mut table = Table::new(title, "CPU milliseconds per sample", measured);
+    table.compare(BATCH, (BATCH, PYTHON), "times Python", Some(Target::AtMost(1.05)));
+    table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
+    Ok(table)
+}
+
+fn in_process<'a>(pipeline: &'a Pipeline, files: &'a [Bytes]) -> Contender<'a> {
+    let clock = Clock::of_this_thread();
+    Contender::new(OURS, move || {
+        let time = clock.measure(|| run_all(pipeline, files))?;
+        Ok(time.as_secs_f64() * 1e3 / count(files))
+    })
+}
+
+/// A folder of the one network: others would only be looked at.
+fn only(models: &Path) -> Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    for extension in ["onnx", "json"] {
+        let name = format!("{NETWORK}.{extension}");
+        let file = fs::canonicalize(models.join(&name))
+            .with_context(|| format!("{name} is missing in {}: run scripts/models.sh", models.display()))?;
+        symlink(file, folder.path().join(name))?;
+    }
+    Ok(folder)
+}

@@ -1,0 +1,265 @@
+//! Which way each object goes.
+
+use std::sync::Arc;
+
+use pushdown::{Pipeline, Step, plan::Course};
+
+use crate::{order::Place, profile::float};
+
+/// Objects that go another way than the plan has it: one in so many, of each kind, and at least two in a batch that has
+/// so many.
+const EXPLORED: u64 = 100;
+/// The least distance between them.
+const CLOSEST: u64 = 32;
+
+/// What is the same for all plans of a data set.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// The most bytes of an object of each class; any number for the last.
+    bounds: Vec<u64>,
+    /// Bytes of a value by stage, where they are known beforehand.
+    values: Vec<Option<u64>>,
+    /// The stages to explore, the last one first: the last, and the last before any network.
+    explored: Vec<u8>,
+    stride: u64,
+    /// A value has at most so many times the bytes of its object.
+    pub(super) max_expand: f64,
+}
+
+/// How far the gateway takes each object of a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct Assignment {
+    ground: Arc<Ground>,
+    ways: Ways,
+    /// Whether an object may be read as it is only to see how that goes: it may lack weights here.
+    plainly: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Ways {
+    /// Nothing is known yet: by turns as they are and pushed down.
+    Unknown,
+    /// For each class its stages, each with the share of objects that go there or to one before it.
+    Planned(Vec<Vec<(u8, f64)>>),
+}
+
+impl Ground {
+    /// `None` where the gateway could do nothing of use: no value has a size that is known beforehand.
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        bounds: Vec<u64>,
+        batch_size: usize,
+        max_expand: f64,
+    ) -> Option<Self> {
+        let values: Vec<_> = pipeline.kinds().iter().map(pushdown::Kind::bytes).collect();
+        let network = pipeline
+            .steps()
+            .iter()
+            .position(|step| matches!(step, Step::Model(_)));
+        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage].is_some());
+        let mut explored = vec![last(pipeline.len())?];
+        explored.extend(network.and_then(last));
+        explored.dedup();
+        let explored = explored.into_iter().filter_map(|stage| u8::try_from(stage).ok());
+        Some(Self {
+            bounds,
+            explored: explored.collect(),
+            values,
+            max_expand,
+            stride: (batch_size as u64).clamp(CLOSEST, EXPLORED),
+        })
+    }
+
+    /// The class of an object of so many bytes; the last one where that is not known.
+    pub(super) fn class(&self, stored: Option<u64>) -> usize {
+        let last = self.bounds.len().saturating_sub(1);
+        let fits = |stored: u64| self.bounds.iter().position(|bound| stored <= *bound);
+        stored.and_then(fits).unwrap_or(last)
+    }
+
+    /// Whether a value of that stage has no more bytes than it may have.
+    fn fits(&self, stage: u8, stored: Option<u64>) -> bool {
+        let value = self.values.get(usize::from(stage)).copied().flatten();
+        let most = |stored: u64| float(stored) * self.max_expand;
+        stage == 0 || value.is_some_and(|value| stored.is_none_or(|stored| float(value) <= most(stored)))
+    }
+}
+
+impl Assignment {
+    pub(super) const fn unknown(ground: Arc<Ground>) -> Self {
+        Self {
+            ground,
+            ways: Ways::Unknown,
+            plainly: true,
+        }
+    }
+
+    pub(super) fn planned(ground: Arc<Ground>, course: &Course, plainly: bool) -> Self {
+        let classes = course.classes.iter().zip(&course.plan.shares);
+        let ways = classes.map(|(class, shares)| {
+            let mut sum = 0.0;
+            let taken = class.candidates.iter().zip(shares);
+            let taken = taken.filter(|(_, share)| **share > 0.0);
+            let taken = taken.map(|(way, share)| {
+                sum += share / class.share;
+                (u8::try_from(way.stage).unwrap_or(u8::MAX), sum)
+            });
+            taken.collect()
+        });
+        Self {
+            ground,
+            ways: Ways::Planned(ways.collect()),
+            plainly,
+        }
+    }
+
+    /// The stage of an object: by its size, and among objects of a size in turns, so that any stretch of the data set has
+    /// the shares of the plan; or another one, to see how that goes. Stage 0 where the value could have more bytes than
+    /// it may have.
+    pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
+        let ground = &self.ground;
+        let farthest = |turn: u64| {
+            let fitting = ground.explored.iter().copied();
+            let fitting: Vec<u8> = fitting.filter(|stage| ground.fits(*stage, stored)).collect();
+            let turn = usize::try_from(turn).unwrap_or_default();
+            (!fitting.is_empty()).then(|| fitting[turn % fitting.len()])
+        };
+        match &self.ways {
+            Ways::Unknown if place.position.is_multiple_of(2) => 0,
+            Ways::Unknown => farthest(place.position / 2).unwrap_or_default(),
+            Ways::Planned(ways) => {
+                let explored = match place.position % ground.stride {
+                    0 => Some(0).filter(|_| self.plainly),
+                    rest if rest == ground.stride / 2 => farthest(place.position / ground.stride),
+                    _ => None,
+                };
+                let planned = || {
+                    let of_class = ways.get(ground.class(stored)).map_or(&[][..], Vec::as_slice);
+                    way(of_class, place.index)
+                };
+                let stage = explored.unwrap_or_else(planned);
+                if ground.fits(stage, stored) { stage } else { 0 }
+            }
+        }
+    }
+
+    /// The first stage that any object stops at: steps from there on run here.
+    pub(super) fn first_stage(&self) -> usize {
+        match &self.ways {
+            Ways::Unknown => 0,
+            Ways::Planned(ways) => {
+                let stages = ways.iter().flatten();
+                usize::from(stages.map(|(stage, _)| *stage).min().unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The way of an object, by its turn among those of its class.
+fn way(ways: &[(u8, f64)], index: usize) -> u8 {
+    /// The golden ratio: its multiples are spread evenly, wherever one starts.
+    const TURN: f64 = 0.618_033_988_749_895;
+    let turn = (float(index as u64) * TURN).fract();
+    let way = ways.iter().find(|(_, sum)| turn < *sum).or_else(|| ways.last());
+    way.map(|(stage, _)| *stage).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use pushdown::plan::{Candidate, Class, Plan, Rules, Tiers};
+
+    use super::*;
+
+    fn ground(pipeline: &str) -> Arc<Ground> {
+        let pipeline = Pipeline::parse(pipeline).unwrap();
+        Arc::new(Ground::new(&pipeline, vec![50_000, u64::MAX], 64, 1.0).unwrap())
+    }
+
+    const PIPELINE: &str = "decode | resize(100, 100)";
+
+    fn class(share: f64, stored: f64) -> Class {
+        let way = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
+            stage,
+            bytes,
+            gateway_seconds: gateway,
+            host_seconds: host,
+            weights: 0.0,
+        };
+        let work = stored / 1e8;
+        Class {
+            share,
+            candidates: vec![way(0, stored, 0.0, work), way(2, 30_000.0, work, 0.0)],
+        }
+    }
+
+    fn planned(link_bytes: f64) -> (Assignment, Course) {
+        let tiers = Tiers {
+            gateway_cores: 4.0,
+            link_bytes,
+            host_cores: 2.0,
+            trainer_seconds: 0.0,
+            shared: false,
+        };
+        let classes = vec![class(0.5, 20_000.0), class(0.5, 4e6)];
+        let plan = Plan::best(&tiers, &classes, &Rules::default());
+        let course = Course { tiers, classes, plan };
+        (Assignment::planned(ground(PIPELINE), &course, true), course)
+    }
+
+    fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
+        let place = |index: usize| Place {
+            position: index as u64,
+            index,
+        };
+        (0..1000)
+            .map(|index| usize::from(assignment.stage(place(index), Some(stored))))
+            .collect()
+    }
+
+    #[test]
+    fn large_objects_are_pushed_and_small_ones_are_not() {
+        let (assignment, _) = planned(1e6);
+        assert!(stages(&assignment, 15_000).iter().all(|stage| *stage == 0));
+        let pushed = |stored: u64| {
+            stages(&assignment, stored)
+                .iter()
+                .filter(|stage| **stage == 2)
+                .count()
+        };
+        assert_eq!(pushed(29_999), 0, "a value of 30,000 bytes is more");
+        // All but the one of 64 that is read as it is to see how that goes.
+        assert_eq!(pushed(4_000_000), 1000 - 16);
+        assert_eq!(pushed(40_000_000), 1000 - 16);
+        assert_eq!(assignment.first_stage(), 0);
+    }
+
+    #[test]
+    fn shares_of_a_plan_are_kept_to() {
+        let (assignment, course) = planned(f64::INFINITY);
+        let share = course.plan.shares[1][1] / 0.5;
+        let pushed = stages(&assignment, 4_000_000)
+            .iter()
+            .filter(|stage| **stage == 2)
+            .count();
+        let found = float(pushed as u64) / 1000.0;
+        assert!((found - share).abs() < 0.03, "{found}, planned {share}");
+    }
+
+    #[test]
+    fn before_anything_is_known_both_ways_are_tried() {
+        let unknown = Assignment::unknown(ground(PIPELINE));
+        let large = stages(&unknown, 100_000);
+        assert_eq!(large.iter().filter(|stage| **stage == 2).count(), 500);
+        assert!(stages(&unknown, 10_000).iter().all(|stage| *stage == 0));
+        // Without weights nothing is read as it is for a trial.
+        let (mut assignment, _) = planned(1e6);
+        assignment.plainly = false;
+        assert!(stages(&assignment, 4_000_000).iter().all(|stage| *stage == 2));
+    }
+
+    #[test]
+    fn values_of_unknown_sizes_leave_nothing_to_plan() {
+        let pipeline = Pipeline::parse("decode | encode(jpeg)").unwrap();
+        assert!(Ground::new(&pipeline, vec![u64::MAX], 64, 1.0).is_none());
+    }
+}

@@ -1,0 +1,80 @@
+//! The plan, as people are told of it.
+
+use std::fmt;
+
+use pushdown::{
+    Pipeline,
+    plan::{Bound, Course, Plan},
+};
+
+/// What a reader in [`Mode::Auto`](crate::Mode::Auto) does with the samples, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The pipeline; its networks are cut where a split may be worth while.
+    pub pipeline: Pipeline,
+    /// What each way costs, by class of samples from the smallest objects to the largest, and the shares.
+    pub course: Course,
+    /// The most bytes of an object of each class; any number for the last.
+    pub up_to: Vec<u64>,
+    /// How often the plan was another one before.
+    pub changes: u64,
+}
+
+impl Planned {
+    /// Samples per second that the plan comes to.
+    pub fn samples_per_second(&self) -> f64 {
+        1.0 / self.course.plan.load.seconds()
+    }
+
+    /// Samples per second that reading plainly would come to.
+    pub fn plainly(&self) -> f64 {
+        1.0 / Plan::plain(&self.course.tiers, &self.course.classes)
+            .load
+            .seconds()
+    }
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Course { tiers, classes, plan } = &self.course;
+        let bound = match plan.load.bound() {
+            Bound::Gateway => "the gateway's CPU",
+            Bound::Link => "the link",
+            Bound::Host => "this host's CPU",
+            Bound::Trainer => "the training",
+        };
+        writeln!(
+            f,
+            "plan: {:.0} samples/s, {:.0} plainly; what limits it is {bound}",
+            self.samples_per_second(),
+            self.plainly()
+        )?;
+        writeln!(
+            f,
+            "  link {:.0} Mbit/s, {:.1} cores at the gateway, {:.1} here",
+            tiers.link_bytes * 8e-6,
+            tiers.gateway_cores,
+            tiers.host_cores
+        )?;
+        for ((class, shares), up_to) in classes.iter().zip(&plan.shares).zip(&self.up_to) {
+            match up_to {
+                &u64::MAX => write!(f, "  larger objects:")?,
+                up_to => write!(f, "  objects up to {} KB:", up_to / 1000)?,
+            }
+            let taken = class.candidates.iter().zip(shares);
+            for (way, share) in taken.filter(|(_, share)| **share > 0.0) {
+                let part = share / class.share * 100.0;
+                match way
+                    .stage
+                    .checked_sub(1)
+                    .and_then(|step| self.pipeline.steps().get(step))
+                {
+                    None => write!(f, " {part:.0} % as they are")?,
+                    Some(step) => write!(f, " {part:.0} % up to `{}` (stage {})", step.name(), way.stage)?,
+                }
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+use std::sync::mpsc;
+
+use super::*;
+
+fn pool() -> CpuPool {
+    CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap()
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::of(Some(name))
+}
+
+/// Keeps the pool's thread until it is told to go on.
+async fn block(pool: &CpuPool) -> mpsc::Sender<()> {
+    let (release, blocked) = mpsc::channel();
+    let (started, starts) = oneshot::channel();
+    let work = move || {
+        started.send(()).unwrap();
+        blocked.recv().unwrap();
+    };
+    pool.run_together([tenant("blocker")], work);
+    starts.await.unwrap();
+    release
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_and_the_pool_goes_on() {
+    let pool = pool();
+    let error = pool
+        .run(&Tenant::default(), || panic!("broken"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(pool.run(&Tenant::default(), || 7).await.unwrap(), 7);
+}
+
+#[tokio::test]
+async fn dropped_work_that_waits_is_not_run() {
+    let pool = pool();
+    let release = block(&pool).await;
+    let (ran, runs) = mpsc::channel();
+    {
+        let nobody = Tenant::default();
+        let waiting = pool.run(&nobody, move || ran.send(()).is_ok());
+        tokio::pin!(waiting);
+        // Polled once, so that it is queued, then dropped.
+        assert!(futures::poll!(&mut waiting).is_pending());
+    }
+    // What it held is gone at once, and not only when its turn would have come.
+    assert_eq!(runs.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    release.send(()).unwrap();
+    pool.run(&Tenant::default(), || ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_piece_of_work_waits_for_one_of_another_tenant() {
+    let pool = pool();
+    let release = block(&pool).await;
+    let (ran, order) = mpsc::channel();
+    let names = [vec!["many"; 20], vec!["one"]].concat();
+    let runs = names.into_iter().map(|name| {
+        let (pool, ran) = (pool.clone(), ran.clone());
+        async move { pool.run(&tenant(name), move || ran.send(name).unwrap()).await }
+    });
+    let runs = futures::future::join_all(runs);
+    tokio::pin!(runs);
+    assert!(futures::poll!(&mut runs).is_pending());
+    release.send(()).unwrap();
+    for run in runs.await {
+        run.unwrap();
+    }
+    let order: Vec<_> = order.try_iter().collect();
+    assert_eq!(order.len(), 21);
+    assert_eq!(order.iter().position(|name| *name == "one"), Some(1));
+}
+
+#[tokio::test]
+async fn work_of_several_tenants_runs_once_in_the_first_turn() {
+    let pool = pool();
+    let release = block(&pool).await;
+    let (ran, order) = mpsc::channel();
+    let say = |what: &'static str| {
+        let ran = ran.clone();
+        move || ran.send(what).unwrap()
+    };
+    for _ in 0..3 {
+        pool.run_together([tenant("a")], say("a"));
+    }
+    pool.run_together([tenant("a"), tenant("b")], say("both"));
+    release.send(()).unwrap();
+    pool.run(&tenant("a"), || ()).await.unwrap();
+    assert_eq!(order.try_iter().collect::<Vec<_>>(), ["a", "both", "a", "a"]);
+}

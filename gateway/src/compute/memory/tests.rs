@@ -1,0 +1,114 @@
+use super::*;
+
+fn memory(total: u64, max_waiting: usize) -> Memory {
+    Memory::build(
+        total,
+        max_waiting,
+        Duration::from_secs(5),
+        Ledger::default(),
+        Metrics::default(),
+    )
+}
+
+async fn acquire(memory: &Memory, bytes: u64) -> Result<Permit> {
+    memory.acquire(&Tenant::default(), bytes).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_budget_answers_slow_down_after_a_bounded_wait() {
+    let memory = memory(10 * UNIT, 4);
+    let held = acquire(&memory, 8 * UNIT).await.unwrap();
+    let error = acquire(&memory, 4 * UNIT).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SlowDown);
+    drop(held);
+    assert_eq!(acquire(&memory, 10 * UNIT).await.unwrap().bytes(), 10 * UNIT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_bounded() {
+    let memory = memory(UNIT, 0);
+    let _held = acquire(&memory, UNIT).await.unwrap();
+    let started = tokio::time::Instant::now();
+    assert_eq!(
+        acquire(&memory, UNIT).await.unwrap_err().kind(),
+        ErrorKind::SlowDown
+    );
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn more_than_the_whole_budget_is_too_large() {
+    assert_eq!(
+        acquire(&memory(UNIT, 4), UNIT + 1).await.unwrap_err().kind(),
+        ErrorKind::EntityTooLarge
+    );
+}
+
+#[tokio::test]
+async fn permits_grow_without_waiting_and_shrink() {
+    let memory = memory(10 * UNIT, 4);
+    let mut permit = acquire(&memory, UNIT).await.unwrap();
+    memory.grow(&mut permit, 8 * UNIT).unwrap();
+    assert_eq!(permit.bytes(), 9 * UNIT);
+    assert_eq!(
+        memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(),
+        ErrorKind::EntityTooLarge
+    );
+    permit.shrink_to(1);
+    let mut other = acquire(&memory, 9 * UNIT).await.unwrap();
+    assert_eq!(
+        memory.grow(&mut permit, UNIT).unwrap_err().kind(),
+        ErrorKind::SlowDown
+    );
+    other.shrink_to(0);
+    assert_eq!(acquire(&memory, 9 * UNIT).await.unwrap().bytes(), 9 * UNIT);
+}
+
+/// Of those who wait, the next is not the next that came, but the next tenant's.
+#[tokio::test]
+async fn tenants_take_turns() {
+    let memory = memory(UNIT, 100);
+    let held = acquire(&memory, UNIT).await.unwrap();
+    let (many, one) = (Tenant::of(Some("many")), Tenant::of(Some("one")));
+    let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
+    for tenant in [vec![&many; 20], vec![&one]].concat() {
+        let (memory, tenant, sender) = (memory.clone(), tenant.clone(), sender.clone());
+        tokio::spawn(async move {
+            let permit = memory.acquire(&tenant, UNIT).await.unwrap();
+            sender.send(tenant).unwrap();
+            drop(permit);
+        });
+    }
+    while memory.metrics.queue_length() < 21 {
+        tokio::task::yield_now().await;
+    }
+    drop((held, sender));
+    let mut served = Vec::new();
+    while let Some(tenant) = order.recv().await {
+        served.push(tenant);
+    }
+    assert_eq!(served.len(), 21);
+    assert!(served[..3].contains(&one), "{served:?}");
+}
+
+/// Those who leave, in whatever moment, let the others in.
+#[tokio::test]
+async fn who_stops_waiting_stands_in_nobodys_way() {
+    let memory = memory(UNIT, 100);
+    let held = acquire(&memory, UNIT).await.unwrap();
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let memory = memory.clone();
+            tokio::spawn(async move { acquire(&memory, UNIT).await.map(drop) })
+        })
+        .collect();
+    while memory.metrics.queue_length() < 20 {
+        tokio::task::yield_now().await;
+    }
+    waiting[..10].iter().for_each(tokio::task::JoinHandle::abort);
+    drop(held);
+    for (index, waiting) in waiting.into_iter().enumerate() {
+        assert_eq!(waiting.await.is_ok(), index >= 10);
+    }
+    assert_eq!(acquire(&memory, UNIT).await.unwrap().bytes(), UNIT);
+}

@@ -1,0 +1,266 @@
+//! What samples cost, learned while they are read.
+//!
+//! The host times each group of steps that it runs, whichever stage a sample came at; the gateway tells of each sample
+//! what all of its steps took. What steps take in relation to one another hardly changes, and is a mean of many samples:
+//! of the host's seconds by step and class, and of the gateway's for each of the host's by stage. How fast either side is
+//! just now is a pace, the same for all its steps, those too that it has not run for a while.
+
+use super::{Candidate, Class, mean::Mean, recent::Recent};
+use crate::{Kind, Pipeline, Step};
+
+/// Samples that a mean is made of.
+const MEMORY: f64 = 256.0;
+/// Samples from which on a mean is one to hold others against.
+const ENOUGH: f64 = 6.0;
+
+/// What is known of the samples of a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    stages: Vec<Stage>,
+    classes: Vec<Samples>,
+    /// Seconds of the gateway for one of the host, whichever the stage.
+    ratio: Mean,
+    host_pace: Recent,
+    gateway_pace: Recent,
+}
+
+/// A stage from 1 on, behind its step.
+#[derive(Debug, Clone, PartialEq)]
+struct Stage {
+    /// Bytes of a value, where they are known beforehand.
+    bytes: Option<f64>,
+    /// Multiplications of the step before it, where it is of a network.
+    macs: f64,
+    /// Whether the step before it and the one behind it run as one.
+    inside: bool,
+    /// Whether its step, or one behind it, is of a network.
+    network: bool,
+    /// Seconds of the gateway up to here, for one of the host.
+    ratio: Mean,
+}
+
+/// Samples of about the same size.
+#[derive(Debug, Clone, PartialEq)]
+struct Samples {
+    share: f64,
+    stored: f64,
+    /// Seconds of the host, by step.
+    steps: Vec<Mean>,
+}
+
+impl Costs {
+    /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored.
+    pub fn new(pipeline: &Pipeline, classes: &[(f64, f64)]) -> Self {
+        let steps = pipeline.steps();
+        let stage = |(index, kind): (usize, &Kind)| Stage {
+            bytes: kind.bytes().map(float),
+            macs: match &steps[index] {
+                Step::Model(layers) => float(layers.macs()),
+                _ => 0.0,
+            },
+            inside: false,
+            network: steps[index..].iter().any(|step| matches!(step, Step::Model(_))),
+            ratio: Mean::default(),
+        };
+        let samples = |&(share, stored): &(f64, f64)| Samples {
+            share,
+            stored,
+            steps: vec![Mean::default(); steps.len()],
+        };
+        Self {
+            stages: pipeline.kinds()[1..].iter().enumerate().map(stage).collect(),
+            classes: classes.iter().map(samples).collect(),
+            ratio: Mean::default(),
+            host_pace: Recent::default(),
+            gateway_pace: Recent::default(),
+        }
+    }
+
+    /// A batch is done: paces that were told in the one before the last no longer count.
+    pub fn next_batch(&mut self) {
+        self.host_pace.next_batch();
+        self.gateway_pace.next_batch();
+    }
+
+    /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
+    pub fn host(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
+        let known = self
+            .classes
+            .get(class)
+            .and_then(|samples| samples.steps.get(first..first + steps));
+        let expected: Option<f64> = known.and_then(|known| known.iter().map(|mean| mean.of(ENOUGH)).sum());
+        if let Some(expected) = expected.filter(|expected| *expected > 0.0) {
+            self.host_pace.add(seconds / expected);
+        }
+        let pace = self.host_pace.median().unwrap_or(1.0);
+        let (Some(stages), Some(samples)) = (
+            self.stages.get_mut(first..first + steps),
+            self.classes.get_mut(class),
+        ) else {
+            return;
+        };
+        let means = &mut samples.steps[first..first + steps];
+        let all: f64 = stages.iter().map(|stage| stage.macs).sum();
+        for (index, (stage, mean)) in stages.iter_mut().zip(means).enumerate() {
+            let last = index + 1 == steps;
+            // Layers can be parted anywhere, in the ratio of their work; other steps that run as one cannot.
+            let part = if all > 0.0 {
+                stage.macs / all
+            } else if last {
+                1.0
+            } else {
+                0.0
+            };
+            stage.inside |= all == 0.0 && !last;
+            mean.add(seconds * part / pace, MEMORY);
+        }
+    }
+
+    /// The gateway took so many seconds for a sample up to `stage`.
+    pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
+        let Some(host) = self.until(class, stage).filter(|host| *host > 0.0) else {
+            return;
+        };
+        if let Some(expected) = self.stages[stage - 1].ratio.of(ENOUGH) {
+            self.gateway_pace.add(seconds / host / expected);
+        }
+        let ratio = seconds / host / self.gateway_pace.median().unwrap_or(1.0);
+        self.ratio.add(ratio, MEMORY);
+        self.stages[stage - 1].ratio.add(ratio, MEMORY);
+    }
+
+    /// The classes with every way that can be planned, where `weights` bytes are still to be fetched to run networks on
+    /// the host; `None` while the two sides have not been seen at work.
+    pub fn classes(&self, weights: f64) -> Option<Vec<Class>> {
+        let all = self.stages.len();
+        let host_pace = self.host_pace.median().unwrap_or(1.0);
+        let gateway_pace = self.gateway_pace.median().unwrap_or(1.0);
+        let class = |(index, samples): (usize, &Samples)| {
+            let total = self.until(index, all)?;
+            let mut candidates = vec![Candidate {
+                stage: 0,
+                bytes: samples.stored,
+                gateway_seconds: 0.0,
+                host_seconds: total * host_pace,
+                weights: if self.stages.iter().any(|stage| stage.network) {
+                    weights
+                } else {
+                    0.0
+                },
+            }];
+            for (place, stage) in self.stages.iter().enumerate() {
+                let (Some(bytes), false) = (stage.bytes, stage.inside) else {
+                    continue;
+                };
+                let done = self.until(index, place + 1)?;
+                let rest = self.stages.get(place + 1);
+                candidates.push(Candidate {
+                    stage: place + 1,
+                    bytes,
+                    gateway_seconds: done * self.ratio_of(place + 1)? * gateway_pace,
+                    host_seconds: (total - done) * host_pace,
+                    weights: if rest.is_some_and(|rest| rest.network) {
+                        weights
+                    } else {
+                        0.0
+                    },
+                });
+            }
+            Some(Class {
+                share: samples.share,
+                candidates,
+            })
+        };
+        self.classes.iter().enumerate().map(class).collect()
+    }
+
+    /// Seconds of the gateway for one of the host, up to `stage`.
+    fn ratio_of(&self, stage: usize) -> Option<f64> {
+        let own = self.stages.get(stage.checked_sub(1)?)?.ratio.of(ENOUGH);
+        own.or_else(|| self.ratio.get())
+    }
+
+    /// Seconds of the host for the steps before `stage`.
+    fn until(&self, class: usize, stage: usize) -> Option<f64> {
+        (0..stage).map(|step| self.step(class, step)).sum()
+    }
+
+    /// Seconds of the host for a step; from the other classes where this one has not been seen.
+    fn step(&self, class: usize, step: usize) -> Option<f64> {
+        let own = self.classes.get(class)?.steps.get(step)?.get();
+        own.or_else(|| {
+            let others: Vec<f64> = self
+                .classes
+                .iter()
+                .filter_map(|class| class.steps[step].get())
+                .collect();
+            (!others.is_empty()).then(|| others.iter().sum::<f64>() / float(others.len() as u64))
+        })
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sizes and counts, of which a few digits matter"
+)]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+    }
+
+    #[test]
+    fn both_sides_come_from_what_each_tells() {
+        let pipeline = Pipeline::parse("decode | resize(8, 8) | center_crop(4) | to_float").unwrap();
+        let mut costs = Costs::new(&pipeline, &[(0.5, 1_000.0), (0.5, 10_000.0)]);
+        assert_eq!(costs.classes(0.0), None);
+        costs.gateway(1, 4, 0.1);
+        assert_eq!(costs.classes(0.0), None, "nothing is known of the host");
+        // As one, of the large ones; of the small ones nothing yet.
+        costs.host(1, 0, 3, 0.008);
+        costs.host(1, 3, 1, 0.002);
+        assert_eq!(costs.classes(0.0), None, "nothing is known of the gateway");
+        costs.gateway(1, 4, 0.005);
+        costs.gateway(1, 3, 0.004);
+        let classes = costs.classes(1e6).unwrap();
+        let large = &classes[1].candidates;
+        let stages: Vec<_> = large.iter().map(|way| way.stage).collect();
+        assert_eq!(stages, [0, 3, 4], "no split within steps that run as one");
+        near(large[0].host_seconds, 0.010);
+        near(large[1].gateway_seconds, 0.004);
+        near(large[1].host_seconds, 0.002);
+        near(large[2].gateway_seconds, 0.005);
+        near(large[2].bytes, 4.0 * 4.0 * 3.0 * 4.0);
+        near(large[0].weights, 0.0);
+        near(classes[0].candidates[0].bytes, 1_000.0);
+        near(classes[0].candidates[0].host_seconds, 0.010);
+        // Nonsense is left out.
+        costs.host(7, 0, 1, 1.0);
+        costs.host(0, 3, 9, 1.0);
+        costs.gateway(1, 9, 1.0);
+        costs.gateway(1, 4, f64::INFINITY);
+        assert_eq!(costs.classes(1e6).unwrap(), classes);
+    }
+
+    #[test]
+    fn a_stage_that_is_slower_there_than_others_is_told_apart() {
+        let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float").unwrap();
+        let mut costs = Costs::new(&pipeline, &[(1.0, 1_000.0)]);
+        for step in 0..3 {
+            costs.host(0, step, 1, 0.001);
+        }
+        for _ in 0..20 {
+            costs.gateway(0, 2, 0.002);
+            costs.gateway(0, 3, 0.030);
+        }
+        let classes = costs.classes(0.0).unwrap();
+        near(classes[0].candidates[1].gateway_seconds, 0.002);
+        near(classes[0].candidates[2].gateway_seconds, 0.030);
+    }
+}

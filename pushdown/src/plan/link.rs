@@ -1,0 +1,62 @@
+//! How fast a link is, told from what passes over it.
+
+use super::recent::Recent;
+
+/// An estimate of a link's rate.
+///
+/// What passes tells the rate only while the link is what everything waits for: while an object is on its way that lies
+/// ready on the one side and is taken at once on the other. At any other time what passes is less than could.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Link {
+    measured: Recent,
+    /// The most that passed during this batch, and during the one before it.
+    passed: [f64; 2],
+}
+
+impl Link {
+    /// So many bytes per second passed while the link was the bound.
+    pub fn measured(&mut self, bytes_per_second: f64) {
+        if bytes_per_second > 0.0 {
+            self.measured.add(bytes_per_second);
+        }
+    }
+
+    /// So many bytes per second passed: the link is at least as fast.
+    pub fn passed(&mut self, bytes_per_second: f64) {
+        if bytes_per_second.is_finite() {
+            self.passed[0] = self.passed[0].max(bytes_per_second);
+        }
+    }
+
+    /// A batch is done: what was measured in the one before the last no longer counts.
+    pub fn next_batch(&mut self) {
+        self.measured.next_batch();
+        self.passed = [0.0, self.passed[0]];
+    }
+
+    /// Bytes per second: the median of the measurements, or what passed where that is more; `None` where nothing was
+    /// measured.
+    pub fn rate(&self) -> Option<f64> {
+        let median = self.measured.median()?;
+        Some(self.passed.iter().copied().fold(median, f64::max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_no_slower_than_what_passes() {
+        let mut link = Link::default();
+        link.passed(4e6);
+        assert_eq!(link.rate(), None, "the least is no rate");
+        link.measured(11e6);
+        assert_eq!(link.rate(), Some(11e6));
+        link.passed(20e6);
+        link.next_batch();
+        assert_eq!(link.rate(), Some(20e6));
+        link.next_batch();
+        assert_eq!(link.rate(), Some(11e6));
+    }
+}

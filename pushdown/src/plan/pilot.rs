@@ -1,0 +1,93 @@
+//! Keeps the plan of a reader: told what happens, it says which samples go where.
+
+use super::{Class, Costs, Link, Plan, Rules, Tiers, recent::Recent, steer::Steering};
+use crate::Pipeline;
+
+/// What is known of a data set's samples and of the tiers, and the plan that follows from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pilot {
+    costs: Costs,
+    link: Link,
+    trainer: Recent,
+    host_cores: f64,
+    gateway_cores: Option<f64>,
+    steering: Steering,
+    course: Option<Course>,
+}
+
+/// A plan with what it was made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// The tiers as they seem.
+    pub tiers: Tiers,
+    /// What samples seem to cost.
+    pub classes: Vec<Class>,
+    /// Which share of each class goes which way.
+    pub plan: Plan,
+}
+
+impl Pilot {
+    /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored; steps run on so
+    /// many cores of this host.
+    pub fn new(pipeline: &Pipeline, classes: &[(f64, f64)], host_cores: f64) -> Self {
+        Self {
+            costs: Costs::new(pipeline, classes),
+            link: Link::default(),
+            trainer: Recent::default(),
+            host_cores,
+            gateway_cores: None,
+            steering: Steering::default(),
+            course: None,
+        }
+    }
+
+    /// What samples cost, to be told of more.
+    pub const fn costs(&mut self) -> &mut Costs {
+        &mut self.costs
+    }
+
+    /// The link, to be told of more.
+    pub const fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    /// The trainer took so many seconds for a sample.
+    pub fn trainer(&mut self, seconds: f64) {
+        self.trainer.add(seconds);
+    }
+
+    /// The gateway has so many cores for this reader.
+    pub fn gateway_cores(&mut self, cores: f64) {
+        if cores.is_finite() && cores >= 0.0 {
+            self.gateway_cores = Some(cores);
+        }
+    }
+
+    /// Plans again, behind a batch. `weights` bytes are still to be fetched to run networks here.
+    ///
+    /// `None` while too little is known: of either side, or of the gateway's cores.
+    pub fn next_batch(&mut self, weights: f64, rules: &Rules) -> Option<&Course> {
+        if let Some(classes) = self.costs.classes(weights)
+            && let Some(gateway_cores) = self.gateway_cores
+        {
+            let tiers = Tiers {
+                gateway_cores,
+                link_bytes: self.link.rate().unwrap_or(f64::INFINITY),
+                host_cores: self.host_cores,
+                trainer_seconds: self.trainer.median().unwrap_or_default(),
+                shared: false,
+            };
+            let plan = self.steering.decide(&tiers, &classes, rules);
+            self.course = Some(Course { tiers, classes, plan });
+        }
+        self.costs.next_batch();
+        self.link.next_batch();
+        self.trainer.next_batch();
+        self.course()
+    }
+
+    /// The plan in force.
+    pub const fn course(&self) -> Option<&Course> {
+        self.course.as_ref()
+    }
+}

@@ -1,0 +1,235 @@
+//! A reader that learns while conditions change under it, without a clock.
+
+use super::*;
+use crate::{Pipeline, plan::Pilot};
+
+const STORED: f64 = 107_000.0;
+const BATCH: usize = 64;
+const RULES: Rules = Rules {
+    max_expand: 1.0,
+    samples_left: f64::INFINITY,
+};
+
+/// The world as it is.
+#[derive(Debug, Clone, Copy)]
+struct World {
+    tiers: Tiers,
+    /// Seconds of the host for a second of work, for whatever else runs there.
+    host_load: f64,
+    /// Seconds of the gateway for a second of work.
+    gateway_load: f64,
+}
+
+/// What a reader knows.
+struct Reader {
+    pilot: Pilot,
+    shares: Vec<f64>,
+    batches: usize,
+}
+
+/// Values that shrink as those of a network do.
+fn pipeline() -> Pipeline {
+    Pipeline::parse("decode | resize(224, 224) | resize(112, 112) | resize(56, 56) | resize(16, 16)").unwrap()
+}
+
+impl World {
+    fn new(gateway_cores: f64, link_bytes: f64, host_cores: f64) -> Self {
+        Self {
+            tiers: Tiers {
+                gateway_cores,
+                link_bytes,
+                host_cores,
+                trainer_seconds: 0.0,
+                shared: false,
+            },
+            host_load: 1.0,
+            gateway_load: 1.0,
+        }
+    }
+
+    /// What samples cost in it, where steps take so many seconds.
+    fn classes(&self, seconds: &[f64]) -> Vec<Class> {
+        let pipeline = pipeline();
+        let mut candidates = Vec::new();
+        for stage in [0, 2, 3, 4, 5] {
+            let kind = pipeline.kinds()[stage].bytes();
+            candidates.push(Candidate {
+                stage,
+                bytes: kind
+                    .filter(|_| stage > 0)
+                    .map_or(STORED, |bytes| f64::from(u32::try_from(bytes).unwrap())),
+                gateway_seconds: seconds[..stage].iter().sum::<f64>() * self.gateway_load,
+                host_seconds: seconds[stage..].iter().sum::<f64>() * self.host_load,
+                weights: 0.0,
+            });
+        }
+        vec![Class {
+            share: 1.0,
+            candidates,
+        }]
+    }
+}
+
+impl Reader {
+    fn new() -> Self {
+        Self {
+            pilot: Pilot::new(&pipeline(), &[(1.0, STORED)], 2.0),
+            shares: Vec::new(),
+            batches: 0,
+        }
+    }
+
+    /// Reads a batch by the plan in force, learns from it, and plans again.
+    fn batch(&mut self, world: &World, seconds: &[f64]) {
+        let classes = world.classes(seconds);
+        let ways = &classes[0].candidates;
+        let mut owed = vec![0.0; ways.len()];
+        for sample in 0..BATCH {
+            let explored = self.batches < 2 || sample < 2;
+            let way = if explored {
+                // By turns as it is, and as far as the gateway can take it.
+                if sample.is_multiple_of(2) {
+                    0
+                } else {
+                    ways.len() - 1
+                }
+            } else {
+                for (owed, share) in owed.iter_mut().zip(&self.shares) {
+                    *owed += share;
+                }
+                let next = (0..owed.len())
+                    .max_by(|a, b| owed[*a].total_cmp(&owed[*b]))
+                    .unwrap();
+                owed[next] -= 1.0;
+                next
+            };
+            let stage = ways[way].stage;
+            // No two measurements are the same.
+            let noise =
+                0.85 + 0.3 * f64::from(u32::try_from((sample * 37 + self.batches * 11) % 64).unwrap()) / 64.0;
+            for (step, seconds) in seconds.iter().enumerate().skip(stage) {
+                self.pilot
+                    .costs()
+                    .host(0, step, 1, seconds * world.host_load * noise);
+            }
+            if stage == 0 {
+                self.pilot.link().measured(world.tiers.link_bytes * noise);
+            } else {
+                self.pilot
+                    .costs()
+                    .gateway(0, stage, ways[way].gateway_seconds * noise);
+            }
+        }
+        self.pilot.gateway_cores(world.tiers.gateway_cores);
+        self.pilot.trainer(world.tiers.trainer_seconds);
+        self.batches += 1;
+        if let Some(course) = self.pilot.next_batch(0.0, &RULES) {
+            // Stage 1 has no fixed size: the same candidates, in the same order.
+            assert_eq!(course.classes[0].candidates.len(), classes[0].candidates.len());
+            self.shares.clone_from(&course.plan.shares[0]);
+        }
+        assert!(self.batches < 2 || !self.shares.is_empty());
+    }
+
+    /// Seconds per sample of the plan in force in the world as it is.
+    fn seconds(&self, world: &World, seconds: &[f64]) -> f64 {
+        let plan = Plan::of(&world.tiers, &world.classes(seconds), vec![self.shares.clone()]);
+        plan.load.seconds()
+    }
+}
+
+/// Steps in bandwidth, in the load of either side and in the trainer's pace, in both directions: within three batches the
+/// plan is within 5 % of the best, and not behind plain reading, measurements being off by 15 %.
+#[test]
+fn right_again_within_three_batches_of_a_change() {
+    let works = [
+        [0.0010, 0.0003, 0.004, 0.004, 0.004],
+        [0.0010, 0.0003, 0.030, 0.030, 0.040],
+        [0.0040, 0.0010, 0.0002, 0.0001, 0.0001],
+    ];
+    let (mut cells, mut right, mut settled) = (0, 0, 0);
+    for seconds in works {
+        let total: f64 = seconds.iter().sum();
+        let crossover = |cores: f64| STORED * cores / total;
+        let base = |gateway: f64, bandwidth: f64| World::new(gateway, crossover(2.0) * bandwidth, 2.0);
+        let mut changes = Vec::new();
+        for (gateway, bandwidth) in [(1.0, 0.1), (2.0, 0.5), (4.0, 1.0), (2.0, 3.0), (8.0, 10.0)] {
+            let world = base(gateway, bandwidth);
+            for factor in [0.1, 10.0] {
+                let mut other = world;
+                other.tiers.link_bytes *= factor;
+                changes.push((world, other));
+            }
+            for factor in [0.25, 4.0] {
+                let mut other = world;
+                other.tiers.gateway_cores *= factor;
+                changes.push((world, other));
+            }
+            let loads: [fn(&mut World); 3] = [
+                |world| world.host_load = 3.0,
+                |world| world.gateway_load = 3.0,
+                |world| world.tiers.trainer_seconds = 0.2,
+            ];
+            for load in loads {
+                let mut other = world;
+                load(&mut other);
+                changes.push((world, other));
+                changes.push((other, world));
+            }
+        }
+        for (before, after) in changes {
+            let mut reader = Reader::new();
+            for _ in 0..8 {
+                reader.batch(&before, &seconds);
+            }
+            let good = |reader: &Reader, world: &World| {
+                let classes = world.classes(&seconds);
+                let best = Plan::best(&world.tiers, &classes, &RULES).load.seconds();
+                let plain = Plan::plain(&world.tiers, &classes).load.seconds();
+                let found = reader.seconds(world, &seconds);
+                assert!(found <= plain * 1.1, "{found} and {plain} plainly: {world:?}");
+                // The best plan itself is 3 % from the fastest where that saves bytes.
+                found <= best * 1.05
+            };
+            settled += usize::from(good(&reader, &before));
+            for _ in 0..3 {
+                reader.batch(&after, &seconds);
+            }
+            cells += 1;
+            right += usize::from(good(&reader, &after));
+        }
+    }
+    assert_eq!(cells, 150);
+    assert!(
+        settled * 10 >= cells * 9,
+        "{settled} of {cells} were right before the change"
+    );
+    assert!(
+        right * 10 >= cells * 9,
+        "{right} of {cells} were right three batches after it"
+    );
+}
+
+/// What is measured is never the same twice; a plan that changed with it would send every batch another way.
+#[test]
+fn a_plan_stays_while_it_is_about_as_good() {
+    let seconds = [0.0010, 0.0003, 0.004, 0.004, 0.004];
+    let world = World::new(2.0, STORED * 100.0, 2.0);
+    let mut steering = Steering::default();
+    let first = steering.decide(&world.tiers, &world.classes(&seconds), &RULES);
+    let mut nearly = world;
+    nearly.host_load = 1.02;
+    let second = steering.decide(&nearly.tiers, &nearly.classes(&seconds), &RULES);
+    assert_eq!(first.shares, second.shares);
+    let mut other = world;
+    other.host_load = 2.0;
+    let third = steering.decide(&other.tiers, &other.classes(&seconds), &RULES);
+    assert_ne!(first.shares, third.shares);
+    // A plan that the rules no longer allow is given up, however good it is.
+    let none = Tiers {
+        gateway_cores: 0.0,
+        ..other.tiers
+    };
+    let fourth = steering.decide(&none, &other.classes(&seconds), &RULES);
+    assert!((fourth.shares[0][0] - 1.0).abs() < 1e-9);
+}

@@ -8,7 +8,7 @@ cargo=${CARGO:-cargo}
 
 scripts/setup.sh bench
 scripts/photos.sh all
-scripts/models.sh lite
+scripts/models.sh efficientnet_lite0
 
 peers=.venv-bench
 if ! cmp -s bench/peers/requirements.txt "$peers/.stamp"; then

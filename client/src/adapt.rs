@@ -1,6 +1,7 @@
 //! Feeds the planner: what is seen while samples are read becomes the plan for the next batches.
 
 mod assignment;
+mod classes;
 mod meter;
 mod planned;
 
@@ -16,6 +17,7 @@ use tokio::{sync::watch, time::Instant};
 
 pub(crate) use assignment::Assignment;
 use assignment::Ground;
+use classes::classes;
 use meter::Meter;
 pub use planned::Planned;
 
@@ -28,8 +30,6 @@ use crate::{
     store::{Object, Store},
 };
 
-/// Classes of objects by size that are told apart.
-const CLASSES: usize = 4;
 /// Objects that are measured where not all can be tried both ways.
 const MEASURED: usize = 8;
 /// Batches that go both ways, before there is a plan.
@@ -53,6 +53,8 @@ struct State {
     meter: Meter,
     batches: usize,
     changes: u64,
+    /// Batches that were asked for and are not here.
+    under_way: usize,
     /// When the last batch was done, and how many bytes had passed.
     last: Option<(Instant, u64)>,
 }
@@ -72,6 +74,10 @@ pub(crate) struct OnItsWay<'a> {
     traffic: &'a Traffic,
     long: bool,
 }
+
+/// A batch that was asked for, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a>(&'a Adapter);
 
 impl Adapter {
     /// Nothing is known yet. `None` where nothing of the pipeline could be pushed down.
@@ -97,6 +103,7 @@ impl Adapter {
                 meter: Meter::default(),
                 batches: 0,
                 changes: 0,
+                under_way: 0,
                 last: None,
             }),
             ground,
@@ -213,9 +220,18 @@ impl Adapter {
             .gateway(class, usize::from(stage), seconds.into());
     }
 
-    /// The gateway says how many cores it has for this reader.
-    pub(crate) fn gateway_cores(&self, cores: f64) {
-        self.state.lock().pilot.gateway_cores(cores);
+    /// A batch is asked for.
+    pub(crate) fn batch(&self) -> UnderWay<'_> {
+        self.state.lock().under_way += 1;
+        UnderWay(self)
+    }
+
+    /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
+    pub(crate) fn gateway_cores(&self, cores: f64, batches: Option<f64>) {
+        let mut state = self.state.lock();
+        let own = float(state.under_way.max(1) as u64);
+        let part = batches.map_or(1.0, |all| own / all.max(own));
+        state.pilot.gateway_cores(cores * part);
     }
 
     /// The consumer took so long for a batch.
@@ -270,6 +286,12 @@ impl Adapter {
     }
 }
 
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().under_way -= 1;
+    }
+}
+
 impl OnItsWay<'_> {
     /// The head of the answer is here. Nothing holds up its body from then on.
     pub(crate) fn found(&mut self, length: Option<u64>) {
@@ -290,47 +312,6 @@ impl Drop for OnItsWay<'_> {
     }
 }
 
-/// Objects of about the same size.
-struct Class {
-    share: f64,
-    /// Mean.
-    bytes: f64,
-    up_to: u64,
-}
-
-/// As many objects in each class, from the smallest to the largest. One class where sizes are not known.
-fn classes(objects: &[Object]) -> Vec<Class> {
-    /// About the mean of a photo data set.
-    const USUAL: f64 = 128.0 * 1024.0;
-    let sizes: Option<Vec<u64>> = objects.iter().map(|object| object.bytes).collect();
-    let mut sizes = sizes.unwrap_or_default();
-    sizes.sort_unstable();
-    let all = sizes.len();
-    let mut classes: Vec<Class> = Vec::new();
-    for chunk in sizes.chunks(all.div_ceil(CLASSES).max(1)) {
-        let bytes = chunk.iter().copied().map(float).sum::<f64>() / float(chunk.len() as u64);
-        let share = float(chunk.len() as u64) / float(all as u64);
-        let up_to = chunk.last().copied().unwrap_or(u64::MAX);
-        match classes.last_mut() {
-            // All of the same size: one class.
-            Some(last) if last.up_to == up_to => {
-                last.bytes = (last.bytes * last.share + bytes * share) / (last.share + share);
-                last.share += share;
-            }
-            _ => classes.push(Class { share, bytes, up_to }),
-        }
-    }
-    match classes.last_mut() {
-        Some(last) => last.up_to = u64::MAX,
-        None => classes.push(Class {
-            share: 1.0,
-            bytes: USUAL,
-            up_to: u64::MAX,
-        }),
-    }
-    classes
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -346,45 +327,14 @@ mod tests {
 
     use super::*;
     use crate::order::Place;
-
-    fn objects(sizes: &[u64]) -> Vec<Object> {
-        let object = |bytes: &u64| Object {
-            key: "k".into(),
-            bytes: Some(*bytes),
-            etag: None,
-        };
-        sizes.iter().map(object).collect()
-    }
-
-    #[test]
-    fn objects_are_told_apart_by_size() {
-        let found = classes(&objects(&[5, 1, 4, 2, 3, 8, 7, 6]));
-        let found: Vec<_> = found
-            .iter()
-            .map(|class| (class.share, class.bytes, class.up_to))
-            .collect();
-        let expected = [
-            (0.25, 1.5, 2),
-            (0.25, 3.5, 4),
-            (0.25, 5.5, 6),
-            (0.25, 7.5, u64::MAX),
-        ];
-        assert_eq!(found, expected);
-        let same = classes(&objects(&[9; 100]));
-        assert_eq!(same.len(), 1);
-        assert!((same[0].share - 1.0).abs() < 1e-9);
-        assert_eq!(classes(&[]).len(), 1);
-        let mut unknown = objects(&[1, 2]);
-        unknown[0].bytes = None;
-        assert_eq!(classes(&unknown).len(), 1);
-    }
+    use classes::tests::objects;
 
     /// The two sides told apart, from what a reader would see of 128 samples.
     #[test]
     fn two_batches_make_a_plan() {
         let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
         let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-        adapter.gateway_cores(4.0);
+        adapter.gateway_cores(8.0, Some(2.0));
         let traffic = Traffic {
             down: AtomicU64::new(0),
             ..Traffic::default()

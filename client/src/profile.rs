@@ -169,7 +169,7 @@ impl Store {
         let here = here.await??;
         let there = gateway_groups(&pushed.headers, pipeline)?;
         let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
-        let cores = cores(pushed.headers.get(header::CORES));
+        let cores = number(pushed.headers.get(header::CORES));
         Ok(Measured {
             sample: SampleProfile {
                 key: object.key.to_string(),
@@ -186,8 +186,8 @@ pub(crate) fn refined(pipeline: &Pipeline) -> Pipeline {
     pipeline.refined(MOST_CUTS)
 }
 
-/// The cores that a gateway says it has.
-pub(crate) fn cores(header: Option<&HeaderValue>) -> Option<f64> {
+/// A number that a gateway tells.
+pub(crate) fn number(header: Option<&HeaderValue>) -> Option<f64> {
     header?.to_str().ok()?.parse().ok()
 }
 

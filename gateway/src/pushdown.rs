@@ -3,6 +3,7 @@
 mod answer;
 mod batch;
 mod conditions;
+mod crowd;
 mod etag;
 mod head;
 mod object;
@@ -18,6 +19,7 @@ use crate::{
     origin::Origin,
     telemetry::Metrics,
 };
+use crowd::Crowd;
 
 /// What both faces work with. Clones share it.
 #[derive(Debug, Clone)]
@@ -29,6 +31,7 @@ pub struct Pushdown {
     networks: Networks,
     limits: Limits,
     metrics: Metrics,
+    crowd: Crowd,
 }
 
 impl Pushdown {
@@ -49,6 +52,7 @@ impl Pushdown {
             networks,
             limits,
             metrics,
+            crowd: Crowd::default(),
         }
     }
 

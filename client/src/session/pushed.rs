@@ -15,9 +15,10 @@ use pushdown::{
 
 use super::{Job, Session, intake::Intake};
 use crate::{
+    adapt::Adapter,
     error::{Error, ErrorKind, Result},
     order::Place,
-    profile::cores,
+    profile::number,
     retry::{Backoff, is_transient_code},
     sign::object_path,
     stats::add,
@@ -125,6 +126,7 @@ async fn attempt(
     troubles: &mut Troubles,
 ) -> Result<Attempt> {
     let body = request(session, job, slots).await?;
+    let _under_way = session.adapter.as_ref().map(Adapter::batch);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
@@ -142,8 +144,11 @@ async fn attempt(
     let arrow = answer
         .header(CONTENT_TYPE.as_str())
         .is_some_and(|form| form.starts_with(ARROW));
-    if let (Some(adapter), Some(cores)) = (&session.adapter, cores(answer.headers.get(wire::header::CORES))) {
-        adapter.gateway_cores(cores);
+    if let Some(adapter) = &session.adapter {
+        let number = |name| number(answer.headers.get(name));
+        if let Some(cores) = number(wire::header::CORES) {
+            adapter.gateway_cores(cores, number(wire::header::BATCHES));
+        }
     }
     match answer.header(wire::header::ENGINE) {
         Some(engine) if engine != ENGINE.to_string() => return Ok(other_engine(session, engine)),

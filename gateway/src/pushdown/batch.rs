@@ -8,7 +8,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
@@ -20,8 +20,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{Pushdown, object::warn};
 use crate::{
     body::{Body, BoxError},
-    compute::Permit,
+    compute::{Permit, Tenant},
     error::{Error, ErrorKind, Result},
+    s3::sign::Signature,
     server::{Connection, StallGuard},
 };
 use rows::{Ready, ready_rows};
@@ -57,6 +58,7 @@ impl Pushdown {
             )
         })?;
         let request = Arc::new(self.intake(&parts, body).await?);
+        let tenant = Tenant::of(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
         let guard = parts
             .extensions
             .get::<Connection>()
@@ -66,7 +68,7 @@ impl Pushdown {
         let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
-            rows: ready_rows(self.clone(), Arc::clone(&request), host).boxed(),
+            rows: ready_rows(self.clone(), Arc::clone(&request), host, tenant.clone()).boxed(),
             writer: Some(writer),
             on_error: request.on_error,
             held: Vec::new(),
@@ -111,8 +113,26 @@ impl Pushdown {
             HeaderValue::from_static("private, no-store"),
         );
         headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
-        headers.insert(wire::header::CORES, HeaderValue::from(self.cpu.threads().get()));
+        headers.extend(self.part(&tenant));
         Ok(response)
+    }
+}
+
+impl Pushdown {
+    /// What a batch of this tenant has of the gateway: cores beside other tenants', and the batches that share them.
+    fn part(&self, tenant: &Tenant) -> [(HeaderName, HeaderValue); 2] {
+        let company = self.crowd.company(tenant);
+        // In hundredths, written as a decimal number.
+        let hundredths = self.cpu.threads().get() * 100 / company.tenants;
+        let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+        let cores = HeaderValue::from_str(&cores).unwrap_or_else(|_| HeaderValue::from(1));
+        [
+            (HeaderName::from_static(wire::header::CORES), cores),
+            (
+                HeaderName::from_static(wire::header::BATCHES),
+                HeaderValue::from(company.batches),
+            ),
+        ]
     }
 }
 

@@ -34,8 +34,10 @@ pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 pub const SOURCE_ETAG: &str = "x-pushdown-source-etag";
 /// Answer: whether a cache had the value.
 pub const CACHE: &str = "x-pushdown-cache";
-/// Answer: cores that the gateway computes with.
+/// Answer: cores that the gateway computes with; of a batch, the part that its tenant has of them.
 pub const CORES: &str = "x-pushdown-cores";
+/// Answer to a batch: batches of its tenant under way, itself among them, which share the tenant's cores.
+pub const BATCHES: &str = "x-pushdown-batches";
 /// Answer: something that the caller should know and that is no error.
 pub const WARNING: &str = "x-pushdown-warning";
 

@@ -1,10 +1,10 @@
 //! The samples of a batch, each fetched and run by a task of its own, given back in the order asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::BytesMut;
 use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, uri::PathAndQuery};
+use http::{HeaderValue, uri::PathAndQuery};
 use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,10 +17,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{OriginObject, OriginRequest},
     pushdown::{
+        crowd::Guest,
         request::Job,
         sample::{Computed, Fetched, next},
     },
-    s3::{errors::code, sign::Signature},
+    s3::errors::code,
 };
 
 /// The most of a store's error document that is read for its code.
@@ -38,11 +39,13 @@ pub(super) fn ready_rows(
     faces: Pushdown,
     request: Arc<BatchRequest>,
     host: HeaderValue,
+    tenant: Tenant,
 ) -> impl Stream<Item = Ready> + Send {
     let in_flight = faces.limits.batch_in_flight;
     let order = request.order;
     let pipeline = Arc::new(request.pipeline.clone());
-    let tenant = Tenant::of(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
+    // Set by the first sample that the store accepts: before that the tenant is only claimed.
+    let guest = Arc::new(OnceLock::new());
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
@@ -54,7 +57,8 @@ pub(super) fn ready_rows(
             sample_id: request.samples[index].id(),
             tenant: tenant.clone(),
         };
-        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn).await });
+        let guest = Arc::clone(&guest);
+        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &guest).await });
         async move {
             AbortOnDropHandle::new(task)
                 .await
@@ -75,9 +79,10 @@ impl Pushdown {
         job: Job,
         host: HeaderValue,
         turn: Turn,
+        guest: &OnceLock<Guest>,
     ) -> Ready {
         let deadline = self.limits.request_deadline;
-        let done = tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn)).await;
+        let done = tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn, guest)).await;
         let done = done.unwrap_or_else(|_elapsed| {
             Err(Refusal::from(Error::new(
                 ErrorKind::OriginTimeout,
@@ -114,6 +119,7 @@ impl Pushdown {
         job: &Job,
         host: HeaderValue,
         mut turn: Turn,
+        guest: &OnceLock<Guest>,
     ) -> Result<(u8, Computed), Refusal> {
         let opened = match target(&request.samples[index], &request.presign) {
             Ok(target) => self.open(OriginRequest::presigned(host, target), job).await,
@@ -124,6 +130,7 @@ impl Pushdown {
             Fetched::Object(opened) => opened,
             Fetched::Refused(answer) => return Err(refusal(answer).await),
         };
+        guest.get_or_init(|| self.crowd.enter(&job.tenant));
         let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
         let admitted = self.admit(opened, job).await?;
         drop(turn);

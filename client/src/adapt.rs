@@ -120,6 +120,9 @@ impl Adapter {
         store: &Store,
         (bucket, objects, seed, epoch): (&str, &[Object], Option<u64>, u32),
     ) -> Result<()> {
+        if objects.is_empty() {
+            return Ok(());
+        }
         let far = |step: &Step| matches!(step, Step::Model(layers) if !layers.network().is_near());
         let Some(here) = self.pipeline.steps().iter().position(far) else {
             prepare(self.pipeline.steps());

@@ -1,25 +1,20 @@
 //! Settings of a reader.
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, sync::atomic::AtomicBool};
+mod build;
+
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use pushdown::{
     BytesKind, Limits, Pipeline,
     wire::{Compression, Split},
 };
-use tokio::runtime::Handle;
 
 use super::{Plan, PushdownReader, State};
 use crate::{
-    adapt::Adapter,
-    cpu::CpuPool,
     error::{Error, Result},
-    keep::Keep,
-    networks::{pipeline_of_folder, prepare},
     order::Shard,
-    profile::refined,
     retry::RetryPolicy,
-    session::{Mode, OnError, Session},
-    stats::Counters,
+    session::{Mode, OnError},
     store::{Credentials, Object, Store, StoreBuilder},
     transport::Timeouts,
 };
@@ -183,123 +178,6 @@ impl PushdownReaderBuilder {
         keep_bytes(bytes: u64) => |builder| builder.keep_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
-    }
-
-    /// Checks the settings and lists the prefix.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for settings that
-    /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
-    pub async fn build(self) -> Result<PushdownReader> {
-        let shard = self.check()?;
-        let bucket = self
-            .bucket
-            .filter(|bucket| !bucket.is_empty())
-            .ok_or_else(|| Error::config("no bucket is set"))?;
-        let cpu = CpuPool::build(self.threads)?;
-        let text = self.pipeline.as_deref().unwrap_or_default();
-        let of_folder = self
-            .models
-            .as_deref()
-            .map(|folder| pipeline_of_folder(text, folder));
-        let of_folder = of_folder.transpose()?;
-        let store = self.store.build().await?;
-        let pipeline = match of_folder {
-            Some(pipeline) => pipeline,
-            None => store.pipeline(text).await?,
-        };
-        check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
-        let objects = match self.keys {
-            Keys::Prefix(prefix) => store.list(&bucket, &prefix).await?,
-            Keys::These(objects) => objects,
-        };
-        if u32::try_from(objects.len()).is_err() {
-            return Err(Error::config(format!(
-                "found {} objects, expected at most {}",
-                objects.len(),
-                u32::MAX
-            )));
-        }
-        let (mut mode, mut pipeline) = (self.mode, pipeline);
-        let keep = match self.keep {
-            Some(folder) => Some(Keep::open(folder, self.keep_bytes, &bucket, &pipeline)?),
-            None => None,
-        };
-        let (mut keep, objects, missing) = cpu
-            .run(move || {
-                let missing = keep.as_ref().map(|keep| keep.missing(&objects));
-                (keep, objects, missing)
-            })
-            .await?;
-        let mut adapter = None;
-        if mode == Mode::Auto {
-            pipeline = refined(&pipeline);
-            // What is kept needs no plan.
-            let planned = missing.as_deref().unwrap_or(&objects);
-            adapter = Adapter::new(
-                &pipeline,
-                planned,
-                self.batch_size,
-                cpu.threads(),
-                self.max_expand,
-            );
-            match &adapter {
-                Some(adapter) => {
-                    let of = (bucket.as_str(), planned, self.seed, self.epoch);
-                    adapter.look(&store, of).await?;
-                }
-                None => mode = Mode::Plain,
-            }
-        }
-        let here = match (mode, self.split) {
-            (Mode::Plain, _) => 0,
-            (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
-            _ => pipeline.len(),
-        };
-        if let Some(keep) = &mut keep {
-            keep.follow(&pipeline);
-        }
-        let here = match (&keep, missing) {
-            (Some(keep), Some(missing)) if missing.is_empty() => keep.first_stage(&objects).max(here),
-            _ => here,
-        };
-        prepare(&pipeline.steps()[here..]);
-        let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
-        let session = Session {
-            store,
-            bucket,
-            objects,
-            pipeline,
-            split: self.split,
-            compression: self.compression,
-            mode,
-            adapter,
-            keep,
-            on_error: self.on_error,
-            seed: self.seed,
-            limits: self.limits,
-            cpu,
-            gets_per_batch,
-            counters: Counters::default(),
-            fallen_back: AtomicBool::new(false),
-        };
-        let plan = Plan {
-            batch_size: self.batch_size,
-            shard,
-            shuffle_seed: self.seed.filter(|_| self.shuffle),
-            epoch: self.epoch,
-            start: self.start,
-            prefetch_bytes: self.prefetch_bytes,
-            requests: self.requests,
-        };
-        Ok(PushdownReader {
-            session: Arc::new(session),
-            plan,
-            runtime: Handle::current(),
-            state: State::Idle,
-            waiting_since: None,
-            handed_over: None,
-        })
     }
 
     /// Checks what can be checked before anything is asked of the endpoint: all but networks.

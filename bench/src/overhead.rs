@@ -2,8 +2,11 @@
 
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, Compression, OnError, Order, Split, header};
 use pushdown::{Limits, Pipeline};
@@ -20,6 +23,7 @@ use crate::rounds::{Contender, take_turns};
 use crate::store::Store;
 
 const LIBRARIES: &str = "libjpeg-turbo and fast_image_resize";
+const BESIDE: &str = "the same, as many at a time as the gateway runs";
 const OURS: &str = "`Pipeline::run` in process";
 const GET: &str = "pushdown GET";
 const BATCH: &str = "pushdown batch of 256";
@@ -44,7 +48,7 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
         store.put(key, file.to_vec())?;
     }
     let clock = Clock::of_process(gateway.id())?;
-    let per_sample = |time: std::time::Duration| time.as_secs_f64() * 1e3 / count(&files);
+    let per_sample = |time: Duration| time.as_secs_f64() * 1e3 / count(&files);
     let samples = u32::try_from(files.len())?;
 
     let libraries = {
@@ -55,6 +59,13 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
             Ok(per_sample(clock.measure(|| files.iter().try_for_each(&mut run))?))
         })
     };
+    let beside = Contender::new(BESIDE, || {
+        let time = on_all_threads(&files, || {
+            let mut libraries = Libraries::new()?;
+            Ok(move |file: &Bytes| libraries.decode_resize_crop(file).map(black_box).map(drop))
+        })?;
+        Ok(per_sample(time))
+    });
     let ours = {
         let (clock, files, pipeline) = (Clock::of_this_thread(), &files, &pipeline);
         Contender::new(OURS, move || {
@@ -94,7 +105,7 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     let mut table = Table::new(
         title,
         "CPU milliseconds per sample",
-        take_turns(vec![libraries, ours, get, batch], rounds)?,
+        take_turns(vec![libraries, beside, ours, get, batch], rounds)?,
     );
     table.compare(
         GET,
@@ -108,9 +119,38 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
         "times the libraries",
         Some(Target::AtMost(1.12)),
     );
+    table.compare(GET, (GET, BESIDE), "times as many at a time", None);
+    table.compare(BATCH, (BATCH, BESIDE), "times as many at a time", None);
     table.compare(GET, (GET, OURS), "times `Pipeline::run`", None);
     table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
     Ok(table)
+}
+
+/// The CPU time of work on every file, shared out among as many threads as there are processors: they share caches and
+/// memory, as the gateway's threads do.
+fn on_all_threads<W: FnMut(&Bytes) -> Result<()>>(
+    files: &[Bytes],
+    worker: impl Fn() -> Result<W> + Sync,
+) -> Result<Duration> {
+    let threads = thread::available_parallelism()?.get();
+    let (worker, next) = (&worker, &AtomicUsize::new(0));
+    let work = || {
+        let mut work = worker()?;
+        Clock::of_this_thread().measure(|| {
+            while let Some(file) = files.get(next.fetch_add(1, Relaxed)) {
+                work(file)?;
+            }
+            Ok(())
+        })
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let times = threads.into_iter().map(|thread| match thread.join() {
+            Ok(time) => time,
+            Err(_panic) => bail!("a worker panicked"),
+        });
+        times.sum()
+    })
 }
 
 /// A batch of all samples, presigned for the gateway's host, as a reader does it.
@@ -127,9 +167,7 @@ pub(crate) fn batch_request(
     let mut samples = Vec::new();
     for key in keys {
         let request = Request::new("GET", &Store::path(key)).header("host", &host);
-        let target = signer
-            .presign(request, std::time::Duration::from_hours(1))?
-            .target;
+        let target = signer.presign(request, Duration::from_hours(1))?.target;
         let (path, query) = target.split_once('?').context("a presigned target has a query")?;
         let (presign, signature) = query
             .split_once("&X-Amz-Signature=")

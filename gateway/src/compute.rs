@@ -1,5 +1,6 @@
 //! Running work: CPU on a pool of its own, memory by permits, both shared fairly between tenants.
 
+mod batching;
 mod cpu;
 mod fair;
 mod layers;

@@ -17,14 +17,12 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{CpuPool, Ledger, Tenant, fair};
+use super::{CpuPool, Ledger, Tenant, batching::Batching, fair};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
 };
 
-/// Samples that run at once, at most. More hardly save anything on a CPU, and each holds its memory while it waits.
-const MOST: usize = 8;
 /// How long the first of them waits for others.
 const PATIENCE: Duration = Duration::from_millis(2);
 /// How long a queue without samples stays.
@@ -47,6 +45,7 @@ type Key = (String, Place, usize);
 struct Queue {
     samples: fair::FairQueue<Waiting>,
     arrived: Arc<Notify>,
+    batching: Arc<Mutex<Batching>>,
 }
 
 /// A sample, and who waits for it.
@@ -107,6 +106,7 @@ impl Layers {
                 let queue = Queue {
                     samples: fair::FairQueue::new(self.ledger.clone()),
                     arrived: Arc::default(),
+                    batching: Arc::default(),
                 };
                 let (this, key) = (self.clone(), entry.key().clone());
                 let (layers, served) = (layers.clone(), queue.clone());
@@ -130,11 +130,13 @@ impl Layers {
                     return;
                 }
             }
+            let most = queue.batching.lock().most();
             let patience = Instant::now() + PATIENCE;
-            while queue.samples.len() < MOST && timeout_at(patience, queue.arrived.notified()).await.is_ok() {
+            while queue.samples.len() < most && timeout_at(patience, queue.arrived.notified()).await.is_ok() {
             }
-            let batch: Vec<_> = iter::from_fn(|| queue.samples.pop()).take(MOST).collect();
-            self.start(layers.clone(), batch, threads, run);
+            let batch: Vec<_> = iter::from_fn(|| queue.samples.pop()).take(most).collect();
+            let batching = Arc::clone(&queue.batching);
+            self.start(layers.clone(), batch, threads, (run, batching));
         }
     }
 
@@ -145,7 +147,13 @@ impl Layers {
     }
 
     /// Has a batch run on the CPU pool. One that panics closes the channels of those who wait, by which they hear of it.
-    fn start(&self, layers: Model, batch: Vec<Waiting>, threads: usize, run: OwnedSemaphorePermit) {
+    fn start(
+        &self,
+        layers: Model,
+        batch: Vec<Waiting>,
+        threads: usize,
+        (run, batching): (OwnedSemaphorePermit, Arc<Mutex<Batching>>),
+    ) {
         let tenants: HashSet<_> = batch.iter().map(|waiting| waiting.tenant.clone()).collect();
         let (ledger, metrics) = (self.ledger.clone(), self.metrics.clone());
         let work = move || {
@@ -161,6 +169,7 @@ impl Layers {
             let started = std::time::Instant::now();
             let ran = run_at_once(&layers, values, threads);
             let share = started.elapsed() * threads / count;
+            batching.lock().took(count, share);
             for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
                 ledger.charge(&tenant, share);
                 // Whoever left does not want it.

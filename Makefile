@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-clients s3-tests lint fmt arrows doc deny bench bench-memory golden photos ci clean
+.PHONY: help setup demo test test-rust test-clients s3-tests lint fmt arrows doc deny bench bench-memory bench-cells golden photos ci clean
 
 CARGO ?= cargo
 
@@ -60,6 +60,12 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
+
+bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 15 minutes
+	@scripts/photos.sh all
+	@scripts/models.sh
+	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client
+	@.venv/bin/python scripts/cells.py
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all

@@ -44,6 +44,13 @@ class Side:
         run("tc", "qdisc", "replace", "dev", device("h"), "root", *shape)
         run(*self.command, "tc", "qdisc", "replace", "dev", device("s"), "root", *shape)
 
+    def open(self) -> None:
+        """Lets everything through again."""
+        for command in ([], self.command):
+            end = device("s" if command else "h")
+            # Fails where there is nothing to take away.
+            subprocess.run([*command, "tc", "qdisc", "delete", "dev", end, "root"], check=False, capture_output=True)
+
 
 def shaper(bits_per_second: float) -> list[str]:
     """A queueing discipline for `tc`."""

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write as _},
+    num::NonZeroU32,
     path::PathBuf,
     process::ExitCode,
 };
@@ -63,6 +64,9 @@ pub(crate) struct Read {
     /// Stop after so many samples
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Read so many epochs, one after the other
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
+    epochs: NonZeroU32,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -80,24 +84,25 @@ impl Read {
         if wanted == 0 {
             anyhow::bail!("there is nothing to read under {}", self.prefix);
         }
-        let bar = ProgressBar::new(wanted as u64).with_style(style());
+        let bar = ProgressBar::new(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
         let (start, cpu) = (Instant::now(), cpu_time());
-        let mut read = 0;
-        while read < wanted {
-            let Some(batch) = reader.try_next().await? else {
-                break;
-            };
-            for (row, error) in batch.errors() {
-                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+        let mut epochs = Vec::new();
+        for epoch in 0..self.epochs.get() {
+            let start = Instant::now();
+            if epoch > 0 {
+                reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
-            read += batch.len();
-            bar.inc(batch.len() as u64);
-            bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
+            self.epoch(&mut reader, wanted, &bar).await?;
+            epochs.push(start.elapsed().as_secs_f64());
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
-        report.plan = reader.plan().map(|plan| plan.to_string());
+        report.epochs = epochs;
+        if let Some(plan) = reader.plan() {
+            report.plan = Some(plan.to_string());
+            report.planned_samples_per_second = Some(plan.samples_per_second());
+        }
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &report)?;
@@ -110,6 +115,28 @@ impl Read {
         } else {
             ExitCode::FAILURE
         })
+    }
+
+    /// Reads an epoch, or as much of it as is wanted.
+    async fn epoch(
+        &self,
+        reader: &mut PushdownReader,
+        wanted: usize,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<()> {
+        let mut read = 0;
+        while read < wanted {
+            let Some(batch) = reader.try_next().await? else {
+                break;
+            };
+            for (row, error) in batch.errors() {
+                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+            }
+            read += batch.len();
+            bar.inc(batch.len() as u64);
+            bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
+        }
+        Ok(())
     }
 
     const fn mode(&self) -> Mode {

@@ -1,0 +1,131 @@
+"""Plans against a clock: cells.py [ROUNDS], what `make bench-cells` runs.
+
+Store and gateway on one core, the reader on the other, a shaped link between them. Each cell is a pipeline over 200
+or 800 photos and a link in multiples of the crossover `b* = stored bits / CPU seconds of plain reading`. In each round every way
+reads in its turn: plainly, everything pushed, `auto`; and plainly once more, to tell what the same thing differs by. Ratios
+are taken round by round; intervals are those of 2,000 bootstraps of the median. A cell is lost where the whole interval is.
+"""
+
+import json
+import pathlib
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+import links
+from stack import BINARIES, BUCKET, ROOT, Stack
+
+PHOTOS = ROOT / ".cache/photos/imagenet"
+LITE0 = (
+    "decode | resize(short=256) | center_crop(224) | to_float | normalize(model=efficientnet_lite0)"
+    " | model(efficientnet_lite0, until=features) | cast(f16)"
+)
+SHUFFLE = "decode | resize(short=256) | center_crop(224) | to_float | normalize(imagenet) | model(shufflenet) | cast(f16)"
+PIXELS = "decode | resize(short=144) | center_crop(128)"
+OPEN = float("inf")
+# Copies of the photos: where the link does not take most of the time, an epoch is to be long enough to tell.
+SHORT, LONG = 1, 4
+CELLS = [
+    ("EfficientNet-Lite0", LITE0, [0.1, 0.3, 1, 3, 10, OPEN]),
+    ("ShuffleNet", SHUFFLE, [0.3, 1, 3]),
+    ("128 x 128 pixels", PIXELS, [0.1, 0.5, OPEN]),
+]
+# The second epoch is the one that counts: the first finds out what samples cost, and is told apart.
+WAYS = {
+    "plain": ["--plain", "--epochs", "1"],
+    "again": ["--plain", "--epochs", "1"],
+    "pushed": ["--split", "full", "--epochs", "1"],
+    "auto": ["--auto", "--epochs", "2"],
+}
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+
+
+def interval(ratios: list[float]) -> tuple[float, float, float]:
+    """The median, and where 95 % of the medians of samples with replacement lie."""
+    draw = random.Random(7)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return statistics.median(ratios), medians[50], medians[-51]
+
+
+def read(stack: Stack, pipeline: str, way: str, copies: int) -> dict:
+    """One turn of a way."""
+    prefix = "photos/0/" if copies == SHORT else "photos/"
+    arguments = ["--pipeline", pipeline, "--batch-size", "32", "--json", *WAYS[way]]
+    return json.loads(stack.pushdown("read", f"s3://{BUCKET}/{prefix}", *arguments))
+
+
+def cell(stack: Stack, pipeline: str, bits: float, copies: int) -> dict:
+    """All turns of a cell."""
+    if bits < OPEN:
+        stack.side.shape(bits)
+    else:
+        stack.side.open()
+    turns = {way: [] for way in WAYS}
+    for turn in range(ROUNDS):
+        for way in sorted(WAYS, key=lambda way: (list(WAYS).index(way) + turn) % len(WAYS)):
+            turns[way].append(read(stack, pipeline, way, copies))
+    seconds = {way: [turn["epochs"][-1] for turn in turns] for way, turns in turns.items()}
+    best = [min(pair) for pair in zip(seconds["plain"], seconds["pushed"])]
+    ratio = lambda a, b: interval([a / b for a, b in zip(a, b)])
+    planned = [turn.get("planned_samples_per_second") for turn in turns["auto"]]
+    samples = turns["auto"][0]["samples"] / 2
+    return {
+        "seconds": {way: statistics.median(values) for way, values in seconds.items()},
+        "first_epoch": statistics.median(turn["epochs"][0] for turn in turns["auto"]),
+        "against_plain": ratio(seconds["plain"], seconds["auto"]),
+        "against_best": ratio(best, seconds["auto"]),
+        "same": ratio(seconds["plain"], seconds["again"]),
+        # What the plan said that an epoch takes, against what it took.
+        "planned": statistics.median(samples / rate / took for rate, took in zip(planned, seconds["auto"]) if rate),
+        "bytes": {way: values[-1]["wire_bytes_down"] / values[-1]["samples"] for way, values in turns.items()},
+    }
+
+
+def main() -> None:
+    """All cells, as a table and as JSON."""
+    if not links.forbidden() == "":
+        sys.exit(f"cells: the link cannot be shaped: {links.forbidden()}")
+    results = []
+    with links.side() as side, tempfile.TemporaryDirectory(prefix="pushdown-cells-") as folder:
+        stack = Stack(pathlib.Path(folder), side, ["efficientnet_lite0", "shufflenet"])
+        try:
+            files = sorted(PHOTOS.glob("*.jpg"))
+            stack.upload({f"photos/{copy}/{file.name}": file for copy in range(LONG) for file in files})
+            print("| cell | plain | pushed | `auto` | its first epoch | to plain | to the best fixed | plain again | planned / took |")
+            print("|---|---|---|---|---|---|---|---|---|", flush=True)
+            for name, pipeline, factors in CELLS:
+                stack.side.open()
+                read(stack, pipeline, "pushed", SHORT)
+                plain = read(stack, pipeline, "plain", SHORT)
+                even = plain["stored_bytes"] * 8 / plain["cpu_seconds"]
+                for factor in factors:
+                    copies = SHORT if factor < 1 and pipeline != PIXELS else LONG
+                    found = {"pipeline": pipeline, "factor": str(factor), "crossover": even}
+                    found |= cell(stack, pipeline, even * factor, copies)
+                    results.append(found)
+                    print(row(name, factor, even, found), flush=True)
+        finally:
+            stack.stop()
+    out = ROOT / f"bench/results/cells-{int(time.time())}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"rounds": ROUNDS, "binaries": BINARIES.name, "cells": results}, indent=1))
+    lost = [found for found in results if found["against_plain"][2] < 0.97 or found["against_best"][2] < 0.95]
+    print(f"\n{len(results)} cells, {len(lost)} lost; written to {out.relative_to(ROOT)}")
+
+
+def row(name: str, factor: float, even: float, found: dict) -> str:
+    """A line of the table."""
+    link = "open" if factor == OPEN else f"{factor:g} b* = {factor * even / 1e6:.0f} Mbit/s"
+    seconds = found["seconds"]
+    spread = lambda three: f"{three[0]:.2f} ({three[1]:.2f} to {three[2]:.2f})"
+    columns = [f"{name}, {link}"] + [f"{seconds[way]:.2f} s" for way in ("plain", "pushed", "auto")]
+    columns += [f"{found['first_epoch']:.2f} s", spread(found["against_plain"]), spread(found["against_best"])]
+    return "| " + " | ".join(columns + [spread(found["same"]), f"{found['planned']:.2f}"]) + " |"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    main()

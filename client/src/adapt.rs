@@ -2,14 +2,16 @@
 
 mod assignment;
 mod classes;
+mod look;
 mod meter;
+mod on_the_way;
 mod planned;
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use pushdown::{
-    Pipeline, Step,
+    Pipeline,
     plan::{Pilot, Rules},
     step::model::Network,
 };
@@ -23,15 +25,11 @@ pub use planned::Planned;
 
 pub(crate) use crate::profile::float;
 use crate::{
-    error::Result,
     networks::{of_steps, prepare},
-    profile::{Measure, Profile},
     stats::Traffic,
-    store::{Object, Store},
+    store::Object,
 };
 
-/// Objects that are measured where not all can be tried both ways.
-const MEASURED: usize = 8;
 /// Batches that go both ways, before there is a plan.
 pub(crate) const EXPLORING: usize = 2;
 
@@ -67,18 +65,6 @@ pub(crate) struct Ran {
     pub(crate) time: Duration,
 }
 
-/// An object on its way, as it is stored, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct OnItsWay<'a> {
-    adapter: &'a Adapter,
-    traffic: &'a Traffic,
-    long: bool,
-}
-
-/// A batch that was asked for, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct UnderWay<'a>(&'a Adapter);
-
 impl Adapter {
     /// Nothing is known yet. `None` where nothing of the pipeline could be pushed down.
     pub(crate) fn new(
@@ -110,66 +96,6 @@ impl Adapter {
         })
     }
 
-    /// Gets the weights ready that are at hand. Where some are not, plans from a few objects in place of trying both ways:
-    /// whether fetching weights is worth while is a part of the plan.
-    ///
-    /// # Errors
-    /// When no object can be asked for. Those that are refused tell nothing.
-    pub(crate) async fn look(
-        &self,
-        store: &Store,
-        (bucket, objects, seed, epoch): (&str, &[Object], Option<u64>, u32),
-    ) -> Result<()> {
-        if objects.is_empty() {
-            return Ok(());
-        }
-        let far = |step: &Step| matches!(step, Step::Model(layers) if !layers.network().is_near());
-        let Some(here) = self.pipeline.steps().iter().position(far) else {
-            prepare(self.pipeline.steps());
-            return Ok(());
-        };
-        let step = objects.len().div_ceil(MEASURED).max(1);
-        let some: Vec<_> = objects.iter().step_by(step).cloned().collect();
-        let what = Measure {
-            bucket,
-            pipeline: &self.pipeline,
-            here,
-            seed,
-            epoch,
-        };
-        let profile = store.measure_all(&some, &what).await?;
-        self.learn(&profile, objects.len());
-        Ok(())
-    }
-
-    /// Plans from a profile.
-    fn learn(&self, profile: &Profile, left: usize) {
-        let mut state = self.state.lock();
-        for sample in &profile.samples {
-            let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
-            let costs = state.pilot.costs();
-            for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
-                let seconds = way.host_seconds - next.host_seconds;
-                costs.host(class, way.stage, next.stage - way.stage, seconds);
-            }
-            if let Some(last) = sample.ways.last() {
-                let rest = self.pipeline.len() - last.stage;
-                costs.host(class, last.stage, rest, last.host_seconds);
-            }
-            for way in sample.ways.iter().skip(1) {
-                costs.gateway(class, way.stage, way.gateway_seconds);
-            }
-        }
-        if let Some(rate) = profile.link_bytes {
-            state.pilot.link().measured(rate);
-        }
-        if let Some(cores) = profile.gateway_cores {
-            state.pilot.gateway_cores(cores);
-        }
-        state.batches = EXPLORING;
-        self.plan(&mut state, left);
-    }
-
     /// Waits until there is a plan, or until none can be made.
     pub(crate) async fn planned(&self) {
         // The sender lives as long as this.
@@ -192,17 +118,6 @@ impl Adapter {
         })
     }
 
-    /// An object is asked for, as it is stored.
-    pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
-        let mut state = self.state.lock();
-        state.meter.asked(Instant::now(), traffic.down());
-        OnItsWay {
-            adapter: self,
-            traffic,
-            long: false,
-        }
-    }
-
     /// Steps of a sample ran here.
     pub(crate) fn host(&self, stored: Option<u64>, ran: &[Ran]) {
         let class = self.ground.class(stored);
@@ -221,12 +136,6 @@ impl Adapter {
             .pilot
             .costs()
             .gateway(class, usize::from(stage), seconds.into());
-    }
-
-    /// A batch is asked for.
-    pub(crate) fn batch(&self) -> UnderWay<'_> {
-        self.state.lock().under_way += 1;
-        UnderWay(self)
     }
 
     /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
@@ -287,41 +196,6 @@ impl Adapter {
         }
         self.planned.send_replace(true);
     }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().under_way -= 1;
-    }
-}
-
-impl OnItsWay<'_> {
-    /// The head of the answer is here. Nothing holds up its body from then on.
-    pub(crate) fn found(&mut self, length: Option<u64>) {
-        let mut state = self.adapter.state.lock();
-        self.long = state.meter.found(length, Instant::now(), self.traffic.down());
-    }
-}
-
-impl Drop for OnItsWay<'_> {
-    fn drop(&mut self) {
-        let mut state = self.adapter.state.lock();
-        let rate = state
-            .meter
-            .arrived(self.long, Instant::now(), self.traffic.down());
-        if let Some(rate) = rate {
-            state.pilot.link().measured(rate);
-        }
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a size that was a whole number"
-)]
-const fn bytes(size: f64) -> u64 {
-    size as u64
 }
 
 #[cfg(test)]

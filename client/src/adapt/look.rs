@@ -1,0 +1,85 @@
+//! A look at a few objects, where not all can be tried both ways.
+
+use pushdown::Step;
+
+use super::{Adapter, EXPLORING};
+use crate::{
+    error::Result,
+    networks::prepare,
+    profile::{Measure, Profile},
+    store::{Object, Store},
+};
+
+/// Objects that are measured.
+const MEASURED: usize = 8;
+
+impl Adapter {
+    /// Gets the weights ready that are at hand. Where some are not, plans from a few objects in place of trying both ways:
+    /// whether fetching weights is worth while is a part of the plan.
+    ///
+    /// # Errors
+    /// When no object can be asked for. Those that are refused tell nothing.
+    pub(crate) async fn look(
+        &self,
+        store: &Store,
+        (bucket, objects, seed, epoch): (&str, &[Object], Option<u64>, u32),
+    ) -> Result<()> {
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let far = |step: &Step| matches!(step, Step::Model(layers) if !layers.network().is_near());
+        let Some(here) = self.pipeline.steps().iter().position(far) else {
+            prepare(self.pipeline.steps());
+            return Ok(());
+        };
+        let step = objects.len().div_ceil(MEASURED).max(1);
+        let some: Vec<_> = objects.iter().step_by(step).cloned().collect();
+        let what = Measure {
+            bucket,
+            pipeline: &self.pipeline,
+            here,
+            seed,
+            epoch,
+        };
+        let profile = store.measure_all(&some, &what).await?;
+        self.learn(&profile, objects.len());
+        Ok(())
+    }
+
+    /// Plans from a profile.
+    fn learn(&self, profile: &Profile, left: usize) {
+        let mut state = self.state.lock();
+        for sample in &profile.samples {
+            let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
+            let costs = state.pilot.costs();
+            for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
+                let seconds = way.host_seconds - next.host_seconds;
+                costs.host(class, way.stage, next.stage - way.stage, seconds);
+            }
+            if let Some(last) = sample.ways.last() {
+                let rest = self.pipeline.len() - last.stage;
+                costs.host(class, last.stage, rest, last.host_seconds);
+            }
+            for way in sample.ways.iter().skip(1) {
+                costs.gateway(class, way.stage, way.gateway_seconds);
+            }
+        }
+        if let Some(rate) = profile.link_bytes {
+            state.pilot.link().measured(rate);
+        }
+        if let Some(cores) = profile.gateway_cores {
+            state.pilot.gateway_cores(cores);
+        }
+        state.batches = EXPLORING;
+        self.plan(&mut state, left);
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size that was a whole number"
+)]
+const fn bytes(size: f64) -> u64 {
+    size as u64
+}

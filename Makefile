@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-clients s3-tests lint fmt arrows doc deny bench bench-memory bench-cells golden photos ci clean
+.PHONY: help setup demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells golden photos ci clean
 
 CARGO ?= cargo
 
@@ -36,6 +36,9 @@ s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothi
 
 lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
 	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+check-cuda: ## Whether the gateway compiles with CUDA (needs no GPU and no library)
+	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
 
 .PHONY: fmt-check
 fmt-check:

@@ -2,6 +2,7 @@
 
 mod faults;
 mod limits;
+mod models;
 mod settings;
 pub mod values;
 
@@ -15,6 +16,7 @@ use serde::{Serialize, Serializer};
 
 pub use faults::Faults;
 pub use limits::Limits;
+pub use models::Models;
 pub use settings::{LimitSettings, Settings};
 
 use crate::telemetry::logs::{self, LogFormat};
@@ -77,17 +79,6 @@ pub enum Store {
     },
 }
 
-/// Where networks are, and what runs them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Models {
-    /// Folder of `NAME.onnx` and `NAME.json`.
-    pub folder: PathBuf,
-    /// ONNX Runtime's library. Default: `libonnxruntime.so` where the system finds it.
-    pub onnxruntime: PathBuf,
-    /// Whether clients may fetch the weights. Default true.
-    pub serve_weights: bool,
-}
-
 /// Files of a TLS server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tls {
@@ -109,7 +100,7 @@ impl Config {
         let mut faults = Faults::default();
         let store = store(typed, &mut faults);
         let config = Self {
-            models: models(typed, &mut faults),
+            models: Models::validate(typed, &mut faults),
             listen: faults.address("listen", typed.listen.as_ref(), loopback(9900)),
             admin_listen: faults.address("admin-listen", typed.admin_listen.as_ref(), loopback(9901)),
             tls: tls(typed, &mut faults),
@@ -217,28 +208,6 @@ fn upstream(text: &str) -> Result<Uri, String> {
         return Err(fault("has a path: it would break every signature"));
     }
     Ok(url)
-}
-
-fn models(typed: &Settings, faults: &mut Faults) -> Option<Models> {
-    let serve_weights = faults.parsed("serve-weights", typed.serve_weights.as_ref(), true, |text| {
-        text.parse()
-            .map_err(|_| format!("`{text}` is neither true nor false"))
-    });
-    let Some(folder) = &typed.models else {
-        // The library may be set in the environment for other programs; the rest makes no sense alone.
-        if typed.serve_weights.is_some() {
-            faults.note("serve-weights belongs to models");
-        }
-        return None;
-    };
-    Some(Models {
-        folder: path(folder),
-        onnxruntime: typed
-            .onnxruntime
-            .as_ref()
-            .map_or_else(|| PathBuf::from("libonnxruntime.so"), path),
-        serve_weights,
-    })
 }
 
 fn tls(typed: &Settings, faults: &mut Faults) -> Option<Tls> {

@@ -1,6 +1,6 @@
 //! The networks that pipelines may name: opened at start, described to readers, kept in memory while they are used.
 
-use std::{num::NonZeroUsize, path::Path, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use anyhow::Context as _;
 use futures::TryStreamExt as _;
@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;
 use pushdown::{
     Step,
-    step::model::{Folder, Network, Networks as Lookup, NoNetworks, Runtime},
+    step::model::{Folder, Network, Networks as Lookup, NoNetworks, Provider, Runtime},
 };
 use serde_json::json;
 use tokio_util::io::ReaderStream;
@@ -53,7 +53,7 @@ impl Networks {
             Some(models) => {
                 let serve_weights = models.serve_weights;
                 let models = models.clone();
-                let open = move || look(&models.folder, &models.onnxruntime, threads);
+                let open = move || look(&models, threads);
                 (Some(cpu.run(&Tenant::default(), open).await??), serve_weights)
             }
         };
@@ -168,14 +168,18 @@ impl Lookup for Networks {
     }
 }
 
-fn look(folder: &Path, library: &Path, threads: NonZeroUsize) -> anyhow::Result<Folder> {
-    let runtime = Runtime::load(library, threads.get());
+fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
+    let library = models.onnxruntime.display();
+    let mut runtime = Runtime::load(&models.onnxruntime, threads.get());
     match &runtime {
-        Ok(_) => info!(library = %library.display(), version = Runtime::version(), "ONNX Runtime"),
+        Ok(_) => info!(%library, version = Runtime::version(), "ONNX Runtime"),
         Err(error) => warn!("{error}; `model` steps are refused, everything else works"),
     }
-    let folder_name = folder.display();
-    Folder::open(folder, &runtime, |name, network| match network {
+    if let Ok(on_cpu) = runtime {
+        runtime = Ok(on(models.execution_provider, on_cpu));
+    }
+    let folder_name = models.folder.display();
+    Folder::open(&models.folder, &runtime, |name, network| match network {
         Ok(network) => {
             let description = network.description();
             info!(
@@ -189,6 +193,23 @@ fn look(folder: &Path, library: &Path, threads: NonZeroUsize) -> anyhow::Result<
         Err(error) => warn!(name, "the network cannot be used: {error}"),
     })
     .with_context(|| format!("the folder {folder_name} cannot be read"))
+}
+
+/// Tries a provider, once. Where it cannot be used networks run all the same: values are alike, only slower to come.
+fn on(provider: Provider, on_cpu: Runtime) -> Runtime {
+    if provider == Provider::Cpu {
+        return on_cpu;
+    }
+    match on_cpu.on(provider) {
+        Ok(runtime) => {
+            info!("networks run on {provider}");
+            runtime
+        }
+        Err(error) => {
+            warn!("{error}; networks run on the CPU");
+            on_cpu
+        }
+    }
 }
 
 fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: Body) -> Response<Body> {

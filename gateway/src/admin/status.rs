@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushdown::step::model::Network;
+use pushdown::step::model::{Network, Provider};
 use serde::Serialize;
 
 use super::Sources;
@@ -40,6 +40,8 @@ struct Model<'a> {
     bytes: u64,
     /// Whether its weights are in memory.
     loaded: bool,
+    /// What computes it: the one in force, not the one that was asked for.
+    execution_provider: Provider,
 }
 
 /// The memory budget, in bytes.
@@ -81,6 +83,7 @@ impl<'a> Model<'a> {
             digest: &description.digest,
             bytes: description.bytes,
             loaded: network.is_loaded(),
+            execution_provider: network.provider(),
         }
     }
 }

@@ -17,7 +17,11 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{CpuPool, Ledger, Tenant, batching::Batching, fair};
+use super::{
+    CpuPool, Ledger, Tenant,
+    batching::{self, Batching},
+    fair,
+};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
@@ -103,10 +107,11 @@ impl Layers {
         let queue = match queues.entry(key) {
             Entry::Occupied(queue) => queue.into_mut(),
             Entry::Vacant(entry) => {
+                let batching = Batching::new(batching::sizes(layers.network().provider()));
                 let queue = Queue {
                     samples: fair::FairQueue::new(self.ledger.clone()),
                     arrived: Arc::default(),
-                    batching: Arc::default(),
+                    batching: Arc::new(Mutex::new(batching)),
                 };
                 let (this, key) = (self.clone(), entry.key().clone());
                 let (layers, served) = (layers.clone(), queue.clone());
@@ -121,7 +126,7 @@ impl Layers {
 
     /// Runs batches until no sample comes for a while.
     async fn serve(&self, layers: &Model, queue: &Queue, key: &Key) {
-        let (runs, threads) = layers.network().concurrency(self.cpu.threads().get());
+        let (runs, threads) = layers.network().concurrency();
         let free = Arc::new(Semaphore::new(runs));
         // What comes while all runs are busy waits in the queue, and goes together.
         while let Ok(run) = Arc::clone(&free).acquire_owned().await {
@@ -161,7 +166,8 @@ impl Layers {
             let (values, waiting): (Vec<_>, Vec<_>) = batch
                 .map(|waiting| (waiting.value, (waiting.tenant, waiting.done)))
                 .unzip();
-            let (Ok(threads), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(values.len())) else {
+            let samples = values.len();
+            let (Ok(threads), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(samples)) else {
                 return;
             };
             metrics.layer_batches.inc();
@@ -169,7 +175,7 @@ impl Layers {
             let started = std::time::Instant::now();
             let ran = run_at_once(&layers, values, threads);
             let share = started.elapsed() * threads / count;
-            batching.lock().took(count, share);
+            batching.lock().took(samples, share);
             for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
                 ledger.charge(&tenant, share);
                 // Whoever left does not want it.

@@ -61,6 +61,14 @@ pub struct Settings {
         help_heading = "Networks"
     )]
     pub serve_weights: Option<Text>,
+    /// What computes networks: cpu, or cuda where that is built in [default: cpu]
+    #[arg(
+        long,
+        env = "PUSHDOWN_EXECUTION_PROVIDER",
+        value_name = "NAME",
+        help_heading = "Networks"
+    )]
+    pub execution_provider: Option<Text>,
 
     /// Address for S3 [default: 127.0.0.1:9900]; port 0 takes a free one
     #[arg(
@@ -235,8 +243,8 @@ impl Settings {
         let over = self;
         overlay!(
             over, under,
-            upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights, listen, admin_listen, tls_cert, tls_key,
-            ready_file, memory_budget, threads, network_threads, drain_timeout, log_level, log_format; limits
+            upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
+            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, network_threads, drain_timeout, log_level, log_format; limits
         )
     }
 }

@@ -1,4 +1,5 @@
 use clap::Args;
+use pushdown::step::model::Provider;
 use serde_json::Value;
 
 use super::*;
@@ -104,6 +105,39 @@ fn an_upstream_has_no_path_and_no_user() {
         assert!(faults.contains("upstream"), "{faults}");
         assert!(!faults.contains("pass"), "{faults}");
     }
+}
+
+#[test]
+fn networks_are_computed_by_what_is_built_in() {
+    let typed = |provider: Option<&str>| Settings {
+        models: Some("models".into()),
+        execution_provider: provider.map(Text::from),
+        ..upstream_only()
+    };
+    let provider =
+        |name| Config::validate(&typed(name)).map(|config| config.models.unwrap().execution_provider);
+    assert_eq!(provider(None), Ok(Provider::Cpu));
+    assert_eq!(provider(Some("cpu")), Ok(Provider::Cpu));
+    let unknown = provider(Some("gpu")).unwrap_err().to_string();
+    assert!(
+        unknown.contains("execution-provider: `gpu` is neither cpu nor cuda"),
+        "{unknown}"
+    );
+    if cfg!(feature = "cuda") {
+        assert_eq!(provider(Some("cuda")), Ok(Provider::Cuda));
+    } else {
+        let fault = provider(Some("cuda")).unwrap_err().to_string();
+        assert!(fault.contains("built without it, expected cpu"), "{fault}");
+        assert!(fault.contains("`--features cuda`"), "{fault}");
+    }
+    let alone = Settings {
+        execution_provider: Some("cpu".into()),
+        ..upstream_only()
+    };
+    let alone = Config::validate(&alone).unwrap_err().to_string();
+    assert!(alone.contains("execution-provider belongs to models"), "{alone}");
+    let shown = serde_json::to_value(Config::validate(&typed(None)).unwrap()).unwrap();
+    assert_eq!(shown["models"]["execution_provider"], "cpu");
 }
 
 #[test]

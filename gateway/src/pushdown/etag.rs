@@ -1,11 +1,12 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{ENGINE, Step, pipeline::Digest, step::model::Runtime, wire::Form};
+use pushdown::{ENGINE, Step, pipeline::Digest, wire::Form};
 
 use super::request::Job;
 
-/// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none.
+/// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none, or
+/// nothing runs the networks.
 ///
 /// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, for random prefixes seed,
 /// epoch and sample, and for networks what runs them.
@@ -24,9 +25,13 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
-    let networks = job.pipeline.steps()[..stage].iter();
-    if networks.into_iter().any(|step| matches!(step, Step::Model(_))) {
-        parts.push(Runtime::identity().into_bytes());
+    let network = job.pipeline.steps()[..stage].iter().find_map(|step| match step {
+        Step::Model(model) => Some(model.network()),
+        _ => None,
+    });
+    if let Some(network) = network {
+        // One runs them all.
+        parts.push(network.runtime().ok()?.identity().into_bytes());
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     HeaderValue::from_str(&format!("\"{}\"", &Digest::of_parts(&parts).to_string()[..32])).ok()

@@ -5,6 +5,7 @@ mod batch;
 mod networks;
 mod object;
 mod origins;
+mod providers;
 mod refusals;
 mod tenants;
 

@@ -7,6 +7,7 @@ mod loaded;
 mod network;
 mod networks;
 mod probe;
+mod provider;
 mod session;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use graph::LeftOut;
 pub use loaded::MAX_MODEL_BYTES;
 pub use network::{CutPoint, Description, Network, Place, Port, Weights};
 pub use networks::{Networks, NoNetworks};
+pub use provider::Provider;
 pub use session::Runtime;
 
 use super::{Operator, Scope};

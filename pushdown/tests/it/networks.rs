@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
     Context, DType, ErrorKind, Layout, Pipeline, Sample, Tensor,
-    step::model::{Folder, Networks as _, Place, Runtime},
+    step::model::{Folder, Networks as _, Place, Provider, Runtime},
 };
 
 static RUNTIME: LazyLock<Runtime> =
@@ -25,6 +25,22 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
 
 fn models() -> PathBuf {
     root().join(".cache/models")
+}
+
+/// The library here knows the processor alone.
+#[test]
+fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
+    let cpu = RUNTIME.on(Provider::Cpu).unwrap();
+    assert!(cpu.identity().contains("; cpu; "), "{}", cpu.identity());
+    let error = RUNTIME.on(Provider::Cuda).expect_err("there is no such library");
+    assert_eq!(error.kind(), ErrorKind::ModelRuntime);
+    let reason = if Provider::Cuda.is_built() {
+        "the execution provider cuda failed its trial: "
+    } else {
+        "build with `--features cuda`"
+    };
+    assert!(error.to_string().contains(reason), "{error}");
+    assert_eq!(RUNTIME.provider(), Provider::Cpu);
 }
 
 /// Two inputs and the outputs that ONNX Runtime's Python makes of them.

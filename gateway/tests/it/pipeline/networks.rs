@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{Lab, batch, photo};
 
-const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
+pub(super) const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
 const CARD: &str = r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57, 57], "value_range": 255}"#;
 
 /// A process has one.
@@ -22,13 +22,13 @@ pub(super) static RUNTIME: LazyLock<pushdown::Result<Runtime>> =
     LazyLock::new(|| Runtime::load(&onnxruntime(), 1));
 
 /// A folder with one good network and its card, and one that is none.
-fn folder() -> Result<TempDir> {
+pub(super) fn folder() -> Result<TempDir> {
     let folder = networks(&["squeezenet", "bad/nan_weights"])?;
     fs::write(folder.path().join("squeezenet.json"), CARD)?;
     Ok(folder)
 }
 
-fn lab(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
+pub(super) fn lab(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
     let models = format!("--models={}", folder.path().display());
     let library = format!("--onnxruntime={}", onnxruntime().display());
     Lab::new(&[&[models.as_str(), &library], flags].concat())

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use onnx_protobuf::{GraphProto, Message as _, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 
-pub(super) use check::input_shape;
+pub(super) use check::{FLOAT, input_shape};
 pub use cuts::LeftOut;
 pub(super) use extract::Seam;
 

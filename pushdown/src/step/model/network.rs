@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Card, LeftOut, Runtime, loaded::Loaded, session::copies};
+use super::{Card, LeftOut, Provider, Runtime, loaded::Loaded};
 use crate::{DType, Error, Result, Tensor};
 
 /// How many near names an error tells.
@@ -252,11 +252,25 @@ impl Network {
         })
     }
 
-    /// How many runs go on beside one another, and how many threads each takes, where weights are loaded with `threads`.
-    pub fn concurrency(&self, threads: usize) -> (usize, usize) {
+    /// What runs it.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing does.
+    pub fn runtime(&self) -> Result<Runtime> {
+        self.weights.runtime()
+    }
+
+    /// What computes it: the processor where nothing does.
+    pub fn provider(&self) -> Provider {
+        self.runtime()
+            .map_or_else(|_none| Provider::default(), |runtime| runtime.provider())
+    }
+
+    /// How many runs go on beside one another, and how many threads each takes.
+    pub fn concurrency(&self) -> (usize, usize) {
         let bytes = usize::try_from(self.description.bytes).unwrap_or(usize::MAX);
-        let copies = copies(bytes, threads);
-        (copies, threads.div_ceil(copies))
+        self.runtime()
+            .map_or((1, 1), |runtime| runtime.concurrency(bytes))
     }
 
     /// Runs the layers between two places on values of the first, one per sample.

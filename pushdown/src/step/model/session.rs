@@ -2,9 +2,10 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use ort::{ep, session::builder::GraphOptimizationLevel, value::TensorRef};
+use ort::{session::builder::GraphOptimizationLevel, value::TensorRef};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::provider::{self, Provider};
 use crate::{Error, Result};
 
 /// ONNX Runtime in this process. Clones share it.
@@ -12,11 +13,12 @@ use crate::{Error, Result};
 pub struct Runtime {
     environment: Arc<ort::environment::Environment>,
     threads: usize,
+    provider: Provider,
 }
 
 impl Runtime {
     /// Loads the library, `libonnxruntime.so` of ONNX Runtime 1.24 or newer. Each run of a network uses up to
-    /// `threads` threads.
+    /// `threads` threads of the processor.
     ///
     /// # Errors
     /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) when there is no such library, or it is too old.
@@ -36,7 +38,41 @@ impl Runtime {
         Ok(Self {
             environment: Arc::new(environment),
             threads,
+            provider: Provider::Cpu,
         })
+    }
+
+    /// The same library with another provider, after a trial run on it.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why it cannot be used here.
+    pub fn on(&self, provider: Provider) -> Result<Self> {
+        if !provider.is_built() {
+            return Err(Error::runtime(format!(
+                "found the execution provider {provider}, which was not compiled in; build with `--features {provider}`"
+            )));
+        }
+        let runtime = Self {
+            provider,
+            ..self.clone()
+        };
+        let failed = |error: Error| {
+            // ONNX Runtime's reasons may go over several lines.
+            let reason = error.to_string();
+            let reason: Vec<_> = reason.split_whitespace().collect();
+            let reason = reason.join(" ");
+            Error::runtime(format!(
+                "the execution provider {provider} failed its trial: {}",
+                reason.trim_end_matches('.')
+            ))
+        };
+        provider::check(&runtime).map_err(failed)?;
+        Ok(runtime)
+    }
+
+    /// What computes.
+    pub const fn provider(&self) -> Provider {
+        self.provider
     }
 
     /// What the library says of itself.
@@ -45,9 +81,21 @@ impl Runtime {
     }
 
     /// What the last bits of results depend on beside the network: the library's version, what runs it, and what the
-    /// processor can do.
-    pub fn identity() -> String {
-        format!("{}; cpu; {}", Self::version(), processor())
+    /// processor can do. Models of GPUs are not told apart.
+    pub fn identity(&self) -> String {
+        format!("{}; {}; {}", Self::version(), self.provider, processor())
+    }
+
+    /// How many runs of a model of `bytes` go on beside one another, and how many threads each takes.
+    pub(super) fn concurrency(&self, bytes: usize) -> (usize, usize) {
+        match self.provider {
+            Provider::Cpu => {
+                let copies = (COPIES / bytes.max(1)).clamp(1, self.threads.max(1));
+                (copies, self.threads.div_ceil(copies))
+            }
+            // Batches fill a device, copies only its memory; one thread waits for it.
+            Provider::Cuda => (1, 1),
+        }
     }
 }
 
@@ -55,6 +103,7 @@ impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime")
             .field("threads", &self.threads)
+            .field("provider", &self.provider)
             .finish_non_exhaustive()
     }
 }
@@ -79,11 +128,6 @@ fn processor() -> String {
     std::env::consts::ARCH.to_owned()
 }
 
-/// How many runs of a model of `bytes` go on beside one another on `threads` threads.
-pub(super) fn copies(bytes: usize, threads: usize) -> usize {
-    (COPIES / bytes.max(1)).clamp(1, threads.max(1))
-}
-
 /// A tensor as ONNX Runtime gives it, and keeps it meanwhile.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
@@ -97,7 +141,7 @@ pub(super) enum Value<'a> {
 ///
 /// A small one is there as often as there are threads, and each run takes one thread: runs beside one another waste less
 /// than threads within a run, which wait for each other at every node. A large one is there once, and its runs take turns
-/// with all threads.
+/// with all threads. On a GPU each is there once.
 pub(super) struct Session(Vec<Mutex<ort::session::Session>>);
 
 /// Bytes that the copies of a model may have together.
@@ -106,24 +150,22 @@ const COPIES: usize = 256 << 20;
 impl Session {
     /// Prepares `model`. An `optimized` one computes groups of operators as one.
     pub(super) fn new(runtime: &Runtime, model: &[u8], optimized: bool) -> Result<Self> {
-        let copies = if optimized {
-            copies(model.len(), runtime.threads)
+        let (copies, threads) = if optimized {
+            runtime.concurrency(model.len())
         } else {
-            1
+            (1, runtime.threads)
         };
-        let threads = runtime.threads.div_ceil(copies);
         let build = || -> Result<_, ort::Error> {
             let level = if optimized {
                 GraphOptimizationLevel::All
             } else {
                 GraphOptimizationLevel::Disable
             };
-            // Without an arena: it would keep the peak of memory for ever.
             let mut builder = ort::session::Session::builder(&runtime.environment)?
                 .with_optimization_level(level)?
                 .with_intra_threads(threads)?
                 .with_intra_op_spinning(false)?
-                .with_execution_providers([ep::CPU::default().with_arena_allocator(false).build()])?;
+                .with_execution_providers(runtime.provider.in_order())?;
             builder.commit_from_memory(model)
         };
         let sessions = (0..copies).map(|_| build().map(Mutex::new));

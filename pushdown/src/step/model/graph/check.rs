@@ -21,7 +21,7 @@ const RANDOM: [&str; 6] = [
     "RandomUniformLike",
 ];
 /// ONNX's number for f32.
-pub(super) const FLOAT: i32 = 1;
+pub(in crate::step::model) const FLOAT: i32 = 1;
 /// The most elements of an input: 100 megapixels of RGB.
 const MAX_INPUT: usize = 300_000_000;
 /// Graphs within graphs go no deeper.

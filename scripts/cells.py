@@ -67,14 +67,14 @@ def cell(stack: Stack, pipeline: str, bits: float, copies: int) -> dict:
     for turn in range(ROUNDS):
         for way in sorted(WAYS, key=lambda way: (list(WAYS).index(way) + turn) % len(WAYS)):
             turns[way].append(read(stack, pipeline, way, copies))
-    seconds = {way: [turn["epochs"][-1] for turn in turns] for way, turns in turns.items()}
+    seconds = {way: [turn["epoch_seconds"][-1] for turn in turns] for way, turns in turns.items()}
     best = [min(pair) for pair in zip(seconds["plain"], seconds["pushed"])]
     ratio = lambda a, b: interval([a / b for a, b in zip(a, b)])
     planned = [turn.get("planned_samples_per_second") for turn in turns["auto"]]
     samples = turns["auto"][0]["samples"] / 2
     return {
         "seconds": {way: statistics.median(values) for way, values in seconds.items()},
-        "first_epoch": statistics.median(turn["epochs"][0] for turn in turns["auto"]),
+        "first_epoch": statistics.median(turn["epoch_seconds"][0] for turn in turns["auto"]),
         "against_plain": ratio(seconds["plain"], seconds["auto"]),
         "against_best": ratio(best, seconds["auto"]),
         "same": ratio(seconds["plain"], seconds["again"]),

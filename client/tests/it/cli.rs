@@ -263,6 +263,7 @@ fn read_tells_how_it_went() {
             names,
             [
                 "cpu_seconds",
+                "epoch_seconds",
                 "errors",
                 "kept",
                 "mode",
@@ -278,6 +279,7 @@ fn read_tells_how_it_went() {
                 "wire_bytes_up"
             ]
         );
+        assert_eq!(report["epoch_seconds"].as_array().map(Vec::len), Some(1));
         assert_eq!(
             (&report["mode"], &report["samples"], &report["errors"]),
             (&mode.into(), &6.into(), &1.into())

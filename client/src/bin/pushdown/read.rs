@@ -98,7 +98,7 @@ impl Read {
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
-        report.epochs = epochs;
+        report.epoch_seconds = epochs;
         if let Some(plan) = reader.plan() {
             report.plan = Some(plan.to_string());
             report.planned_samples_per_second = Some(plan.samples_per_second());

@@ -25,7 +25,7 @@ pub(crate) struct Report {
     wire_bytes_up: u64,
     retries: u64,
     /// Seconds of each epoch.
-    pub(crate) epochs: Vec<f64>,
+    pub(crate) epoch_seconds: Vec<f64>,
     /// What the plan in force at the end comes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) planned_samples_per_second: Option<f64>,
@@ -60,7 +60,7 @@ impl Report {
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
-            epochs: Vec::new(),
+            epoch_seconds: Vec::new(),
             planned_samples_per_second: None,
             plan: None,
         }

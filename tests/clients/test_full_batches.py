@@ -69,7 +69,9 @@ def test_random_steps_want_a_seed_and_an_epoch(store, s3, photos_in_store):
         assert answer.status == 400, given
         assert b"<Code>InvalidPipeline</Code>" in answer.read()
     first, again = (pa.Table.from_batches(rows_of(post(store, request | {"seed": 7, "epoch": 0}))) for _ in range(2))
-    assert first.equals(again)
+    # What it took is all that may differ.
+    assert min(first["seconds"].to_pylist()) > 0
+    assert first.drop_columns(["seconds"]).equals(again.drop_columns(["seconds"]))
 
 
 def test_links_that_expired(store, s3, photos_in_store):

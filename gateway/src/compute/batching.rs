@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pushdown::step::model::Provider;
 
-/// Every so many batches another size is tried.
-const TRIAL: u64 = 32;
+/// Every so many batches another size is tried. Seldom: beside batches of one, a trial of eight is many samples.
+const TRIAL: u64 = 256;
 /// Times that are remembered of a size.
 const REMEMBERED: usize = 4;
 /// In more company a sample has to take so much less to be worth the wait for it.
@@ -143,14 +143,9 @@ mod tests {
 
     /// Batches on the processor, under a load that always gives as many samples as are wanted.
     fn on_cpu(alone: u64, together: u64) -> Vec<usize> {
-        batches(
-            Provider::Cpu,
-            320,
-            8,
-            |samples| {
-                if samples == 1 { alone } else { together }
-            },
-        )
+        batches(Provider::Cpu, 2_560, 8, |samples| {
+            if samples == 1 { alone } else { together }
+        })
     }
 
     fn count(batches: &[usize], size: usize) -> usize {
@@ -190,9 +185,9 @@ mod tests {
     #[test]
     fn a_gpu_gets_more_at_once_while_that_pays() {
         let each = |samples: usize| 50 + 2_000 / samples as u64;
-        let found = batches(Provider::Cuda, 320, 1_000, each);
+        let found = batches(Provider::Cuda, 2_560, 1_000, each);
         assert_eq!(found[..9], [128, 128, 32, 32, 8, 8, 1, 1, 128]);
-        assert_eq!(count(&found, 128), 320 - 6 - 10);
+        assert_eq!(count(&found, 128), 2_560 - 6 - 10);
         // The trials take turns.
         assert!([1, 8, 32].iter().all(|size| count(&found, *size) >= 2 + 3));
     }
@@ -207,17 +202,17 @@ mod tests {
                 50 + 2_000 / samples as u64
             }
         };
-        let found = batches(Provider::Cuda, 320, 1_000, each);
-        assert_eq!(count(&found, 32), 320 - 6 - 10);
+        let found = batches(Provider::Cuda, 2_560, 1_000, each);
+        assert_eq!(count(&found, 32), 2_560 - 6 - 10);
     }
 
     #[test]
     fn a_load_that_never_fills_the_largest_batch_runs_as_it_comes() {
         let each = |samples: usize| 50 + 2_000 / samples as u64;
-        let found = batches(Provider::Cuda, 320, 20, each);
+        let found = batches(Provider::Cuda, 2_560, 20, each);
         assert_eq!(found[..7], [128, 128, 8, 8, 1, 1, 128]);
         let whole = found.iter().filter(|most| **most >= 20).count();
-        assert!(whole >= 320 - 4 - 10, "{whole} took all that waited");
+        assert!(whole >= 2_560 - 4 - 10, "{whole} took all that waited");
         let alone = batches(Provider::Cuda, 100, 1, each);
         assert_eq!(count(&alone, 128), 100);
     }

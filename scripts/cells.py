@@ -9,14 +9,14 @@ are taken round by round; intervals are those of 2,000 bootstraps of the median.
 import json
 import pathlib
 import random
-import signal
 import statistics
 import sys
 import tempfile
 import time
 
 import links
-from stack import BINARIES, BUCKET, ROOT, Stack
+from programs import BINARIES, ROOT, run
+from stack import BUCKET, Stack
 
 PHOTOS = ROOT / ".cache/photos/imagenet"
 LITE0 = (
@@ -127,5 +127,4 @@ def row(name: str, factor: float, even: float, found: dict) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    main()
+    run(main)

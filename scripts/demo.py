@@ -6,23 +6,18 @@ Everything it starts and writes goes away with it, but for one picture.
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-import boto3
-from botocore.config import Config
+from programs import BINARIES, KEYS, ROOT, end, pushdown, run, s3
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 PHOTOS = ROOT / ".cache/photos/large"
 SAMPLE = ROOT / "demo-sample.png"
-BINARIES = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("DEMO_PROFILE", "release")
 PIPELINE = "decode(min_short=256) | resize(short=256) | center_crop(224)"
 BUCKET = "demo"
 COUNT = 40
-KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AWS_REGION": "us-east-1"}
 # A thin link between store and training host, for the last lines of the table.
 LINK_BITS_PER_SECOND = 100_000_000
 
@@ -46,7 +41,7 @@ def start_gateway(folder: pathlib.Path) -> tuple[subprocess.Popen, str, str]:
     deadline = time.monotonic() + 20
     while not ready.exists():
         if gateway.poll() is not None or time.monotonic() > deadline:
-            gateway.kill()
+            end(gateway)
             sys.exit(f"demo: the gateway did not start:\n{(folder / 'log').read_text()}")
         time.sleep(0.02)
     addresses = json.loads(ready.read_text())
@@ -54,28 +49,17 @@ def start_gateway(folder: pathlib.Path) -> tuple[subprocess.Popen, str, str]:
 
 
 def upload(endpoint: str, photos: list[pathlib.Path]) -> None:
-    """Puts the photos there with boto3, which knows nothing of pushdown."""
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-        region_name=KEYS["AWS_REGION"],
-        config=Config(s3={"addressing_style": "path"}),
-    )
-    s3.create_bucket(Bucket=BUCKET)
+    """Puts the photos there with boto3."""
+    client = s3(endpoint)
+    client.create_bucket(Bucket=BUCKET)
     for photo in photos:
-        s3.upload_file(str(photo), BUCKET, f"photos/{photo.name}")
+        client.upload_file(str(photo), BUCKET, f"photos/{photo.name}")
 
 
-def pushdown(endpoint: str, *arguments: str) -> str:
-    """Runs the `pushdown` command and returns what it prints."""
-    command = [str(BINARIES / "pushdown"), *arguments, "--endpoint-url", endpoint, "--pipeline"]
-    command.append(f"{PIPELINE} | encode(png)" if arguments[0] == "get" else PIPELINE)
-    ended = subprocess.run(command, env=dict(os.environ) | KEYS, stdout=subprocess.PIPE, text=True, check=False)
-    if ended.returncode != 0:
-        sys.exit(f"demo: {' '.join(arguments[:2])} ended with {ended.returncode}")
-    return ended.stdout
+def read(endpoint: str, *arguments: str) -> dict:
+    """Reads all photos and returns the figures."""
+    command = ["read", f"s3://{BUCKET}/photos/", "--endpoint-url", endpoint, "--pipeline", PIPELINE, "--json"]
+    return json.loads(pushdown(*command, *arguments))
 
 
 def table(plain: dict, pushed: dict) -> str:
@@ -113,23 +97,13 @@ def main() -> None:
             print(f"demo: gateway at {endpoint} on the embedded store; uploading {len(photos)} photos with boto3")
             upload(endpoint, photos)
             print(f"demo: reading them through\n\n  {PIPELINE}\n\ndemo: plainly from the store, then pushed down\n")
-            plain = json.loads(pushdown(store, "read", f"s3://{BUCKET}/photos/", "--plain", "--json"))
-            pushed = json.loads(pushdown(endpoint, "read", f"s3://{BUCKET}/photos/", "--json"))
-            print(table(plain, pushed))
-            pushdown(endpoint, "get", f"s3://{BUCKET}/photos/{photos[0].name}", "--output", str(SAMPLE))
+            print(table(read(store, "--plain"), read(endpoint)))
+            photo = ["get", f"s3://{BUCKET}/photos/{photos[0].name}", "--pipeline", f"{PIPELINE} | encode(png)"]
+            pushdown(*photo, "--endpoint-url", endpoint, "--output", SAMPLE)
             print(f"\ndemo: {SAMPLE.name} is what came of {photos[0].name}, {photos[0].stat().st_size / 1e6:.1f} MB")
         finally:
-            gateway.terminate()
-            try:
-                gateway.wait(10)
-            except subprocess.TimeoutExpired:
-                gateway.kill()
+            end(gateway)
 
 
 if __name__ == "__main__":
-    # So that the gateway ends and the folder goes, however the demo is stopped.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run(main)

@@ -8,18 +8,15 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import boto3
 import botocore.exceptions
-from botocore.config import Config
 
 import links
+import programs
+from programs import BINARIES, KEYS, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / ".cache/models"
 RUNTIME = ROOT / ".cache/onnxruntime/libonnxruntime.so"
-BINARIES = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("DEMO_PROFILE", "release")
 BUCKET = "samples"
-KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AWS_REGION": "us-east-1"}
 # One core on each side, so that they do not take each other's: on one machine every split looks alike otherwise.
 CORES = sorted(os.sched_getaffinity(0))
 HERE, THERE = ({CORES[-1]}, {CORES[0]}) if len(CORES) > 1 else (set(CORES), set(CORES))
@@ -59,14 +56,7 @@ class Stack:
             + ["--ready-file", ready],
         )
         self.wait("the gateway", ready.exists)
-        self.client = boto3.client(
-            "s3",
-            endpoint_url=self.store,
-            aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-            region_name=KEYS["AWS_REGION"],
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
-        )
+        self.client = programs.s3(self.store, retries={"total_max_attempts": 1})
         self.wait("the store", self.takes_a_bucket)
 
     def start(self, name: str, command: list) -> None:
@@ -105,25 +95,9 @@ class Stack:
 
     def pushdown(self, *arguments: object) -> str:
         """Runs a command on this side, and returns what it prints."""
-        command = [BINARIES / "pushdown", *arguments, "--endpoint-url", self.gateway, "--models", self.folder / "models"]
-        ended = subprocess.run(
-            list(map(str, command)),
-            env=dict(os.environ) | KEYS | {"ORT_DYLIB_PATH": str(RUNTIME)},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-            preexec_fn=lambda: os.sched_setaffinity(0, HERE),
-        )
-        if ended.returncode != 0:
-            sys.exit(f"`pushdown {' '.join(map(str, arguments))}` ended with {ended.returncode}")
-        return ended.stdout
+        command = [*arguments, "--endpoint-url", self.gateway, "--models", self.folder / "models"]
+        return programs.pushdown(*command, cores=HERE, ORT_DYLIB_PATH=str(RUNTIME))
 
     def stop(self) -> None:
         """Ends what was started."""
-        for _, process in reversed(self.started):
-            process.terminate()
-        for _, process in reversed(self.started):
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        programs.end(*(process for _, process in reversed(self.started)))

@@ -8,12 +8,12 @@ FULL=1 takes all photos and ten augmented epochs. Everything that it starts and 
 import json
 import os
 import pathlib
-import signal
 import sys
 import tempfile
 
 import links
-from stack import BUCKET, MODELS, ROOT, RUNTIME, Stack
+from programs import ROOT, run
+from stack import BUCKET, MODELS, RUNTIME, Stack
 
 PHOTOS = ROOT / ".cache/photos/elpv"
 NETWORK = "efficientnet_lite0"
@@ -65,9 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # So that everything ends and goes, however the demo is stopped.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run(main)

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use pushdown::{
     Pipeline,
-    plan::{Pilot, Rules},
+    plan::{Replanner, Rules},
     step::model::Network,
 };
 use tokio::{sync::watch, time::Instant};
@@ -39,14 +39,13 @@ pub(crate) struct Adapter {
     pipeline: Pipeline,
     networks: Vec<Arc<Network>>,
     ground: Arc<Ground>,
-    bounds: Vec<u64>,
     state: Mutex<State>,
     planned: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
 struct State {
-    pilot: Pilot,
+    replanner: Replanner,
     assignment: Arc<Assignment>,
     meter: Meter,
     batches: usize,
@@ -75,16 +74,15 @@ impl Adapter {
         max_expand: f64,
     ) -> Option<Self> {
         let classes = classes(objects);
-        let bounds: Vec<u64> = classes.iter().map(|class| class.up_to).collect();
-        let ground = Arc::new(Ground::new(pipeline, bounds.clone(), batch_size, max_expand)?);
+        let bounds = classes.iter().map(|class| class.up_to).collect();
+        let ground = Arc::new(Ground::new(pipeline, bounds, batch_size, max_expand)?);
         let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
         Some(Self {
             networks: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
-            bounds,
             planned: watch::Sender::new(false),
             state: Mutex::new(State {
-                pilot: Pilot::new(pipeline, &samples, float(threads as u64)),
+                replanner: Replanner::new(pipeline, &samples, float(threads as u64)),
                 assignment: Arc::new(Assignment::unknown(Arc::clone(&ground))),
                 meter: Meter::default(),
                 batches: 0,
@@ -108,12 +106,12 @@ impl Adapter {
     }
 
     /// The plan in force, once there is one.
-    pub(crate) fn course(&self) -> Option<Planned> {
+    pub(crate) fn decision(&self) -> Option<Planned> {
         let state = self.state.lock();
         Some(Planned {
             pipeline: self.pipeline.clone(),
-            course: state.pilot.course()?.clone(),
-            up_to: self.bounds.clone(),
+            decision: state.replanner.decision()?.clone(),
+            up_to: self.ground.bounds.clone(),
             changes: state.changes,
         })
     }
@@ -123,7 +121,7 @@ impl Adapter {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
         for Ran { first, steps, time } in ran {
-            let costs = state.pilot.costs();
+            let costs = state.replanner.costs();
             costs.host(class, *first, *steps, time.as_secs_f64());
         }
     }
@@ -133,7 +131,7 @@ impl Adapter {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
         state
-            .pilot
+            .replanner
             .costs()
             .gateway(class, usize::from(stage), seconds.into());
     }
@@ -143,14 +141,14 @@ impl Adapter {
         let mut state = self.state.lock();
         let own = float(state.under_way.max(1) as u64);
         let part = batches.map_or(1.0, |all| own / all.max(own));
-        state.pilot.gateway_cores(cores * part);
+        state.replanner.gateway_cores(cores * part);
     }
 
     /// The consumer took so long for a batch.
     pub(crate) fn trainer(&self, time: Duration, samples: usize) {
         if samples > 0 {
             let seconds = time.as_secs_f64() / float(samples as u64);
-            self.state.lock().pilot.trainer(seconds);
+            self.state.lock().replanner.trainer(seconds);
         }
     }
 
@@ -162,7 +160,7 @@ impl Adapter {
             let seconds = now.saturating_duration_since(since).as_secs_f64();
             if seconds > 0.01 {
                 let rate = float(passed.saturating_sub(before)) / seconds;
-                state.pilot.link().passed(rate);
+                state.replanner.link().passed(rate);
             }
         }
         state.batches += 1;
@@ -178,14 +176,17 @@ impl Adapter {
             samples_left: float(left.max(1) as u64),
             max_expand: self.ground.max_expand,
         };
-        let before = state.pilot.course().map(|course| course.plan.shares.clone());
-        if let Some(course) = state.pilot.next_batch(weights, &rules) {
-            let assignment = Assignment::planned(Arc::clone(&self.ground), course, weights == 0.0);
-            if before.as_ref() != Some(&course.plan.shares) {
+        let before = state
+            .replanner
+            .decision()
+            .map(|decision| decision.plan.shares.clone());
+        if let Some(decision) = state.replanner.next_batch(weights, &rules) {
+            let assignment = Assignment::planned(Arc::clone(&self.ground), decision, weights == 0.0);
+            if before.as_ref() != Some(&decision.plan.shares) {
                 tracing::info!(
-                    samples_per_second = 1.0 / course.plan.load.seconds(),
-                    bound = ?course.plan.load.bound(),
-                    tiers = ?course.tiers,
+                    samples_per_second = 1.0 / decision.plan.load.seconds(),
+                    bound = ?decision.plan.load.bound(),
+                    tiers = ?decision.tiers,
                     ?assignment,
                     "planned"
                 );
@@ -217,7 +218,7 @@ mod tests {
             ..Traffic::default()
         };
         for _ in 0..2 {
-            assert!(adapter.course().is_none());
+            assert!(adapter.decision().is_none());
             for position in 0..64 {
                 let place = Place { position, index: 0 };
                 let stored = Some(4_000_000);
@@ -240,8 +241,8 @@ mod tests {
             }
             adapter.batch_done(128, &traffic);
         }
-        let planned = adapter.course().unwrap();
-        assert!(planned.course.plan.shares[0][1] > 0.5, "{planned}");
+        let planned = adapter.decision().unwrap();
+        assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
         assert!(planned.samples_per_second() >= planned.plainly());
     }
 }

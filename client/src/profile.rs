@@ -24,7 +24,7 @@ use measure::{gateway_groups, run, ways};
 const MOST_CUTS: usize = 12;
 
 /// The shortest object whose way over the link tells how fast that is.
-const LONG: usize = 64 << 10;
+pub(crate) const LONG: usize = 64 << 10;
 
 /// What samples of a bucket cost.
 #[derive(Debug, Clone, PartialEq)]

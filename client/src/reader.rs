@@ -106,7 +106,7 @@ impl PushdownReader {
 
     /// The plan in force and what it was made from, in [`Mode::Auto`]; `None` while too little is known.
     pub fn plan(&self) -> Option<Planned> {
-        self.session.adapter.as_ref().and_then(Adapter::course)
+        self.session.adapter.as_ref().and_then(Adapter::decision)
     }
 
     /// Starts another epoch from its first batch. What was fetched ahead is dropped.

@@ -3,9 +3,9 @@
 mod answer;
 mod batch;
 mod conditions;
-mod crowd;
 mod etag;
 mod head;
+mod in_flight;
 mod object;
 mod request;
 mod sample;
@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
     telemetry::Metrics,
 };
-use crowd::Crowd;
+use in_flight::InFlight;
 
 /// What both faces work with. Clones share it.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Pushdown {
     networks: Networks,
     limits: Limits,
     metrics: Metrics,
-    crowd: Crowd,
+    in_flight: InFlight,
 }
 
 impl Pushdown {
@@ -52,7 +52,7 @@ impl Pushdown {
             networks,
             limits,
             metrics,
-            crowd: Crowd::default(),
+            in_flight: InFlight::default(),
         }
     }
 

@@ -6,20 +6,20 @@
 //! the costs it was made from. Pure: costs in, plan out.
 
 mod costs;
+mod hysteresis;
 mod learn;
 mod link;
 mod mean;
-mod pilot;
 mod recent;
+mod replanner;
 mod simplex;
 pub mod simulate;
 mod solve;
-mod steer;
 
 pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
 pub use learn::Costs;
 pub use link::Link;
-pub use pilot::{Course, Pilot};
+pub use replanner::{Decision, Replanner};
 use solve::solve;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.

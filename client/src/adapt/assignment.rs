@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushdown::{Pipeline, Step, plan::Course};
+use pushdown::{Pipeline, Step, plan::Decision};
 
 use crate::{order::Place, profile::float};
 
@@ -16,7 +16,7 @@ const CLOSEST: u64 = 32;
 #[derive(Debug)]
 pub(super) struct Ground {
     /// The most bytes of an object of each class; any number for the last.
-    bounds: Vec<u64>,
+    pub(super) bounds: Vec<u64>,
     /// Bytes of a value by stage, where they are known beforehand.
     values: Vec<Option<u64>>,
     /// The stages to explore, the last one first: the last, and the last before any network.
@@ -94,8 +94,8 @@ impl Assignment {
         }
     }
 
-    pub(super) fn planned(ground: Arc<Ground>, course: &Course, plainly: bool) -> Self {
-        let classes = course.classes.iter().zip(&course.plan.shares);
+    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, plainly: bool) -> Self {
+        let classes = decision.classes.iter().zip(&decision.plan.shares);
         let ways = classes.map(|(class, shares)| {
             let mut sum = 0.0;
             let taken = class.candidates.iter().zip(shares);
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    fn planned(link_bytes: f64) -> (Assignment, Course) {
+    fn planned(link_bytes: f64) -> (Assignment, Decision) {
         let tiers = Tiers {
             gateway_cores: 4.0,
             link_bytes,
@@ -202,8 +202,8 @@ mod tests {
         };
         let classes = vec![class(0.5, 20_000.0), class(0.5, 4e6)];
         let plan = Plan::best(&tiers, &classes, &Rules::default());
-        let course = Course { tiers, classes, plan };
-        (Assignment::planned(ground(PIPELINE), &course, true), course)
+        let decision = Decision { tiers, classes, plan };
+        (Assignment::planned(ground(PIPELINE), &decision, true), decision)
     }
 
     fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn shares_of_a_plan_are_kept_to() {
-        let (assignment, course) = planned(f64::INFINITY);
-        let share = course.plan.shares[1][1] / 0.5;
+        let (assignment, decision) = planned(f64::INFINITY);
+        let share = decision.plan.shares[1][1] / 0.5;
         let pushed = stages(&assignment, 4_000_000)
             .iter()
             .filter(|stage| **stage == 2)

@@ -51,7 +51,7 @@ impl Adapter {
         let mut state = self.state.lock();
         for sample in &profile.samples {
             let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
-            let costs = state.pilot.costs();
+            let costs = state.replanner.costs();
             for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
                 let seconds = way.host_seconds - next.host_seconds;
                 costs.host(class, way.stage, next.stage - way.stage, seconds);
@@ -65,10 +65,10 @@ impl Adapter {
             }
         }
         if let Some(rate) = profile.link_bytes {
-            state.pilot.link().measured(rate);
+            state.replanner.link().measured(rate);
         }
         if let Some(cores) = profile.gateway_cores {
-            state.pilot.gateway_cores(cores);
+            state.replanner.gateway_cores(cores);
         }
         state.batches = EXPLORING;
         self.plan(&mut state, left);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An object from so many bytes on keeps the link busy alone; shorter ones are gone before they tell anything.
-const LONG: u64 = 64 << 10;
-/// Of short ones, so many that were asked for keep it busy together.
+use crate::profile::LONG;
+
+/// Of objects that are too short to keep the link busy alone, so many that were asked for keep it busy together.
 const TOGETHER: usize = 8;
 /// A measurement is made of at least so much time,
 const SPAN: Duration = Duration::from_millis(10);
@@ -34,7 +34,7 @@ impl Meter {
 
     /// The head of an answer says how long the object is. Whether that is long.
     pub(super) fn found(&mut self, length: Option<u64>, now: Instant, passed: u64) -> bool {
-        let long = length.is_some_and(|length| length >= LONG);
+        let long = length.is_some_and(|length| length >= LONG as u64);
         self.advance(now, passed);
         self.long += usize::from(long);
         self.go_on(now, passed);

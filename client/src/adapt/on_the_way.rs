@@ -57,7 +57,7 @@ impl Drop for OnItsWay<'_> {
             .meter
             .arrived(self.long, Instant::now(), self.traffic.down());
         if let Some(rate) = rate {
-            state.pilot.link().measured(rate);
+            state.replanner.link().measured(rate);
         }
     }
 }

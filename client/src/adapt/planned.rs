@@ -4,7 +4,7 @@ use std::fmt;
 
 use pushdown::{
     Pipeline,
-    plan::{Bound, Course, Plan},
+    plan::{Bound, Decision, Plan},
 };
 
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) does with the samples, and why.
@@ -13,7 +13,7 @@ pub struct Planned {
     /// The pipeline; its networks are cut where a split may be worth while.
     pub pipeline: Pipeline,
     /// What each way costs, by class of samples from the smallest objects to the largest, and the shares.
-    pub course: Course,
+    pub decision: Decision,
     /// The most bytes of an object of each class; any number for the last.
     pub up_to: Vec<u64>,
     /// How often the plan was another one before.
@@ -23,12 +23,12 @@ pub struct Planned {
 impl Planned {
     /// Samples per second that the plan comes to.
     pub fn samples_per_second(&self) -> f64 {
-        1.0 / self.course.plan.load.seconds()
+        1.0 / self.decision.plan.load.seconds()
     }
 
     /// Samples per second that reading plainly would come to.
     pub fn plainly(&self) -> f64 {
-        1.0 / Plan::plain(&self.course.tiers, &self.course.classes)
+        1.0 / Plan::plain(&self.decision.tiers, &self.decision.classes)
             .load
             .seconds()
     }
@@ -36,7 +36,7 @@ impl Planned {
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Course { tiers, classes, plan } = &self.course;
+        let Decision { tiers, classes, plan } = &self.decision;
         let bound = match plan.load.bound() {
             Bound::Gateway => "the gateway's CPU",
             Bound::Link => "the link",
@@ -49,13 +49,13 @@ impl fmt::Display for Planned {
             self.samples_per_second(),
             self.plainly()
         )?;
-        writeln!(
-            f,
-            "  link {:.0} Mbit/s, {:.1} cores at the gateway, {:.1} here",
-            tiers.link_bytes * 8e-6,
-            tiers.gateway_cores,
-            tiers.host_cores
-        )?;
+        if tiers.link_bytes.is_finite() {
+            write!(f, "  link {:.0} Mbit/s", tiers.link_bytes * 8e-6)?;
+        } else {
+            write!(f, "  link not measured")?;
+        }
+        let (there, here) = (tiers.gateway_cores, tiers.host_cores);
+        writeln!(f, ", {there:.1} cores at the gateway, {here:.1} here")?;
         for ((class, shares), up_to) in classes.iter().zip(&plan.shares).zip(&self.up_to) {
             match up_to {
                 &u64::MAX => write!(f, "  larger objects:")?,

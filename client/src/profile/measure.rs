@@ -53,7 +53,9 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
         .unwrap_or_default();
     let entries = timing.split(',').filter_map(|entry| {
         let (name, milliseconds) = entry.trim().split_once(";dur=")?;
-        Some((name, milliseconds.parse::<f64>().ok()? / 1e3))
+        let milliseconds = milliseconds.parse::<f64>().ok();
+        let milliseconds = milliseconds.filter(|time| time.is_finite() && *time >= 0.0)?;
+        Some((name, milliseconds / 1e3))
     });
     let mut groups: Vec<Group> = Vec::new();
     for (name, seconds) in entries {

@@ -1,7 +1,12 @@
 //! Pushdown mode: a batch is one request, and what is missing of its answer is asked for again.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
-use std::time::Duration;
+mod refusals;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{
@@ -22,8 +27,9 @@ use crate::{
     retry::{Backoff, is_transient_code},
     sign::object_path,
     stats::add,
-    transport::{Answer, Refusal},
+    transport::Answer,
 };
+use refusals::{not_a_gateway, other_engine, refused, whole};
 
 /// Type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -48,9 +54,9 @@ enum Attempt {
 #[derive(Debug, Default)]
 struct Troubles {
     /// What may pass: the error, should it never end.
-    passing: Vec<(usize, RowError)>,
+    passing: BTreeMap<usize, RowError>,
     /// What the gateway cannot make, and this host may.
-    given_up: Vec<usize>,
+    given_up: BTreeSet<usize>,
 }
 
 /// Reads the values of these slots, or leaves them missing where everything is to be read plainly.
@@ -91,10 +97,9 @@ pub(super) async fn fetch(
             return Err(error);
         }
         // The gateway is well and these samples are not: they are reported by name.
-        let named: Vec<usize> = troubles.passing.iter().map(|(slot, _)| *slot).collect();
+        slots.retain(|slot| !troubles.passing.contains_key(slot));
         let mut passing = troubles.passing.into_iter();
         passing.try_for_each(|(slot, error)| intake.failed(slot, error))?;
-        slots.retain(|slot| !named.contains(slot));
     }
 }
 
@@ -228,10 +233,15 @@ async fn rows(
                     ))
                 })?;
             taken += 1;
-            match row.value {
-                Err(error) if is_transient_code(&error.code) => troubles.passing.push((slot, error)),
-                Err(_) if session.adapter.is_some() => troubles.given_up.push(slot),
-                _ => intake.row(slot, row)?,
+            let first = match row.value {
+                Err(error) if is_transient_code(&error.code) => {
+                    troubles.passing.insert(slot, error).is_none()
+                }
+                Err(_) if session.adapter.is_some() => troubles.given_up.insert(slot),
+                _ => intake.row(slot, row).map(|()| true)?,
+            };
+            if !first {
+                return Err(Error::protocol("the gateway sent the error of a row twice"));
             }
         }
     }
@@ -244,61 +254,4 @@ async fn rows(
         )));
     }
     Ok(Attempt::Complete)
-}
-
-/// What becomes of an answer that is an error as a whole: where a plan is free to read plainly, it does.
-fn whole(session: &Session, refused: Result<Attempt>) -> Result<Attempt> {
-    match refused {
-        Err(error) if session.adapter.is_some() => Ok(fall_back(session, &error.to_string())),
-        refused => refused,
-    }
-}
-
-/// An answer that is an error as a whole.
-fn refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
-    let asked = refusal.retry_after;
-    if refusal.is_transient() {
-        let error = refusal.into_error(&format!("the gateway {} has no time", session.store.endpoint()));
-        return Ok(Attempt::Partial(error, asked));
-    }
-    // What a gateway finds wrong with a batch as a whole. A plain store takes the path for an object's and knows no
-    // such bucket, or wants a signature, or a form.
-    let codes = [
-        "InvalidPipeline",
-        "InvalidRequest",
-        "InvalidArgument",
-        "EntityTooLarge",
-    ];
-    if !codes.contains(&refusal.code.as_str()) {
-        return Err(not_a_gateway(session, &format!("it answered {refusal}")));
-    }
-    let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));
-    Err(error)
-}
-
-fn not_a_gateway(session: &Session, found: &str) -> Error {
-    Error::new(
-        ErrorKind::NotAGateway,
-        format!(
-            "{} does not serve {}: {found}; it seems to be a plain store, so use plain mode, or give the \
-             gateway's URL as the endpoint",
-            session.store.endpoint(),
-            wire::header::BATCH_PATH
-        ),
-    )
-}
-
-fn other_engine(session: &Session, engine: &str) -> Attempt {
-    fall_back(
-        session,
-        &format!("the gateway computes with engine {engine}, this host with {ENGINE}"),
-    )
-}
-
-/// From here on everything is read plainly. Said once.
-fn fall_back(session: &Session, why: &str) -> Attempt {
-    if !session.fallen_back.swap(true, Relaxed) {
-        tracing::warn!(why, "reading plainly: the whole pipeline runs here");
-    }
-    Attempt::Plainly
 }

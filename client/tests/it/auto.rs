@@ -128,9 +128,9 @@ fn a_plan_follows_the_link() {
             }
         }
         let planned = reader.plan().unwrap();
-        let course = &planned.course;
-        assert!(course.tiers.link_bytes < 8e6, "{planned}");
-        assert!(course.plan.shares[0][0] < 0.05, "{planned}");
+        let decision = &planned.decision;
+        assert!(decision.tiers.link_bytes < 8e6, "{planned}");
+        assert!(decision.plan.shares[0][0] < 0.05, "{planned}");
         assert!(planned.samples_per_second() > planned.plainly(), "{planned}");
         assert!(planned.to_string().contains("% up to `"), "{planned}");
         let last = batches.last().unwrap().rows().iter();

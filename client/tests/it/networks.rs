@@ -5,7 +5,7 @@ use std::fs;
 use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
-use pushdown_client::{Mode, OnError, PushdownReaderBuilder, Row, Split};
+use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
 use pushdown_testkit::networks;
 use tempfile::TempDir;
 
@@ -98,6 +98,37 @@ fn layers_run_on_either_side_with_the_same_result() {
     // What was kept and has changed since is fetched again.
     fs::write(kept, b"broken").unwrap();
     assert_close(&rows(reader(&whole).mode(Mode::Plain)), &pushed, "fetched again");
+}
+
+/// Features behind a rectifier are zeros for a good part.
+#[test]
+fn compressed_answers_have_the_same_values_in_fewer_bytes() {
+    let (world, models) = world();
+    let pipeline = format!("{PREPARED} | model(squeezenet, until=cut:6)");
+    let read = |compression| {
+        let reader = world.reader(&pipeline).models(models.path()).split(Split::Full);
+        run(async {
+            let mut reader = reader.compression(compression).build().await.unwrap();
+            let mut rows = Vec::new();
+            while let Some(batch) = reader.try_next().await.unwrap() {
+                rows.extend(batch.rows().to_vec());
+            }
+            (rows, reader.stats())
+        })
+    };
+    let (plain, as_they_are) = read(Compression::None);
+    let (packed, compressed) = read(Compression::Lz4);
+    for (packed, plain) in packed.iter().zip(&plain) {
+        assert_eq!((&packed.key, &packed.value), (&plain.key, &plain.value));
+    }
+    assert_eq!(packed.len(), plain.len());
+    assert_eq!(compressed.value_bytes, as_they_are.value_bytes);
+    assert!(
+        compressed.wire_bytes_down < as_they_are.wire_bytes_down * 9 / 10,
+        "{} of {} bytes",
+        compressed.wire_bytes_down,
+        as_they_are.wire_bytes_down
+    );
 }
 
 /// The command measures both sides for real; what it plans follows from what it assumes.

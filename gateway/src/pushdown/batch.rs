@@ -13,14 +13,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
     ENGINE,
-    wire::{self, BatchRequest, BatchWriter, OnError, Row, ValueType},
+    wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType},
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{Pushdown, object::warn};
 use crate::{
     body::{Body, BoxError},
-    compute::{Permit, Tenant},
+    compute::{CpuPool, Permit, Tenant},
     error::{Error, ErrorKind, Result},
     s3::sign::Signature,
     server::{Connection, StallGuard},
@@ -70,6 +70,9 @@ impl Pushdown {
         let mut answer = Answer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host, tenant.clone()).boxed(),
             writer: Some(writer),
+            // Compressing takes too long for the network's threads.
+            compressing: (request.compression != Compression::None)
+                .then(|| (self.cpu.clone(), tenant.clone())),
             on_error: request.on_error,
             held: Vec::new(),
             _guard: guard,
@@ -121,16 +124,16 @@ impl Pushdown {
 impl Pushdown {
     /// What a batch of this tenant has of the gateway: cores beside other tenants', and the batches that share them.
     fn part(&self, tenant: &Tenant) -> [(HeaderName, HeaderValue); 2] {
-        let company = self.crowd.company(tenant);
+        let share = self.in_flight.share(tenant);
         // In hundredths, written as a decimal number.
-        let hundredths = self.cpu.threads().get() * 100 / company.tenants;
+        let hundredths = self.cpu.threads().get() * 100 / share.tenants;
         let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
         let cores = HeaderValue::from_str(&cores).unwrap_or_else(|_| HeaderValue::from(1));
         [
             (HeaderName::from_static(wire::header::CORES), cores),
             (
                 HeaderName::from_static(wire::header::BATCHES),
-                HeaderValue::from(company.batches),
+                HeaderValue::from(share.batches),
             ),
         ]
     }
@@ -157,6 +160,8 @@ struct Answer {
     rows: Pin<Box<dyn Stream<Item = Ready> + Send>>,
     /// Gone once the end marker is made.
     writer: Option<BatchWriter>,
+    /// Where rows are written, and for whom, if that takes long.
+    compressing: Option<(CpuPool, Tenant)>,
     on_error: OnError,
     /// Permits of the rows that were handed on last: they are in hyper's hands until it asks for more.
     held: Vec<Permit>,
@@ -189,10 +194,17 @@ impl Answer {
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
         self.held = group.permits;
-        match &mut self.writer {
-            Some(writer) => Ok(Some(writer.rows(group.rows)?)),
-            None => Ok(None),
-        }
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(None);
+        };
+        let rows = group.rows;
+        let write = move || (writer.rows(rows), writer);
+        let (frames, writer) = match &self.compressing {
+            Some((cpu, tenant)) => cpu.run(tenant, write).await?,
+            None => write(),
+        };
+        self.writer = Some(writer);
+        Ok(Some(frames?))
     }
 }
 

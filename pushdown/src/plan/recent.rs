@@ -6,10 +6,14 @@ const BATCHES: usize = 2;
 const MOST: usize = 1024;
 
 /// The median of what was measured during this batch and the one before it; of nothing, the last one that there was.
+///
+/// Asked for with every sample: it is sorted out anew only when an eighth of the values has come since.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Recent {
     measured: [Vec<f64>; BATCHES],
-    last: Option<f64>,
+    median: Option<f64>,
+    /// Values that came since then.
+    newer: usize,
 }
 
 impl Recent {
@@ -17,24 +21,34 @@ impl Recent {
     pub(super) fn add(&mut self, value: f64) {
         if value.is_finite() && value >= 0.0 && self.measured[0].len() < MOST {
             self.measured[0].push(value);
+            self.newer += 1;
+            if self.newer * 8 >= self.measured.iter().map(Vec::len).sum() {
+                self.sort_out();
+            }
         }
     }
 
     /// A batch is done: what was measured in the one before the last no longer counts.
     pub(super) fn next_batch(&mut self) {
-        self.last = self.median();
+        // Of both while there are both, so that something is left where nothing comes any more.
+        self.sort_out();
         self.measured.rotate_right(1);
         self.measured[0].clear();
+        self.sort_out();
     }
 
-    pub(super) fn median(&self) -> Option<f64> {
+    pub(super) const fn median(&self) -> Option<f64> {
+        self.median
+    }
+
+    fn sort_out(&mut self) {
         let mut measured: Vec<f64> = self.measured.iter().flatten().copied().collect();
         measured.sort_by(f64::total_cmp);
-        let (below, above) = (measured.len().checked_sub(1), measured.len() / 2);
-        match below {
-            None => self.last,
-            Some(last) => Some(f64::midpoint(measured[last / 2], measured[above])),
+        if let Some(last) = measured.len().checked_sub(1) {
+            let above = measured.len() / 2;
+            self.median = Some(f64::midpoint(measured[last / 2], measured[above]));
         }
+        self.newer = 0;
     }
 }
 
@@ -59,5 +73,16 @@ mod tests {
         assert_eq!(recent.median(), Some(20.0), "the last that was known");
         recent.add(1.0);
         assert_eq!(recent.median(), Some(1.0));
+    }
+
+    #[test]
+    fn it_lags_by_an_eighth_of_the_values_at_most() {
+        let mut recent = Recent::default();
+        for value in 1..=1000_u16 {
+            recent.add(f64::from(value));
+            let exact = f64::midpoint(f64::from(value), 1.0);
+            let found = recent.median().unwrap_or_default();
+            assert!(found <= exact && found >= exact * 0.85, "{found} of {exact}");
+        }
     }
 }

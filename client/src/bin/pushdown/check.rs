@@ -11,7 +11,7 @@ use indicatif::HumanBytes;
 use pushdown::{BytesKind, ImageHeader, Kind, MediaType, Pipeline};
 use serde_json::json;
 
-use crate::{connection::Connection, fault::PipelineFault};
+use crate::{connection::Connection, fault::PipelineFault, print::Format};
 
 /// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
 #[derive(Debug, Args)]
@@ -24,9 +24,8 @@ pub(crate) struct Check {
     /// Bytes of the stored object
     #[arg(long, value_name = "N")]
     bytes: Option<u64>,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     connection: Connection,
 }
@@ -65,13 +64,10 @@ impl Check {
         for warning in pipeline.warnings() {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &as_json(&pipeline, &kinds, smallest))?;
-            writeln!(out)?;
-        } else {
-            table(&mut out, &pipeline, &kinds, smallest)?;
-        }
+        self.format.print(
+            || as_json(&pipeline, &kinds, smallest),
+            |out| table(out, &pipeline, &kinds, smallest),
+        )?;
         Ok(ExitCode::SUCCESS)
     }
 

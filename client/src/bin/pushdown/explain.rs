@@ -17,6 +17,7 @@ use crate::{
     connection::{Connection, Randomness},
     fault::PipelineFault,
     location::Location,
+    print::Format,
 };
 pub(crate) use report::name as step_name;
 use report::{as_json, table};
@@ -53,9 +54,8 @@ pub(crate) struct Explain {
     shared: bool,
     #[command(flatten)]
     randomness: Randomness,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     connection: Connection,
 }
@@ -82,13 +82,10 @@ impl Explain {
         let rules = Rules::default();
         let plan = Plan::best(&tiers, &classes, &rules);
         let plain = Plan::plain(&tiers, &classes);
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &as_json(&profile, &tiers, &classes, &plan, &plain))?;
-            writeln!(out)?;
-        } else {
-            table(&mut out, &profile, &tiers, &classes, &plan, &plain)?;
-        }
+        self.format.print(
+            || as_json(&profile, &tiers, &classes, &plan, &plain),
+            |out| table(out, &profile, &tiers, &classes, &plan, &plain),
+        )?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -7,6 +7,7 @@ mod explain;
 mod fault;
 mod get;
 mod location;
+mod print;
 mod read;
 mod report;
 mod steps;

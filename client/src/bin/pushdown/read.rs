@@ -17,6 +17,7 @@ use crate::{
     connection::{Connection, Randomness},
     fault::PipelineFault,
     location::Location,
+    print::Format,
     report::{Report, cpu_time},
 };
 
@@ -24,7 +25,6 @@ use crate::{
 ///
 /// A sample that cannot be read is named on stderr; the others are read all the same.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Read {
     /// The objects
     #[arg(value_name = "s3://BUCKET/PREFIX")]
@@ -67,9 +67,8 @@ pub(crate) struct Read {
     /// Read so many epochs, one after the other
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
     epochs: NonZeroU32,
-    /// Print the figures as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     connection: Connection,
 }
@@ -103,13 +102,7 @@ impl Read {
             report.plan = Some(plan.to_string());
             report.planned_samples_per_second = Some(plan.samples_per_second());
         }
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &report)?;
-            writeln!(out)?;
-        } else {
-            write!(out, "{report}")?;
-        }
+        self.format.report(&report)?;
         Ok(if report.errors == 0 {
             ExitCode::SUCCESS
         } else {

@@ -17,7 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{OriginObject, OriginRequest},
     pushdown::{
-        crowd::Guest,
+        in_flight::Running,
         request::Job,
         sample::{Computed, Fetched, next},
     },
@@ -45,7 +45,7 @@ pub(super) fn ready_rows(
     let order = request.order;
     let pipeline = Arc::new(request.pipeline.clone());
     // Set by the first sample that the store accepts: before that the tenant is only claimed.
-    let guest = Arc::new(OnceLock::new());
+    let running = Arc::new(OnceLock::new());
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
@@ -57,8 +57,8 @@ pub(super) fn ready_rows(
             sample_id: request.samples[index].id(),
             tenant: tenant.clone(),
         };
-        let guest = Arc::clone(&guest);
-        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &guest).await });
+        let running = Arc::clone(&running);
+        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &running).await });
         async move {
             AbortOnDropHandle::new(task)
                 .await
@@ -79,10 +79,11 @@ impl Pushdown {
         job: Job,
         host: HeaderValue,
         turn: Turn,
-        guest: &OnceLock<Guest>,
+        running: &OnceLock<Running>,
     ) -> Ready {
         let deadline = self.limits.request_deadline;
-        let done = tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn, guest)).await;
+        let done =
+            tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn, running)).await;
         let done = done.unwrap_or_else(|_elapsed| {
             Err(Refusal::from(Error::new(
                 ErrorKind::OriginTimeout,
@@ -119,7 +120,7 @@ impl Pushdown {
         job: &Job,
         host: HeaderValue,
         mut turn: Turn,
-        guest: &OnceLock<Guest>,
+        running: &OnceLock<Running>,
     ) -> Result<(u8, Computed), Refusal> {
         let opened = match target(&request.samples[index], &request.presign) {
             Ok(target) => self.open(OriginRequest::presigned(host, target), job).await,
@@ -130,7 +131,7 @@ impl Pushdown {
             Fetched::Object(opened) => opened,
             Fetched::Refused(answer) => return Err(refusal(answer).await),
         };
-        guest.get_or_init(|| self.crowd.enter(&job.tenant));
+        running.get_or_init(|| self.in_flight.enter(&job.tenant));
         let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
         let admitted = self.admit(opened, job).await?;
         drop(turn);

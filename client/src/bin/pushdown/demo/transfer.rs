@@ -1,10 +1,6 @@
 //! `pushdown demo transfer`: a head is trained here on the features of a frozen network, read in several ways.
 
-use std::{
-    io::{self, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,6 +17,7 @@ use crate::{
     connection::Connection,
     fault::{PipelineFault, Usage},
     location::Location,
+    print::Format,
 };
 
 /// Made by `scripts/models.sh`.
@@ -76,9 +73,8 @@ pub(crate) struct Transfer {
     /// Seed of the random steps
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     #[command(flatten)]
     connection: Connection,
 }
@@ -101,13 +97,7 @@ impl Transfer {
         let parts = self.parts(&source, &data, &bar).await?;
         bar.finish_and_clear();
         let report = Report::new(&data, parts);
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &report)?;
-            writeln!(out)?;
-        } else {
-            write!(out, "{report}")?;
-        }
+        self.format.report(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -1,23 +1,23 @@
 //! Keeps the plan of a reader: told what happens, it says which samples go where.
 
-use super::{Class, Costs, Link, Plan, Rules, Tiers, recent::Recent, steer::Steering};
+use super::{Class, Costs, Link, Plan, Rules, Tiers, hysteresis::Hysteresis, recent::Recent};
 use crate::Pipeline;
 
 /// What is known of a data set's samples and of the tiers, and the plan that follows from it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pilot {
+pub struct Replanner {
     costs: Costs,
     link: Link,
     trainer: Recent,
     host_cores: f64,
     gateway_cores: Option<f64>,
-    steering: Steering,
-    course: Option<Course>,
+    hysteresis: Hysteresis,
+    decision: Option<Decision>,
 }
 
 /// A plan with what it was made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct Decision {
     /// The tiers as they seem.
     pub tiers: Tiers,
     /// What samples seem to cost.
@@ -26,7 +26,7 @@ pub struct Course {
     pub plan: Plan,
 }
 
-impl Pilot {
+impl Replanner {
     /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored; steps run on so
     /// many cores of this host.
     pub fn new(pipeline: &Pipeline, classes: &[(f64, f64)], host_cores: f64) -> Self {
@@ -36,8 +36,8 @@ impl Pilot {
             trainer: Recent::default(),
             host_cores,
             gateway_cores: None,
-            steering: Steering::default(),
-            course: None,
+            hysteresis: Hysteresis::default(),
+            decision: None,
         }
     }
 
@@ -66,7 +66,7 @@ impl Pilot {
     /// Plans again, behind a batch. `weights` bytes are still to be fetched to run networks here.
     ///
     /// `None` while too little is known: of either side, or of the gateway's cores.
-    pub fn next_batch(&mut self, weights: f64, rules: &Rules) -> Option<&Course> {
+    pub fn next_batch(&mut self, weights: f64, rules: &Rules) -> Option<&Decision> {
         if let Some(classes) = self.costs.classes(weights)
             && let Some(gateway_cores) = self.gateway_cores
         {
@@ -77,17 +77,20 @@ impl Pilot {
                 trainer_seconds: self.trainer.median().unwrap_or_default(),
                 shared: false,
             };
-            let plan = self.steering.decide(&tiers, &classes, rules);
-            self.course = Some(Course { tiers, classes, plan });
+            let plan = self.hysteresis.decide(&tiers, &classes, rules);
+            self.decision = Some(Decision { tiers, classes, plan });
         }
         self.costs.next_batch();
         self.link.next_batch();
         self.trainer.next_batch();
-        self.course()
+        self.decision()
     }
 
     /// The plan in force.
-    pub const fn course(&self) -> Option<&Course> {
-        self.course.as_ref()
+    pub const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests;

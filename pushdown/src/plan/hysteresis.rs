@@ -9,12 +9,12 @@ const LESS: f64 = 0.10;
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Steering {
+pub(super) struct Hysteresis {
     /// For each class its stages, each with its part of the class.
     ways: Option<Vec<Vec<(usize, f64)>>>,
 }
 
-impl Steering {
+impl Hysteresis {
     /// The plan to go on with, by what is known now. The plan in force stays while it is about as good as the best one;
     /// it never stays behind reading plainly.
     pub(super) fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
@@ -62,6 +62,3 @@ impl Steering {
         Some(plan)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! A reader that learns while conditions change under it, without a clock.
 
 use super::*;
-use crate::{Pipeline, plan::Pilot};
+use crate::plan::Candidate;
 
 const STORED: f64 = 107_000.0;
 const BATCH: usize = 64;
@@ -22,7 +22,7 @@ struct World {
 
 /// What a reader knows.
 struct Reader {
-    pilot: Pilot,
+    replanner: Replanner,
     shares: Vec<f64>,
     batches: usize,
 }
@@ -73,7 +73,7 @@ impl World {
 impl Reader {
     fn new() -> Self {
         Self {
-            pilot: Pilot::new(&pipeline(), &[(1.0, STORED)], 2.0),
+            replanner: Replanner::new(&pipeline(), &[(1.0, STORED)], 2.0),
             shares: Vec::new(),
             batches: 0,
         }
@@ -108,25 +108,25 @@ impl Reader {
             let noise =
                 0.85 + 0.3 * f64::from(u32::try_from((sample * 37 + self.batches * 11) % 64).unwrap()) / 64.0;
             for (step, seconds) in seconds.iter().enumerate().skip(stage) {
-                self.pilot
+                self.replanner
                     .costs()
                     .host(0, step, 1, seconds * world.host_load * noise);
             }
             if stage == 0 {
-                self.pilot.link().measured(world.tiers.link_bytes * noise);
+                self.replanner.link().measured(world.tiers.link_bytes * noise);
             } else {
-                self.pilot
+                self.replanner
                     .costs()
                     .gateway(0, stage, ways[way].gateway_seconds * noise);
             }
         }
-        self.pilot.gateway_cores(world.tiers.gateway_cores);
-        self.pilot.trainer(world.tiers.trainer_seconds);
+        self.replanner.gateway_cores(world.tiers.gateway_cores);
+        self.replanner.trainer(world.tiers.trainer_seconds);
         self.batches += 1;
-        if let Some(course) = self.pilot.next_batch(0.0, &RULES) {
+        if let Some(decision) = self.replanner.next_batch(0.0, &RULES) {
             // Stage 1 has no fixed size: the same candidates, in the same order.
-            assert_eq!(course.classes[0].candidates.len(), classes[0].candidates.len());
-            self.shares.clone_from(&course.plan.shares[0]);
+            assert_eq!(decision.classes[0].candidates.len(), classes[0].candidates.len());
+            self.shares.clone_from(&decision.plan.shares[0]);
         }
         assert!(self.batches < 2 || !self.shares.is_empty());
     }
@@ -215,21 +215,21 @@ fn right_again_within_three_batches_of_a_change() {
 fn a_plan_stays_while_it_is_about_as_good() {
     let seconds = [0.0010, 0.0003, 0.004, 0.004, 0.004];
     let world = World::new(2.0, STORED * 100.0, 2.0);
-    let mut steering = Steering::default();
-    let first = steering.decide(&world.tiers, &world.classes(&seconds), &RULES);
+    let mut hysteresis = Hysteresis::default();
+    let first = hysteresis.decide(&world.tiers, &world.classes(&seconds), &RULES);
     let mut nearly = world;
     nearly.host_load = 1.02;
-    let second = steering.decide(&nearly.tiers, &nearly.classes(&seconds), &RULES);
+    let second = hysteresis.decide(&nearly.tiers, &nearly.classes(&seconds), &RULES);
     assert_eq!(first.shares, second.shares);
     let mut other = world;
     other.host_load = 2.0;
-    let third = steering.decide(&other.tiers, &other.classes(&seconds), &RULES);
+    let third = hysteresis.decide(&other.tiers, &other.classes(&seconds), &RULES);
     assert_ne!(first.shares, third.shares);
     // A plan that the rules no longer allow is given up, however good it is.
     let none = Tiers {
         gateway_cores: 0.0,
         ..other.tiers
     };
-    let fourth = steering.decide(&none, &other.classes(&seconds), &RULES);
+    let fourth = hysteresis.decide(&none, &other.classes(&seconds), &RULES);
     assert!((fourth.shares[0][0] - 1.0).abs() < 1e-9);
 }

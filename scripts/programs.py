@@ -1,0 +1,64 @@
+"""What the demos and the benchmarks share: the programs of this repository, and clients of what they serve."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import boto3
+from botocore.config import Config
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BINARIES = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("DEMO_PROFILE", "release")
+KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AWS_REGION": "us-east-1"}
+
+
+def s3(endpoint: str, **config: object):
+    """A boto3 client, which knows nothing of pushdown."""
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
+        region_name=KEYS["AWS_REGION"],
+        config=Config(s3={"addressing_style": "path"}, **config),
+    )
+
+
+def pushdown(*arguments: object, cores: set[int] | None = None, **environment: str) -> str:
+    """Runs the `pushdown` command, on these cores only where some are named, and returns what it prints."""
+    command = [str(BINARIES / "pushdown"), *map(str, arguments)]
+    ended = subprocess.run(
+        command,
+        env=dict(os.environ) | KEYS | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
+    )
+    if ended.returncode != 0:
+        sys.exit(f"`pushdown {' '.join(command[1:])}` ended with {ended.returncode}")
+    return ended.stdout
+
+
+def end(*processes: subprocess.Popen) -> None:
+    """Asks processes to end and waits for them; one that does not is killed."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(main: Callable[[], None]) -> None:
+    """Runs a script such that what it started ends and what it wrote goes, however it is stopped."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

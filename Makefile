@@ -64,10 +64,10 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 15 minutes
+bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 25 minutes
 	@scripts/photos.sh all
 	@scripts/models.sh
-	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client
+	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
 	@.venv/bin/python scripts/cells.py
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos

@@ -4,12 +4,16 @@ Store and gateway on one core, the reader on the other, a shaped link between th
 or 800 photos and a link in multiples of the crossover `b* = stored bits / CPU seconds of plain reading`. In each round every way
 reads in its turn: plainly, everything pushed, `auto`; and plainly once more, to tell what the same thing differs by. Ratios
 are taken round by round; intervals are those of 2,000 bootstraps of the median. A cell is lost where the whole interval is.
+
+What a sample costs each side is recorded before, over the open link: CPU seconds of store and gateway, those of the reader,
+and bytes on the wire. From that the planner's simulator tells how long each epoch takes, without a clock.
 """
 
 import json
 import pathlib
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +45,8 @@ WAYS = {
     "auto": ["--auto", "--epochs", "2"],
 }
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+# The simulator is to be so close to the clock.
+AGREES = 0.15
 
 
 def interval(ratios: list[float]) -> tuple[float, float, float]:
@@ -57,7 +63,31 @@ def read(stack: Stack, pipeline: str, way: str, copies: int) -> dict:
     return json.loads(stack.pushdown("read", f"s3://{BUCKET}/{prefix}", *arguments))
 
 
-def cell(stack: Stack, pipeline: str, bits: float, copies: int) -> dict:
+def record(stack: Stack, pipeline: str) -> dict:
+    """What a sample costs each side in either way, over the open link."""
+    stack.side.open()
+    recorded = {"store_cores": 1, "host_cores": 1}
+    # The first sample of a network makes its session there.
+    read(stack, pipeline, "pushed", SHORT)
+    for way in ("plain", "pushed"):
+        before = stack.cpu_seconds()
+        report = read(stack, pipeline, way, LONG)
+        costs = {"bytes": report["wire_bytes_down"], "host_seconds": report["cpu_seconds"]}
+        costs["store_seconds"] = stack.cpu_seconds() - before
+        recorded[way] = {name: cost / report["samples"] for name, cost in costs.items()}
+        recorded[way]["stored_bytes"] = report["stored_bytes"] / report["samples"]
+    return recorded
+
+
+def simulate(recorded: dict, samples: int, bits: float) -> dict:
+    """Seconds of an epoch in each way, without a clock."""
+    epoch = recorded | {"samples": samples, "link_bits": None if bits == OPEN else bits}
+    command = [BINARIES / "pushdown-bench", "simulate"]
+    ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(ended.stdout)
+
+
+def cell(stack: Stack, pipeline: str, recorded: dict, bits: float, copies: int) -> dict:
     """All turns of a cell."""
     if bits < OPEN:
         stack.side.shape(bits)
@@ -70,16 +100,16 @@ def cell(stack: Stack, pipeline: str, bits: float, copies: int) -> dict:
     seconds = {way: [turn["epoch_seconds"][-1] for turn in turns] for way, turns in turns.items()}
     best = [min(pair) for pair in zip(seconds["plain"], seconds["pushed"])]
     ratio = lambda a, b: interval([a / b for a, b in zip(a, b)])
-    planned = [turn.get("planned_samples_per_second") for turn in turns["auto"]]
-    samples = turns["auto"][0]["samples"] / 2
+    seconds_of = {way: statistics.median(values) for way, values in seconds.items()}
+    simulated = simulate(recorded, turns["plain"][0]["samples"], bits)
     return {
-        "seconds": {way: statistics.median(values) for way, values in seconds.items()},
+        "seconds": seconds_of,
+        "simulated": simulated,
+        "simulated_to_clock": {way: value / seconds_of[way] for way, value in simulated.items()},
         "first_epoch": statistics.median(turn["epoch_seconds"][0] for turn in turns["auto"]),
         "against_plain": ratio(seconds["plain"], seconds["auto"]),
         "against_best": ratio(best, seconds["auto"]),
         "same": ratio(seconds["plain"], seconds["again"]),
-        # What the plan said that an epoch takes, against what it took.
-        "planned": statistics.median(samples / rate / took for rate, took in zip(planned, seconds["auto"]) if rate),
         "bytes": {way: values[-1]["wire_bytes_down"] / values[-1]["samples"] for way, values in turns.items()},
     }
 
@@ -94,17 +124,15 @@ def main() -> None:
         try:
             files = sorted(PHOTOS.glob("*.jpg"))
             stack.upload({f"photos/{copy}/{file.name}": file for copy in range(LONG) for file in files})
-            print("| cell | plain | pushed | `auto` | its first epoch | to plain | to the best fixed | plain again | planned / took |")
+            print("| cell | plain | pushed | `auto` | its first epoch | to plain | to the best fixed | plain again | simulated / clock |")
             print("|---|---|---|---|---|---|---|---|---|", flush=True)
             for name, pipeline, factors in CELLS:
-                stack.side.open()
-                read(stack, pipeline, "pushed", SHORT)
-                plain = read(stack, pipeline, "plain", SHORT)
-                even = plain["stored_bytes"] * 8 / plain["cpu_seconds"]
+                recorded = record(stack, pipeline)
+                even = recorded["plain"]["stored_bytes"] * 8 / recorded["plain"]["host_seconds"]
                 for factor in factors:
                     copies = SHORT if factor < 1 and pipeline != PIXELS else LONG
-                    found = {"pipeline": pipeline, "factor": str(factor), "crossover": even}
-                    found |= cell(stack, pipeline, even * factor, copies)
+                    found = {"pipeline": pipeline, "factor": str(factor), "crossover": even, "recorded": recorded}
+                    found |= cell(stack, pipeline, recorded, even * factor, copies)
                     results.append(found)
                     print(row(name, factor, even, found), flush=True)
         finally:
@@ -113,7 +141,10 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"rounds": ROUNDS, "binaries": BINARIES.name, "cells": results}, indent=1))
     lost = [found for found in results if found["against_plain"][2] < 0.97 or found["against_best"][2] < 0.95]
-    print(f"\n{len(results)} cells, {len(lost)} lost; written to {out.relative_to(ROOT)}")
+    ratios = [ratio for found in results for ratio in found["simulated_to_clock"].values()]
+    agree = sum(abs(ratio - 1) <= AGREES for ratio in ratios)
+    print(f"\n{len(results)} cells, {len(lost)} lost; the simulator is within {AGREES:.0%} of the clock in {agree} of {len(ratios)}")
+    print(f"written to {out.relative_to(ROOT)}")
 
 
 def row(name: str, factor: float, even: float, found: dict) -> str:
@@ -123,7 +154,8 @@ def row(name: str, factor: float, even: float, found: dict) -> str:
     spread = lambda three: f"{three[0]:.2f} ({three[1]:.2f} to {three[2]:.2f})"
     columns = [f"{name}, {link}"] + [f"{seconds[way]:.2f} s" for way in ("plain", "pushed", "auto")]
     columns += [f"{found['first_epoch']:.2f} s", spread(found["against_plain"]), spread(found["against_best"])]
-    return "| " + " | ".join(columns + [spread(found["same"]), f"{found['planned']:.2f}"]) + " |"
+    simulated = ", ".join(f"{ratio:.2f}" for ratio in found["simulated_to_clock"].values())
+    return "| " + " | ".join(columns + [spread(found["same"]), simulated]) + " |"
 
 
 if __name__ == "__main__":

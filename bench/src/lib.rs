@@ -16,5 +16,6 @@ pub mod photos;
 pub mod progress;
 pub mod report;
 pub mod rounds;
+pub mod simulate;
 pub mod stats;
 pub mod store;

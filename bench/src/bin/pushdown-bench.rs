@@ -1,12 +1,13 @@
 //! The end-to-end benchmark's command line.
 
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, networks, overhead, progress, report};
+use pushdown_bench::{forward, memory, networks, overhead, progress, report, simulate};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
@@ -55,6 +56,8 @@ enum Scenario {
     Networks,
     /// Peak memory under a storm, and while large bodies pass
     Memory,
+    /// Epochs without a clock, from costs as JSON on standard input; see `scripts/cells.py`
+    Simulate,
 }
 
 fn main() -> Result<()> {
@@ -75,6 +78,10 @@ fn main() -> Result<()> {
                 },
                 cli.rounds,
             )?),
+            Scenario::Simulate => {
+                let epochs = simulate::run(&io::read_to_string(io::stdin())?)?;
+                show(&serde_json::to_string(&epochs)?);
+            }
             Scenario::Memory => {
                 let large = [
                     read_all(&cli.photos.join(LARGE))?,

@@ -96,6 +96,30 @@ pub(crate) fn is_complete(bytes: &[u8]) -> bool {
     segments.any(|segment| segment.marker == EOI)
 }
 
+/// Whether nothing stands between the start of the only scan and the end of the file but its Huffman codes.
+///
+/// Of those libjpeg makes something however broken they are, row by row: those below change none above, and cannot
+/// turn a picture into an error.
+pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
+    let Some(mut segments) = Segments::new(bytes) else {
+        return false;
+    };
+    let mut components = None;
+    while let Some(segment) = segments.next() {
+        match segment.marker {
+            // Baseline and extended sequential, by Huffman codes.
+            0xc0 | 0xc1 if components.is_none() => components = segment.body.get(5),
+            0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) => return false,
+            SOS => {
+                let all = components.is_some() && segment.body.first() == components;
+                return all && segments.next().is_some_and(|next| next.marker == EOI);
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 struct Segment<'a> {
     marker: u8,
     body: &'a [u8],
@@ -118,7 +142,7 @@ impl<'a> Iterator for Segments<'a> {
     fn next(&mut self) -> Option<Segment<'a>> {
         loop {
             // A marker is FF and a byte that is neither stuffing (00) nor fill (FF).
-            let start = memchr_ff(self.rest)?;
+            let start = memchr::memchr(0xff, self.rest)?;
             let marker = *self.rest.get(start + 1)?;
             self.rest = &self.rest[start + 1..];
             match marker {
@@ -138,8 +162,4 @@ impl<'a> Iterator for Segments<'a> {
             }
         }
     }
-}
-
-fn memchr_ff(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == 0xff)
 }

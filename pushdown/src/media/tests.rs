@@ -143,6 +143,28 @@ fn ends_of_jpegs() {
 }
 
 #[test]
+fn one_scan_and_nothing_behind_it() {
+    let one = |frame: u8, scan: &[u8]| is_one_scan(&jpeg(frame, 5, 5, 3, &[], scan));
+    let with = |tail: &[u8]| [ALL_IN_ONE, tail].concat();
+    let end = b"\x12\xff\x00\xff\xd3\x34\xff\xff\xd9trailing";
+    assert!(one(0xc0, &with(end)) && one(0xc1, &with(end)));
+    for other in [0xc2, 0xc3, 0xc9] {
+        assert!(!one(other, &with(end)), "progressive, lossless, arithmetic");
+    }
+    assert!(!one(0xc0, &with(b"\x12\x34")), "cut");
+    assert!(
+        !one(0xc0, &with(b"\x12\xff\xc4\x00\x02\xff\xd9")),
+        "a segment behind the data"
+    );
+    assert!(!one(0xc0, &with(b"\x12\xff\xd8\xff\xd9")), "a second image in it");
+    assert!(
+        !one(0xc0, &[FIRST_OF_THREE, end].concat()),
+        "one component of three"
+    );
+    assert!(!is_one_scan(b"\x89PNG"));
+}
+
+#[test]
 fn names() {
     let names = [
         MediaType::Jpeg,

@@ -1,5 +1,6 @@
 //! Law 1: `suffix_k(prefix_k(sample)) == pipeline(sample)`, bit for bit, errors included.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use pushdown::{
     Context, Error, ErrorKind, Kind, Limits, Pipeline, Sample,
@@ -244,17 +245,40 @@ fn broken_jpegs() {
     let picture = generate::picture(160, 120, 3, true);
     for format in [generate::Format::Jpeg, generate::Format::Jpeg420] {
         let whole = format.encode(&picture);
-        let pipeline = Pipeline::parse("decode | crop(70, 50, 20, 20)").expect("a pipeline");
-        let context = Context::new(b"");
-        for at in (0..whole.len()).step_by(97) {
+        for at in (0..whole.len() - 1).step_by(97) {
             let mut broken = whole.to_vec();
             broken[at] ^= 0x55;
-            for object in [broken.into(), whole.slice(..at)] {
-                let object = Sample::Bytes(object);
-                let fused = outcome(pipeline.run(0..2, object.clone(), &context));
-                let parts = outcome(one_by_one(&pipeline, object, &context));
-                assert!(fused == parts, "byte {at} of {format:?}");
+            assert_same_in_parts(broken.into(), &format!("byte {at} of {format:?}"));
+            assert_same_in_parts(whole.slice(..at), &format!("{at} bytes of {format:?}"));
+        }
+    }
+}
+
+/// Markers that libjpeg gives up at, or that end the data, where no row is looked at any more.
+#[test]
+fn jpegs_with_markers_in_their_data() {
+    let picture = generate::picture(160, 120, 3, true);
+    for format in [generate::Format::Jpeg, generate::Format::Jpeg420] {
+        let whole = format.encode(&picture);
+        for at in (700..whole.len() - 4).step_by(419) {
+            for marker in [
+                0x01, 0x02, 0xc0, 0xc4, 0xc9, 0xd3, 0xd8, 0xd9, 0xda, 0xdb, 0xdc, 0xdd, 0xe1, 0xfe,
+            ] {
+                let mut broken = whole.to_vec();
+                broken[at..at + 2].copy_from_slice(&[0xff, marker]);
+                assert_same_in_parts(broken.into(), &format!("FF{marker:02X} at {at} of {format:?}"));
             }
         }
+    }
+}
+
+fn assert_same_in_parts(object: Bytes, what: &str) {
+    let object = Sample::Bytes(object);
+    for text in ["decode | crop(70, 50, 20, 20)", "decode | crop(0, 0, 160, 9)"] {
+        let pipeline = Pipeline::parse(text).expect(text);
+        let context = Context::new(b"");
+        let fused = outcome(pipeline.run(0..2, object.clone(), &context));
+        let parts = outcome(one_by_one(&pipeline, object.clone(), &context));
+        assert!(fused == parts, "{text} of {what}");
     }
 }

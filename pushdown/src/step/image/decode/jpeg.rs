@@ -29,6 +29,9 @@ const WARNINGS: [&str; 7] = [
 /// How far beyond its edges a window's pixels may look, by the upsampling of chroma.
 const MARGIN: u32 = 8;
 
+/// So many rows to be left out pay for finding out whether they can be.
+const WORTH_A_LOOK: u32 = 8;
+
 /// Decodes `bytes` to RGB at `1 / divisor` of each side, `divisor` one of 1, 2, 4, 8; of that at least `seen`.
 ///
 /// `header` is what the limits were held against; a file whose markers libjpeg reads otherwise is refused.
@@ -42,7 +45,7 @@ pub(super) fn decode(
     let opened = decompressor.open(bytes, header, divisor)?;
     let all = Region::all(opened.width, opened.height);
     let part = match seen {
-        Some(seen) => decompressor.narrow(&opened, seen)?,
+        Some(seen) => decompressor.narrow(bytes, &opened, seen)?,
         None => all,
     };
     let (format, channels) = if opened.cmyk {
@@ -149,9 +152,9 @@ impl Decompressor {
 
     /// Lets `decode` make only a part that has `seen`, pixel for pixel as in the whole; gives that part.
     ///
-    /// The columns beside it and the rows above it are read, and no more done with them. The rows below are made:
-    /// whether they can be is part of what decoding has to tell.
-    fn narrow(&mut self, opened: &Opened, seen: Region) -> Result<Region> {
+    /// The columns beside it and the rows above it are read, and no more done with them. The rows below are not even
+    /// read where they cannot fail: whether they do is part of what decoding has to tell.
+    fn narrow(&mut self, bytes: &[u8], opened: &Opened, seen: Region) -> Result<Region> {
         let all = Region::all(opened.width, opened.height);
         // Of a progressive file libjpeg may smooth blocks by their neighbours.
         if self.parameter(raw::TJPARAM_TJPARAM_PROGRESSIVE)? != 0 {
@@ -173,11 +176,19 @@ impl Decompressor {
         let x = left - left % (block / opened.divisor);
         let y = seen.y.saturating_sub(MARGIN);
         let right = (seen.x + seen.width + MARGIN).min(opened.width);
+        // Rows are made from the top: those below take no part in those above.
+        let bottom = seen.y + seen.height;
+        let worth_a_look = opened.height - bottom >= WORTH_A_LOOK;
+        let bottom = if worth_a_look && media::is_one_scan(bytes) {
+            bottom
+        } else {
+            opened.height
+        };
         let part = Region {
             x,
             y,
             width: right - x,
-            height: opened.height - y,
+            height: bottom - y,
         };
         if part == all {
             return Ok(all);

@@ -2,17 +2,40 @@
 //!
 //! What is rounded between the two passes, and cut off where a kernel overshoots, shows in the result, up to several
 //! levels: hence Pillow's precision. All integers once the weights are made, so that every host computes the same;
-//! and each output by itself, so that a part of the result costs no more than the part. One output row after the
-//! other: what lies between the passes stays in the cache.
+//! and each output by itself, so that a part of the result costs no more than the part. A few output rows after the
+//! others: what lies between the passes stays in the cache.
 
+mod across;
+mod along;
 mod axis;
 
-use std::array;
+use std::{array, mem};
 
-use axis::{Axis, HALF, PRECISION};
+use across::across;
+use along::{ABREAST, Along, SPARE};
+use axis::{Axis, PRECISION};
 
 use super::{Filter, Region, Window};
 use crate::Image;
+
+/// Calls a function with the number of taps as its first constant where that is small, so that the compiler
+/// keeps sums in registers; else another one.
+macro_rules! by_taps {
+    ($taps:expr, $few:ident $(<$type:ident>)? ($($argument:expr),*), $many:expr) => {
+        match $taps {
+            1 => $few::<1 $(, $type)?>($($argument),*),
+            2 => $few::<2 $(, $type)?>($($argument),*),
+            3 => $few::<3 $(, $type)?>($($argument),*),
+            4 => $few::<4 $(, $type)?>($($argument),*),
+            5 => $few::<5 $(, $type)?>($($argument),*),
+            6 => $few::<6 $(, $type)?>($($argument),*),
+            7 => $few::<7 $(, $type)?>($($argument),*),
+            8 => $few::<8 $(, $type)?>($($argument),*),
+            _ => $many,
+        }
+    };
+}
+use by_taps;
 
 /// Whether the number of columns is changed before that of rows. Not a matter of the part that is kept.
 ///
@@ -34,26 +57,6 @@ pub(crate) struct Plan {
     origin: (u32, u32),
     /// Width and height of what is kept.
     kept: (u32, u32),
-}
-
-/// What one row takes on its way: pixels in lanes of four, which fill a register and of which the fourth is idle.
-struct Scratch {
-    lanes: Vec<[i32; 4]>,
-    sums: Vec<[i32; 4]>,
-    levels: Vec<u8>,
-}
-
-/// Bytes that a resized row has beyond its pixels.
-const SPARE: usize = 1;
-
-impl Scratch {
-    fn new(columns: &Axis) -> Self {
-        Self {
-            lanes: vec![[0; 4]; columns.seen().len()],
-            sums: vec![[0; 4]; columns.len()],
-            levels: vec![0; columns.len() * 4],
-        }
-    }
 }
 
 #[expect(
@@ -122,21 +125,34 @@ impl Plan {
     fn columns_then_rows(&self, source: &[u8], stride: usize, target: &mut [u8]) {
         let width = self.columns.len() * 3;
         let bytes = self.columns.seen().len() * 3;
-        let first = self.rows.seen().start;
-        let mut scratch = Scratch::new(&self.columns);
-        // The resized rows that an output row looks at, in a ring by source row.
-        let depth = self.rows.taps();
+        let seen = self.rows.seen();
+        let mut along = Along::new(&self.columns);
+        // The resized rows that an output row looks at, and those resized beside the last of them, in a ring by
+        // source row.
+        let depth = self.rows.taps() + ABREAST - 1;
         let mut ring = vec![vec![0; width + SPARE]; depth];
-        let mut sums = vec![0; width];
-        let mut next = 0;
+        let mut resized: [_; ABREAST] = array::from_fn(|_| vec![0; width + SPARE]);
+        let mut sources: [_; ABREAST] = array::from_fn(|_| vec![0; bytes + SPARE]);
+        let mut next = seen.start;
         for ((start, weights), target) in self.rows.outputs().zip(target.chunks_exact_mut(width)) {
-            for row in next.max(start)..start + depth {
-                let source = &source[(row - first) * stride..][..bytes];
-                self.along_row(source, &mut scratch, &mut ring[row % depth]);
+            // Rows that no output looks at are left out.
+            next = next.max(start);
+            while next < start + weights.len() {
+                for (row, levels) in (next..).zip(&mut sources) {
+                    let row = row.min(seen.end - 1) - seen.start;
+                    let source = &source[row * stride..][..bytes];
+                    for (level, byte) in levels.iter_mut().zip(source) {
+                        *level = i32::from(*byte);
+                    }
+                }
+                along.run(&sources, &mut resized);
+                for (row, resized) in (next..).zip(&mut resized) {
+                    mem::swap(&mut ring[row % depth], resized);
+                }
+                next += ABREAST;
             }
-            next = start + depth;
-            let rows = (start..next).map(|row| &ring[row % depth][..width]);
-            across_rows(rows, weights, &mut sums, target);
+            let rows = (start..).map(|row| &ring[row % depth][..width]);
+            across(rows, weights, target, to_byte);
         }
     }
 
@@ -145,122 +161,39 @@ impl Plan {
         let width = self.columns.len() * 3;
         let bytes = self.columns.seen().len() * 3;
         let first = self.rows.seen().start;
-        let mut scratch = Scratch::new(&self.columns);
-        let mut between = vec![0; bytes];
-        let mut sums = vec![0; bytes];
-        let mut resized = vec![0; width + SPARE];
-        for ((start, weights), target) in self.rows.outputs().zip(target.chunks_exact_mut(width)) {
-            let rows = start - first..start - first + weights.len();
-            let rows = rows.map(|row| &source[row * stride..][..bytes]);
-            across_rows(rows, weights, &mut sums, &mut between);
-            self.along_row(&between, &mut scratch, &mut resized);
-            target.copy_from_slice(&resized[..width]);
-        }
-    }
-
-    /// Resizes one row; `source` starts at the first column that is seen, `target` has `SPARE` at its end.
-    #[inline(always)]
-    fn along_row(&self, source: &[u8], scratch: &mut Scratch, target: &mut [u8]) {
-        if self.columns.is_identity() {
-            return target[..source.len()].copy_from_slice(source);
-        }
-        let Scratch { lanes, sums, levels } = scratch;
-        let (source, _) = source.as_chunks::<3>();
-        for (lanes, [red, green, blue]) in lanes.iter_mut().zip(source) {
-            *lanes = [i32::from(*red), i32::from(*green), i32::from(*blue), 0];
-        }
-        match self.columns.taps() {
-            1 => self.weigh::<1>(lanes, sums),
-            2 => self.weigh::<2>(lanes, sums),
-            3 => self.weigh::<3>(lanes, sums),
-            4 => self.weigh::<4>(lanes, sums),
-            5 => self.weigh::<5>(lanes, sums),
-            6 => self.weigh::<6>(lanes, sums),
-            7 => self.weigh::<7>(lanes, sums),
-            8 => self.weigh::<8>(lanes, sums),
-            _ => self.weigh_any(lanes, sums),
-        }
-        for (level, sum) in levels.iter_mut().zip(sums.as_flattened()) {
-            *level = to_level(*sum);
-        }
-        // Four bytes are one move; the fourth is overwritten by the pixel after it.
-        let (levels, _) = levels.as_chunks::<4>();
-        for (column, levels) in levels.iter().enumerate() {
-            target[column * 3..column * 3 + 4].copy_from_slice(levels);
-        }
-    }
-
-    /// The sums of all outputs of a row, of a number of taps that the compiler knows.
-    #[inline(always)]
-    fn weigh<const TAPS: usize>(&self, lanes: &[[i32; 4]], sums: &mut [[i32; 4]]) {
-        let first = self.columns.seen().start;
-        for ((start, weights), sum) in self.columns.outputs().zip(sums) {
-            let (pixels, weights) = (lanes[start - first..].first_chunk(), weights.first_chunk());
-            if let (Some(pixels), Some(weights)) = (pixels, weights) {
-                *sum = weighted::<TAPS>([HALF; 4], pixels, weights);
+        let mut along = Along::new(&self.columns);
+        let mut between: [_; ABREAST] = array::from_fn(|_| vec![0; bytes + SPARE]);
+        let mut resized: [_; ABREAST] = array::from_fn(|_| vec![0; width + SPARE]);
+        let mut outputs = self.rows.outputs();
+        for target in target.chunks_mut(width * ABREAST) {
+            for (between, (start, weights)) in between.iter_mut().zip(outputs.by_ref()) {
+                let rows = (start - first..).map(|row| &source[row * stride..][..bytes]);
+                across(rows, weights, &mut between[..bytes], to_level);
+            }
+            along.run(&between, &mut resized);
+            for (target, resized) in target.chunks_exact_mut(width).zip(&resized) {
+                target.copy_from_slice(&resized[..width]);
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn weigh_any(&self, lanes: &[[i32; 4]], sums: &mut [[i32; 4]]) {
-        let first = self.columns.seen().start;
-        for ((start, weights), sum) in self.columns.outputs().zip(sums) {
-            let (weights, last_weights) = weights.as_chunks::<4>();
-            let (pixels, last_pixels) = lanes[start - first..].as_chunks::<4>();
-            let blocks = pixels.iter().zip(weights);
-            *sum = blocks.fold([HALF; 4], |sum, (pixels, weights)| weighted(sum, pixels, weights));
-            let last_pixels = pixels
-                .get(weights.len())
-                .map_or(last_pixels, |pixels| pixels.as_slice());
-            let rest = last_pixels.iter().zip(last_weights);
-            *sum = rest.fold(*sum, |sum, (pixel, weight)| weighted(sum, &[*pixel], &[*weight]));
-        }
-    }
+/// A sum as a level from 0 to 255.
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the registers that its caller may use"
+)]
+#[inline(always)]
+fn to_level(sum: i32) -> i32 {
+    (sum >> PRECISION).clamp(0, 255)
 }
 
 #[expect(
     clippy::inline_always,
     reason = "compiled for the registers that its caller may use"
 )]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
 #[inline(always)]
-fn weighted<const TAPS: usize>(sums: [i32; 4], pixels: &[[i32; 4]; TAPS], weights: &[i32; TAPS]) -> [i32; 4] {
-    let mut sums = sums;
-    for (pixel, weight) in pixels.iter().zip(weights) {
-        sums = array::from_fn(|lane| sums[lane] + pixel[lane] * weight);
-    }
-    sums
-}
-
-/// One output row from those it looks at.
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
-#[inline(always)]
-fn across_rows<'a>(
-    rows: impl Iterator<Item = &'a [u8]>,
-    weights: &[i32],
-    sums: &mut [i32],
-    target: &mut [u8],
-) {
-    sums.fill(HALF);
-    for (row, weight) in rows.zip(weights) {
-        for (sum, level) in sums.iter_mut().zip(row) {
-            *sum += i32::from(*level) * weight;
-        }
-    }
-    for (target, sum) in target.iter_mut().zip(sums) {
-        *target = to_level(*sum);
-    }
-}
-
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
-#[expect(clippy::cast_sign_loss, reason = "clamped to 0 to 255")]
-#[inline(always)]
-fn to_level(sum: i32) -> u8 {
-    (sum >> PRECISION).clamp(0, 255) as u8
+fn to_byte(sum: i32) -> u8 {
+    to_level(sum) as u8
 }

@@ -17,12 +17,16 @@ for edge in $edges; do
     *) echo "arrows: $edge is not allowed; allowed: $allowed" >&2; wrong=1 ;;
   esac
 done
-for crate in hyper http tokio reqwest aws-sdk-s3 s3s; do
+for crate in hyper reqwest rustls aws-sdk-s3 s3s; do
   if cargo tree --locked -p pushdown --edges normal --prefix none | grep -q "^$crate v"; then
     echo "arrows: pushdown must know no network, found $crate" >&2
     wrong=1
   fi
 done
+if cargo tree --locked -p pushdown --edges features,normal --prefix none | grep -q '^tokio feature "net"'; then
+  echo "arrows: pushdown must know no network, found tokio with sockets" >&2
+  wrong=1
+fi
 for crate in aws-lc-sys openssl-sys; do
   if cargo tree --locked --workspace --prefix none | grep -q "^$crate v"; then
     echo "arrows: TLS is rustls with ring everywhere, found $crate" >&2

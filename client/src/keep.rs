@@ -116,6 +116,8 @@ impl Keep {
         let form = match pipeline.kinds().get(stage.number)? {
             Kind::Bytes(_) => BYTES,
             Kind::Image(_) | Kind::Tensor(_) => ARRAY,
+            // Tables are not kept: their values flow.
+            Kind::Table(_) => return None,
         };
         let value = wire::decode(form, |_| None, body, limits).ok()?;
         pipeline.accepts(stage.number, &value).then_some(value)
@@ -129,6 +131,7 @@ impl Keep {
         let form = match value {
             Sample::Bytes(_) => Form::Encoded,
             Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
+            Sample::Table(_) => return,
         };
         if let Ok(encoded) = wire::encode(value.clone(), form, &Kind::from(value)) {
             self.folder.write(&self.name(object, stage), &encoded.parts);

@@ -14,8 +14,10 @@ pub enum ErrorKind {
     Undecodable,
     /// The sample is well-formed but the step cannot be applied to it (too small to crop, say).
     Unsuitable,
-    /// A value would be larger than its limit.
+    /// A value would be larger than its limit, or computing it takes more than there is.
     TooLarge,
+    /// The object could not be read: what a [`Source`](crate::Source) fails with.
+    Source,
     /// A network that cannot be used, with the reason.
     InvalidModel,
     /// ONNX Runtime is missing or too old.
@@ -33,6 +35,7 @@ impl ErrorKind {
             Self::Undecodable => "UndecodableObject",
             Self::Unsuitable => "UnsuitableObject",
             Self::TooLarge => "EntityTooLarge",
+            Self::Source => "SourceUnavailable",
             Self::InvalidModel => "InvalidModel",
             Self::ModelRuntime => "ModelRuntimeUnavailable",
             Self::Internal => "InternalError",

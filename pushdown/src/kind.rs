@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arrow_schema::SchemaRef;
+
 use crate::{DType, ImageHeader, Layout, MediaType, Sample};
 
 /// The type of the value at a stage. Dimensions that depend on the sample are `None`.
@@ -13,6 +15,8 @@ pub enum Kind {
     Image(ImageKind),
     /// An array without batch axis.
     Tensor(TensorKind),
+    /// Rows of typed columns.
+    Table(TableKind),
 }
 
 /// What is known of bytes.
@@ -46,6 +50,15 @@ pub struct TensorKind {
     pub shape: Vec<Option<usize>>,
     /// Whether a quantisation scale travels with each value.
     pub quantized: bool,
+}
+
+/// What is known of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableKind {
+    /// Its columns; of a table that is not there yet they depend on the object.
+    pub schema: Option<SchemaRef>,
+    /// Size of the columns in bytes.
+    pub bytes: Option<u64>,
 }
 
 // === impl Kind ===
@@ -83,13 +96,14 @@ impl Kind {
                 .try_fold(tensor.dtype.size() as u64, |bytes, extent| {
                     bytes.checked_mul((*extent)? as u64)
                 }),
+            Self::Table(table) => table.bytes,
         }
     }
 
     /// The dtype and shape that every sample's value has, where they do not depend on the sample.
     pub fn fixed_shape(&self) -> Option<(DType, Vec<usize>)> {
         match self {
-            Self::Bytes(_) => None,
+            Self::Bytes(_) | Self::Table(_) => None,
             Self::Image(image) => Some((DType::U8, vec![image.height? as usize, image.width? as usize, 3])),
             Self::Tensor(tensor) => {
                 let shape = tensor.shape.iter().copied().collect::<Option<Vec<_>>>()?;
@@ -104,6 +118,7 @@ impl Kind {
             Self::Bytes(_) => "Bytes",
             Self::Image(_) => "Image",
             Self::Tensor(_) => "Tensor",
+            Self::Table(_) => "Table",
         }
     }
 }
@@ -121,6 +136,10 @@ impl From<&Sample> for Kind {
                 layout: tensor.layout(),
                 shape: tensor.shape().iter().copied().map(Some).collect(),
                 quantized: tensor.scale().is_some(),
+            }),
+            Sample::Table(table) => Self::Table(TableKind {
+                schema: Some(SchemaRef::clone(table.schema())),
+                bytes: Some(table.bytes()),
             }),
         }
     }
@@ -164,6 +183,10 @@ impl fmt::Display for Kind {
                 }
                 write!(f, " {}, {})", tensor.dtype, tensor.layout)
             }
+            Self::Table(table) => match &table.schema {
+                Some(schema) => write!(f, "({} columns)", schema.fields().len()),
+                None => Ok(()),
+            },
         }
     }
 }

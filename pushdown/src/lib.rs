@@ -17,6 +17,9 @@
 //! # Ok::<(), pushdown::Error>(())
 //! ```
 //!
+//! A pipeline that makes a table can read its object in parts, from a [`Source`], and give rows as they come:
+//! [`Pipeline::scan`].
+//!
 //! This crate knows no network, and reads no files but neural networks and the library that runs them.
 
 mod dtype;
@@ -29,18 +32,24 @@ pub mod pipeline;
 pub mod plan;
 mod run;
 mod sample;
+mod scan;
+mod source;
 pub mod step;
+mod table;
 pub mod wire;
 
 pub use dtype::{DType, Layout};
 pub use error::{Error, ErrorKind, Result};
-pub use kind::{BytesKind, ImageKind, Kind, TensorKind};
-pub use limits::Limits;
+pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
+pub use limits::{Limits, TableLimits};
 pub use media::{ImageHeader, MediaType};
 pub use pipeline::Pipeline;
 pub use run::{Context, Peak};
 pub use sample::{Image, Sample, Tensor};
+pub use scan::{Estimate, Scan};
+pub use source::{Source, Suffix};
 pub use step::Step;
+pub use table::Table;
 
 /// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers.
 ///

@@ -6,6 +6,15 @@ pub const MAX_PIPELINE_BYTES: usize = 16 * 1024;
 pub const MAX_STEPS: usize = 64;
 /// The most bytes at the start of an object that are looked at to learn what it will decode to.
 pub const HEADER_BYTES: usize = 64 * 1024;
+/// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
+pub const BATCH_ROWS: usize = 8192;
+/// The most nodes in the plan of a query: operators, and expressions in them.
+pub const MAX_PLAN_NODES: usize = 10_000;
+/// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
+/// plans a query recurses; values and names in lists are not counted.
+pub const MAX_QUERY_OPERATORS: usize = 500;
+/// The most times that a query may read the object: by joining it with itself, say.
+pub const MAX_PLAN_SCANS: usize = 8;
 
 /// Limits on a single sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +25,21 @@ pub struct Limits {
     pub max_object_bytes: u64,
     /// Bytes of any value after the first step. Default 512 MiB: a decoded image of `max_pixels` fits.
     pub max_value_bytes: u64,
+    /// Limits on tables.
+    pub tables: TableLimits,
+}
+
+/// Limits on reading tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLimits {
+    /// Columns of a table, nested ones counted one by one. Default 20,000.
+    pub max_columns: usize,
+    /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
+    pub max_footer_bytes: u64,
+    /// Bytes of a row group's columns that are read at once. Default 512 MiB.
+    pub max_row_group_bytes: u64,
+    /// Bytes that sorting, grouping and joining may hold. Default 256 MiB.
+    pub max_query_bytes: u64,
 }
 
 impl Default for Limits {
@@ -24,6 +48,18 @@ impl Default for Limits {
             max_pixels: 100_000_000,
             max_object_bytes: 256 << 20,
             max_value_bytes: 512 << 20,
+            tables: TableLimits::default(),
+        }
+    }
+}
+
+impl Default for TableLimits {
+    fn default() -> Self {
+        Self {
+            max_columns: 20_000,
+            max_footer_bytes: 32 << 20,
+            max_row_group_bytes: 512 << 20,
+            max_query_bytes: 256 << 20,
         }
     }
 }

@@ -15,7 +15,7 @@ pub use value::Value;
 pub(crate) use value::{excerpt, is_plain};
 
 use crate::{
-    BytesKind, Error, Kind, Result, Sample, Step, limits,
+    BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits,
     step::model::{Networks, NoNetworks},
 };
 
@@ -223,6 +223,14 @@ impl Pipeline {
         };
         let message = format!("`{}` is random and needs {missing}", step.name());
         Err(Error::pipeline(self.positions[index], message))
+    }
+
+    /// The error with the place of step `index`, where it is about the pipeline and has none.
+    pub(crate) fn located(&self, index: usize, error: Error) -> Error {
+        match (error.kind(), error.position()) {
+            (ErrorKind::InvalidPipeline, None) => error.located(self.positions[index]),
+            _ => error,
+        }
     }
 
     /// What a user should know of the pipeline though it is none of an error: inputs of a network that are not prepared as

@@ -95,7 +95,9 @@ impl Pipeline {
             observe(index, count);
             sample = match group {
                 Some((group, scope)) => group.apply(sample, &scope)?,
-                None => self.steps()[index].apply(sample, &self.scope(index, context)?)?,
+                None => self.steps()[index]
+                    .apply(sample, &self.scope(index, context)?)
+                    .map_err(|error| self.located(index, error))?,
             };
             index += count;
         }
@@ -160,6 +162,7 @@ impl Pipeline {
         };
         Ok(Scope {
             limits: &context.limits,
+            sample_id: context.sample_id,
             draws,
         })
     }

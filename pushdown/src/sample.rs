@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use half::{bf16, f16};
 
-use crate::{DType, Error, Layout, Result};
+use crate::{DType, Error, Layout, Result, Table};
 
 /// The value of one sample, at any stage of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub enum Sample {
     Image(Image),
     /// An array without batch axis.
     Tensor(Tensor),
+    /// Rows of typed columns.
+    Table(Table),
 }
 
 /// Pixels: height x width x 3, u8, RGB, rows without padding.
@@ -47,6 +49,7 @@ impl Sample {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Image(image) => image.pixels.len() as u64,
             Self::Tensor(tensor) => tensor.data.len() as u64,
+            Self::Table(table) => table.bytes(),
         }
     }
 }

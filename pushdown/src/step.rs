@@ -1,12 +1,12 @@
 //! Steps: what they have in common, and the one list of them all.
 //!
-//! A new step is one file that implements [`Operator`] and one line in the list below. Tables (`step/table`) join the
-//! list the same way.
+//! A new step is one file that implements [`Operator`] and one line in the list below.
 
 pub mod augment;
 pub mod image;
 pub mod model;
 mod operator;
+pub mod table;
 pub mod tensor;
 
 use std::fmt;
@@ -101,6 +101,8 @@ steps! {
     FlipH: augment::FlipH,
     ColorJitter: augment::ColorJitter,
     Model: model::Model,
+    Select: table::Select,
+    Sql: table::Sql,
 }
 
 /// What people and tools are told of a step.

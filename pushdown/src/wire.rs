@@ -20,6 +20,7 @@ mod raw;
 mod safetensors;
 mod shape;
 mod split;
+mod table;
 
 pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
@@ -29,3 +30,4 @@ pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;
 pub use form::Form;
 pub use split::Split;
+pub use table::{TableEncoder, TableForm};

@@ -79,7 +79,7 @@ fn parts(value: &Sample) -> Option<(Form, &[u8], Option<f32>)> {
             );
             Some((form, tensor.data().as_slice(), tensor.scale()))
         }
-        Sample::Bytes(_) => None,
+        Sample::Bytes(_) | Sample::Table(_) => None,
     }
 }
 

@@ -26,6 +26,10 @@ pub(crate) struct Argument {
     pub(crate) name: Option<String>,
     pub(crate) position: usize,
     pub(crate) value: Value,
+    /// Byte offset of the value, behind its opening quote.
+    pub(crate) inside: usize,
+    /// Whether the value stands in the text as it is, without escapes.
+    pub(crate) verbatim: bool,
 }
 
 /// The arguments of a call, bound to the parameters of its step. A step takes each parameter once.
@@ -132,6 +136,18 @@ impl<'a> Args<'a> {
     pub fn network(&self, name: &str) -> Result<Arc<Network>> {
         let named = |error: Error| error.located(self.position);
         self.networks.find(name).map_err(named)
+    }
+
+    /// An error inside the text that is the value of `name`, at the byte `offset` of it where that is known.
+    pub fn fault_inside(&self, name: &str, offset: Option<usize>, message: impl std::fmt::Display) -> Error {
+        let slot = self.params.iter().position(|param| param.name == name);
+        match slot.and_then(|slot| self.bound[slot]) {
+            Some(argument) => {
+                let offset = offset.filter(|_| argument.verbatim).unwrap_or_default();
+                Error::pipeline(argument.inside + offset, message)
+            }
+            None => self.fault(message),
+        }
     }
 
     /// An error at the step itself, for rules that span arguments.

@@ -119,20 +119,21 @@ impl Parser<'_> {
         self.skip_space();
         let position = self.position;
         let value = self.value(0)?;
-        match value {
+        let (name, start, value) = match value {
             Value::Text(name) if is_plain(&self.text[position..self.position]) && self.eat('=') => {
-                Ok(Argument {
-                    name: Some(name),
-                    position,
-                    value: self.value(0)?,
-                })
+                self.skip_space();
+                (Some(name), self.position, self.value(0)?)
             }
-            value => Ok(Argument {
-                name: None,
-                position,
-                value,
-            }),
-        }
+            value => (None, position, value),
+        };
+        let written = &self.text[start..self.position];
+        Ok(Argument {
+            name,
+            position,
+            value,
+            inside: start + usize::from(written.starts_with(['"', '\''])),
+            verbatim: !written.contains('\\'),
+        })
     }
 
     fn value(&mut self, depth: usize) -> Result<Value> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::augment::Draws;
 use crate::{
-    BytesKind, Error, Image, ImageKind, Kind, Limits, Result, Sample, Tensor, TensorKind,
+    BytesKind, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
 };
 
@@ -54,6 +54,8 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
 pub struct Scope<'a> {
     /// Limits on pixels and bytes.
     pub limits: &'a Limits,
+    /// The sample's id; its suffix may tell what the object's bytes are.
+    pub sample_id: &'a [u8],
     /// The random draws of this step for this sample.
     pub draws: Draws,
 }
@@ -96,7 +98,7 @@ macro_rules! stages {
     )+};
 }
 
-stages!(Bytes: BytesKind, Image: ImageKind, Tensor: TensorKind);
+stages!(Bytes: BytesKind, Image: ImageKind, Tensor: TensorKind, Table: TableKind);
 
 pub(super) fn output<O: Operator>(step: &O, input: &Kind) -> Result<Kind, String> {
     let Some(kind) = O::Input::kind(input) else {

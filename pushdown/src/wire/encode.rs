@@ -5,7 +5,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Form, arrow, header, ipc, npy, raw, safetensors, shape::Shape};
+use super::{Form, arrow, header, ipc, npy, raw, safetensors, shape::Shape, table};
 use crate::{Error, Kind, Limits, Result, Sample};
 
 /// A value as the body of an answer.
@@ -44,7 +44,17 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
     let content_type = form.content_type(kind);
     let (shape, elements) = match (Shape::take(sample), form) {
         (Ok((shape, elements)), _) => (shape, elements),
-        (Err(bytes), Form::Encoded | Form::Raw) => {
+        (Err(Sample::Table(table)), Form::ArrowStream) => {
+            let metadata = vec![(header::KIND, "table".to_owned())];
+            return Ok(Encoded {
+                form,
+                content_type,
+                metadata,
+                parts: table::encode(&table)?,
+            });
+        }
+        (Err(Sample::Table(_)), form) => return Err(cannot("a table", form)),
+        (Err(Sample::Bytes(bytes)), Form::Encoded | Form::Raw) => {
             let metadata = vec![(header::KIND, "bytes".to_owned())];
             return Ok(Encoded {
                 form,
@@ -97,6 +107,9 @@ pub fn decode<'a>(
     match essence.as_str() {
         _ if kind == Some("bytes") => bytes(body, limits),
         "application/x-npy" => npy::decode(header, body, limits),
+        "application/vnd.apache.arrow.stream" if kind == Some("table") => {
+            table::decode(body, limits).map(Sample::Table)
+        }
         "application/vnd.apache.arrow.stream" => arrow::decode(body, limits),
         "application/vnd.safetensors" => safetensors::decode(body, limits),
         "application/octet-stream" if kind.is_some() => raw::decode(header, body, limits),

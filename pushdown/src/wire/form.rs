@@ -7,7 +7,7 @@ use crate::{DType, Kind};
 pub enum Form {
     /// numpy's file format. Knows no bf16.
     Npy,
-    /// An Arrow IPC stream of one record batch with one row and one column, `value`.
+    /// An Arrow IPC stream: of a table, its rows; of an array, one record batch with one row and one column, `value`.
     ArrowStream,
     /// safetensors, with one tensor, `value`.
     Safetensors,
@@ -25,6 +25,7 @@ impl Form {
             Kind::Tensor(tensor) if matches!(tensor.dtype, DType::Bf16) => {
                 &[Self::Safetensors, Self::ArrowStream, Self::Raw]
             }
+            Kind::Table(_) => &[Self::ArrowStream],
             Kind::Image(_) | Kind::Tensor(_) => &[Self::Npy, Self::ArrowStream, Self::Safetensors, Self::Raw],
         }
     }

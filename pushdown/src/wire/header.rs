@@ -16,7 +16,7 @@ pub const EPOCH: &str = "x-pushdown-epoch";
 
 /// Answer: how many steps the value has been through.
 pub const STAGE: &str = "x-pushdown-stage";
-/// Answer: `bytes`, `image` or `tensor`.
+/// Answer: `bytes`, `image`, `tensor` or `table`.
 pub const KIND: &str = "x-pushdown-kind";
 /// Answer: element type of an image or a tensor, as in pipelines.
 pub const DTYPE: &str = "x-pushdown-dtype";

@@ -3,7 +3,6 @@
 //! A form that stands alone (npy from disk, say) may lack some of it; then the value is a tensor without layout.
 
 use arrow_buffer::Buffer;
-use bytes::Bytes;
 
 use super::header;
 use crate::{DType, Error, Image, Layout, Limits, Result, Sample, Tensor};
@@ -23,10 +22,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Splits a value into what is said of it and its elements; bytes are given back as they are.
-    pub(super) fn take(sample: Sample) -> Result<(Self, Buffer), Bytes> {
+    /// Splits an array into what is said of it and its elements; any other value is given back as it is.
+    pub(super) fn take(sample: Sample) -> Result<(Self, Buffer), Sample> {
         match sample {
-            Sample::Bytes(bytes) => Err(bytes),
+            other @ (Sample::Bytes(_) | Sample::Table(_)) => Err(other),
             Sample::Image(image) => {
                 let extents = vec![image.height() as usize, image.width() as usize, 3];
                 let shape = Self {

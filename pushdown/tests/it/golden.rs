@@ -152,6 +152,7 @@ fn run(case: &Case) -> Result<Value, pushdown::Error> {
     let context = Context::new(b"id").with_randomness(0, 0);
     let sample = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context)?;
     Ok(match sample {
+        Sample::Table(table) => panic!("no photo makes a table of {}", table.schema()),
         Sample::Bytes(bytes) => Value {
             dtype: Dtype::U8,
             shape: vec![bytes.len()],

@@ -65,6 +65,7 @@ fn limits() -> impl Strategy<Value = Limits> {
         max_pixels: 2_000,
         max_object_bytes: 1 << 20,
         max_value_bytes: 20_000,
+        ..Limits::default()
     };
     prop_oneof![5 => Just(Limits::default()), 1 => Just(tight)]
 }

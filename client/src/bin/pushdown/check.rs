@@ -135,7 +135,7 @@ fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serd
     let stage = |(stage, kind): (usize, &Kind)| {
         let step = stage.checked_sub(1).map(|index| &pipeline.steps()[index]);
         let (dtype, shape) = match kind {
-            Kind::Bytes(_) => (None, None),
+            Kind::Bytes(_) | Kind::Table(_) => (None, None),
             Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
             Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
         };

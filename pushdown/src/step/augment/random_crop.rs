@@ -190,6 +190,7 @@ mod tests {
             .map(|sample| {
                 let scope = Scope {
                     limits: &crate::Limits::default(),
+                    sample_id: b"",
                     draws: Draws::new(5, 0, &sample.to_le_bytes(), 0),
                 };
                 step.apply(image.clone(), &scope).expect("it fits").into_pixels()

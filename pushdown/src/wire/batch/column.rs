@@ -18,6 +18,7 @@ use crate::{
         arrow::tensor,
         ipc,
         shape::{Shape, parse},
+        table,
     },
 };
 
@@ -142,13 +143,18 @@ fn any(samples: Vec<Sample>) -> Result<StructArray> {
                 scales.append_option(shape.scale);
                 pieces.push(elements);
             }
-            Err(bytes) => {
-                kinds.append_value("bytes");
+            Err(other) => {
+                let (kind, data) = match other {
+                    Sample::Table(table) => ("table", whole(table::encode(&table)?)),
+                    Sample::Bytes(bytes) => ("bytes", Buffer::from(bytes)),
+                    Sample::Image(_) | Sample::Tensor(_) => return Err(misfit()),
+                };
+                kinds.append_value(kind);
                 dtypes.append_null();
                 layouts.append_null();
                 shapes.append_null();
                 scales.append_null();
-                pieces.push(Buffer::from(bytes));
+                pieces.push(data);
             }
         }
     }
@@ -176,8 +182,10 @@ fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
     };
     let kind = text(kinds).ok_or_else(|| invalid("kind"))?;
     let data = bytes(data, row, limits)?;
-    if kind == "bytes" {
-        return Ok(Sample::Bytes(data));
+    match kind.as_str() {
+        "bytes" => return Ok(Sample::Bytes(data)),
+        "table" => return table::decode(data, limits).map(Sample::Table),
+        _ => {}
     }
     let extents = shapes
         .as_list_opt::<i32>()
@@ -247,6 +255,10 @@ fn concat(mut pieces: Vec<Buffer>) -> Buffer {
         whole.extend_from_slice(&piece);
     }
     Buffer::from_vec(whole)
+}
+
+fn whole(parts: Vec<bytes::Bytes>) -> Buffer {
+    concat(parts.into_iter().map(Buffer::from).collect())
 }
 
 fn misfit() -> Error {

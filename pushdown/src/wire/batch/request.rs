@@ -64,7 +64,7 @@ pub enum Order {
 /// Lossless compression of values on their way.
 ///
 /// Features behind a rectifier are half zeros; photos, and most u8 tensors, do not shrink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
     /// As they are.

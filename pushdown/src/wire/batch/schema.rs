@@ -128,7 +128,7 @@ impl ValueType {
     }
 }
 
-/// The fields of a value that may be anything. For bytes only `kind` and `data` are not null.
+/// The fields of a value that may be anything. For bytes and tables (Arrow IPC streams) only `kind` and `data` are not null.
 pub(super) fn any_fields() -> Fields {
     Fields::from(vec![
         Field::new("kind", DataType::Utf8, false),

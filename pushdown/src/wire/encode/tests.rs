@@ -176,6 +176,7 @@ fn limits_hold() {
         max_pixels: 5,
         max_object_bytes: 9,
         max_value_bytes: 9,
+        ..Limits::default()
     };
     for sample in [
         image(),

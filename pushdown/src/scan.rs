@@ -1,0 +1,126 @@
+//! Runs a stretch of a pipeline that makes a table, over an object that is read in parts: rows flow as they are ready.
+
+use std::{
+    fmt,
+    ops::Range,
+    pin::Pin,
+    sync::Arc,
+    task::{Context as Task, Poll},
+};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::{Stream, StreamExt as _, stream::BoxStream};
+
+use crate::{
+    Context, Error, Pipeline, Result, Source, Step,
+    step::table::{Opened, open},
+};
+
+/// The rows of a table, as they are computed. Dropping it stops the scan.
+///
+/// It has to be polled within a tokio runtime, and computes while it is polled: on a thread for that. It ends behind the
+/// first error.
+pub struct Scan {
+    schema: SchemaRef,
+    estimate: Estimate,
+    /// `None` once it has failed.
+    batches: Option<BoxStream<'static, Result<RecordBatch>>>,
+}
+
+/// What a scan will read and give, as far as an object's footer tells. In bytes; figures of what is not known are absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// Size of the object.
+    pub stored: u64,
+    /// Bytes that will be read of it, its footer apart: less where `limit` ends the scan early.
+    pub read: Option<u64>,
+    /// Rows of the answer, at most: those of the row groups and pages that a condition leaves.
+    pub rows: Option<u64>,
+    /// Size of these rows as Arrow, by the widths of their types; an estimate for strings and lists.
+    pub answer: Option<u64>,
+}
+
+impl Scan {
+    /// The columns.
+    pub const fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What the scan will read and give.
+    pub const fn estimate(&self) -> &Estimate {
+        &self.estimate
+    }
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("schema", &self.schema)
+            .field("estimate", &self.estimate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream for Scan {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Option<Self::Item>> {
+        let Some(batches) = &mut self.batches else {
+            return Poll::Ready(None);
+        };
+        let next = batches.poll_next_unpin(task);
+        if let Poll::Ready(Some(Err(_))) = next {
+            self.batches = None;
+        }
+        next
+    }
+}
+
+impl Pipeline {
+    /// Whether [`scan`](Self::scan) can run `stretch`: it starts at the object and makes a table.
+    pub fn is_scan(&self, stretch: &Range<usize>) -> bool {
+        stretch.start == 0
+            && stretch.end == 1
+            && matches!(self.steps().first(), Some(Step::Select(_) | Step::Sql(_)))
+    }
+
+    /// Starts to run the steps `stretch` on an object: reads its footer, plans, and gives the rows as they come.
+    ///
+    /// The rows are those that [`run`](Self::run) makes of the whole object, in the same order. Has to be polled within
+    /// a tokio runtime.
+    ///
+    /// # Errors
+    /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a stretch that [`is_scan`](Self::is_scan) denies, and
+    /// for a query that no object can answer; [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no
+    /// table; [`Unsuitable`](crate::ErrorKind::Unsuitable) for one that lacks a column, with the nearest names;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
+    pub async fn scan(
+        &self,
+        stretch: Range<usize>,
+        source: Arc<dyn Source>,
+        context: &Context<'_>,
+    ) -> Result<Scan> {
+        let step = self.steps().first().filter(|_| self.is_scan(&stretch));
+        let opened = match step {
+            Some(Step::Select(select)) => open(select, source, &context.limits).await,
+            Some(Step::Sql(sql)) => open(sql, source, &context.limits).await,
+            _ => {
+                return Err(Error::pipeline(
+                    0,
+                    format!("the steps {stretch:?} make no table of an object"),
+                ));
+            }
+        };
+        let Opened {
+            schema,
+            estimate,
+            batches,
+        } = opened.map_err(|error| self.located(0, error))?;
+        Ok(Scan {
+            schema,
+            estimate,
+            batches: Some(batches),
+        })
+    }
+}

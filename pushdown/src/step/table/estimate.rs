@@ -1,0 +1,130 @@
+//! How much a query will read and give, before it has read anything but the footer.
+
+use arrow_schema::{DataType, Schema};
+use datafusion::{
+    common::tree_node::TreeNodeRecursion,
+    logical_expr::{FetchType, LogicalPlan},
+};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+
+use super::{format::Stored, object::Object, parquet::File, prune::Kept};
+use crate::Estimate;
+
+/// What a string or a list is taken to have where nothing is known of it, in bytes.
+const UNKNOWN_BYTES: u64 = 16;
+
+/// What `plan` will read of `object`, and at most give.
+pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
+    let scans = object.scans();
+    let Stored::Parquet(file) = object.stored();
+    let mut estimate = Estimate {
+        stored: file.total(),
+        read: Some(scans.iter().map(|scan| scan.bytes).sum()),
+        rows: None,
+        answer: None,
+    };
+    // Of grouping and joining nothing is known beforehand.
+    if let [scan] = scans.as_slice()
+        && let Some(limit) = rows_of_one_scan(plan)
+    {
+        let left: u64 = scan.rows.iter().map(|(_, rows)| rows).sum();
+        let rows = left.min(limit);
+        let bytes = schema.fields().iter().map(|field| {
+            let index = file.schema().index_of(field.name()).ok();
+            let same = index.filter(|index| file.schema().field(*index).data_type() == field.data_type());
+            let all = match same {
+                Some(column) => column_bytes(file, scan, column),
+                None => left.saturating_mul(width(field.data_type())),
+            };
+            // Rows are taken to be of one size.
+            u64::try_from(u128::from(all) * u128::from(rows) / u128::from(left.max(1))).unwrap_or(u64::MAX)
+        });
+        estimate.rows = Some(rows);
+        estimate.answer = Some(bytes.fold(0, u64::saturating_add));
+    }
+    estimate
+}
+
+/// The most rows of a plan that gives rows of one scan, one for one at most; `None` for any other plan.
+fn rows_of_one_scan(plan: &LogicalPlan) -> Option<u64> {
+    let mut most = u64::MAX;
+    let mut known = true;
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::TableScan(_)
+            | LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::Limit(limit) => match limit.get_fetch_type() {
+                Ok(FetchType::Literal(Some(rows))) => most = most.min(rows as u64),
+                _ => known = false,
+            },
+            _ => known = false,
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    (known && walked.is_ok()).then_some(most)
+}
+
+/// Bytes of one column in Arrow, over the rows that are read.
+fn column_bytes(file: &File, scan: &Kept, column: usize) -> u64 {
+    let mask = file.leaves(&[column]);
+    let groups = file.metadata().metadata().row_groups();
+    let group = |(index, rows): &(usize, u64)| {
+        let group: &RowGroupMetaData = groups.get(*index)?;
+        let all = u64::try_from(group.num_rows()).ok()?.max(1);
+        let leaves = group.columns().iter().enumerate();
+        let leaves = leaves.filter(|(leaf, _)| mask.leaf_included(*leaf));
+        let bytes = leaves
+            .map(|(_, chunk)| chunk_bytes(chunk))
+            .fold(0, u64::saturating_add);
+        u64::try_from(u128::from(bytes) * u128::from(*rows) / u128::from(all)).ok()
+    };
+    let data_type = file.schema().field(column).data_type();
+    match fixed_width(data_type) {
+        Some(width) => {
+            let rows: u64 = scan.rows.iter().map(|(_, rows)| rows).sum();
+            rows.saturating_mul(width)
+        }
+        None => scan.rows.iter().filter_map(group).fold(0, u64::saturating_add),
+    }
+}
+
+/// Bytes of the values of a leaf in Arrow.
+fn chunk_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let values = u64::try_from(chunk.num_values()).unwrap_or_default();
+    let stored = u64::try_from(chunk.uncompressed_size()).unwrap_or_default();
+    if chunk.column_type() != parquet::basic::Type::BYTE_ARRAY {
+        return values.saturating_mul(8);
+    }
+    let offsets = values.saturating_mul(4);
+    let unencoded = chunk.unencoded_byte_array_data_bytes();
+    let text = match (unencoded, chunk.dictionary_page_offset(), chunk.statistics()) {
+        (Some(bytes), ..) => u64::try_from(bytes).unwrap_or_default(),
+        // Of a dictionary each value may stand there any number of times.
+        (None, Some(_), Some(statistics)) => {
+            let ends = [statistics.min_bytes_opt(), statistics.max_bytes_opt()];
+            let lengths: Vec<_> = ends.into_iter().flatten().map(|end| end.len() as u64).collect();
+            let length = lengths.iter().sum::<u64>() / (lengths.len() as u64).max(1);
+            values.saturating_mul(length.max(1)).max(stored)
+        }
+        (None, Some(_), None) => values.saturating_mul(UNKNOWN_BYTES).max(stored),
+        (None, None, _) => stored,
+    };
+    offsets.saturating_add(text)
+}
+
+fn fixed_width(data_type: &DataType) -> Option<u64> {
+    match data_type {
+        DataType::FixedSizeBinary(width) => u64::try_from(*width).ok(),
+        DataType::Boolean => Some(1),
+        DataType::Null => Some(0),
+        other => other.primitive_width().map(|width| width as u64),
+    }
+}
+
+fn width(data_type: &DataType) -> u64 {
+    fixed_width(data_type).unwrap_or(UNKNOWN_BYTES)
+}

@@ -1,0 +1,107 @@
+//! Parquet files, read by ranges: the footer first, then only the pages of the columns and row groups that are asked for.
+
+mod footer;
+mod reader;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use futures::{StreamExt as _, stream::BoxStream};
+use parquet::arrow::{
+    ProjectionMask,
+    arrow_reader::{ArrowReaderMetadata, RowSelection},
+    async_reader::ParquetRecordBatchStreamBuilder,
+};
+
+use super::fault;
+use crate::{
+    Result, Source, Suffix,
+    limits::{BATCH_ROWS, TableLimits},
+};
+use arrow_array::RecordBatch;
+use reader::Ranges;
+pub(in crate::step::table) use reader::joined;
+
+/// A Parquet file whose footer has been read.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    source: Arc<dyn Source>,
+    total: u64,
+    metadata: ArrowReaderMetadata,
+    limits: TableLimits,
+}
+
+/// What is read of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// Columns, in ascending order.
+    pub(super) columns: Vec<usize>,
+    /// Row groups, in ascending order.
+    pub(super) row_groups: Vec<usize>,
+    /// Rows of these row groups, where not all of them.
+    pub(super) rows: Option<RowSelection>,
+    /// The most rows that are wanted.
+    pub(super) limit: Option<usize>,
+}
+
+impl File {
+    /// Reads the footer of an object whose end is at hand.
+    pub(super) async fn open(source: Arc<dyn Source>, end: Suffix, limits: &TableLimits) -> Result<Self> {
+        let metadata = footer::read(source.as_ref(), end.clone(), limits).await?;
+        Ok(Self {
+            source,
+            total: end.total,
+            metadata,
+            limits: *limits,
+        })
+    }
+
+    /// The columns.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// What the footer says.
+    pub(super) const fn metadata(&self) -> &ArrowReaderMetadata {
+        &self.metadata
+    }
+
+    /// Size of the object in bytes.
+    pub(super) const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The same file, with what pages hold and where they are, if it tells.
+    pub(super) async fn with_page_index(self) -> Result<Self> {
+        let metadata = footer::page_index(
+            self.source.as_ref(),
+            self.total,
+            self.metadata.clone(),
+            &self.limits,
+        )
+        .await?;
+        Ok(Self { metadata, ..self })
+    }
+
+    /// The leaves of some columns.
+    pub(super) fn leaves(&self, columns: &[usize]) -> ProjectionMask {
+        ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied())
+    }
+
+    /// Reads a part: record batches of the columns in ascending order, one row group after the other.
+    pub(super) fn read(&self, part: &Part) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let reader = Ranges::new(Arc::clone(&self.source), &self.limits);
+        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, self.metadata.clone())
+            .with_projection(self.leaves(&part.columns))
+            .with_row_groups(part.row_groups.clone())
+            .with_batch_size(BATCH_ROWS);
+        if let Some(rows) = &part.rows {
+            builder = builder.with_row_selection(rows.clone());
+        }
+        if let Some(limit) = part.limit {
+            builder = builder.with_limit(limit);
+        }
+        let stream = builder.build().map_err(fault::parquet)?;
+        Ok(stream.map(|batch| batch.map_err(fault::parquet)).boxed())
+    }
+}

@@ -1,0 +1,223 @@
+//! Which row groups and pages of a Parquet file a query has to read, by what its footer says of them.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_schema::{DataType, SchemaRef};
+use datafusion::{
+    common::tree_node::{TreeNode as _, TreeNodeRecursion},
+    datasource::physical_plan::{
+        ParquetFileMetrics,
+        parquet::{PagePruningAccessPlanFilter, ParquetAccessPlan, RowGroupAccess, RowGroupAccessPlanFilter},
+    },
+    logical_expr::Operator,
+    physical_expr::{conjunction, split_conjunction},
+    physical_optimizer::pruning::PruningPredicateBuilder,
+    physical_plan::{
+        PhysicalExpr,
+        expressions::{BinaryExpr, Column, Literal},
+        metrics::ExecutionPlanMetricsSet,
+    },
+};
+
+use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
+
+use super::{
+    fault,
+    parquet::{File, Part, joined},
+};
+use crate::Result;
+
+/// A page index of no more than this is always worth reading; a larger one where it is a small part of what it may spare.
+const SMALL_INDEX: u64 = 256 * 1024;
+
+/// What is left of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// What is read.
+    pub(super) part: Part,
+    /// Rows that are read of each row group that is left.
+    pub(super) rows: Vec<(usize, u64)>,
+    /// Bytes that are read, the footer apart.
+    pub(super) bytes: u64,
+}
+
+/// Finds what has to be read of `columns` to find the rows that `predicate` may hold for.
+pub(super) async fn prune(
+    file: &File,
+    columns: &[usize],
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+    limit: Option<usize>,
+) -> Result<(File, Kept)> {
+    let mut columns = columns.to_vec();
+    columns.sort_unstable();
+    let mut file = file.clone();
+    let mut access = ParquetAccessPlan::new_all(file.metadata().metadata().num_row_groups());
+    let predicate = predicate.and_then(|predicate| trusted(&predicate, file.schema()));
+    if let Some(predicate) = predicate {
+        access = by_statistics(&file, &predicate, access);
+        let bytes = bytes(&file, &columns, &access);
+        if worthwhile(&file, bytes) {
+            file = file.with_page_index().await?;
+            access = by_pages(&file, &predicate, access);
+        }
+    }
+    let rows = rows(&file, &access);
+    let bytes = bytes(&file, &columns, &access);
+    let row_groups = rows.iter().map(|(row_group, _)| *row_group).collect();
+    let selection = access
+        .into_overall_row_selection(file.metadata().metadata().row_groups())
+        .map_err(fault::query)?;
+    let part = Part {
+        columns,
+        row_groups,
+        rows: selection,
+        limit,
+    };
+    Ok((file, Kept { part, rows, bytes }))
+}
+
+fn metrics() -> ParquetFileMetrics {
+    ParquetFileMetrics::new(0, super::engine::OBJECT, &ExecutionPlanMetricsSet::new())
+}
+
+fn by_statistics(
+    file: &File,
+    predicate: &Arc<dyn PhysicalExpr>,
+    access: ParquetAccessPlan,
+) -> ParquetAccessPlan {
+    let predicate = PruningPredicateBuilder::new()
+        .with_file_schema(SchemaRef::clone(file.schema()))
+        .try_build(Arc::clone(predicate));
+    let Ok(predicate) = predicate else { return access };
+    let metadata = file.metadata();
+    let mut filter = RowGroupAccessPlanFilter::new(access);
+    filter.prune_by_statistics(
+        metadata.schema(),
+        metadata.parquet_schema(),
+        metadata.metadata().row_groups(),
+        &predicate,
+        &metrics(),
+    );
+    filter.build()
+}
+
+fn by_pages(file: &File, predicate: &Arc<dyn PhysicalExpr>, access: ParquetAccessPlan) -> ParquetAccessPlan {
+    let metadata = file.metadata();
+    let filter = PagePruningAccessPlanFilter::new(predicate, SchemaRef::clone(metadata.schema()));
+    if filter.filter_number() == 0 {
+        return access;
+    }
+    filter.prune_plan_with_page_index(
+        access,
+        metadata.schema(),
+        metadata.parquet_schema(),
+        metadata.metadata(),
+        &metrics(),
+    )
+}
+
+/// Whether to read the page index, where `bytes` would be read without.
+fn worthwhile(file: &File, bytes: u64) -> bool {
+    let groups = file.metadata().metadata().row_groups().iter();
+    let chunks = groups.flat_map(RowGroupMetaData::columns);
+    let lengths = chunks.flat_map(|chunk| [chunk.column_index_length(), chunk.offset_index_length()]);
+    let index = lengths
+        .flatten()
+        .map(|length| u64::try_from(length).unwrap_or_default())
+        .sum::<u64>();
+    index > 0 && index < bytes && (index <= SMALL_INDEX || index <= bytes / 16)
+}
+
+/// The parts of a condition that statistics can be trusted with.
+///
+/// A column's minimum and maximum leave NaN out, which is greater than any number: that no number in a row group is large
+/// enough does not mean that no row is.
+fn trusted(predicate: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Arc<dyn PhysicalExpr>> {
+    let parts = split_conjunction(predicate).into_iter();
+    let trusted: Vec<_> = parts
+        .filter(|part| !mentions_floats(part, schema) || is_bounded_above(part))
+        .cloned()
+        .collect();
+    (!trusted.is_empty()).then(|| conjunction(trusted))
+}
+
+fn mentions_floats(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
+    let mut found = false;
+    let walked = part.apply(|expr| {
+        if let Some(column) = expr.downcast_ref::<Column>() {
+            let field = schema.fields().get(column.index());
+            found |= field.is_none_or(|field| has_floats(field.data_type()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || walked.is_err()
+}
+
+fn has_floats(data_type: &DataType) -> bool {
+    data_type.is_floating()
+        || data_type.is_nested()
+        || matches!(data_type, DataType::Dictionary(_, value) if has_floats(value))
+}
+
+/// Whether a condition is `column < number`, `column <= number` or `column = number`: NaN fulfils none of them.
+fn is_bounded_above(part: &Arc<dyn PhysicalExpr>) -> bool {
+    let Some(comparison) = part.downcast_ref::<BinaryExpr>() else {
+        return false;
+    };
+    let is_column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().is_some();
+    let is_number = |expr: &Arc<dyn PhysicalExpr>| {
+        expr.downcast_ref::<Literal>()
+            .is_some_and(|literal| !literal.value().to_string().eq_ignore_ascii_case("nan"))
+    };
+    let (left, right) = (comparison.left(), comparison.right());
+    match comparison.op() {
+        Operator::Lt | Operator::LtEq | Operator::Eq if is_column(left) => is_number(right),
+        Operator::Gt | Operator::GtEq | Operator::Eq if is_column(right) => is_number(left),
+        _ => false,
+    }
+}
+
+/// Rows that are left of each row group of which any are.
+fn rows(file: &File, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
+    let groups = file.metadata().metadata().row_groups().iter().enumerate();
+    groups
+        .zip(access.inner())
+        .filter_map(|((index, group), access)| match access {
+            RowGroupAccess::Skip => None,
+            RowGroupAccess::Scan => Some((index, u64::try_from(group.num_rows()).unwrap_or_default())),
+            RowGroupAccess::Selection(rows) => Some((index, rows.row_count() as u64)),
+        })
+        .collect()
+}
+
+/// Bytes that are read for some columns.
+fn bytes(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
+    let metadata = file.metadata().metadata();
+    let mask = file.leaves(columns);
+    let mut bytes = 0;
+    for (index, (group, access)) in metadata.row_groups().iter().zip(access.inner()).enumerate() {
+        if matches!(access, RowGroupAccess::Skip) {
+            continue;
+        }
+        let leaves = group.columns().iter().enumerate();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (leaf, chunk) in leaves.filter(|(leaf, _)| mask.leaf_included(*leaf)) {
+            let (start, length) = chunk.byte_range();
+            let pages = metadata
+                .offset_index()
+                .and_then(|offsets| offsets.get(index)?.get(leaf))
+                .map(OffsetIndexMetaData::page_locations);
+            match (access, pages) {
+                (RowGroupAccess::Selection(rows), Some(pages)) if !pages.is_empty() => {
+                    let first = u64::try_from(pages[0].offset).unwrap_or(start);
+                    ranges.push(start..first.max(start));
+                    ranges.extend(rows.scan_ranges(pages));
+                }
+                _ => ranges.push(start..start.saturating_add(length)),
+            }
+        }
+        let read = joined(&ranges).iter().map(|range| range.end - range.start).sum();
+        bytes = u64::saturating_add(bytes, read);
+    }
+    bytes
+}

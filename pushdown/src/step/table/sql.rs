@@ -1,0 +1,93 @@
+//! `sql`: a query over the one table `object`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::{
+    catalog::TableProvider,
+    execution::SessionState,
+    logical_expr::LogicalPlan,
+    sql::{parser::Statement, sqlparser::ast},
+};
+
+use super::{Format, Query, engine, fault, syntax};
+use crate::{
+    BytesKind, Error, ErrorKind, Result, Table, TableKind,
+    pipeline::{Args, Param, Value},
+    step::{Operator, Scope},
+};
+
+/// `sql`. Without `ORDER BY`, rows keep the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sql {
+    query: String,
+    format: Option<Format>,
+}
+
+impl Operator for Sql {
+    type Input = Bytes;
+    type Output = Table;
+
+    const NAME: &'static str = "sql";
+    const SUMMARY: &'static str = "runs a read-only query over the one table `object`: Parquet";
+    const PARAMS: &'static [Param] = &[
+        Param::positional(
+            "query",
+            "SQL",
+            "SELECT ... FROM object ..., of functions that depend on their arguments alone",
+        ),
+        Param::named(
+            "format",
+            "parquet = found",
+            "the object's format, where its bytes and name do not tell",
+        ),
+    ];
+
+    fn parse(args: &Args<'_>) -> Result<Self> {
+        let query: String = args.required("query")?;
+        if let Err(found) = syntax::query(&query) {
+            return Err(args.fault_inside("query", found.offset, found.message));
+        }
+        Ok(Self {
+            query,
+            format: args.optional("format")?,
+        })
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let mut arguments = vec![("query", Value::Text(self.query.clone()))];
+        if let Some(format) = self.format {
+            arguments.push(("format", Value::Text(format.name().to_owned())));
+        }
+        arguments
+    }
+
+    fn output(&self, _input: &BytesKind) -> Result<TableKind, String> {
+        Ok(TableKind::default())
+    }
+
+    fn scratch_bytes(&self, _input: &BytesKind) -> Option<u64> {
+        None
+    }
+
+    fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Table> {
+        engine::run(self, input, scope)
+    }
+}
+
+impl Query for Sql {
+    fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
+        let invalid = |found: syntax::Fault| Error::new(ErrorKind::InvalidPipeline, found.message);
+        let query = syntax::query(&self.query).map_err(invalid)?;
+        state
+            .schema_for_ref(engine::OBJECT)
+            .and_then(|schema| schema.register_table(engine::OBJECT.to_owned(), object))
+            .map_err(fault::query)?;
+        let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
+        state.statement_to_plan(statement).await.map_err(fault::query)
+    }
+}

@@ -1,0 +1,219 @@
+//! The syntax of SQL: what stands in a pipeline is read before there is an object.
+
+use datafusion::sql::sqlparser::{
+    ast::{Expr, Query, Statement},
+    dialect::GenericDialect,
+    keywords::Keyword,
+    parser::{Parser, ParserError},
+    tokenizer::{Token, TokenWithSpan, Tokenizer},
+};
+
+use crate::limits::MAX_QUERY_OPERATORS;
+
+/// What is wrong with a text, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Byte offset, where the parser tells.
+    pub(super) offset: Option<usize>,
+    pub(super) message: String,
+}
+
+/// Parentheses and the like inside each other.
+const MAX_NESTING: usize = 50;
+
+/// Reads one query: `SELECT`, `WITH` or `VALUES`.
+pub(super) fn query(sql: &str) -> Result<Box<Query>, Fault> {
+    let whole = |message: &str| Fault {
+        offset: Some(0),
+        message: message.to_owned(),
+    };
+    let statements = parser(sql)?
+        .parse_statements()
+        .map_err(|error| fault(&error, sql))?;
+    let mut statements = statements.into_iter();
+    match (statements.next(), statements.next()) {
+        (Some(Statement::Query(query)), None) => Ok(query),
+        (Some(_), None) => Err(whole(
+            "found another statement, expected a query: SELECT ... FROM object",
+        )),
+        (Some(_), Some(_)) => Err(whole("found several statements, expected one query")),
+        (None, _) => Err(whole("found nothing, expected a query: SELECT ... FROM object")),
+    }
+}
+
+/// Reads one expression.
+pub(super) fn expression(sql: &str) -> Result<Expr, Fault> {
+    let mut parser = parser(sql)?;
+    let expression = parser.parse_expr().map_err(|error| fault(&error, sql))?;
+    let next = parser.next_token();
+    if next.token == Token::EOF {
+        return Ok(expression);
+    }
+    let (line, column) = (next.span.start.line, next.span.start.column);
+    Err(Fault {
+        offset: offset(sql, line, column),
+        message: format!("found `{}`, expected the end of the expression", next.token),
+    })
+}
+
+fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
+    let tokens = Tokenizer::new(&GenericDialect {}, sql)
+        .tokenize_with_location()
+        .map_err(|error| fault(&error.into(), sql))?;
+    if let Some(token) = operators(&tokens).get(MAX_QUERY_OPERATORS) {
+        return Err(Fault {
+            offset: offset(sql, token.span.start.line, token.span.start.column),
+            message: format!("found more than {MAX_QUERY_OPERATORS} operators"),
+        });
+    }
+    Ok(Parser::new(&GenericDialect {})
+        .with_recursion_limit(MAX_NESTING)
+        .with_tokens_with_locations(tokens))
+}
+
+/// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.
+fn operators(tokens: &[TokenWithSpan]) -> Vec<&TokenWithSpan> {
+    let written = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let tokens: Vec<_> = tokens.iter().filter(written).collect();
+    let counts = |index: &usize| {
+        let before = |places: usize| Some(&tokens[index.checked_sub(places)?].token);
+        match &tokens[*index].token {
+            Token::EOF
+            | Token::Comma
+            | Token::LParen
+            | Token::RParen
+            | Token::SemiColon
+            | Token::Number(..)
+            | Token::SingleQuotedString(_) => false,
+            Token::Word(word) => matches!(
+                word.keyword,
+                Keyword::AND
+                    | Keyword::AT
+                    | Keyword::BETWEEN
+                    | Keyword::CASE
+                    | Keyword::COLLATE
+                    | Keyword::DIV
+                    | Keyword::EXCEPT
+                    | Keyword::ILIKE
+                    | Keyword::IN
+                    | Keyword::INTERSECT
+                    | Keyword::IS
+                    | Keyword::JOIN
+                    | Keyword::LIKE
+                    | Keyword::NOT
+                    | Keyword::OR
+                    | Keyword::REGEXP
+                    | Keyword::RLIKE
+                    | Keyword::SIMILAR
+                    | Keyword::UNION
+                    | Keyword::XOR
+            ),
+            // A sign in a list, and the table's name before a column's.
+            Token::Minus => !matches!(before(1), Some(Token::Comma | Token::LParen)),
+            Token::Period => before(2) == Some(&Token::Period),
+            _ => true,
+        }
+    };
+    let counted = (0..tokens.len()).filter(counts);
+    counted.map(|index| tokens[index]).collect()
+}
+
+fn fault(error: &ParserError, sql: &str) -> Fault {
+    let text = match error {
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
+        ParserError::RecursionLimitExceeded => {
+            return Fault {
+                offset: None,
+                message: format!("found more than {MAX_NESTING} expressions inside each other"),
+            };
+        }
+    };
+    // The parser tells a place as `at Line: 1, Column: 9`.
+    let Some((message, place)) = text.rsplit_once(" at Line: ") else {
+        return Fault {
+            // The end has no place.
+            offset: text.ends_with("found: EOF").then_some(sql.len()),
+            message: text.to_owned(),
+        };
+    };
+    let place = place.split_once(", Column: ");
+    let place = place.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
+    Fault {
+        offset: place.and_then(|(line, column)| offset(sql, line, column)),
+        message: message.to_owned(),
+    }
+}
+
+/// The byte offset of a line and a column, both from 1.
+pub(super) fn offset(sql: &str, line: u64, column: u64) -> Option<usize> {
+    let line = usize::try_from(line).ok()?.checked_sub(1)?;
+    let column = usize::try_from(column).ok()?.checked_sub(1)?;
+    let start: usize = sql.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = sql.get(start..)?;
+    Some(
+        start
+            + rest
+                .char_indices()
+                .nth(column)
+                .map_or(rest.len(), |(offset, _)| offset),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_have_their_place() {
+        for (sql, place) in [
+            ("SELECT a FORM object", "object"),
+            ("SELECT a\nFROM object\nWHERE )", ")"),
+            ("SELECT 'ä', a b c FROM object", "c FROM"),
+        ] {
+            let fault = query(sql).unwrap_err();
+            assert_eq!(fault.offset, sql.find(place), "{sql}: {fault:?}");
+            assert!(fault.message.starts_with("Expected"), "{fault:?}");
+        }
+        assert_eq!(expression("a = 1 b").unwrap_err().offset, Some(6));
+        assert!(expression("a = ").unwrap_err().message.contains("EOF"));
+    }
+
+    #[test]
+    fn one_query_and_nothing_else() {
+        assert!(
+            query("select 1; select 2")
+                .unwrap_err()
+                .message
+                .contains("several")
+        );
+        assert!(
+            query("drop table object")
+                .unwrap_err()
+                .message
+                .contains("another statement")
+        );
+        assert!(
+            query("copy object to 'x.csv'")
+                .unwrap_err()
+                .message
+                .contains("another statement")
+        );
+        assert!(query("  ").unwrap_err().message.contains("nothing"));
+        assert!(query("with a as (select * from object) select * from a;").is_ok());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let sql = format!("select {}1{}", "(".repeat(2000), ")".repeat(2000));
+        assert!(query(&sql).unwrap_err().message.contains("inside each other"));
+        for deep in [" + a", " and a", "::int", "[1]", ".a", " is null", " || a"] {
+            let found = expression(&format!("a{}", deep.repeat(5_000))).unwrap_err();
+            assert!(
+                found.message.contains("more than 500 operators"),
+                "{deep}: {found:?}"
+            );
+        }
+        let list = format!("a in ({}-1)", "-1, ".repeat(3_000));
+        assert!(expression(&list).is_ok());
+    }
+}

@@ -1,0 +1,116 @@
+//! A table: record batches of one schema, in the order of their rows.
+
+use arrow_array::{Array as _, RecordBatch};
+use arrow_schema::SchemaRef;
+
+use crate::{Error, Result};
+
+/// Rows of one schema. How they are cut into record batches is no part of the value.
+#[derive(Debug, Clone)]
+pub struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// A table of `batches`, whose columns are those of `schema`.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where a record batch has another schema.
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
+        match batches
+            .iter()
+            .find(|batch| batch.schema_ref().fields() != schema.fields())
+        {
+            Some(batch) => Err(Error::wire(format!(
+                "found a record batch of {}, expected {schema}",
+                batch.schema_ref()
+            ))),
+            None => Ok(Self { schema, batches }),
+        }
+    }
+
+    /// The schema.
+    pub const fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The rows.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    /// Gives the rows up.
+    pub fn into_batches(self) -> Vec<RecordBatch> {
+        self.batches
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.num_rows() as u64).sum()
+    }
+
+    /// Size of the columns in bytes, as they travel (framing apart).
+    pub fn bytes(&self) -> u64 {
+        self.batches.iter().map(batch_bytes).sum()
+    }
+}
+
+/// Size of a record batch in bytes, as it travels: of buffers that it shares with others, only its part counts.
+pub(crate) fn batch_bytes(batch: &RecordBatch) -> u64 {
+    let bytes = |column: &arrow_array::ArrayRef| {
+        let data = column.to_data();
+        data.get_slice_memory_size()
+            .unwrap_or_else(|_| data.get_buffer_memory_size()) as u64
+    };
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// Whether the rows are the same, however they are cut into record batches.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let whole = |table: &Self| arrow_select::concat::concat_batches(&table.schema, &table.batches);
+        self.schema == other.schema
+            && self.rows() == other.rows()
+            && matches!((whole(self), whole(other)), (Ok(one), Ok(another)) if one == another)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Int32Array, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn batch(numbers: Vec<i32>) -> RecordBatch {
+        RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(numbers)) as _)]).unwrap()
+    }
+
+    #[test]
+    fn how_rows_are_cut_is_no_part_of_the_value() {
+        let schema = batch(vec![]).schema();
+        let one = Table::new(Arc::clone(&schema), vec![batch(vec![1, 2, 3])]).unwrap();
+        let cut = vec![batch(vec![1]), batch(vec![]), batch(vec![2, 3])];
+        let other = Table::new(Arc::clone(&schema), cut).unwrap();
+        assert_eq!(one, other);
+        assert_eq!((other.rows(), other.bytes()), (3, 12));
+        assert_ne!(one, Table::new(schema, vec![batch(vec![1, 2, 4])]).unwrap());
+    }
+
+    #[test]
+    fn batches_have_the_schema() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        assert!(Table::new(schema, vec![batch(vec![1])]).is_err());
+    }
+
+    #[test]
+    fn only_what_is_in_a_slice_counts() {
+        let words = StringArray::from_iter_values((0..1000).map(|word| format!("word {word}")));
+        let batch = RecordBatch::try_from_iter([("word", Arc::new(words) as _)]).unwrap();
+        let table = Table::new(batch.schema(), vec![batch.slice(0, 2)]).unwrap();
+        assert!(table.bytes() < 100, "{}", table.bytes());
+    }
+}

@@ -32,6 +32,8 @@ use crate::{
 
 /// Batches that go both ways, before there is a plan.
 pub(crate) const EXPLORING: usize = 2;
+/// What passes in less time may have waited in buffers before: it does not tell how fast the link is.
+const ENOUGH: Duration = Duration::from_millis(100);
 
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ struct State {
     changes: u64,
     /// Batches that were asked for and are not here.
     under_way: usize,
-    /// When the last batch was done, and how many bytes had passed.
+    /// When a batch was done, and how many bytes had passed.
     last: Option<(Instant, u64)>,
 }
 
@@ -156,12 +158,12 @@ impl Adapter {
     pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
         let mut state = self.state.lock();
         let (now, passed) = (Instant::now(), traffic.down());
-        if let Some((since, before)) = state.last.replace((now, passed)) {
-            let seconds = now.saturating_duration_since(since).as_secs_f64();
-            if seconds > 0.01 {
-                let rate = float(passed.saturating_sub(before)) / seconds;
-                state.replanner.link().passed(rate);
-            }
+        let (since, before) = *state.last.get_or_insert((now, passed));
+        let time = now.saturating_duration_since(since);
+        if time >= ENOUGH {
+            let rate = float(passed.saturating_sub(before)) / time.as_secs_f64();
+            state.replanner.link().passed(rate);
+            state.last = Some((now, passed));
         }
         state.batches += 1;
         if state.batches >= EXPLORING || left == 0 {

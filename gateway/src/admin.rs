@@ -109,6 +109,11 @@ async fn page() -> impl IntoResponse {
 async fn ready(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
     if pages.sources.drain.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if !pages.sources.networks.are_ready() {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "networks are still being looked at\n",
+        )
     } else if pages.store_answers().await {
         (StatusCode::OK, "ok\n")
     } else {

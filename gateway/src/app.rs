@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -39,6 +40,8 @@ pub struct App {
     admin: Admin,
     registry: Arc<Registry>,
     embedded: Option<Embedded>,
+    /// Looks at the networks, while everything else is served.
+    looking: JoinHandle<anyhow::Result<()>>,
 }
 
 /// Answers requests: each by the face that it asks for.
@@ -49,6 +52,7 @@ struct Faces {
     forward: Forward,
     pushdown: Pushdown,
     networks: Networks,
+    config: Arc<Config>,
 }
 
 // === impl App ===
@@ -108,9 +112,8 @@ impl App {
             ledger,
             metrics.clone(),
         );
-        let networks = Networks::open(config.models.as_ref(), &cpu, config.threads, config.memory_budget)
-            .await
-            .context("models")?;
+        let networks = Networks::new(config.models.clone(), config.memory_budget)?;
+        let looking = tokio::spawn(networks.clone().look(config.threads));
         let pushdown = Pushdown::new(
             origin.clone(),
             cpu,
@@ -125,6 +128,7 @@ impl App {
             forward,
             pushdown,
             networks,
+            config: Arc::clone(&config),
         });
         Ok(Self {
             config,
@@ -133,6 +137,7 @@ impl App {
             admin,
             registry: Arc::new(registry),
             embedded,
+            looking,
         })
     }
 
@@ -153,9 +158,15 @@ impl App {
         let pages = tokio::spawn(self.admin.serve(sources));
         let server = tokio::spawn(self.server.serve(self.faces, drain.clone()));
         let store = self.embedded.as_ref().map(Embedded::address);
-        announce(&self.config, listen, admin, store).await?;
+        announce(&self.config, listen, admin, store);
+        let ready = async {
+            self.looking.await??;
+            ready(&self.config, listen, admin, store).await?;
+            std::future::pending().await
+        };
 
         tokio::select! {
+            fault = ready => return fault,
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
@@ -171,19 +182,23 @@ impl App {
     }
 }
 
-/// Says where the gateway listens: to people in the log, to scripts in the ready file.
-async fn announce(
-    config: &Config,
-    listen: SocketAddr,
-    admin: SocketAddr,
-    store: Option<SocketAddr>,
-) -> anyhow::Result<()> {
+/// Says where the gateway listens.
+fn announce(config: &Config, listen: SocketAddr, admin: SocketAddr, store: Option<SocketAddr>) {
     for (name, address) in [("listen", listen), ("admin-listen", admin)] {
         if !address.ip().is_loopback() {
             warn!(%address, "{name} is beyond loopback: whoever reaches it can use the gateway");
         }
     }
     info!(%listen, %admin, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
+}
+
+/// Tells scripts, in the ready file, that all is served, and where.
+async fn ready(
+    config: &Config,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    store: Option<SocketAddr>,
+) -> anyhow::Result<()> {
     if let Some(file) = &config.ready_file {
         // Renamed into place, so that no reader finds half of it.
         let text = serde_json::json!({ "listen": listen, "admin": admin, "store": store }).to_string();
@@ -209,7 +224,10 @@ impl Faces {
             Face::Forward => self.forward.answer(request).await,
             Face::Pipeline => self.pushdown.object(&request.into_parts().0).await,
             Face::Batch => self.pushdown.batch(request).await,
-            Face::Models => self.networks.answer(&request.into_parts().0).await,
+            Face::Models => {
+                let wait = self.config.limits.queue_wait;
+                self.networks.answer(&request.into_parts().0, wait).await
+            }
         }
     }
 }

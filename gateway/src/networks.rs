@@ -1,6 +1,6 @@
-//! The networks that pipelines may name: opened at start, described to readers, kept in memory while they are used.
+//! The networks that pipelines may name: looked at after start, described to readers, kept in memory while they are used.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{fs, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use futures::TryStreamExt as _;
@@ -13,12 +13,12 @@ use pushdown::{
     step::model::{Folder, Network, Networks as Lookup, NoNetworks, Provider, Runtime},
 };
 use serde_json::json;
+use tokio::sync::watch;
 use tokio_util::io::ReaderStream;
 use tracing::{info, warn};
 
 use crate::{
     body::{self, Body},
-    compute::{CpuPool, Tenant},
     config::Models,
     error::{Error, ErrorKind, Result},
     s3::request::MODELS_PATH,
@@ -30,9 +30,10 @@ pub struct Networks(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// `None` where no networks are served.
-    folder: Option<Folder>,
-    serve_weights: bool,
+    /// Where they are; `None` where no networks are served.
+    models: Option<Models>,
+    /// `None` until they have been looked at.
+    folder: watch::Sender<Option<Arc<Folder>>>,
     /// Networks whose weights are in memory, the last one used at the end.
     warm: Mutex<Vec<Arc<Network>>>,
     /// Bytes of weights that are kept.
@@ -40,34 +41,74 @@ struct Inner {
 }
 
 impl Networks {
-    /// Looks at every network of the folder, and says in the log what can be used. Each run takes up to `threads`
-    /// threads; weights of up to `budget` bytes stay in memory.
-    pub async fn open(
-        models: Option<&Models>,
-        cpu: &CpuPool,
-        threads: NonZeroUsize,
-        budget: u64,
-    ) -> anyhow::Result<Self> {
-        let (folder, serve_weights) = match models {
-            None => (None, false),
-            Some(models) => {
-                let serve_weights = models.serve_weights;
-                let models = models.clone();
-                let open = move || look(&models, threads);
-                (Some(cpu.run(&Tenant::default(), open).await??), serve_weights)
-            }
-        };
+    /// The networks of a folder that is there, of which nothing is known yet. Weights of up to `budget` bytes stay in
+    /// memory.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn new(models: Option<Models>, budget: u64) -> anyhow::Result<Self> {
+        if let Some(models) = &models {
+            fs::read_dir(&models.folder).with_context(|| unreadable(models))?;
+        }
         Ok(Self(Arc::new(Inner {
-            folder,
-            serve_weights,
+            models,
+            folder: watch::Sender::new(None),
             warm: Mutex::default(),
             budget,
         })))
     }
 
+    /// Looks at every network of the folder, and says in the log what can be used: a second or more for a large one,
+    /// in which everything else is served. Each run takes up to `threads` threads.
+    ///
+    /// # Errors
+    /// When the folder cannot be read any more.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "once, and the CPU pool serves requests meanwhile"
+    )]
+    pub async fn look(self, threads: NonZeroUsize) -> anyhow::Result<()> {
+        if let Some(models) = self.0.models.clone() {
+            let folder = tokio::task::spawn_blocking(move || look(&models, threads)).await??;
+            self.0.folder.send_replace(Some(Arc::new(folder)));
+        }
+        Ok(())
+    }
+
+    /// Whether networks can be named: all have been looked at, or there are none.
+    pub fn are_ready(&self) -> bool {
+        self.0.models.is_none() || self.0.folder.borrow().is_some()
+    }
+
+    /// Waits until networks can be named.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SlowDown`] when that takes longer than `wait`.
+    pub async fn ready(&self, wait: Duration) -> Result<()> {
+        if self.are_ready() {
+            return Ok(());
+        }
+        let mut folder = self.0.folder.subscribe();
+        let looked_at = tokio::time::timeout(wait, folder.wait_for(Option::is_some)).await;
+        let looked_at = looked_at.map(|looked_at| looked_at.is_ok());
+        match looked_at {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(Error::new(
+                ErrorKind::SlowDown,
+                "the gateway is still looking at its networks; try again later",
+            )
+            .with_retry_after(Duration::from_secs(1))),
+        }
+    }
+
     /// The networks that can be used.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Network>> {
-        self.0.folder.iter().flat_map(Folder::iter)
+    pub fn all(&self) -> Vec<Arc<Network>> {
+        let folder = self.folder();
+        folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
+    }
+
+    fn folder(&self) -> Option<Arc<Folder>> {
+        self.0.folder.borrow().clone()
     }
 
     /// Notes that the networks of `steps` are about to run, and lets the weights of those go that were not used for
@@ -78,10 +119,12 @@ impl Networks {
             let mut warm = self.0.warm.lock();
             warm.retain(|network| network != model.network());
             warm.push(Arc::clone(model.network()));
-            let mut bytes: u64 = warm.iter().map(|network| network.description().bytes).sum();
+            // One that is about to be loaded holds nothing yet.
+            let held = |network: &Arc<Network>| network.held_bytes().max(network.description().bytes);
+            let mut bytes: u64 = warm.iter().map(held).sum();
             while bytes > self.0.budget && warm.len() > 1 {
                 let coldest = warm.remove(0);
-                bytes -= coldest.description().bytes;
+                bytes = bytes.saturating_sub(held(&coldest));
                 coldest.release();
             }
         }
@@ -91,14 +134,15 @@ impl Networks {
     ///
     /// # Errors
     /// [`ErrorKind::MethodNotAllowed`] beside GET and HEAD, [`ErrorKind::NotFound`] for an unknown digest,
-    /// [`ErrorKind::NotImplemented`] where weights are not served.
-    pub async fn answer(&self, parts: &Parts) -> Result<Response<Body>> {
+    /// [`ErrorKind::NotImplemented`] where weights are not served; as [`ready`](Self::ready).
+    pub async fn answer(&self, parts: &Parts, wait: Duration) -> Result<Response<Body>> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Error::new(
                 ErrorKind::MethodNotAllowed,
                 "networks are read by GET and HEAD; they are added in the gateway's folder",
             ));
         }
+        self.ready(wait).await?;
         let rest = parts.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
         let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
             None => self.list()?,
@@ -113,7 +157,8 @@ impl Networks {
     }
 
     fn list(&self) -> Result<Response<Body>> {
-        let models: Vec<_> = self.iter().map(|network| network.description()).collect();
+        let networks = self.all();
+        let models: Vec<_> = networks.iter().map(|network| network.description()).collect();
         let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
             Error::new(ErrorKind::Internal, "the list of networks has no JSON").with_source(error)
         })?;
@@ -126,16 +171,14 @@ impl Networks {
     }
 
     async fn weights(&self, digest: &str) -> Result<Response<Body>> {
-        if !self.0.serve_weights {
+        if self.0.models.as_ref().is_some_and(|models| !models.serve_weights) {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
                 "this gateway keeps the weights of its networks to itself",
             ));
         }
         let path = self
-            .0
-            .folder
-            .as_ref()
+            .folder()
             .and_then(|folder| folder.path(digest))
             .ok_or_else(|| {
                 Error::new(
@@ -161,7 +204,7 @@ impl Networks {
 
 impl Lookup for Networks {
     fn find(&self, name: &str) -> pushdown::Result<Arc<Network>> {
-        match &self.0.folder {
+        match self.folder() {
             Some(folder) => folder.find(name),
             None => NoNetworks.find(name),
         }
@@ -178,7 +221,6 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
     if let Ok(on_cpu) = runtime {
         runtime = Ok(on(models.execution_provider, on_cpu));
     }
-    let folder_name = models.folder.display();
     Folder::open(&models.folder, &runtime, |name, network| match network {
         Ok(network) => {
             let description = network.description();
@@ -192,7 +234,11 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
         }
         Err(error) => warn!(name, "the network cannot be used: {error}"),
     })
-    .with_context(|| format!("the folder {folder_name} cannot be read"))
+    .with_context(|| unreadable(models))
+}
+
+fn unreadable(models: &Models) -> String {
+    format!("models: the folder {} cannot be read", models.folder.display())
 }
 
 /// Tries a provider, once. Where it cannot be used networks run all the same: values are alike, only slower to come.
@@ -221,4 +267,46 @@ fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: 
         headers.insert(header::ETAG, etag);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn models(folder: PathBuf) -> Models {
+        Models {
+            folder,
+            onnxruntime: PathBuf::from("/nowhere/libonnxruntime.so"),
+            serve_weights: true,
+            execution_provider: Provider::Cpu,
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_names_a_network_waits_until_all_have_been_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("broken.onnx"), b"no network").unwrap();
+        let networks = Networks::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
+        assert!(!networks.are_ready());
+        let refused = networks.ready(Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::SlowDown);
+        let waiting = networks.clone();
+        let waiting = tokio::spawn(async move { waiting.ready(Duration::from_mins(1)).await });
+        networks.clone().look(NonZeroUsize::MIN).await.unwrap();
+        waiting.await.unwrap().unwrap();
+        assert!(networks.are_ready() && networks.all().is_empty());
+        let error = networks.find("broken").unwrap_err().to_string();
+        assert!(error.contains("the network `broken` cannot be used"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_missing_is_told_at_once() {
+        let error = Networks::new(Some(models("/nowhere".into())), 1 << 20).unwrap_err();
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+        let none = Networks::new(None, 0).unwrap();
+        none.ready(Duration::ZERO).await.unwrap();
+        assert!(none.find("any").is_err());
+    }
 }

@@ -31,8 +31,10 @@ pub(super) struct Ground {
 pub(crate) struct Assignment {
     ground: Arc<Ground>,
     ways: Ways,
-    /// Whether an object may be read as it is only to see how that goes: it may lack weights here.
+    /// Whether an object is read as it is only to see how that goes.
     plainly: bool,
+    /// The stages at which objects stop only to see how that goes.
+    explored: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,15 +88,34 @@ impl Ground {
 }
 
 impl Assignment {
-    pub(super) const fn unknown(ground: Arc<Ground>) -> Self {
+    pub(super) fn unknown(ground: Arc<Ground>) -> Self {
         Self {
-            ground,
             ways: Ways::Unknown,
             plainly: true,
+            explored: ground.explored.clone(),
+            ground,
         }
     }
 
-    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, plainly: bool) -> Self {
+    /// The ways of a plan. No object is read as it is only to see how that goes where the host lacks weights for it: unless
+    /// `weights` are here. Nor is a way explored that enough objects of every class go by the plan: it would be taken more
+    /// often than is best.
+    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, weights: bool) -> Self {
+        let enough = 1.0 / float(ground.stride);
+        let seen = |stage: u8| {
+            decision
+                .classes
+                .iter()
+                .zip(&decision.plan.shares)
+                .all(|(class, shares)| {
+                    let taken = class.candidates.iter().zip(shares);
+                    let taken = taken.filter(|(way, _)| way.stage == usize::from(stage));
+                    taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
+                })
+        };
+        let plainly = weights && !seen(0);
+        let explored = ground.explored.iter().copied();
+        let explored = explored.filter(|stage| !seen(*stage)).collect();
         let classes = decision.classes.iter().zip(&decision.plan.shares);
         let ways = classes.map(|(class, shares)| {
             let mut sum = 0.0;
@@ -110,6 +131,7 @@ impl Assignment {
             ground,
             ways: Ways::Planned(ways.collect()),
             plainly,
+            explored,
         }
     }
 
@@ -119,7 +141,7 @@ impl Assignment {
     pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
         let ground = &self.ground;
         let farthest = |turn: u64| {
-            let fitting = ground.explored.iter().copied();
+            let fitting = self.explored.iter().copied();
             let fitting: Vec<u8> = fitting.filter(|stage| ground.fits(*stage, stored)).collect();
             let turn = usize::try_from(turn).unwrap_or_default();
             (!fitting.is_empty()).then(|| fitting[turn % fitting.len()])
@@ -255,6 +277,39 @@ mod tests {
         let (mut assignment, _) = planned(1e6);
         assignment.plainly = false;
         assert!(stages(&assignment, 4_000_000).iter().all(|stage| *stage == 2));
+    }
+
+    #[test]
+    fn what_a_plan_does_anyway_is_not_explored() {
+        // Both ways are part of it: the host helps the gateway.
+        let (assignment, decision) = planned(1e7);
+        assert!(
+            decision.plan.shares[1].iter().all(|share| *share > 0.05),
+            "{decision:?}"
+        );
+        assert!(
+            !assignment.explored.is_empty(),
+            "small objects only go as they are"
+        );
+        let large = &decision.classes[1..];
+        let large = Decision {
+            classes: vec![Class {
+                share: 1.0,
+                ..large[0].clone()
+            }],
+            plan: Plan {
+                shares: vec![vec![0.1, 0.9]],
+                ..decision.plan.clone()
+            },
+            tiers: decision.tiers,
+        };
+        let assignment = Assignment::planned(ground(PIPELINE), &large, true);
+        assert!(!assignment.plainly && assignment.explored.is_empty());
+        let plain = stages(&assignment, 4_000_000)
+            .iter()
+            .filter(|stage| **stage == 0)
+            .count();
+        assert!((95..=105).contains(&plain), "{plain} of 1000");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! `/status.json`: what a person, or the reader's planner, wants to know at a glance.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pushdown::step::model::{Network, Provider};
@@ -28,15 +27,15 @@ pub(super) struct Status<'a> {
     in_flight: i64,
     queued: i64,
     memory: Memory,
-    models: Vec<Model<'a>>,
+    models: Vec<Model>,
     limits: &'a Limits,
 }
 
 /// A network that pipelines may name.
 #[derive(Debug, Serialize)]
-struct Model<'a> {
-    name: &'a str,
-    digest: &'a str,
+struct Model {
+    name: String,
+    digest: String,
     bytes: u64,
     /// Whether its weights are in memory.
     loaded: bool,
@@ -69,18 +68,23 @@ impl<'a> Status<'a> {
                 budget: config.memory_budget,
                 promised: metrics.permits_in_use(),
             },
-            models: sources.networks.iter().map(Model::of).collect(),
+            models: sources
+                .networks
+                .all()
+                .iter()
+                .map(|network| Model::of(network))
+                .collect(),
             limits: &config.limits,
         }
     }
 }
 
-impl<'a> Model<'a> {
-    fn of(network: &'a Arc<Network>) -> Self {
+impl Model {
+    fn of(network: &Network) -> Self {
         let description = network.description();
         Self {
-            name: &description.name,
-            digest: &description.digest,
+            name: description.name.clone(),
+            digest: description.digest.clone(),
             bytes: description.bytes,
             loaded: network.is_loaded(),
             execution_provider: network.provider(),

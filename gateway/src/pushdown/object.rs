@@ -49,7 +49,14 @@ impl Pushdown {
     /// # Errors
     /// As listed in the module of the gateway's errors; what the store refuses is passed through, and no error.
     pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
-        let job = Job::of(parts, &self.networks)?;
+        let job = match Job::of(parts, &self.networks) {
+            // The text may name a network that has not been looked at yet.
+            Err(_) if !self.networks.are_ready() => {
+                self.networks.ready(self.limits.queue_wait).await?;
+                Job::of(parts, &self.networks)
+            }
+            job => job,
+        }?;
         // Every error that the text alone shows comes before the store is asked.
         if let Split::Full | Split::At(_) = job.split {
             let stage = job

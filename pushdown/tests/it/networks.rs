@@ -151,7 +151,10 @@ fn as_onnxruntime(name: &str) {
         cuts.windows(2)
             .all(|pair| pair[0].macs <= pair[1].macs && pair[0].parameters <= pair[1].parameters)
     );
+    let graph = network.description().bytes;
+    assert!(network.held_bytes() > graph, "{} bytes", network.held_bytes());
     network.release();
+    assert_eq!(network.held_bytes(), 0);
 }
 
 macro_rules! networks {

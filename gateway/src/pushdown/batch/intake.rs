@@ -39,16 +39,14 @@ impl Pushdown {
         };
         let bytes = collect(body, limit).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
-        let max_samples = self.limits.batch_samples;
-        let networks = self.networks.clone();
-        // Thousands of samples take milliseconds to parse: too long for the network's threads.
-        let request = self
-            .cpu
-            .run(&Tenant::default(), move || {
-                let json = if gzip { inflate(bytes, limit)? } else { bytes };
-                Ok::<_, Error>(BatchRequest::parse(&json, max_samples, &networks)?)
-            })
-            .await??;
+        let request = match self.parse(bytes.clone(), gzip).await {
+            // The pipeline may name a network that has not been looked at yet.
+            Err(_) if !self.networks.are_ready() => {
+                self.networks.ready(self.limits.queue_wait).await?;
+                self.parse(bytes, gzip).await
+            }
+            request => request,
+        }?;
         if request.samples.iter().any(|sample| sample.member.is_some()) {
             return Err(invalid(
                 "members of shard objects are not served by this version: leave `member` out",
@@ -65,6 +63,17 @@ impl Pushdown {
             }
         }
         Ok(request)
+    }
+
+    /// Thousands of samples take milliseconds to parse: too long for the network's threads.
+    async fn parse(&self, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
+        let (limit, max_samples) = (self.limits.batch_body_bytes, self.limits.batch_samples);
+        let networks = self.networks.clone();
+        let parse = move || {
+            let json = if gzip { inflate(bytes, limit)? } else { bytes };
+            Ok(BatchRequest::parse(&json, max_samples, &networks)?)
+        };
+        self.cpu.run(&Tenant::default(), parse).await?
     }
 }
 

@@ -21,6 +21,8 @@ const MAX_PARTS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Loaded {
     graph: Graph,
+    /// Size of the file that the graph was read from.
+    bytes: usize,
     input: Seam,
     cuts: Vec<Seam>,
     batched: bool,
@@ -29,8 +31,15 @@ pub(super) struct Loaded {
     parts: Mutex<Vec<Part>>,
 }
 
-/// From where to where, and what runs it.
-type Part = ((Place, usize), Arc<Session>);
+/// Layers that have been run.
+#[derive(Debug)]
+struct Part {
+    /// From where to where.
+    reach: (Place, usize),
+    session: Arc<Session>,
+    /// Of the model, in every copy of it.
+    bytes: usize,
+}
 
 /// What looking at a network shows.
 #[derive(Debug)]
@@ -103,6 +112,7 @@ impl Loaded {
         };
         let loaded = Self {
             graph,
+            bytes: bytes.len(),
             input,
             cuts,
             batched,
@@ -110,6 +120,13 @@ impl Loaded {
             parts: Mutex::default(),
         };
         Ok((loaded, facts))
+    }
+
+    /// Bytes that the graph and the copies of its parts hold, about. No one waits for a part that is being made.
+    pub(super) fn held_bytes(&self) -> usize {
+        let parts = self.parts.try_lock();
+        let parts = parts.map_or(0, |parts| parts.iter().map(|part| part.bytes).sum());
+        self.bytes + parts
     }
 
     /// Runs the layers between two places on values of the first.
@@ -166,20 +183,27 @@ impl Loaded {
 
     /// The session of a part. Others wait while one is made.
     fn part(&self, from: Place, to: usize) -> Result<Arc<Session>> {
-        let key = (from, to);
+        let reach = (from, to);
         let mut parts = self.parts.lock();
-        let part = if let Some(index) = parts.iter().position(|(known, _)| *known == key) {
-            parts.remove(index).1
+        let part = if let Some(index) = parts.iter().position(|part| part.reach == reach) {
+            parts.remove(index)
         } else {
             let (start, end) = (self.seam(from)?, self.seam(Place::Cut(to))?);
             let model = self.graph.part(start, end, self.batched)?;
             if parts.len() == MAX_PARTS {
                 parts.remove(0);
             }
-            Arc::new(Session::new(&self.runtime, &model, true)?)
+            let session = Arc::new(Session::new(&self.runtime, &model, true)?);
+            let bytes = model.len() * session.copies();
+            Part {
+                reach,
+                session,
+                bytes,
+            }
         };
-        parts.push((key, Arc::clone(&part)));
-        Ok(part)
+        let session = Arc::clone(&part.session);
+        parts.push(part);
+        Ok(session)
     }
 }
 

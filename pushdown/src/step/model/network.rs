@@ -200,6 +200,13 @@ impl Network {
         self.is_loaded() || self.weights.is_near()
     }
 
+    /// Bytes of memory that its weights take, in all the copies that run beside one another; 0 where they are not in
+    /// memory, or on their way there.
+    pub fn held_bytes(&self) -> u64 {
+        let loaded = self.loaded.try_lock().and_then(|loaded| loaded.clone());
+        loaded.map_or(0, |loaded| loaded.held_bytes() as u64)
+    }
+
     /// Lets the weights go; they come again with the next run.
     pub fn release(&self) {
         self.loaded.lock().take();

@@ -198,6 +198,11 @@ impl Session {
 }
 
 impl Session {
+    /// How often the model is there, each time with weights of its own.
+    pub(super) fn copies(&self) -> usize {
+        self.0.len()
+    }
+
     /// A copy that does not run; where all do, the first to be done.
     fn free(&self) -> MutexGuard<'_, ort::session::Session> {
         let free = self.0.iter().find_map(Mutex::try_lock);

@@ -60,5 +60,5 @@ pub use reader::{PushdownReader, PushdownReaderBuilder};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
-pub use store::{Credentials, GetValue, Object, Store, StoreBuilder, Value};
+pub use store::{Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, Value, ValueStream};
 pub use transport::Timeouts;

@@ -3,6 +3,7 @@
 mod aws;
 mod get;
 mod list;
+mod source;
 
 use std::{
     path::{Path, PathBuf},
@@ -14,8 +15,9 @@ use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsP
 use parking_lot::Mutex;
 
 pub(crate) use get::Failure;
-pub use get::{GetValue, Value};
+pub use get::{GetValue, Value, ValueStream};
 pub use list::Object;
+pub use source::StoredTable;
 
 use crate::{
     error::{Error, ErrorKind, Result},

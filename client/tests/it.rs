@@ -9,6 +9,7 @@
 //! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
+//! - `tables`: the binary on tables
 //! - `demo`: its demonstrations
 
 #[cfg(test)]
@@ -24,5 +25,6 @@ mod it {
     mod relay;
     mod splits;
     mod stats;
+    mod tables;
     mod world;
 }

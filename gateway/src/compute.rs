@@ -7,6 +7,7 @@ mod layers;
 mod ledger;
 mod memory;
 mod tenant;
+mod turns;
 mod turnstile;
 
 pub use cpu::CpuPool;
@@ -14,3 +15,4 @@ pub use layers::Layers;
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
 pub use tenant::Tenant;
+pub use turns::{Awake, Turns};

@@ -36,6 +36,10 @@ pub enum ErrorKind {
     RequestTimeout,
     /// What is asked for does not exist here.
     NotFound,
+    /// The store no longer accepts the caller's signature, which it accepted before.
+    AccessDenied,
+    /// The object was replaced while it was read. Worth a retry.
+    Replaced,
     /// What is asked for is switched off, or the library for it is missing.
     NotImplemented,
     /// A fault of the gateway.
@@ -147,7 +151,7 @@ impl ErrorKind {
     fn default_retry_after(self) -> Option<Duration> {
         matches!(
             self,
-            Self::OriginUnavailable | Self::SlowDown | Self::OriginTimeout
+            Self::OriginUnavailable | Self::SlowDown | Self::OriginTimeout | Self::Replaced
         )
         .then_some(Duration::from_secs(1))
     }

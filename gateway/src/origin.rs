@@ -2,10 +2,12 @@
 
 mod client;
 mod download;
+mod frames;
 mod headers;
 mod object;
 mod progress;
 mod tls;
+mod version;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,9 +18,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
+pub use frames::{next, whole};
 pub use headers::{strip_request, strip_response};
 pub use object::{OriginObject, OriginRequest};
 pub use progress::{Patience, Progress};
+pub use version::{End, Part, Version};
 
 use crate::body::Body;
 use crate::config::Limits;

@@ -4,12 +4,15 @@ mod answer;
 mod batch;
 mod conditions;
 mod etag;
+mod form;
 mod head;
+mod headers;
 mod in_flight;
 mod object;
 mod request;
 mod sample;
 mod steps;
+mod table;
 mod timing;
 
 use crate::{
@@ -60,7 +63,19 @@ impl Pushdown {
         pushdown::Limits {
             max_pixels: self.limits.max_pixels,
             max_object_bytes: self.limits.max_object_bytes,
+            tables: self.table_limits(),
             ..pushdown::Limits::default()
+        }
+    }
+
+    /// One query may have a quarter of the memory budget at most.
+    fn table_limits(&self) -> pushdown::TableLimits {
+        let default = pushdown::TableLimits::default();
+        let budget = self.memory.total();
+        pushdown::TableLimits {
+            max_query_bytes: default.max_query_bytes.min(budget / 4),
+            max_footer_bytes: default.max_footer_bytes.min(budget / 16),
+            ..default
         }
     }
 }

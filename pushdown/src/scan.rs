@@ -39,6 +39,9 @@ pub struct Estimate {
     pub rows: Option<u64>,
     /// Size of these rows as Arrow, by the widths of their types; an estimate for strings and lists.
     pub answer: Option<u64>,
+    /// What of it is in memory at once: the columns of a row group as they are stored, and pages of them. What sorting,
+    /// grouping and joining hold comes on top.
+    pub held: Option<u64>,
 }
 
 impl Scan {

@@ -12,6 +12,7 @@ mod process;
 mod raw;
 mod sign;
 mod stats;
+mod tables;
 mod weed;
 
 pub use backend::{Backend, Store};
@@ -22,4 +23,5 @@ pub use process::eventually;
 pub use raw::{Incoming, Raw, Request, Response};
 pub use sign::{Keys, Payload};
 pub use stats::jain;
+pub use tables::{Parquet, ranged};
 pub use weed::Weed;

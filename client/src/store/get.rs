@@ -27,6 +27,16 @@ pub struct GetValue<'a> {
     pub accept: Option<&'a str>,
 }
 
+/// What the gateway answers, as it comes: the rows of a table, say.
+#[derive(Debug)]
+pub struct ValueStream {
+    /// How many steps the value has been through.
+    pub stage: usize,
+    /// `Content-Type`.
+    pub content_type: String,
+    answer: Answer,
+}
+
 /// What the gateway answered.
 #[derive(Debug, Clone)]
 pub struct Value {
@@ -73,6 +83,41 @@ impl Store {
                 limits.max_value_bytes.max(limits.max_object_bytes),
             )
             .await?;
+        let (stage, content_type) = self.value_head(&headers)?;
+        Ok(Value {
+            stage,
+            content_type,
+            headers,
+            body,
+        })
+    }
+
+    /// What the gateway makes of the object, in pieces. It is tried again until the answer begins, and not after that.
+    ///
+    /// # Errors
+    /// As [`get_value`](Self::get_value).
+    pub async fn stream_value(&self, bucket: &str, key: &str, what: &GetValue<'_>) -> Result<ValueStream> {
+        let (path, headers) = (object_path(bucket, key), what.headers()?);
+        let mut backoff = Backoff::new(self.retry());
+        let answer = loop {
+            let (error, asked) = match self.open(&path, headers.clone()).await {
+                Ok(answer) => break answer,
+                Err(failure) => failure.into_error(&format!("s3://{bucket}/{key}")),
+            };
+            if !error.is_retryable() || !backoff.pause(asked).await {
+                return Err(error);
+            }
+        };
+        let (stage, content_type) = self.value_head(&answer.headers)?;
+        Ok(ValueStream {
+            stage,
+            content_type,
+            answer,
+        })
+    }
+
+    /// The stage and the type of a value, by the headers of the gateway's answer.
+    fn value_head(&self, headers: &HeaderMap) -> Result<(usize, String)> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(stage) = text(wire::header::STAGE).and_then(|stage| stage.parse().ok()) else {
             let text = format!(
@@ -89,12 +134,7 @@ impl Store {
                 "the gateway computes with another engine: its values may differ from those computed here"
             );
         }
-        Ok(Value {
-            stage,
-            content_type,
-            headers,
-            body,
-        })
+        Ok((stage, content_type))
     }
 
     async fn fetch(
@@ -130,13 +170,19 @@ impl Store {
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 
-    /// Sends a signed GET and waits for an answer that is none of an error.
-    pub(crate) async fn open(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+    /// Sends a signed GET and waits for the answer, whatever it is.
+    pub(super) async fn ask(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
         let target = self.presigner().await?.target(path);
         let answer = self
             .transport()
             .send(Method::GET, &target, headers, Bytes::new())
             .await?;
+        Ok(answer)
+    }
+
+    /// Sends a signed GET and waits for an answer that is none of an error.
+    pub(crate) async fn open(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+        let answer = self.ask(path, headers).await?;
         if answer.status.is_success() {
             Ok(answer)
         } else {
@@ -164,7 +210,7 @@ impl From<Error> for Failure {
 
 impl Failure {
     /// As an error about an object, and the pause that the endpoint asks for.
-    fn into_error(self, what: &str) -> (Error, Option<std::time::Duration>) {
+    pub(super) fn into_error(self, what: &str) -> (Error, Option<std::time::Duration>) {
         match self {
             Self::Refused(refusal) => {
                 let asked = refusal.retry_after;
@@ -203,6 +249,16 @@ impl GetValue<'_> {
             insert(ACCEPT.as_str(), accept.to_owned())?;
         }
         Ok(headers)
+    }
+}
+
+impl ValueStream {
+    /// The next piece; `None` at the end, when the value is whole.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] or [`ErrorKind::Timeout`] for an answer that breaks off.
+    pub async fn next(&mut self) -> Result<Option<Bytes>> {
+        self.answer.chunk().await
     }
 }
 

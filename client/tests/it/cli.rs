@@ -52,6 +52,7 @@ fn help() {
         [
             shown(&["--help"]),
             shown(&["get", "--help"]),
+            shown(&["schema", "--help"]),
             shown(&["read", "--help"]),
             shown(&["explain", "--help"]),
             shown(&["demo", "--help"]),

@@ -36,7 +36,7 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// A runtime that may be dropped on another runtime's threads: it does not wait for its work.
 #[derive(Debug)]
-struct Background(Option<Runtime>);
+pub(super) struct Background(Option<Runtime>);
 
 /// Charges a tenant for this thread's time, until it is dropped.
 ///
@@ -70,7 +70,7 @@ impl CpuPool {
             count: threads,
             queue: FairQueue::new(ledger.clone()),
             ledger,
-            _runtime: Arc::new(Background(Some(runtime))),
+            _runtime: Arc::new(Background::new(runtime)),
         })
     }
 
@@ -160,6 +160,16 @@ impl<'a> Meter<'a> {
 impl Drop for Meter<'_> {
     fn drop(&mut self) {
         self.ledger.charge(self.tenant, self.start.elapsed());
+    }
+}
+
+impl Background {
+    pub(super) const fn new(runtime: Runtime) -> Self {
+        Self(Some(runtime))
+    }
+
+    pub(super) const fn get(&self) -> Option<&Runtime> {
+        self.0.as_ref()
     }
 }
 

@@ -64,6 +64,11 @@ impl Memory {
         }
     }
 
+    /// The whole budget, in bytes.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Waits for `bytes` at once: tenants in their turns, each of them first come, first served.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::{body::BoxError, compute::Permit, server::StallGuard};
 
 /// Frames are cut to this size, so that a slow client's progress is seen and nothing is copied at once.
-const FRAME: usize = 64 << 10;
+pub(super) const FRAME: usize = 64 << 10;
 
 /// A value on its way to the client. Memory permit and stall guard end with it.
 #[derive(Debug)]

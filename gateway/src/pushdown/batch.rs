@@ -17,7 +17,7 @@ use pushdown::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{Pushdown, object::warn};
+use super::{Pushdown, headers::warn};
 use crate::{
     body::{Body, BoxError},
     compute::{CpuPool, Permit, Tenant},

@@ -83,8 +83,9 @@ pub(super) fn range(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unsatisfiable;
 
-/// Whether a list of entity tags names `etag`, weak or not; `*` names any.
+/// Whether a list of entity tags names `etag`, weak or not on either side; `*` names any.
 fn lists(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
+    let etag = etag.map(|etag| etag.trim_start_matches("W/"));
     let values = request
         .get_all(name)
         .iter()
@@ -92,7 +93,7 @@ fn lists(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
     values
         .flat_map(|value| value.split(','))
         .map(str::trim)
-        .any(|tag| tag == "*" || etag.is_some_and(|etag| tag.trim_start_matches("W/") == etag))
+        .any(|tag| tag == "*" || etag == Some(tag.trim_start_matches("W/")))
 }
 
 fn date(value: &HeaderValue) -> Option<SystemTime> {
@@ -143,6 +144,15 @@ mod tests {
             (&[(header::IF_MODIFIED_SINCE, "yesterday")], Verdict::Proceed),
         ] {
             assert_eq!(verdict(headers), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_weak_etag_is_named_by_both_its_forms() {
+        let weak = HeaderValue::from_static("W/\"abc\"");
+        for tag in ["\"abc\"", "W/\"abc\""] {
+            let headers = request(&[(header::IF_NONE_MATCH, tag)]);
+            assert_eq!(evaluate(&headers, Some(&weak), None), Verdict::NotModified);
         }
     }
 

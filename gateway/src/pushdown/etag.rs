@@ -1,16 +1,17 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{ENGINE, Step, pipeline::Digest, wire::Form};
+use pushdown::{ENGINE, Step, pipeline::Digest};
 
-use super::request::Job;
+use super::{form::AnswerForm, request::Job};
 
 /// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none, or
 /// nothing runs the networks.
 ///
 /// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, for random prefixes seed,
-/// epoch and sample, and for networks what runs them.
-pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -> Option<HeaderValue> {
+/// epoch and sample, and for networks what runs them. That of rows that flow is weak: how they are cut into record batches
+/// is no part of the value.
+pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
     let prefix = job.pipeline.canonical(stage);
     let mut parts = vec![
@@ -34,19 +35,32 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: Form) -
         parts.push(network.runtime().ok()?.identity().into_bytes());
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    HeaderValue::from_str(&format!("\"{}\"", &Digest::of_parts(&parts).to_string()[..32])).ok()
+    let weak = if matches!(form, AnswerForm::Rows(_)) {
+        "W/"
+    } else {
+        ""
+    };
+    let digest = Digest::of_parts(&parts).to_string();
+    HeaderValue::from_str(&format!("{weak}\"{}\"", &digest[..32])).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use pushdown::{Pipeline, wire::Split};
+    use pushdown::{
+        Pipeline,
+        wire::{Compression, Form, Split, TableForm},
+    };
 
     use super::*;
     use crate::compute::Tenant;
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
+        of_form(pipeline, seed, id, AnswerForm::Value(form))
+    }
+
+    fn of_form(pipeline: &str, seed: u64, id: &str, form: AnswerForm) -> HeaderValue {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
         let stage = pipeline.len();
         let job = Job {
@@ -70,5 +84,15 @@ mod tests {
         let random = etag("decode | flip_h", 1, "a", Form::Npy);
         assert_ne!(random, etag("decode | flip_h", 2, "a", Form::Npy));
         assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
+    }
+
+    #[test]
+    fn that_of_rows_is_weak_and_depends_on_their_form() {
+        let rows = |compression| AnswerForm::Rows(TableForm::ArrowStream(compression));
+        let plain = of_form("select(columns=[a])", 1, "a", rows(Compression::None));
+        assert!(plain.to_str().unwrap().starts_with("W/\""), "{plain:?}");
+        assert_eq!(plain, of_form("select([a])", 2, "b", rows(Compression::None)),);
+        assert_ne!(plain, of_form("select([b])", 1, "a", rows(Compression::None)));
+        assert_ne!(plain, of_form("select([a])", 1, "a", rows(Compression::Lz4)));
     }
 }

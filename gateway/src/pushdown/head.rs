@@ -3,8 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use pushdown::{ImageHeader, limits::HEADER_BYTES};
 
-use super::sample::next;
-use crate::{body::Body, error::Result};
+use crate::{body::Body, error::Result, origin::next};
 
 /// One piece as it came, which is mostly all it takes, or several joined.
 #[derive(Debug)]

@@ -2,46 +2,29 @@
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
-    ENGINE, Kind, Pipeline,
+    Kind,
     wire::{self, Form, Split},
 };
 
 use super::{
     Pushdown,
     answer::{ValueBody, slice},
-    conditions::{self, Unsatisfiable, Verdict},
-    etag,
+    conditions::{self, Unsatisfiable},
+    form::AnswerForm,
+    headers::{conditional, head_of, insert, insert_timing, respond, warn},
     request::Job,
-    sample::{Fetched, Opened},
-    timing::Timing,
+    sample::{Computed, Fetched, Opened},
 };
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
-    server::Connection,
+    server::{Connection, StallGuard},
 };
-
-/// What a derived answer depends on beside the object.
-const VARY: &str = "accept, x-pushdown-pipeline, x-pushdown-split, x-pushdown-seed, x-pushdown-epoch";
-
-/// Headers of the source that also hold for what is derived from it. Its ETag, checksums, length, type and encoding
-/// do not.
-const KEPT: [HeaderName; 6] = [
-    header::DATE,
-    header::LAST_MODIFIED,
-    HeaderName::from_static("x-amz-request-id"),
-    HeaderName::from_static("x-amz-id-2"),
-    HeaderName::from_static("x-amz-version-id"),
-    HeaderName::from_static("x-amz-expiration"),
-];
-
-/// User metadata goes along: labels are kept there.
-const METADATA: &str = "x-amz-meta-";
 
 impl Pushdown {
     /// Answers a GET or HEAD with a pipeline.
@@ -63,7 +46,7 @@ impl Pushdown {
                 .split
                 .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
             job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-            form_of(parts, &job.pipeline.kinds()[stage])?;
+            AnswerForm::of(parts, &job, stage, &job.pipeline.kinds()[stage])?;
         }
         let deadline = self.limits.request_deadline;
         let answer = tokio::time::timeout(deadline, self.derive(parts, &job)).await;
@@ -90,34 +73,46 @@ impl Pushdown {
         if parts.method == Method::HEAD {
             return self.head(parts, request, job).await;
         }
+        if let Some(stage) = job.scan()
+            && let Some(answer) = self.table(parts, &request, job, stage).await?
+        {
+            return Ok(answer);
+        }
         let opened = match self.open(request, job).await? {
             Fetched::Object(opened) => opened,
             Fetched::Refused(answer) => return Ok(answer.into_response()),
         };
         let stages = job.pipeline.stages(&Kind::Bytes(opened.kind))?;
-        let kind = &stages[opened.stage];
-        let form = form_of(parts, kind)?;
-        let mut headers = head_of(&opened.headers, job, Some(opened.stage), Some(form));
-        let verdict = conditions::evaluate(
-            &parts.headers,
-            headers.get(header::ETAG),
-            headers.get(header::LAST_MODIFIED),
-        );
-        match verdict {
-            Verdict::Proceed => {}
-            Verdict::NotModified => return Ok(not_modified(headers)),
-            Verdict::Failed => return Err(precondition_failed()),
+        let (stage, kind) = (opened.stage, &stages[opened.stage]);
+        let form = AnswerForm::of(parts, job, stage, kind)?;
+        let mut headers = head_of(&opened.headers, job, Some((stage, form)));
+        if let Some(answer) = conditional(parts, &headers)? {
+            return Ok(answer);
         }
         insert(
             &mut headers,
             wire::header::SOURCE_BYTES,
             &format!("{0}/{0}", opened.length),
         );
-        if opened.stage == 0 {
-            return Ok(stored(headers, opened));
+        match form {
+            AnswerForm::Value(form) if stage > 0 => {
+                let admitted = self.admit(opened, job).await?;
+                let computed = self.compute(admitted, job).await?;
+                self.value(parts, headers, computed, form, kind)
+            }
+            _ => Ok(stored(headers, opened)),
         }
-        let admitted = self.admit(opened, job).await?;
-        let computed = self.compute(admitted, job).await?;
+    }
+
+    /// The answer with a value that is whole, or with the part of it that was asked for.
+    fn value(
+        &self,
+        parts: &Parts,
+        mut headers: HeaderMap,
+        computed: Computed,
+        form: Form,
+        kind: &Kind,
+    ) -> Result<Response<Body>> {
         insert_timing(&mut headers, &computed.timing);
         let encoded = wire::encode(computed.sample, form, kind)?;
         headers.insert(
@@ -143,12 +138,14 @@ impl Pushdown {
         };
         let sent: usize = content.iter().map(Bytes::len).sum();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
-        let guard = parts
-            .extensions
-            .get::<Connection>()
-            .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
-        let body = ValueBody::new(content, computed.permit, guard);
+        let body = ValueBody::new(content, computed.permit, self.guard(parts));
         Ok(respond(status, headers, body.boxed_unsync()))
+    }
+
+    /// Cuts the connection when the client takes nothing of the answer for too long.
+    pub(super) fn guard(&self, parts: &Parts) -> Option<StallGuard> {
+        let connection = parts.extensions.get::<Connection>()?;
+        Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
     }
 
     /// The signature of a HEAD is no leave to fetch the object: what the store tells is all there is.
@@ -158,81 +155,24 @@ impl Pushdown {
             return Ok(answer.into_response());
         }
         // Which stage is the smallest, and the form of its value, only the object tells.
-        let stage = match job.split {
+        let value = match job.split {
             Split::Smallest => None,
-            split => Some(split.resolve(&job.pipeline, &pushdown::BytesKind::default())?),
+            split => {
+                let stage = split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+                let kind = &job.pipeline.kinds()[stage];
+                Some((stage, AnswerForm::of(parts, job, stage, kind)?))
+            }
         };
-        let form = stage
-            .map(|stage| form_of(parts, &job.pipeline.kinds()[stage]))
-            .transpose()?;
-        let mut headers = head_of(&answer.headers, job, stage, form);
-        if let (Some(stage), Some(form)) = (stage, form) {
+        let mut headers = head_of(&answer.headers, job, value);
+        if let Some((stage, form)) = value {
             let content_type = form.content_type(&job.pipeline.kinds()[stage]);
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        match conditions::evaluate(
-            &parts.headers,
-            headers.get(header::ETAG),
-            headers.get(header::LAST_MODIFIED),
-        ) {
-            Verdict::Proceed => Ok(respond(StatusCode::OK, headers, body::empty())),
-            Verdict::NotModified => Ok(not_modified(headers)),
-            Verdict::Failed => Err(precondition_failed()),
+        match conditional(parts, &headers)? {
+            Some(answer) => Ok(answer),
+            None => Ok(respond(StatusCode::OK, headers, body::empty())),
         }
     }
-}
-
-/// The form that the caller accepts for a value of `kind`.
-fn form_of(parts: &Parts, kind: &Kind) -> Result<Form> {
-    let accept: Vec<&str> = parts
-        .headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    let accept = (!accept.is_empty()).then(|| accept.join(", "));
-    Form::negotiate(accept.as_deref(), kind).ok_or_else(|| {
-        Error::new(
-            ErrorKind::NotAcceptable,
-            format!(
-                "a value of {kind} cannot be sent as `{}`",
-                accept.as_deref().unwrap_or_default()
-            ),
-        )
-    })
-}
-
-/// The headers that do not depend on the value.
-fn head_of(source: &HeaderMap, job: &Job, stage: Option<usize>, form: Option<Form>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in source {
-        if KEPT.contains(name) || name.as_str().starts_with(METADATA) {
-            headers.append(name, value.clone());
-        }
-    }
-    if let (Some(stage), Some(form)) = (stage, form) {
-        if let Some(etag) = etag::derived(source, job, stage, form) {
-            headers.insert(header::ETAG, etag);
-        }
-        insert(&mut headers, wire::header::STAGE, &stage.to_string());
-    }
-    if let Some(etag) = source.get(header::ETAG) {
-        headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
-    }
-    headers.insert(
-        HeaderName::from_static(wire::header::ENGINE),
-        HeaderValue::from(ENGINE),
-    );
-    headers.insert(
-        HeaderName::from_static(wire::header::CACHE),
-        HeaderValue::from_static("none"),
-    );
-    headers.insert(header::VARY, HeaderValue::from_static(VARY));
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, no-cache"),
-    );
-    headers
 }
 
 /// Stage 0: the object as it is stored, streamed through without a permit, and without ranges.
@@ -247,42 +187,4 @@ fn stored(mut headers: HeaderMap, opened: Opened) -> Response<Body> {
     let head = stream::iter([Ok(Frame::data(head))]);
     let body = StreamBody::new(head.chain(rest.into_data_stream().map(|data| data.map(Frame::data))));
     respond(StatusCode::OK, headers, body.boxed_unsync())
-}
-
-fn not_modified(headers: HeaderMap) -> Response<Body> {
-    respond(StatusCode::NOT_MODIFIED, headers, body::empty())
-}
-
-fn precondition_failed() -> Error {
-    Error::new(
-        ErrorKind::PreconditionFailed,
-        "a condition of the request does not hold for the derived answer",
-    )
-}
-
-fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
-}
-
-fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
-    insert(headers, "server-timing", &timing.to_string());
-}
-
-/// Adds what the caller should know of the pipeline.
-pub(super) fn warn(headers: &mut HeaderMap, pipeline: &Pipeline) {
-    for warning in pipeline.warnings() {
-        if let Ok(warning) = HeaderValue::from_str(&warning) {
-            headers.append(HeaderName::from_static(wire::header::WARNING), warning);
-        }
-    }
-}
-
-/// Values are numbers, digests and the like: what is no header value cannot occur, and would be left out.
-fn insert(headers: &mut HeaderMap, name: &str, value: &str) {
-    if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-        headers.insert(name, value);
-    }
 }

@@ -104,6 +104,17 @@ impl Job {
     }
 }
 
+impl Job {
+    /// The stage to answer with, where rows flow from the object to it; with `smallest`, if that stage is the smallest.
+    pub(super) fn scan(&self) -> Option<usize> {
+        let stage = match self.split {
+            Split::At(stage) => usize::from(stage),
+            Split::Full | Split::Smallest => self.pipeline.len(),
+        };
+        self.pipeline.is_scan(&(0..stage)).then_some(stage)
+    }
+}
+
 /// A part of an object cannot be decoded, and what is signed cannot be taken away.
 fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
     let signature = Signature::of(parts);

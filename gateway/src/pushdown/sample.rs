@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::BodyExt as _;
 use pushdown::{BytesKind, Kind, Sample};
 use tokio::time::Instant;
 
@@ -13,7 +12,7 @@ use crate::{
     body::Body,
     compute::Permit,
     error::{Error, ErrorKind, Result},
-    origin::{OriginObject, OriginRequest},
+    origin::{self, OriginObject, OriginRequest},
 };
 
 /// An object whose first bytes are here, and whose rest still waits at the store.
@@ -67,21 +66,7 @@ impl Pushdown {
         if object.status != StatusCode::OK {
             return Ok(Fetched::Refused(object));
         }
-        let length = object.content_length.ok_or_else(|| {
-            Error::new(
-                ErrorKind::OriginUnavailable,
-                "the store answered without Content-Length: a pipeline needs it",
-            )
-        })?;
-        if length > self.limits.max_object_bytes {
-            return Err(Error::new(
-                ErrorKind::EntityTooLarge,
-                format!(
-                    "the object has {length} bytes, more than the limit of {}",
-                    self.limits.max_object_bytes
-                ),
-            ));
-        }
+        let length = self.check_length(&object)?;
         let mut body = object.body;
         let (head, header) = Head::read(&mut body).await?;
         let kind = BytesKind {
@@ -135,7 +120,14 @@ impl Pushdown {
         let limits = self.sample_limits();
         let (stage, mut timing) = (opened.stage, opened.timing.clone());
         let reading = Instant::now();
-        let source = read(opened).await?;
+        let Opened {
+            length,
+            head,
+            mut body,
+            ..
+        } = opened;
+        let source = origin::whole(head.bytes(), &mut body, length).await?;
+        drop(head);
         timing.add("read", reading.elapsed());
         if !covered {
             let object = Kind::of_object(Some(source.len() as u64), &source);
@@ -166,7 +158,27 @@ impl Pushdown {
         })
     }
 
-    fn check_output(&self, bytes: u64) -> Result<()> {
+    /// The length of an object, which is within the limit.
+    pub(super) fn check_length(&self, object: &OriginObject) -> Result<u64> {
+        let length = object.content_length.ok_or_else(|| {
+            Error::new(
+                ErrorKind::OriginUnavailable,
+                "the store answered without Content-Length: a pipeline needs it",
+            )
+        })?;
+        if length > self.limits.max_object_bytes {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!(
+                    "the object has {length} bytes, more than the limit of {}",
+                    self.limits.max_object_bytes
+                ),
+            ));
+        }
+        Ok(length)
+    }
+
+    pub(super) fn check_output(&self, bytes: u64) -> Result<()> {
         if bytes <= self.limits.max_output_bytes {
             return Ok(());
         }
@@ -184,56 +196,5 @@ impl Opened {
     /// The object as it is stored, streamed: what is here, then what the store still sends.
     pub(super) fn into_stream(self) -> (Bytes, Body) {
         (self.head.into_bytes(), self.body)
-    }
-}
-
-/// All of the object, in one piece.
-async fn read(opened: Opened) -> Result<Bytes> {
-    let Opened {
-        length,
-        head,
-        mut body,
-        ..
-    } = opened;
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    let mut source = Vec::with_capacity(length);
-    source.extend_from_slice(head.bytes());
-    drop(head);
-    while let Some(data) = next(&mut body).await? {
-        source.extend_from_slice(&data);
-    }
-    if source.len() == length {
-        return Ok(source.into());
-    }
-    Err(Error::new(
-        ErrorKind::OriginUnavailable,
-        format!("the store sent {} bytes of an object of {length}", source.len()),
-    ))
-}
-
-/// The next bytes of a body; `None` at its end.
-pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-            Some(Err(error)) => return Err(origin_error(error)),
-        }
-    }
-}
-
-/// The origin's body reports its own errors boxed; anything else is the connection to it.
-fn origin_error(error: crate::body::BoxError) -> Error {
-    match error.downcast::<Error>() {
-        Ok(error) => *error,
-        Err(error) => Error::new(
-            ErrorKind::OriginUnavailable,
-            "the store ended its answer too early",
-        )
-        .with_source(error),
     }
 }

@@ -53,6 +53,8 @@ fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::UndecodableObject => ("UndecodableObject", StatusCode::UNPROCESSABLE_ENTITY),
         ErrorKind::UnsuitableObject => ("UnsuitableObject", StatusCode::UNPROCESSABLE_ENTITY),
         ErrorKind::NotFound => ("NoSuchKey", StatusCode::NOT_FOUND),
+        ErrorKind::AccessDenied => ("AccessDenied", StatusCode::FORBIDDEN),
+        ErrorKind::Replaced => ("OperationAborted", StatusCode::CONFLICT),
         ErrorKind::NotImplemented => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),
         ErrorKind::Internal => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
         ErrorKind::OriginUnavailable => ("OriginUnavailable", StatusCode::BAD_GATEWAY),

@@ -7,6 +7,7 @@ mod object;
 mod origins;
 mod providers;
 mod refusals;
+mod tables;
 mod tenants;
 
 use std::net::SocketAddr;

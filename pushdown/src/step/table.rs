@@ -4,6 +4,7 @@
 //! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
 //! other tables, no functions that depend on more than their arguments (`guard`).
 
+mod describe;
 mod engine;
 mod estimate;
 mod fault;
@@ -17,6 +18,7 @@ mod select;
 mod sql;
 mod syntax;
 
+pub use describe::{Description, describe};
 use engine::Query;
 pub(crate) use engine::{Opened, open};
 pub use format::Format;

@@ -54,43 +54,49 @@ impl Form {
         let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
             return offered.first().copied();
         };
-        let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
-        let mut best = None;
-        for form in offered {
-            let quality = form.quality(kind, &ranges);
-            if quality > best.map_or(0, |(quality, _)| quality) {
-                best = Some((quality, *form));
-            }
-        }
-        best.map(|(_, form)| form)
+        best(accept, offered, |form, ranges| {
+            // Before the object was looked at, bytes may turn out to be any kind of image.
+            let any_image =
+                matches!((form, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
+            quality(form.content_type(kind), any_image, ranges)
+        })
     }
+}
 
-    /// The quality in thousandths that the most specific of the ranges gives to this form.
-    fn quality(self, kind: &Kind, ranges: &[Range<'_>]) -> u16 {
-        let (main, sub) = self.content_type(kind).split_once('/').unwrap_or_default();
-        // Before the object was looked at, bytes may turn out to be any kind of image.
-        let any_image = matches!((self, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
-        let fits = |range: &Range<'_>| match (range.main, range.sub) {
-            ("*", "*") => Some(0),
-            (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
-            (wanted, wanted_sub)
-                if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) =>
-            {
-                Some(2)
-            }
-            (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
-            _ => None,
-        };
-        let rated = ranges
-            .iter()
-            .filter_map(|range| Some((fits(range)?, range.quality)));
-        rated.max().map_or(0, |(_, quality)| quality)
+/// The first of the forms that are liked best by this `Accept` header.
+pub(super) fn best<F: Copy>(accept: &str, offered: &[F], rate: impl Fn(F, &[Range<'_>]) -> u16) -> Option<F> {
+    let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
+    let mut best = None;
+    for form in offered {
+        let quality = rate(*form, &ranges);
+        if quality > best.map_or(0, |(quality, _)| quality) {
+            best = Some((quality, *form));
+        }
     }
+    best.map(|(_, form)| form)
+}
+
+/// The quality in thousandths that the most specific of the ranges gives to a media type.
+pub(super) fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
+    let (main, sub) = content_type.split_once('/').unwrap_or_default();
+    let fits = |range: &Range<'_>| match (range.main, range.sub) {
+        ("*", "*") => Some(0),
+        (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
+        (wanted, wanted_sub) if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) => {
+            Some(2)
+        }
+        (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
+        _ => None,
+    };
+    let rated = ranges
+        .iter()
+        .filter_map(|range| Some((fits(range)?, range.quality)));
+    rated.max().map_or(0, |(_, quality)| quality)
 }
 
 /// An element of an `Accept` header.
 #[derive(Debug, Clone, Copy)]
-struct Range<'a> {
+pub(super) struct Range<'a> {
     main: &'a str,
     sub: &'a str,
     /// Thousandths.

@@ -6,7 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
-use super::Compression;
+use super::{
+    Compression,
+    form::{best, quality},
+};
 use crate::{Limits, Result, Table};
 
 /// How a table is written as a body.
@@ -18,6 +21,20 @@ pub enum TableForm {
 }
 
 impl TableForm {
+    /// The forms that there are, the default one first.
+    pub const OFFERED: &[Self] = &[Self::ArrowStream(Compression::None)];
+
+    /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate)
+    /// has it; `None` where it accepts none of them.
+    pub fn negotiate(accept: Option<&str>) -> Option<Self> {
+        match accept.filter(|accept| !accept.trim().is_empty()) {
+            None => Self::OFFERED.first().copied(),
+            Some(accept) => best(accept, Self::OFFERED, |form, ranges| {
+                quality(form.content_type(), false, ranges)
+            }),
+        }
+    }
+
     /// The `Content-Type`.
     pub const fn content_type(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! `pushdown check`: what a pipeline makes of an image, without one.
+//! `pushdown check`: what a pipeline makes of an object, without one.
 
 use std::{
     io::{self, Write},
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{connection::Connection, fault::PipelineFault, print::Format};
 
-/// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
+/// Check a pipeline and show what it makes of an image or a table: kinds, shapes and bytes
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The pipeline, as text or as a JSON array

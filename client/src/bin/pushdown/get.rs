@@ -1,5 +1,7 @@
 //! `pushdown get`: what a pipeline makes of one object.
 
+mod rows;
+
 use std::{
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
@@ -34,12 +36,15 @@ pub(crate) struct Get {
     /// Form of the answer [default: npy, safetensors for bf16; encoded images as they are]
     #[arg(long, value_enum)]
     accept: Option<Accept>,
+    /// Form of a table [default: by the file's suffix; csv on a terminal, else arrow]
+    #[arg(long, value_enum, conflicts_with = "accept")]
+    format: Option<rows::Format>,
     #[command(flatten)]
     randomness: Randomness,
     /// File to write, `-` for stdout
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Read the object itself and run the pipeline here
+    /// Read the object itself and run the pipeline here; of a table, as with --split 0, only the parts that it takes
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
@@ -72,12 +77,6 @@ impl Accept {
 
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        let to_stdout = self.output == Path::new("-");
-        if to_stdout && io::stdout().is_terminal() {
-            return Err(
-                Usage("the value is binary: give a file with -o, or send stdout to one".to_owned()).into(),
-            );
-        }
         if self.object.key.is_empty() {
             return Err(Usage(format!(
                 "{} is a bucket, expected an object: s3://bucket/key",
@@ -85,10 +84,22 @@ impl Get {
             ))
             .into());
         }
+        let pipeline = self.connection.pipeline(&self.pipeline).await?;
+        if pipeline.is_scan(&(0..pipeline.len())) {
+            self.rows(&pipeline).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.format.is_some() {
+            return Err(Usage("--format is for tables, found a pipeline that makes none".to_owned()).into());
+        }
+        let to_stdout = self.to_stdout();
+        if to_stdout && io::stdout().is_terminal() {
+            return Err(binary().into());
+        }
         let parts = if self.plain {
-            self.here().await?
+            self.here(&pipeline).await?
         } else {
-            self.at_the_gateway().await?
+            self.at_the_gateway(&pipeline).await?
         };
         if to_stdout {
             let mut out = io::stdout().lock();
@@ -101,11 +112,14 @@ impl Get {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn at_the_gateway(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
-        let pipeline = self.connection.pipeline(&self.pipeline).await?;
+    fn to_stdout(&self) -> bool {
+        self.output == Path::new("-")
+    }
+
+    async fn at_the_gateway(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
         // The smallest stage depends on the object, which only the gateway sees.
         if self.split != Split::Smallest {
-            self.stage(&pipeline, &BytesKind::default())?;
+            self.stage(pipeline, &BytesKind::default())?;
         }
         let store = self
             .connection
@@ -113,13 +127,7 @@ impl Get {
             .build()
             .await
             .map_err(|error| self.fault(error))?;
-        let what = GetValue {
-            pipeline: &pipeline,
-            split: self.split,
-            seed: self.randomness.seed,
-            epoch: Some(self.randomness.epoch),
-            accept: self.accept.map(Accept::content_type),
-        };
+        let what = self.what(pipeline, self.accept.map(Accept::content_type));
         let Location { bucket, key } = &self.object;
         let value = store
             .get_value(bucket, key, &what, &Limits::default())
@@ -144,8 +152,18 @@ impl Get {
         Ok(vec![value.body])
     }
 
-    async fn here(&self) -> anyhow::Result<Vec<bytes::Bytes>> {
-        let pipeline = self.connection.pipeline(&self.pipeline).await?;
+    /// What is asked of the gateway.
+    const fn what<'a>(&self, pipeline: &'a Pipeline, accept: Option<&'a str>) -> GetValue<'a> {
+        GetValue {
+            pipeline,
+            split: self.split,
+            seed: self.randomness.seed,
+            epoch: Some(self.randomness.epoch),
+            accept,
+        }
+    }
+
+    async fn here(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
         let store = self
             .connection
             .store()
@@ -162,7 +180,7 @@ impl Get {
             Kind::Bytes(known) => known,
             _ => BytesKind::default(),
         };
-        let stage = self.stage(&pipeline, &known)?;
+        let stage = self.stage(pipeline, &known)?;
         let context = Context {
             sample_id: key.as_bytes(),
             seed: self.randomness.seed,
@@ -194,6 +212,10 @@ impl Get {
     fn fault(&self, error: pushdown_client::Error) -> anyhow::Error {
         PipelineFault::of(&self.pipeline, error)
     }
+}
+
+fn binary() -> Usage {
+    Usage("the value is binary: give a file with -o, or send stdout to one".to_owned())
 }
 
 fn write(path: &Path, parts: &[bytes::Bytes]) -> io::Result<()> {

@@ -10,6 +10,7 @@ mod location;
 mod print;
 mod read;
 mod report;
+mod schema;
 mod steps;
 
 use std::process::ExitCode;
@@ -20,6 +21,8 @@ use tracing_subscriber::EnvFilter;
 const EXAMPLES: &str = "\
 Examples:
   pushdown get s3://photos/cat.jpg -p 'decode | resize(short=256) | center_crop(224)' -o cat.npy
+  pushdown schema s3://tables/events.parquet
+  pushdown get s3://tables/events.parquet -p 'select(columns=[user, item], limit=100)' -o part.arrow
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
@@ -46,6 +49,8 @@ struct Cli {
 enum Command {
     /// Get what a pipeline makes of one object
     Get(get::Get),
+    /// Show the columns of a table, and how many rows it has
+    Schema(schema::Schema),
     /// Read all objects under a prefix, and tell how fast that was
     Read(read::Read),
     /// Measure a pipeline on a few samples, and say what the gateway should do of it
@@ -55,7 +60,7 @@ enum Command {
     Demo(demo::Demo),
     /// List every step with its arguments
     Steps(steps::Steps),
-    /// Check a pipeline and show what it makes of an image: kinds, shapes and bytes
+    /// Check a pipeline and show what it makes of an image or a table: kinds, shapes and bytes
     Check(check::Check),
 }
 
@@ -64,6 +69,7 @@ fn main() -> ExitCode {
     log(cli.verbose);
     let done = match cli.command {
         Command::Get(get) => asynchronously(Box::pin(get.run())),
+        Command::Schema(schema) => asynchronously(Box::pin(schema.run())),
         Command::Read(read) => asynchronously(Box::pin(read.run())),
         Command::Explain(explain) => asynchronously(Box::pin(explain.run())),
         Command::Demo(demo) => asynchronously(Box::pin(demo.run())),

@@ -15,11 +15,11 @@ use super::{
 use crate::{
     compute::{Permit, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{OriginObject, OriginRequest},
+    origin::{OriginObject, OriginRequest, next},
     pushdown::{
         in_flight::Running,
         request::Job,
-        sample::{Computed, Fetched, next},
+        sample::{Computed, Fetched},
     },
     s3::errors::code,
 };
@@ -122,10 +122,20 @@ impl Pushdown {
         mut turn: Turn,
         running: &OnceLock<Running>,
     ) -> Result<(u8, Computed), Refusal> {
-        let opened = match target(&request.samples[index], &request.presign) {
-            Ok(target) => self.open(OriginRequest::presigned(host, target), job).await,
-            Err(error) => Err(error),
+        let target = match target(&request.samples[index], &request.presign) {
+            Ok(target) => OriginRequest::presigned(host, target),
+            Err(error) => {
+                turn.come().await;
+                return Err(error.into());
+            }
         };
+        if let Some(stage) = job.scan() {
+            match self.scanned(target.clone(), job, stage, turn, running).await? {
+                Ok(done) => return Ok(done),
+                Err(still) => turn = still,
+            }
+        }
+        let opened = self.open(target, job).await;
         turn.come().await;
         let opened = match opened? {
             Fetched::Object(opened) => opened,
@@ -136,6 +146,33 @@ impl Pushdown {
         let admitted = self.admit(opened, job).await?;
         drop(turn);
         Ok((stage, self.compute(admitted, job).await?))
+    }
+}
+
+impl Pushdown {
+    /// The rows of an object that is read in parts; the turn comes back where `smallest` is the object as it is stored.
+    async fn scanned(
+        &self,
+        request: OriginRequest,
+        job: &Job,
+        stage: usize,
+        mut turn: Turn,
+        running: &OnceLock<Running>,
+    ) -> Result<Result<(u8, Computed), Turn>, Refusal> {
+        let found = self.find(request).await;
+        turn.come().await;
+        let found = match found? {
+            Ok(found) => found,
+            Err(answer) => return Err(refusal(answer).await),
+        };
+        running.get_or_init(|| self.in_flight.enter(&job.tenant));
+        let Some(planned) = self.plan_row(found, job).await? else {
+            return Ok(Err(turn));
+        };
+        let admitted = self.admit_row(planned, job).await?;
+        drop(turn);
+        let stage = u8::try_from(stage).unwrap_or(u8::MAX);
+        Ok(Ok((stage, self.compute_row(admitted, job).await?)))
     }
 }
 

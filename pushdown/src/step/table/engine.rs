@@ -156,6 +156,7 @@ fn environment(limits: &TableLimits) -> Result<Arc<RuntimeEnv>> {
         .map_err(fault::query)
 }
 
-fn panicked() -> Error {
+/// What a panic of a decoder means: its file is not what it should be.
+pub(super) fn panicked() -> Error {
     Error::undecodable("a decoder gave up on the object: it is malformed, or a defect of the decoder")
 }

@@ -12,6 +12,9 @@ use crate::Estimate;
 
 /// What a string or a list is taken to have where nothing is known of it, in bytes.
 const UNKNOWN_BYTES: u64 = 16;
+/// The most that a column's pages in decoding are taken to have: one of values and one of its dictionary, 1 MiB each by
+/// the default of every writer.
+const PAGE_BYTES: u64 = 2 << 20;
 
 /// What `plan` will read of `object`, and at most give.
 pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
@@ -22,6 +25,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         read: Some(scans.iter().map(|scan| scan.bytes).sum()),
         rows: None,
         answer: None,
+        held: Some(scans.iter().map(|scan| held(file, scan)).sum()),
     };
     // Of grouping and joining nothing is known beforehand.
     if let [scan] = scans.as_slice()
@@ -43,6 +47,23 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         estimate.answer = Some(bytes.fold(0, u64::saturating_add));
     }
     estimate
+}
+
+/// The most bytes of one scan that are in memory at once: one row group after the other is read.
+fn held(file: &File, scan: &Kept) -> u64 {
+    let mask = file.leaves(&scan.part.columns);
+    let groups = file.metadata().metadata().row_groups();
+    let chunk = |(leaf, chunk): (usize, &ColumnChunkMetaData)| {
+        let bytes = |size: i64| u64::try_from(size).unwrap_or_default();
+        let pages = bytes(chunk.uncompressed_size()).min(PAGE_BYTES);
+        mask.leaf_included(leaf)
+            .then(|| bytes(chunk.compressed_size()).saturating_add(pages))
+    };
+    let group = |(index, _): &(usize, u64)| {
+        let chunks = groups.get(*index)?.columns().iter().enumerate();
+        Some(chunks.filter_map(chunk).fold(0, u64::saturating_add))
+    };
+    scan.rows.iter().filter_map(group).max().unwrap_or_default()
 }
 
 /// The most rows of a plan that gives rows of one scan, one for one at most; `None` for any other plan.

@@ -60,3 +60,21 @@ fn a_stream_that_is_cut_off_is_no_table() {
         assert_eq!(error.kind(), ErrorKind::InvalidWire, "{length}: {error}");
     }
 }
+
+#[test]
+fn a_form_is_chosen_by_accept() {
+    let arrow = Some(TableForm::ArrowStream(Compression::None));
+    for (accept, expected) in [
+        (None, arrow),
+        (Some(" "), arrow),
+        (Some("*/*"), arrow),
+        (
+            Some("image/png, application/vnd.apache.arrow.stream;q=0.1"),
+            arrow,
+        ),
+        (Some("application/x-npy"), None),
+        (Some("*/*;q=0"), None),
+    ] {
+        assert_eq!(TableForm::negotiate(accept), expected, "{accept:?}");
+    }
+}

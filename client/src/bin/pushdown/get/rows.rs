@@ -1,0 +1,195 @@
+//! The rows of a table, to a file or to the terminal, as they come.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, BufWriter, IsTerminal as _, Write},
+    path::PathBuf,
+};
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use futures::StreamExt as _;
+use pushdown::{
+    BytesKind, Limits, Pipeline,
+    wire::{Split, TableEncoder, TableForm},
+};
+use pushdown_client::Store;
+
+use super::{Accept, Get, binary};
+use crate::{fault::Usage, location::Location};
+
+/// A form of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// An Arrow IPC stream
+    Arrow,
+    /// Apache Parquet
+    Parquet,
+    /// Comma-separated values with a header line
+    Csv,
+    /// A JSON object on each line
+    Ndjson,
+}
+
+impl Format {
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Csv => "text/csv",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    const fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Ndjson)
+    }
+
+    /// The format that a file's suffix names.
+    fn of_suffix(suffix: &OsStr) -> Option<Self> {
+        match suffix.to_str()?.to_ascii_lowercase().as_str() {
+            "arrow" | "arrows" => Some(Self::Arrow),
+            "parquet" => Some(Self::Parquet),
+            "csv" => Some(Self::Csv),
+            "ndjson" | "jsonl" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+}
+
+impl Get {
+    /// Writes the rows that the gateway makes of the object, or this side where the gateway shall not.
+    pub(super) async fn rows(&self, pipeline: &Pipeline) -> anyhow::Result<()> {
+        let format = self.format_of_rows()?;
+        self.stage(pipeline, &BytesKind::default())?;
+        let store = self.connection.store().build().await;
+        let store = store.map_err(|error| self.fault(error))?;
+        let mut out = if self.to_stdout() {
+            Out::Stdout(io::stdout())
+        } else {
+            Out::File(self.output.clone(), None)
+        };
+        let written = if self.plain || self.split == Split::At(0) {
+            self.rows_here(&store, pipeline, format, &mut out).await
+        } else {
+            self.rows_of_the_gateway(&store, pipeline, format, &mut out).await
+        };
+        let written = written.and_then(|()| Ok(out.flush()?));
+        if let (Err(_), Out::File(path, Some(_))) = (&written, &out) {
+            // Half a table must not look like one.
+            drop(fs::remove_file(path));
+        }
+        written
+    }
+
+    async fn rows_of_the_gateway(
+        &self,
+        store: &Store,
+        pipeline: &Pipeline,
+        format: Format,
+        out: &mut Out,
+    ) -> anyhow::Result<()> {
+        let Location { bucket, key } = &self.object;
+        let what = self.what(pipeline, Some(format.content_type()));
+        let mut value = store
+            .stream_value(bucket, key, &what)
+            .await
+            .map_err(|error| self.fault(error))?;
+        if value.stage == 0 {
+            tracing::info!("the object is smaller than its rows");
+            return self.rows_here(store, pipeline, format, out).await;
+        }
+        let mut bytes = 0;
+        while let Some(piece) = value.next().await.map_err(|error| self.fault(error))? {
+            bytes += piece.len();
+            self.write_all(out, &piece)?;
+        }
+        tracing::info!(stage = value.stage, bytes, form = value.content_type, "got");
+        Ok(())
+    }
+
+    /// The same step here, over the parts of the object that it takes.
+    async fn rows_here(
+        &self,
+        store: &Store,
+        pipeline: &Pipeline,
+        format: Format,
+        out: &mut Out,
+    ) -> anyhow::Result<()> {
+        let form = TableForm::negotiate(Some(format.content_type()))
+            .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
+        let Location { bucket, key } = &self.object;
+        let table = store.table(bucket, key, &Limits::default());
+        let mut scan = table.scan(pipeline).await.map_err(|error| self.fault(error))?;
+        let mut encoder = TableEncoder::new(form, scan.schema())?;
+        while let Some(batch) = scan.next().await {
+            let batch = batch.map_err(|error| self.fault(table.fault(error)))?;
+            for piece in encoder.write(&batch)? {
+                self.write_all(out, &piece)?;
+            }
+        }
+        for piece in encoder.finish()? {
+            self.write_all(out, &piece)?;
+        }
+        tracing::info!(estimate = ?scan.estimate(), "read");
+        Ok(())
+    }
+
+    fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
+        match out.write_all(piece) {
+            // Whoever reads stdout may have had enough, which `main` knows by the error's kind.
+            Err(error) if self.to_stdout() => Err(error.into()),
+            Err(error) => Err(self.unwritable(&error)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn format_of_rows(&self) -> anyhow::Result<Format> {
+        let terminal = self.to_stdout() && io::stdout().is_terminal();
+        let accepted = match self.accept {
+            None => None,
+            Some(Accept::Arrow) => Some(Format::Arrow),
+            Some(_) => {
+                return Err(Usage("a table is none of an array: give --format".to_owned()).into());
+            }
+        };
+        let format = self
+            .format
+            .or(accepted)
+            .or_else(|| Format::of_suffix(self.output.extension()?))
+            .unwrap_or(if terminal { Format::Csv } else { Format::Arrow });
+        if terminal && !format.is_text() {
+            return Err(binary().into());
+        }
+        Ok(format)
+    }
+
+    fn unwritable(&self, error: &io::Error) -> anyhow::Error {
+        anyhow::anyhow!("cannot write {}: {error}", self.output.display())
+    }
+}
+
+/// Where rows go: a file is made for the first of them.
+enum Out {
+    Stdout(io::Stdout),
+    File(PathBuf, Option<BufWriter<File>>),
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(_, Some(file)) => file.write(bytes),
+            Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(_, Some(file)) => file.flush(),
+            Self::File(_, None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The command line on tables: through the gateway, here, and what a table is.
+
+use std::process::Output;
+
+use pushdown::{Context, Limits, Pipeline, Sample, Table, wire};
+use pushdown_testkit::Parquet;
+
+use super::{
+    cli::pushdown,
+    world::{Objects, World},
+};
+
+const PIPELINE: &str = "select(columns=[text, n], where='n >= 700')";
+const OBJECT: &str = "s3://photos/t.parquet";
+
+fn world() -> World {
+    let object = Parquet {
+        rows: 20_000,
+        noise: 3,
+        row_group: 5000,
+    };
+    let objects = [
+        ("t.parquet".to_owned(), object.write().unwrap()),
+        ("none.txt".to_owned(), b"text".to_vec()),
+    ];
+    World::with(Objects::from(objects))
+}
+
+fn output(world: &World, arguments: &[&str]) -> Output {
+    pushdown(arguments)
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap()
+}
+
+fn shown(output: &Output) -> String {
+    format!(
+        "exit {}: {}{}",
+        output.status.code().unwrap(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn table(bytes: Vec<u8>) -> Table {
+    let content_type = "application/vnd.apache.arrow.stream";
+    let header = |name: &str| (name == wire::header::KIND).then_some("table");
+    match wire::decode(content_type, header, bytes.into(), &Limits::default()).unwrap() {
+        Sample::Table(table) => table,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn get_gives_the_same_rows_wherever_they_are_made() {
+    let world = world();
+    let pipeline = Pipeline::parse(PIPELINE).unwrap();
+    let object = Sample::Bytes(world.objects["t.parquet"].clone().into());
+    let Sample::Table(expected) = pipeline.run(0..1, object, &Context::new(b"")).unwrap() else {
+        panic!("no table")
+    };
+    let file = world.folder().join("rows.arrow");
+    let file = file.to_str().unwrap();
+    let stored = format!("http://{}", world.gateway.store().unwrap());
+    for more in [
+        &[][..],
+        &["--split", "1"],
+        &["--split", "smallest"],
+        &["--split", "0"],
+        &["--plain"],
+        &["--plain", "--endpoint-url", &stored],
+    ] {
+        let arguments = ["get", OBJECT, "--pipeline", PIPELINE, "-o", file];
+        let done = output(&world, &[&arguments, more].concat());
+        assert!(done.status.success(), "{more:?}: {}", shown(&done));
+        assert_eq!(table(std::fs::read(file).unwrap()), expected, "{more:?}");
+    }
+    let arguments = ["get", OBJECT, "--pipeline", PIPELINE, "--format", "arrow"];
+    assert_eq!(table(output(&world, &arguments).stdout), expected);
+}
+
+#[test]
+fn here_no_more_is_read_than_it_takes() {
+    let world = world();
+    let before = world
+        .gateway
+        .metric("pushdown_store_received_bytes_total")
+        .unwrap();
+    let pipeline = "select(columns=[n], where='n < 5000')";
+    let done = output(
+        &world,
+        &[
+            "get",
+            OBJECT,
+            "--pipeline",
+            pipeline,
+            "--split",
+            "0",
+            "--format",
+            "arrow",
+        ],
+    );
+    assert_eq!(table(done.stdout).rows(), 5000);
+    let read = world
+        .gateway
+        .metric("pushdown_store_received_bytes_total")
+        .unwrap()
+        - before;
+    // A column of one row group, and the end of the object.
+    assert!(read < 40_000.0 + 70_000.0, "{read}");
+}
+
+#[test]
+fn a_failed_get_leaves_no_file() {
+    let world = world();
+    let file = world.folder().join("rows.arrow");
+    let path = file.to_str().unwrap();
+    let get = |object: &str, pipeline: &str, more: &[&str]| {
+        let arguments = ["get", object, "--pipeline", pipeline, "-o", path];
+        let done = output(&world, &[&arguments, more].concat());
+        assert!(!file.exists());
+        shown(&done)
+    };
+    insta::assert_snapshot!(
+        [
+            get("s3://photos/missing.parquet", PIPELINE, &[]),
+            get("s3://photos/none.txt", PIPELINE, &[]),
+            get("s3://photos/none.txt", PIPELINE, &["--split", "0"]),
+            get(OBJECT, "select(columns=[txt])", &[]),
+            get(OBJECT, "select(columns=[txt])", &["--split", "0"]),
+            get(OBJECT, "select(columns=[n)", &[]),
+            get(OBJECT, PIPELINE, &["--accept", "npy"]),
+            get("s3://photos/none.txt", "decode", &["--format", "csv"]),
+        ]
+        .join("")
+    );
+}
+
+#[test]
+fn schema_tells_what_a_table_is() {
+    let world = world();
+    let stored = world.objects["t.parquet"].len().to_string();
+    let text = shown(&output(&world, &["schema", OBJECT]));
+    let filters = [(stored.as_str(), "[stored]"), (r"\([\d.]+ [KM]iB\)", "([size])")];
+    insta::with_settings!({ filters => filters }, {
+        insta::assert_snapshot!(
+            [
+                text,
+                shown(&output(&world, &["schema", "s3://photos/none.txt"])),
+                shown(&output(&world, &["schema", "s3://photos/missing"])),
+                shown(&output(&world, &["schema", "s3://photos"])),
+            ]
+            .join("")
+        );
+    });
+    let done = output(&world, &["schema", OBJECT, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["rows"], 20_000);
+    assert_eq!(json["row_groups"], 4);
+    assert_eq!(json["stored_bytes"], world.objects["t.parquet"].len());
+    assert_eq!(json["columns"][1]["type"], "Utf8");
+}
+
+#[test]
+fn check_shows_that_a_table_comes_out() {
+    let shown = |arguments: &[&str]| shown(&pushdown(arguments).output().unwrap());
+    insta::assert_snapshot!(
+        [
+            shown(&["check", PIPELINE]),
+            shown(&["check", "select(columns=[n]) | decode"]),
+            shown(&["check", "sql('select n fro object')"]),
+        ]
+        .join("")
+    );
+}

@@ -1,0 +1,287 @@
+//! Work that computes and waits by turns: it has a thread of the CPU pool for as long as it computes, and none while what
+//! it reads is on its way.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt as _, future::BoxFuture, task::AtomicWaker};
+use tokio::{runtime::Builder, sync::Notify};
+
+use super::{CpuPool, Tenant, cpu::Background};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Runs futures of one request on the CPU pool, in the tenant's turns, each until it waits.
+///
+/// What they spawn runs within the same turns: they have a runtime of one thread, without a clock and without sockets.
+#[derive(Debug)]
+pub struct Turns {
+    cpu: CpuPool,
+    tenant: Tenant,
+    /// Gone with a future that panicked or was dropped on its way.
+    stage: Option<Stage>,
+    awake: Awake,
+    spent: Duration,
+}
+
+/// Gives a future of [`Turns`] its next turn. Whoever ends a wait calls it, once what was waited for is there.
+#[derive(Debug, Clone, Default)]
+pub struct Awake(Arc<Notify>);
+
+/// Gives the next turn when it is dropped.
+#[derive(Debug)]
+#[must_use = "the turn is given as soon as this is dropped"]
+pub struct WakeOnDrop(Awake);
+
+/// Where futures are polled.
+#[derive(Debug)]
+struct Stage {
+    runtime: Background,
+    signal: Arc<Signal>,
+}
+
+/// What a turn has to know: whether the future has something to do, and whether anything it spawned has.
+#[derive(Debug, Default)]
+struct Signal {
+    woken: AtomicBool,
+    idle: AtomicBool,
+    root: AtomicWaker,
+}
+
+enum Turn<T> {
+    Done(T),
+    Waits(BoxFuture<'static, T>),
+}
+
+// === impl Turns ===
+
+impl Turns {
+    /// Turns of a tenant.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] when the system gives no runtime.
+    pub fn new(cpu: CpuPool, tenant: Tenant) -> Result<Self> {
+        Ok(Self {
+            cpu,
+            tenant,
+            stage: Some(Stage::build()?),
+            awake: Awake::default(),
+            spent: Duration::ZERO,
+        })
+    }
+
+    /// What gives the next turn.
+    pub fn awake(&self) -> Awake {
+        self.awake.clone()
+    }
+
+    /// What the turns so far took of the CPU pool.
+    pub const fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    /// Runs `future` to its end. Dropping the future that this gives ends it, at the end of its turn if it has one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] when `future` panics, and ever after.
+    pub async fn run<T: Send + 'static>(
+        &mut self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let mut stage = self
+            .stage
+            .take()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the work before this was given up"))?;
+        let mut future = future.boxed();
+        loop {
+            let turn = move || {
+                let started = Instant::now();
+                let turn = stage.turn(future);
+                (stage, turn, started.elapsed())
+            };
+            let (back, turn, spent) = self.cpu.run(&self.tenant, turn).await?;
+            stage = back;
+            self.spent += spent;
+            match turn {
+                Turn::Done(value) => {
+                    self.stage = Some(stage);
+                    return Ok(value);
+                }
+                Turn::Waits(waiting) => future = waiting,
+            }
+            self.awake.0.notified().await;
+        }
+    }
+}
+
+// === impl Awake ===
+
+impl Awake {
+    /// Gives the next turn.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
+
+    /// Gives it later, in any case.
+    pub fn on_drop(&self) -> WakeOnDrop {
+        WakeOnDrop(self.clone())
+    }
+}
+
+impl Drop for WakeOnDrop {
+    fn drop(&mut self) {
+        self.0.wake();
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn build() -> Result<Self> {
+        let signal = Arc::new(Signal::default());
+        let parked = Arc::clone(&signal);
+        let runtime = Builder::new_current_thread()
+            .on_thread_park(move || {
+                parked.idle.store(true, Ordering::Release);
+                parked.root.wake();
+            })
+            .build()
+            .map_err(|error| {
+                Error::new(ErrorKind::Internal, "cannot start a runtime for a scan").with_source(error)
+            })?;
+        Ok(Self {
+            runtime: Background::new(runtime),
+            signal,
+        })
+    }
+
+    /// Polls until the future is done, or neither it nor what it spawned can go on.
+    fn turn<T>(&self, mut future: BoxFuture<'static, T>) -> Turn<T> {
+        let Some(runtime) = self.runtime.get() else {
+            return Turn::Waits(future);
+        };
+        let signal = &self.signal;
+        let waker = Waker::from(Arc::clone(signal));
+        signal.woken.store(true, Ordering::Release);
+        let done = runtime.block_on(poll_fn(|root| {
+            signal.root.register(root.waker());
+            if signal.woken.swap(false, Ordering::AcqRel) {
+                // Polling may give spawned work something to do: idle is what comes behind that.
+                signal.idle.store(false, Ordering::Release);
+                return future.poll_unpin(&mut Context::from_waker(&waker)).map(Some);
+            }
+            if signal.idle.swap(false, Ordering::AcqRel) {
+                return Poll::Ready(None);
+            }
+            Poll::Pending
+        }));
+        done.map_or(Turn::Waits(future), Turn::Done)
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.root.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::compute::Ledger;
+
+    fn pool() -> CpuPool {
+        CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap()
+    }
+
+    fn turns(pool: &CpuPool) -> Turns {
+        Turns::new(pool.clone(), Tenant::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_waits_has_no_thread() {
+        let pool = pool();
+        let mut turns = turns(&pool);
+        let awake = turns.awake();
+        let (send, receive) = oneshot::channel();
+        let running = turns.run(async move { receive.await.unwrap() });
+        let others = async {
+            // The only thread is free for them.
+            for number in 0..10 {
+                assert_eq!(
+                    pool.run(&Tenant::default(), move || number).await.unwrap(),
+                    number
+                );
+            }
+            send.send(7).unwrap();
+            awake.wake();
+        };
+        assert_eq!(tokio::join!(running, others).0.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn what_gives_way_and_what_is_spawned_goes_on_in_its_turn() {
+        let pool = pool();
+        let mut turns = turns(&pool);
+        let sum = turns.run(async {
+            let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+            tokio::spawn(async move {
+                for number in 0..1000 {
+                    tokio::task::yield_now().await;
+                    sender.send(number).await.unwrap();
+                }
+            });
+            let mut sum = 0;
+            while let Some(number) = receiver.recv().await {
+                tokio::task::yield_now().await;
+                sum += number;
+            }
+            sum
+        });
+        assert_eq!(sum.await.unwrap(), 499_500);
+        assert_eq!(turns.run(async { 8 }).await.unwrap(), 8);
+        assert!(turns.spent() > Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_now_and_later() {
+        let pool = pool();
+        let mut turns = turns(&pool);
+        for future in [async { panic!("broken") }.boxed(), async {}.boxed()] {
+            let error = turns.run(future).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+        }
+        pool.run(&Tenant::default(), || ()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn dropping_it_drops_what_waits() {
+        let pool = pool();
+        let mut turns = turns(&pool);
+        let (kept, gone) = oneshot::channel::<()>();
+        {
+            let running = turns.run(async move {
+                let _kept = kept;
+                std::future::pending::<()>().await;
+            });
+            let running = tokio::time::timeout(Duration::from_millis(50), running);
+            assert!(running.await.is_err());
+        }
+        assert!(gone.await.is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! The form of a derived answer, as the caller accepts it.
+
+use http::{header, request::Parts};
+use pushdown::{
+    Kind,
+    wire::{Form, TableForm},
+};
+
+use super::request::Job;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a value is written: whole, or a table whose rows flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerForm {
+    Value(Form),
+    Rows(TableForm),
+}
+
+impl AnswerForm {
+    /// The form that the caller accepts for the value of a stage, which is of `kind`.
+    pub(super) fn of(parts: &Parts, job: &Job, stage: usize, kind: &Kind) -> Result<Self> {
+        let accept = accept(parts);
+        let form = if job.pipeline.is_scan(&(0..stage)) {
+            TableForm::negotiate(accept.as_deref()).map(Self::Rows)
+        } else {
+            Form::negotiate(accept.as_deref(), kind).map(Self::Value)
+        };
+        form.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotAcceptable,
+                format!(
+                    "a value of {kind} cannot be sent as `{}`",
+                    accept.unwrap_or_default()
+                ),
+            )
+        })
+    }
+
+    /// The `Content-Type` of a value of `kind`.
+    pub(super) const fn content_type(self, kind: &Kind) -> &'static str {
+        match self {
+            Self::Value(form) => form.content_type(kind),
+            Self::Rows(form) => form.content_type(),
+        }
+    }
+}
+
+/// All `Accept` headers as one.
+fn accept(parts: &Parts) -> Option<String> {
+    let values = parts.headers.get_all(header::ACCEPT).iter();
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}

@@ -1,0 +1,75 @@
+//! A table that is a row of a batch: read in parts as any other, and whole when it leaves.
+
+use futures::StreamExt as _;
+use pushdown::{Sample, Step, Table, wire::Split};
+
+use super::{
+    pays,
+    scan::{Admitted, Found, Planned},
+};
+use crate::{
+    error::Result,
+    pushdown::{Pushdown, request::Job, sample::Computed},
+};
+
+/// What an answer is taken to have where nothing is known of it; more is asked for as it comes.
+const ANSWER_BYTES: u64 = 1 << 20;
+
+impl Pushdown {
+    /// Plans the scan of one sample; `None` where `smallest` is the object as it is stored.
+    pub(in crate::pushdown) async fn plan_row(&self, found: Found, job: &Job) -> Result<Option<Planned>> {
+        let planned = self.plan(found, job).await?;
+        Ok((job.split != Split::Smallest || pays(&planned)).then_some(planned))
+    }
+
+    /// Waits for the memory of the scan and of all its rows.
+    pub(in crate::pushdown) async fn admit_row(&self, planned: Planned, job: &Job) -> Result<Admitted> {
+        let answer = planned.estimate().answer.unwrap_or(ANSWER_BYTES);
+        // What is over the limit fails when it comes: the estimate is none of what a filter leaves.
+        let answer = answer.min(self.limits.max_output_bytes);
+        self.admit_scan(planned, job, answer).await
+    }
+
+    /// All rows of the scan.
+    pub(in crate::pushdown) async fn compute_row(&self, admitted: Admitted, job: &Job) -> Result<Computed> {
+        let Admitted {
+            mut scan,
+            mut turns,
+            fault,
+            held,
+            mut permit,
+            mut timing,
+        } = admitted;
+        let schema = scan.schema().clone();
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        loop {
+            let next = async move {
+                let batch = scan.next().await;
+                (scan, batch)
+            };
+            let batch;
+            (scan, batch) = turns.run(next).await?;
+            let Some(batch) = batch.transpose().map_err(|error| fault.of(error))? else {
+                break;
+            };
+            let table = Table::new(schema.clone(), vec![batch])?;
+            bytes += table.bytes();
+            self.check_output(bytes)?;
+            let short = bytes.saturating_sub(permit.bytes());
+            self.memory.grow(&mut permit, short)?;
+            batches.extend(table.into_batches());
+        }
+        drop((scan, held));
+        permit.shrink_to(bytes);
+        let name = job.pipeline.steps().first().map_or("", Step::name);
+        let seconds = turns.spent();
+        self.metrics.step(name, seconds);
+        timing.add(name, seconds);
+        Ok(Computed {
+            sample: Sample::Table(Table::new(schema, batches)?),
+            permit,
+            timing,
+            seconds,
+        })
+    }
+}

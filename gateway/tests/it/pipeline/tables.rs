@@ -1,0 +1,293 @@
+//! Tables: read in parts, answered as rows that flow.
+
+mod broken;
+mod flowing;
+
+use anyhow::{Result, ensure};
+use pushdown::{Context, Limits, Pipeline, Sample, Table, wire};
+use pushdown_testkit::{Backend, Gateway, Keys, Parquet, Payload, Request, Response, Store};
+
+use super::{Lab, batch};
+use crate::it::binary;
+
+const FEW: &str = "select(columns=[n, c001], where='n < 60000')";
+
+/// 24 columns of 1.6 MB each, in ten row groups.
+const WIDE: Parquet = Parquet {
+    rows: 200_000,
+    noise: 22,
+    row_group: 20_000,
+};
+
+const SMALL: Parquet = Parquet {
+    rows: 1000,
+    noise: 2,
+    row_group: 300,
+};
+
+/// What a pipeline makes of an object, in process.
+fn rows_here(object: &[u8], pipeline: &str) -> Result<Table> {
+    let pipeline: Pipeline = pipeline.parse()?;
+    let object = Sample::Bytes(object.to_vec().into());
+    match pipeline.run(0..pipeline.len(), object, &Context::new(b""))? {
+        Sample::Table(table) => Ok(table),
+        other => anyhow::bail!("{other:?}"),
+    }
+}
+
+/// The rows of an answer.
+fn rows(answer: &Response) -> Result<Table> {
+    ensure!(answer.status == 200, "{}", answer.text());
+    let content_type = answer.header("content-type").unwrap_or_default();
+    let body = answer.body.clone().into();
+    match wire::decode(content_type, |name| answer.header(name), body, &Limits::default())? {
+        Sample::Table(table) => Ok(table),
+        other => anyhow::bail!("{other:?}"),
+    }
+}
+
+/// A GET without a signature.
+fn get(gateway: &Gateway, pipeline: &str) -> Request {
+    Request::new("GET", "/tables/t.parquet")
+        .header("Host", &gateway.listen().to_string())
+        .header("x-pushdown-pipeline", pipeline)
+}
+
+fn put(store: &Store, target: &str, body: Vec<u8>) -> Result<()> {
+    let request = Request::new("PUT", target)
+        .header("Host", &store.gateway.listen().to_string())
+        .body(body);
+    let answer = store
+        .keys
+        .sign(request, Payload::Signed)?
+        .send(store.gateway.listen())?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    Ok(())
+}
+
+fn signed(store: &Store, keys: &Keys, pipeline: &str) -> Result<Response> {
+    keys.sign(get(&store.gateway, pipeline), Payload::Signed)?
+        .send(store.gateway.listen())
+}
+
+#[test]
+fn rows_are_those_of_the_whole_object_and_few_bytes_are_read() -> Result<()> {
+    let object = WIDE.write()?;
+    for backend in [Backend::Embedded, Backend::SeaweedFs] {
+        if !backend.is_wanted()? {
+            continue;
+        }
+        let store = backend.start(binary())?;
+        put(&store, "/tables", Vec::new())?;
+        put(&store, "/tables/t.parquet", object.clone())?;
+        let before = store.gateway.metric("pushdown_store_received_bytes_total")?;
+        let answer = signed(&store, &store.keys, FEW)?;
+        assert_eq!(rows(&answer)?, rows_here(&object, FEW)?, "{backend}");
+        let read = store.gateway.metric("pushdown_store_received_bytes_total")? - before;
+        // Three row groups of two columns, of 20,000 rows of 8 bytes each.
+        let needed = 3.0 * 2.0 * 160_000.0;
+        assert!(read <= 1.15 * needed, "{backend}: {read} of {needed}");
+        let (promised, stored) = answer
+            .header("x-pushdown-source-bytes")
+            .and_then(|value| value.split_once('/'))
+            .unwrap_or_default();
+        assert_eq!(stored.parse::<usize>()?, object.len());
+        assert!(
+            (promised.parse::<f64>()? - read).abs() < 1.0,
+            "{promised} of {read}"
+        );
+
+        let stranger = Keys::new(&store.keys.access, "anothersecret");
+        let refused = signed(&store, &stranger, FEW)?;
+        assert_eq!(
+            (refused.status, refused.element("Code").as_deref()),
+            (403, Some("SignatureDoesNotMatch"))
+        );
+        assert_eq!(refused.header("x-pushdown-stage"), None);
+        assert!(store.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_head_says_what_the_rows_are() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    lab.put("t.parquet", object.clone())?;
+    let answer = lab.get("t.parquet", FEW, &[("range", "bytes=0-9")])?;
+    assert_eq!(rows(&answer)?, rows_here(&object, FEW)?, "a range is passed over");
+    let stored = object.len();
+    for (name, value) in [
+        ("content-type", "application/vnd.apache.arrow.stream"),
+        ("accept-ranges", "none"),
+        ("x-pushdown-kind", "table"),
+        ("x-pushdown-stage", "1"),
+        ("x-pushdown-engine", &pushdown::ENGINE.to_string()),
+        ("x-pushdown-source-bytes", &format!("{stored}/{stored}")),
+        ("cache-control", "private, no-cache"),
+    ] {
+        assert_eq!(answer.header(name), Some(value), "{name}");
+    }
+    assert_eq!(answer.header("content-length"), None);
+    let timing = answer.header("server-timing").unwrap_or_default();
+    for part in ["origin;dur=", "plan;dur=", "queue;dur=", "select;dur="] {
+        assert!(timing.contains(part), "{part} in {timing}");
+    }
+    let etag = answer.header("etag").unwrap_or_default().to_owned();
+    assert!(etag.starts_with("W/\""), "{etag}");
+    let cached = lab.get("t.parquet", FEW, &[("if-none-match", &etag)])?;
+    assert_eq!((cached.status, cached.body.len()), (304, 0));
+    let head = lab.send("HEAD", "t.parquet", FEW, &[])?;
+    assert_eq!((head.status, head.header("etag")), (200, Some(etag.as_str())));
+    assert_eq!(head.header("content-type"), answer.header("content-type"));
+    let npy = lab.get("t.parquet", FEW, &[("accept", "application/x-npy")])?;
+    assert_eq!(
+        (npy.status, npy.element("Code").as_deref()),
+        (406, Some("NotAcceptable"))
+    );
+    Ok(())
+}
+
+#[test]
+fn every_split_gives_the_same_rows() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    lab.put("t.parquet", object.clone())?;
+    for pipeline in [
+        "select(columns=[text, n], where=\"n >= 100 and text like '%7'\", limit=50)",
+        "sql('select sum(c000) as s, n % 3 as m from object group by n % 3 order by m')",
+        "sql('select n from object where n < 5 union all select n from object where n > 994')",
+        "select(where='n > 100000')",
+    ] {
+        let stored = lab.get("t.parquet", pipeline, &[("x-pushdown-split", "0")])?;
+        assert_eq!(stored.body, object, "{pipeline}");
+        for split in ["1", "full"] {
+            let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
+            assert_eq!(rows(&answer)?, rows_here(&stored.body, pipeline)?, "{pipeline}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn smallest_is_the_object_where_rows_would_be_larger() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    lab.put("t.parquet", object.clone())?;
+    let smallest = [("x-pushdown-split", "smallest")];
+    let few = lab.get("t.parquet", "select(columns=[n], limit=10)", &smallest)?;
+    assert_eq!(few.header("x-pushdown-stage"), Some("1"));
+    assert_eq!(rows(&few)?.rows(), 10);
+    let all = lab.get("t.parquet", "select(columns=[n, n, text, c000, c001])", &smallest)?;
+    let all = if all.status == 200 {
+        all
+    } else {
+        lab.get("t.parquet", "select()", &smallest)?
+    };
+    assert_eq!((all.header("x-pushdown-stage"), &all.body), (Some("0"), &object));
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_read_says_why() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    lab.put("t.parquet", object.clone())?;
+    lab.put("cut.parquet", &object[..object.len() / 2])?;
+    lab.put(
+        "lying.parquet",
+        [&object[..200], b"\xff\xff\xff\x7fPAR1"].concat(),
+    )?;
+    lab.put("empty.parquet", "")?;
+    for (key, pipeline, status, code, text) in [
+        ("missing.parquet", FEW, 404, "NoSuchKey", ""),
+        (
+            "cut.parquet",
+            FEW,
+            422,
+            "UndecodableObject",
+            "does not end as Parquet",
+        ),
+        ("lying.parquet", FEW, 422, "UndecodableObject", ""),
+        ("empty.parquet", FEW, 422, "UndecodableObject", ""),
+        (
+            "t.parquet",
+            "select(columns=[txt])",
+            422,
+            "UnsuitableObject",
+            "did you mean `text`?",
+        ),
+        (
+            "t.parquet",
+            "sql('select from object')",
+            400,
+            "InvalidPipeline",
+            "",
+        ),
+        (
+            "t.parquet",
+            "sql('select random() from object')",
+            400,
+            "InvalidPipeline",
+            "",
+        ),
+    ] {
+        let answer = lab.get(key, pipeline, &[])?;
+        let found = (answer.status, answer.element("Code").unwrap_or_default());
+        assert_eq!(
+            found,
+            (status, code.to_owned()),
+            "{key} {pipeline}: {}",
+            answer.text()
+        );
+        let message = answer
+            .element("Message")
+            .unwrap_or_default()
+            .replace("&apos;", "'");
+        assert!(message.contains(text), "{message}");
+    }
+    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    Ok(())
+}
+
+#[test]
+fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    let keys: Vec<String> = (0..6).map(|index| format!("{index}.parquet")).collect();
+    for (index, key) in keys.iter().enumerate() {
+        match index {
+            3 => lab.put(key, "no table")?,
+            _ => lab.put(key, object.clone())?,
+        }
+    }
+    let request = batch::request(&lab, FEW.parse()?, &keys)?;
+    let rows = batch::rows(batch::send(&lab, &request)?)?;
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        match (row.row, row.value) {
+            (3, Err(error)) => assert_eq!(error.code, "UndecodableObject"),
+            (index, value) => {
+                let value = value.map_err(|error| anyhow::anyhow!("{index}: {error}"))?;
+                assert_eq!(value, Sample::Table(rows_here(&object, FEW)?), "{index}");
+            }
+        }
+    }
+    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    Ok(())
+}
+
+#[test]
+fn memory_is_asked_for_before_rows_flow() -> Result<()> {
+    let lab = Lab::new(&["--memory-budget=1MiB", "--queue-wait=200ms"])?;
+    lab.put("t.parquet", WIDE.write()?)?;
+    let answer = lab.get("t.parquet", "select()", &[])?;
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (413, Some("EntityTooLarge")),
+        "{}",
+        answer.text()
+    );
+    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    Ok(())
+}

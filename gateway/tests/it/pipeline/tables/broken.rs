@@ -1,0 +1,117 @@
+//! Stores that change, lose or refuse an object while it is read.
+
+use anyhow::Result;
+use pushdown_testkit::{Exchange, Gateway, ScriptedOrigin, ranged};
+
+use super::{FEW, WIDE, get, rows, rows_here};
+use crate::it::in_front_of;
+
+/// A store that gives `first` parts of an object and then does what `then` says.
+fn store(
+    first: usize,
+    then: impl Fn(&mut Exchange, &[u8]) -> std::io::Result<()> + Send + Sync + 'static,
+) -> Result<(ScriptedOrigin, Gateway)> {
+    let object = WIDE.write()?;
+    let origin = ScriptedOrigin::start(move |exchange| {
+        if exchange.earlier < first {
+            ranged(exchange, &object, "one")
+        } else {
+            then(exchange, &object)
+        }
+    })?;
+    let gateway = in_front_of(&origin, &[])?;
+    Ok((origin, gateway))
+}
+
+#[test]
+fn a_replaced_object_is_no_mixture() -> Result<()> {
+    type Script = fn(&mut Exchange, &[u8]) -> std::io::Result<()>;
+    let scripts: [Script; 4] = [
+        |exchange, _| exchange.answer("412 Precondition Failed", ""),
+        // A store that does not heed If-Match.
+        |exchange, object| ranged(exchange, object, "another"),
+        |exchange, object| ranged(exchange, &[object, &[0]].concat(), "one"),
+        |exchange, _| exchange.answer("416 Range Not Satisfiable", ""),
+    ];
+    for script in scripts {
+        let (origin, gateway) = store(1, script)?;
+        let answer = get(&gateway, FEW).send(gateway.listen())?;
+        assert_eq!(
+            (answer.status, answer.element("Code").as_deref()),
+            (409, Some("OperationAborted")),
+            "{}",
+            answer.text()
+        );
+        assert!(answer.header("retry-after").is_some());
+        assert!(origin.requests()[1].to_lowercase().contains("if-match: \"one\""));
+        // With rows on their way there is no status any more: the answer must not look whole.
+        let (_origin, gateway) = store(3, script)?;
+        assert!(get(&gateway, FEW).send(gateway.listen()).is_err());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_signature_that_expires_says_so() -> Result<()> {
+    let (_origin, gateway) = store(1, |exchange, _| exchange.answer("403 Forbidden", ""))?;
+    let answer = get(&gateway, FEW).send(gateway.listen())?;
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (403, Some("AccessDenied"))
+    );
+    assert!(answer.text().contains("expired"), "{}", answer.text());
+    Ok(())
+}
+
+#[test]
+fn a_store_lost_in_mid_scan_is_no_short_table() -> Result<()> {
+    let lost = |exchange: &mut Exchange, _: &[u8]| {
+        exchange.send("HTTP/1.1 206 Partial Content\r\nContent-Length: 1000\r\nETag: \"one\"\r\n\r\n")?;
+        exchange.close();
+        Ok(())
+    };
+    let (_origin, gateway) = store(1, lost)?;
+    let answer = get(&gateway, FEW).send(gateway.listen())?;
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (502, Some("OriginUnavailable"))
+    );
+    assert!(answer.header("retry-after").is_some());
+    let (_origin, gateway) = store(3, lost)?;
+    assert!(get(&gateway, FEW).send(gateway.listen()).is_err());
+    assert!(gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    Ok(())
+}
+
+#[test]
+fn a_store_without_ranges_serves_as_well() -> Result<()> {
+    let object = WIDE.write()?;
+    let (_origin, gateway) = store(0, |exchange, object| {
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"one\"\r\n\r\n",
+            object.len()
+        ))?;
+        exchange.send(object)
+    })?;
+    let answer = get(&gateway, FEW).send(gateway.listen())?;
+    assert_eq!(rows(&answer)?, rows_here(&object, FEW)?);
+    let stored = object.len();
+    assert_eq!(
+        answer.header("x-pushdown-source-bytes"),
+        Some(format!("{stored}/{stored}").as_str())
+    );
+    Ok(())
+}
+
+#[test]
+fn what_the_store_refuses_is_its_own_answer() -> Result<()> {
+    for status in ["403 Forbidden", "404 Not Found", "503 Slow Down"] {
+        let (origin, gateway) = store(0, move |exchange, _| exchange.answer(status, "the store's words"))?;
+        let answer = get(&gateway, FEW).send(gateway.listen())?;
+        assert_eq!(answer.text(), "the store's words");
+        assert!(status.starts_with(&answer.status.to_string()));
+        assert_eq!(answer.header("x-pushdown-stage"), None);
+        assert_eq!(origin.requests().len(), 1);
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What a stored table is, without reading its rows.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use arrow_schema::SchemaRef;
+use futures::FutureExt as _;
+
+use super::{Format, engine::panicked, format::Stored};
+use crate::{Limits, Result, Source};
+
+/// What an object says of its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// How it is stored.
+    pub format: Format,
+    /// Its columns, as the file has them.
+    pub schema: SchemaRef,
+    /// Size of the object in bytes.
+    pub stored: u64,
+    /// Rows, where the object tells without being read to its end.
+    pub rows: Option<u64>,
+    /// Row groups, of a format that has them.
+    pub row_groups: Option<u64>,
+}
+
+/// Reads what an object is: of Parquet its footer. Has to be polled within a tokio runtime.
+///
+/// # Errors
+/// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no table;
+/// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
+pub async fn describe(source: Arc<dyn Source>, limits: &Limits) -> Result<Description> {
+    let opening = Stored::open(None, source, &limits.tables);
+    // Decoders panic on some malformed files.
+    let stored = AssertUnwindSafe(opening).catch_unwind().await;
+    let Stored::Parquet(file) = stored.map_err(|_| panicked())??;
+    let metadata = file.metadata().metadata();
+    Ok(Description {
+        format: Format::Parquet,
+        schema: SchemaRef::clone(file.schema()),
+        stored: file.total(),
+        rows: u64::try_from(metadata.file_metadata().num_rows()).ok(),
+        row_groups: Some(metadata.num_row_groups() as u64),
+    })
+}

@@ -1,0 +1,101 @@
+//! Parquet files, and a store that gives parts of them.
+
+use std::io;
+use std::sync::Arc;
+
+use anyhow::Result;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use crate::origin::Exchange;
+
+/// What a file is made of.
+///
+/// Its columns are `n`, which counts the rows, `text`, which says it, and `c000`, `c001`, ... of numbers that no
+/// compression makes shorter.
+#[derive(Debug, Clone, Copy)]
+pub struct Parquet {
+    /// Rows.
+    pub rows: usize,
+    /// Columns of noise.
+    pub noise: usize,
+    /// Rows of a row group.
+    pub row_group: usize,
+}
+
+impl Parquet {
+    /// The file.
+    pub fn write(self) -> Result<Vec<u8>> {
+        let rows = 0..i64::try_from(self.rows)?;
+        let text = rows.clone().map(|n| format!("row number {n}"));
+        let mut columns: Vec<(String, ArrayRef)> = vec![
+            (
+                "n".to_owned(),
+                Arc::new(Int64Array::from_iter_values(rows.clone())),
+            ),
+            ("text".to_owned(), Arc::new(StringArray::from_iter_values(text))),
+        ];
+        for column in 0..self.noise {
+            let values = (0..self.rows).map(|row| noise(column, row));
+            columns.push((
+                format!("c{column:03}"),
+                Arc::new(Float64Array::from_iter_values(values)),
+            ));
+        }
+        let batch = RecordBatch::try_from_iter(columns)?;
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(self.row_group))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_dictionary_enabled(false)
+            .build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+        writer.write(&batch)?;
+        Ok(writer.into_inner()?)
+    }
+}
+
+/// A number from 0 to 1 of which each bit counts (SplitMix64).
+#[expect(clippy::cast_precision_loss, reason = "53 bits are what a double has")]
+fn noise(column: usize, row: usize) -> f64 {
+    let mut bits = ((column as u64) << 40 | row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Answers a GET as a store does that heeds `Range` and not `If-Match`.
+pub fn ranged(exchange: &mut Exchange, object: &[u8], etag: &str) -> io::Result<()> {
+    let range = exchange.head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let range = value.trim().strip_prefix("bytes=")?;
+        name.eq_ignore_ascii_case("range").then(|| range.to_owned())
+    });
+    let total = object.len();
+    let bounds = range.as_deref().and_then(|range| {
+        let (first, last) = range.split_once('-')?;
+        Some(match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) => first..(last + 1).min(total),
+            (Ok(first), Err(_)) => first..total,
+            (Err(_), Ok(suffix)) => total.saturating_sub(suffix)..total,
+            (Err(_), Err(_)) => return None,
+        })
+    });
+    let (status, content_range, part) = match bounds {
+        Some(bounds) => {
+            let content_range = format!(
+                "Content-Range: bytes {}-{}/{total}\r\n",
+                bounds.start,
+                bounds.end.saturating_sub(1)
+            );
+            ("206 Partial Content", content_range, &object[bounds])
+        }
+        None => ("200 OK", String::new(), object),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nETag: \"{etag}\"\r\n{content_range}\r\n",
+        part.len()
+    );
+    exchange.send(head)?;
+    exchange.send(part)
+}

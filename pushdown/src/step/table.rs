@@ -4,22 +4,33 @@
 //! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
 //! other tables, no functions that depend on more than their arguments (`guard`).
 
+mod each;
 mod engine;
 mod estimate;
 mod fault;
 mod format;
+mod functions;
 mod guard;
 mod object;
+mod options;
 mod output;
 mod parquet;
+mod partition;
 mod prune;
+mod row_numbers;
+mod rowwise;
+mod sample;
 mod select;
 mod sql;
+mod stream;
 mod syntax;
 
+pub use each::Each;
 use engine::Query;
 pub(crate) use engine::{Opened, open};
 pub use format::Format;
+pub(crate) use rowwise::{Rows, Rowwise, parts};
+pub use sample::SampleRows;
 pub use select::Select;
 pub use sql::Sql;
 

@@ -50,42 +50,66 @@ impl Form {
     /// forms that are liked equally the order of [`offered`](Self::offered) decides. Elements that are no media
     /// range are passed over.
     pub fn negotiate(accept: Option<&str>, kind: &Kind) -> Option<Self> {
-        let offered = Self::offered(kind);
-        let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
-            return offered.first().copied();
-        };
-        let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
-        let mut best = None;
-        for form in offered {
-            let quality = form.quality(kind, &ranges);
-            if quality > best.map_or(0, |(quality, _)| quality) {
-                best = Some((quality, *form));
-            }
-        }
-        best.map(|(_, form)| form)
+        choose(accept, Self::offered(kind), |form, ranges| {
+            form.quality(kind, ranges)
+        })
     }
 
     /// The quality in thousandths that the most specific of the ranges gives to this form.
     fn quality(self, kind: &Kind, ranges: &[Range<'_>]) -> u16 {
-        let (main, sub) = self.content_type(kind).split_once('/').unwrap_or_default();
         // Before the object was looked at, bytes may turn out to be any kind of image.
         let any_image = matches!((self, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
-        let fits = |range: &Range<'_>| match (range.main, range.sub) {
-            ("*", "*") => Some(0),
-            (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
-            (wanted, wanted_sub)
-                if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) =>
-            {
-                Some(2)
-            }
-            (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
-            _ => None,
-        };
-        let rated = ranges
-            .iter()
-            .filter_map(|range| Some((fits(range)?, range.quality)));
-        rated.max().map_or(0, |(_, quality)| quality)
+        quality(self.content_type(kind), any_image, ranges)
     }
+}
+
+/// The form of `offered` that a caller with this `Accept` header likes best, by their content types alone.
+pub(super) fn negotiate<F: Copy>(
+    accept: Option<&str>,
+    offered: &[F],
+    content_type: impl Fn(F) -> &'static str,
+) -> Option<F> {
+    choose(accept, offered, |form, ranges| {
+        quality(content_type(form), false, ranges)
+    })
+}
+
+/// The form of the highest quality, the first one of several.
+fn choose<F: Copy>(
+    accept: Option<&str>,
+    offered: &[F],
+    quality: impl Fn(F, &[Range<'_>]) -> u16,
+) -> Option<F> {
+    let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
+        return offered.first().copied();
+    };
+    let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
+    let mut best = None;
+    for form in offered {
+        let quality = quality(*form, &ranges);
+        if quality > best.map_or(0, |(quality, _)| quality) {
+            best = Some((quality, *form));
+        }
+    }
+    best.map(|(_, form)| form)
+}
+
+/// The quality in thousandths that the most specific of the ranges gives to a content type.
+fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
+    let (main, sub) = content_type.split_once('/').unwrap_or_default();
+    let fits = |range: &Range<'_>| match (range.main, range.sub) {
+        ("*", "*") => Some(0),
+        (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
+        (wanted, wanted_sub) if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) => {
+            Some(2)
+        }
+        (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
+        _ => None,
+    };
+    let rated = ranges
+        .iter()
+        .filter_map(|range| Some((fits(range)?, range.quality)));
+    rated.max().map_or(0, |(_, quality)| quality)
 }
 
 /// An element of an `Accept` header.

@@ -80,6 +80,19 @@ impl Error {
         self
     }
 
+    /// Its place, and its text without it.
+    pub(crate) fn unlocated(&self) -> (Option<usize>, &str) {
+        let Some(position) = self.position else {
+            return (None, &self.message);
+        };
+        let position = position as usize;
+        let prefix = format!("at {}: ", position + 1);
+        (
+            Some(position),
+            self.message.strip_prefix(&prefix).unwrap_or(&self.message),
+        )
+    }
+
     /// The same error, its text continued.
     pub(crate) fn explained(mut self, more: impl std::fmt::Display) -> Self {
         self.message = format!("{}{more}", self.message).into();

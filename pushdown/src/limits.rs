@@ -8,6 +8,9 @@ pub const MAX_STEPS: usize = 64;
 pub const HEADER_BYTES: usize = 64 * 1024;
 /// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
 pub const BATCH_ROWS: usize = 8192;
+/// Bytes at the start of a text, inflated, that tell which columns it has and of which types. Fixed: it decides what a table
+/// is.
+pub const INFERENCE_BYTES: usize = 1 << 20;
 /// The most nodes in the plan of a query: operators, and expressions in them.
 pub const MAX_PLAN_NODES: usize = 10_000;
 /// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
@@ -38,6 +41,10 @@ pub struct TableLimits {
     pub max_footer_bytes: u64,
     /// Bytes of a row group's columns that are read at once. Default 512 MiB.
     pub max_row_group_bytes: u64,
+    /// Bytes of the text, or of the Arrow message, that a record batch is made of. Default 256 MiB.
+    pub max_batch_bytes: u64,
+    /// Bytes that an object compressed as a whole may inflate to. They flow, and are never held together. Default 16 GiB.
+    pub max_inflated_bytes: u64,
     /// Bytes that sorting, grouping and joining may hold. Default 256 MiB.
     pub max_query_bytes: u64,
 }
@@ -59,6 +66,8 @@ impl Default for TableLimits {
             max_columns: 20_000,
             max_footer_bytes: 32 << 20,
             max_row_group_bytes: 512 << 20,
+            max_batch_bytes: 256 << 20,
+            max_inflated_bytes: 16 << 30,
             max_query_bytes: 256 << 20,
         }
     }

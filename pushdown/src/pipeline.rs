@@ -215,6 +215,15 @@ impl Pipeline {
         epoch: Option<u32>,
     ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
+        if let Step::Each(each) = step {
+            // Its steps draw for each row.
+            let inner = each.pipeline();
+            let checked = inner.check_randomness(inner.len(), seed, epoch);
+            return checked.map(|()| None).map_err(|error| {
+                let (_, message) = error.unlocated();
+                Error::pipeline(self.positions[index], message)
+            });
+        }
         let missing = match (step.seed().or(seed), epoch) {
             _ if !step.is_augmenting() => return Ok(None),
             (Some(seed), Some(epoch)) => return Ok(Some((seed, epoch))),

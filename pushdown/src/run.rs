@@ -149,7 +149,7 @@ impl Pipeline {
         Some(peak)
     }
 
-    fn scope<'c>(&self, index: usize, context: &'c Context<'_>) -> Result<Scope<'c>> {
+    pub(crate) fn scope<'c>(&self, index: usize, context: &'c Context<'_>) -> Result<Scope<'c>> {
         let draws = match self.randomness(index, context.seed, context.epoch)? {
             Some((seed, epoch)) => {
                 let ordinal = self.steps()[..index]
@@ -164,6 +164,8 @@ impl Pipeline {
             limits: &context.limits,
             sample_id: context.sample_id,
             draws,
+            seed: context.seed,
+            epoch: context.epoch,
         })
     }
 

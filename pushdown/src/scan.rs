@@ -10,11 +10,14 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::{Stream, StreamExt as _, stream::BoxStream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 
 use crate::{
     Context, Error, Pipeline, Result, Source, Step,
-    step::table::{Opened, open},
+    step::table::{Opened, Rows, Rowwise as _, open, parts},
 };
 
 /// The rows of a table, as they are computed. Dropping it stops the scan.
@@ -50,6 +53,29 @@ impl Scan {
         &self.schema
     }
 
+    /// The same with a step behind it.
+    fn followed_by(self, mut rows: Box<dyn Rows>) -> Self {
+        let (schema, most) = (SchemaRef::clone(rows.schema()), rows.most());
+        let same = schema == self.schema;
+        let parts = move |batch: Result<RecordBatch>| match batch {
+            Ok(batch) => parts(&batch, most).into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        let batches = self.batches.map(|batches| {
+            let parts = batches.flat_map(move |batch| stream::iter(parts(batch)));
+            parts.map(move |batch| rows.next(batch?)).boxed()
+        });
+        Self {
+            schema,
+            estimate: Estimate {
+                // Values take another room than the bytes that they are made of.
+                answer: self.estimate.answer.filter(|_| same),
+                ..self.estimate
+            },
+            batches,
+        }
+    }
+
     /// What the scan will read and give.
     pub const fn estimate(&self) -> &Estimate {
         &self.estimate
@@ -81,11 +107,15 @@ impl Stream for Scan {
 }
 
 impl Pipeline {
-    /// Whether [`scan`](Self::scan) can run `stretch`: it starts at the object and makes a table.
+    /// Whether [`scan`](Self::scan) can run `stretch`: it starts at the object, makes a table, and goes on with steps that
+    /// take its rows in order.
     pub fn is_scan(&self, stretch: &Range<usize>) -> bool {
-        stretch.start == 0
-            && stretch.end == 1
-            && matches!(self.steps().first(), Some(Step::Select(_) | Step::Sql(_)))
+        let Some(steps) = self.steps().get(stretch.clone()) else {
+            return false;
+        };
+        let is_rowwise = |step: &Step| matches!(step, Step::Sample(_) | Step::Each(_));
+        let reads = matches!(steps.first(), Some(Step::Select(_) | Step::Sql(_)));
+        stretch.start == 0 && reads && steps[1..].iter().all(is_rowwise)
     }
 
     /// Starts to run the steps `stretch` on an object: reads its footer, plans, and gives the rows as they come.
@@ -106,8 +136,8 @@ impl Pipeline {
     ) -> Result<Scan> {
         let step = self.steps().first().filter(|_| self.is_scan(&stretch));
         let opened = match step {
-            Some(Step::Select(select)) => open(select, source, &context.limits).await,
-            Some(Step::Sql(sql)) => open(sql, source, &context.limits).await,
+            Some(Step::Select(select)) => open(select, source, context.sample_id, &context.limits).await,
+            Some(Step::Sql(sql)) => open(sql, source, context.sample_id, &context.limits).await,
             _ => {
                 return Err(Error::pipeline(
                     0,
@@ -120,10 +150,23 @@ impl Pipeline {
             estimate,
             batches,
         } = opened.map_err(|error| self.located(0, error))?;
-        Ok(Scan {
+        let mut scan = Scan {
             schema,
             estimate,
             batches: Some(batches),
-        })
+        };
+        for index in 1..stretch.end {
+            let scope = self.scope(index, context)?;
+            let rows = match &self.steps()[index] {
+                Step::Sample(step) => step.begin(&scan.schema, &scope),
+                Step::Each(step) => step.begin(&scan.schema, &scope),
+                other => Err(Error::internal(format!(
+                    "`{}` takes no rows as they come",
+                    other.name()
+                ))),
+            };
+            scan = scan.followed_by(rows.map_err(|error| self.located(index, error))?);
+        }
+        Ok(scan)
     }
 }

@@ -56,8 +56,8 @@ macro_rules! steps {
             }
 
             /// Whether the step is random.
-            pub const fn is_augmenting(&self) -> bool {
-                match self { $(Self::$name(_) => <$operator>::AUGMENTING),+ }
+            pub fn is_augmenting(&self) -> bool {
+                match self { $(Self::$name(step) => step.is_augmenting()),+ }
             }
 
             /// A random step's own seed, if it was given one.
@@ -103,6 +103,8 @@ steps! {
     Model: model::Model,
     Select: table::Select,
     Sql: table::Sql,
+    Sample: table::SampleRows,
+    Each: table::Each,
 }
 
 /// What people and tools are told of a step.

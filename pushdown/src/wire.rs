@@ -21,6 +21,7 @@ mod safetensors;
 mod shape;
 mod split;
 mod table;
+mod tensors;
 
 pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
@@ -29,5 +30,7 @@ pub use batch::{
 pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;
 pub use form::Form;
+pub(crate) use ipc::{Frames, Message};
 pub use split::Split;
 pub use table::{TableEncoder, TableForm};
+pub(crate) use tensors::Tensors;

@@ -76,7 +76,7 @@ impl StoredTable {
     /// [`ErrorKind::Sample`] for an object that is no table, and as reading it fails.
     pub async fn describe(&self) -> Result<Description> {
         let source = Arc::new(self.clone());
-        let described = pushdown::describe(source, &self.0.limits).await;
+        let described = pushdown::describe(source, &self.context()).await;
         described.map_err(|error| self.fault(error))
     }
 
@@ -87,12 +87,15 @@ impl StoredTable {
     /// it cannot be applied to; and as reading the object fails.
     pub async fn scan(&self, pipeline: &Pipeline) -> Result<Scan> {
         let source = Arc::new(self.clone());
-        let context = Context {
+        let scan = pipeline.scan(0..1, source, &self.context()).await;
+        scan.map_err(|error| self.fault(error))
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
             limits: self.0.limits,
             ..Context::new(self.0.key.as_bytes())
-        };
-        let scan = pipeline.scan(0..1, source, &context).await;
-        scan.map_err(|error| self.fault(error))
+        }
     }
 
     /// An error of a scan of this object, as this library has it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Param,
+    Param, Pipeline,
     value::{Value, excerpt},
 };
 use crate::{
@@ -136,6 +136,15 @@ impl<'a> Args<'a> {
     pub fn network(&self, name: &str) -> Result<Arc<Network>> {
         let named = |error: Error| error.located(self.position);
         self.networks.find(name).map_err(named)
+    }
+
+    /// The pipeline that is the value of `name`, which must be given.
+    pub fn pipeline(&self, name: &str) -> Result<Pipeline> {
+        let text: String = self.required(name)?;
+        Pipeline::parse_text(&text, self.networks).map_err(|error| {
+            let (place, message) = error.unlocated();
+            self.fault_inside(name, place, message)
+        })
     }
 
     /// An error inside the text that is the value of `name`, at the byte `offset` of it where that is known.

@@ -3,7 +3,7 @@
 //! ```text
 //! pipeline = step *( "|" step )
 //! step     = name [ "(" [ arg *( "," arg ) ] ")" ]
-//! arg      = [ name "=" ] value
+//! arg      = [ name "=" ] value | value ":" pipeline
 //! value    = number | name | string | "[" [ value *( "," value ) ] "]"
 //! string   = double or single quotes; \\ \" \' and \u{hex} inside
 //! ```
@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{Error, Result, limits};
 
-/// Lists inside lists deeper than this are refused: no step wants them, and the parser recurses.
+/// Lists inside lists, and pipelines inside pipelines, deeper than this are refused: no step wants them, and the parser
+/// recurses.
 const MAX_DEPTH: usize = 4;
 
 /// Parses the text of a pipeline into calls, with the byte offset of each part.
@@ -29,11 +30,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Call>> {
             ),
         ));
     }
-    let mut parser = Parser { text, position: 0 };
-    let mut calls = vec![parser.call()?];
-    while parser.eat('|') {
-        calls.push(parser.call()?);
-    }
+    let mut parser = Parser {
+        text,
+        position: 0,
+        depth: 0,
+    };
+    let calls = parser.calls()?;
     match parser.peek() {
         None => Ok(calls),
         Some(_) => Err(parser.unexpected("`|` or the end")),
@@ -43,9 +45,19 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Call>> {
 struct Parser<'a> {
     text: &'a str,
     position: usize,
+    /// Pipelines around this place.
+    depth: usize,
 }
 
 impl Parser<'_> {
+    fn calls(&mut self) -> Result<Vec<Call>> {
+        let mut calls = vec![self.call()?];
+        while self.eat('|') {
+            calls.push(self.call()?);
+        }
+        Ok(calls)
+    }
+
     fn rest(&self) -> &str {
         &self.text[self.position..]
     }
@@ -100,6 +112,9 @@ impl Parser<'_> {
         if self.eat('(') && !self.eat(')') {
             loop {
                 arguments.push(self.argument()?);
+                if self.eat(':') {
+                    arguments.push(self.inner()?);
+                }
                 if self.eat(')') {
                     break;
                 }
@@ -133,6 +148,26 @@ impl Parser<'_> {
             value,
             inside: start + usize::from(written.starts_with(['"', '\''])),
             verbatim: !written.contains('\\'),
+        })
+    }
+
+    /// A pipeline as an argument: its text, which the step reads again.
+    fn inner(&mut self) -> Result<Argument> {
+        self.skip_space();
+        let position = self.position;
+        if self.depth == MAX_DEPTH {
+            return Err(self.unexpected("no more pipelines inside each other"));
+        }
+        self.depth += 1;
+        self.calls()?;
+        self.depth -= 1;
+        let text = self.text[position..self.position].trim_end();
+        Ok(Argument {
+            name: None,
+            position,
+            value: Value::Text(text.to_owned()),
+            inside: position,
+            verbatim: true,
         })
     }
 

@@ -11,6 +11,7 @@ mod statistics;
 
 pub use color_jitter::ColorJitter;
 pub use draws::Draws;
+pub(crate) use draws::RowDraws;
 pub use flip_h::FlipH;
 pub use random_crop::RandomCrop;
 pub use random_resized_crop::RandomResizedCrop;

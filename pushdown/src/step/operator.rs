@@ -40,6 +40,11 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
         Some(0)
     }
 
+    /// Whether this one is random.
+    fn is_augmenting(&self) -> bool {
+        Self::AUGMENTING
+    }
+
     /// A random step's own seed.
     fn seed(&self) -> Option<u64> {
         None
@@ -58,6 +63,10 @@ pub struct Scope<'a> {
     pub sample_id: &'a [u8],
     /// The random draws of this step for this sample.
     pub draws: Draws,
+    /// Seed of the random steps inside of this one.
+    pub seed: Option<u64>,
+    /// Epoch, for them.
+    pub epoch: Option<u32>,
 }
 
 /// A type that values have at a stage.

@@ -5,23 +5,34 @@
 //! other tables, no functions that depend on more than their arguments (`guard`).
 
 mod describe;
+mod each;
 mod engine;
 mod estimate;
 mod fault;
 mod format;
+mod functions;
 mod guard;
 mod object;
+mod options;
 mod output;
 mod parquet;
+mod partition;
 mod prune;
+mod row_numbers;
+mod rowwise;
+mod sample;
 mod select;
 mod sql;
+mod stream;
 mod syntax;
 
 pub use describe::{Description, describe};
+pub use each::Each;
 use engine::Query;
 pub(crate) use engine::{Opened, open};
 pub use format::Format;
+pub(crate) use rowwise::{Rows, Rowwise, parts};
+pub use sample::SampleRows;
 pub use select::Select;
 pub use sql::Sql;
 

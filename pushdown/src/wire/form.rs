@@ -50,25 +50,43 @@ impl Form {
     /// forms that are liked equally the order of [`offered`](Self::offered) decides. Elements that are no media
     /// range are passed over.
     pub fn negotiate(accept: Option<&str>, kind: &Kind) -> Option<Self> {
-        let offered = Self::offered(kind);
-        let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
-            return offered.first().copied();
-        };
-        best(accept, offered, |form, ranges| {
-            // Before the object was looked at, bytes may turn out to be any kind of image.
-            let any_image =
-                matches!((form, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
-            quality(form.content_type(kind), any_image, ranges)
+        choose(accept, Self::offered(kind), |form, ranges| {
+            form.quality(kind, ranges)
         })
+    }
+
+    /// The quality in thousandths that the most specific of the ranges gives to this form.
+    fn quality(self, kind: &Kind, ranges: &[Range<'_>]) -> u16 {
+        // Before the object was looked at, bytes may turn out to be any kind of image.
+        let any_image = matches!((self, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
+        quality(self.content_type(kind), any_image, ranges)
     }
 }
 
-/// The first of the forms that are liked best by this `Accept` header.
-pub(super) fn best<F: Copy>(accept: &str, offered: &[F], rate: impl Fn(F, &[Range<'_>]) -> u16) -> Option<F> {
+/// The form of `offered` that a caller with this `Accept` header likes best, by their content types alone.
+pub(super) fn negotiate<F: Copy>(
+    accept: Option<&str>,
+    offered: &[F],
+    content_type: impl Fn(F) -> &'static str,
+) -> Option<F> {
+    choose(accept, offered, |form, ranges| {
+        quality(content_type(form), false, ranges)
+    })
+}
+
+/// The form of the highest quality, the first one of several.
+fn choose<F: Copy>(
+    accept: Option<&str>,
+    offered: &[F],
+    quality: impl Fn(F, &[Range<'_>]) -> u16,
+) -> Option<F> {
+    let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
+        return offered.first().copied();
+    };
     let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
     let mut best = None;
     for form in offered {
-        let quality = rate(*form, &ranges);
+        let quality = quality(*form, &ranges);
         if quality > best.map_or(0, |(quality, _)| quality) {
             best = Some((quality, *form));
         }
@@ -76,8 +94,8 @@ pub(super) fn best<F: Copy>(accept: &str, offered: &[F], rate: impl Fn(F, &[Rang
     best.map(|(_, form)| form)
 }
 
-/// The quality in thousandths that the most specific of the ranges gives to a media type.
-pub(super) fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
+/// The quality in thousandths that the most specific of the ranges gives to a content type.
+fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
     let (main, sub) = content_type.split_once('/').unwrap_or_default();
     let fits = |range: &Range<'_>| match (range.main, range.sub) {
         ("*", "*") => Some(0),
@@ -96,7 +114,7 @@ pub(super) fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>])
 
 /// An element of an `Accept` header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Range<'a> {
+struct Range<'a> {
     main: &'a str,
     sub: &'a str,
     /// Thousandths.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use crate::{Error, Result};
 
 pub(super) use check::MAX_COMPRESSED;
-use frames::{Frames, Message};
+pub(crate) use frames::{Frames, Message};
 
 /// Pieces of an answer shorter than this are joined: a padding of 8 bytes is not worth a write of its own.
 const JOINED: usize = 4096;

@@ -12,7 +12,7 @@ pub(super) const MAX_AXES: usize = 32;
 
 /// Everything about an image or a tensor but its elements.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub(super) dtype: DType,
     pub(super) layout: Layout,
     pub(super) extents: Vec<usize>,

@@ -1,15 +1,15 @@
 //! Tables as bytes: record batches in, pieces of a body out.
 
 mod arrow;
+mod parquet;
+mod sink;
+mod text;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
-use super::{
-    Compression,
-    form::{best, quality},
-};
+use super::{Compression, form};
 use crate::{Limits, Result, Table};
 
 /// How a table is written as a body.
@@ -18,27 +18,36 @@ use crate::{Limits, Result, Table};
 pub enum TableForm {
     /// An Arrow IPC stream, its buffers compressed or not.
     ArrowStream(Compression),
+    /// A Parquet file, compressed by Snappy.
+    Parquet,
+    /// Comma-separated values behind a header. Null is an empty value, as an empty string is.
+    Csv,
+    /// A JSON object in each line, null values among them; JSON has no NaN and no infinities, which are null, too.
+    Ndjson,
 }
 
 impl TableForm {
-    /// The forms that there are, the default one first.
-    pub const OFFERED: &[Self] = &[Self::ArrowStream(Compression::None)];
+    /// Every form, the default one first.
+    pub const ALL: [Self; 4] = [
+        Self::ArrowStream(Compression::None),
+        Self::Parquet,
+        Self::Csv,
+        Self::Ndjson,
+    ];
 
-    /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate)
-    /// has it; `None` where it accepts none of them.
+    /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate) has it;
+    /// `None` where it accepts none of them.
     pub fn negotiate(accept: Option<&str>) -> Option<Self> {
-        match accept.filter(|accept| !accept.trim().is_empty()) {
-            None => Self::OFFERED.first().copied(),
-            Some(accept) => best(accept, Self::OFFERED, |form, ranges| {
-                quality(form.content_type(), false, ranges)
-            }),
-        }
+        form::negotiate(accept, &Self::ALL, Self::content_type)
     }
 
     /// The `Content-Type`.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::ArrowStream(_) => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Csv => "text/csv",
+            Self::Ndjson => "application/x-ndjson",
         }
     }
 }
@@ -50,6 +59,9 @@ pub struct TableEncoder(Encoder);
 #[derive(Debug)]
 enum Encoder {
     Arrow(arrow::Encoder),
+    Parquet(Box<parquet::Encoder>),
+    Csv(Box<text::Csv>),
+    Ndjson(text::Ndjson),
 }
 
 impl TableEncoder {
@@ -60,6 +72,9 @@ impl TableEncoder {
     pub fn new(form: TableForm, schema: &SchemaRef) -> Result<Self> {
         let encoder = match form {
             TableForm::ArrowStream(compression) => Encoder::Arrow(arrow::Encoder::new(schema, compression)?),
+            TableForm::Parquet => Encoder::Parquet(Box::new(parquet::Encoder::new(schema)?)),
+            TableForm::Csv => Encoder::Csv(Box::new(text::Csv::new(schema)?)),
+            TableForm::Ndjson => Encoder::Ndjson(text::Ndjson::new(schema)?),
         };
         Ok(Self(encoder))
     }
@@ -71,16 +86,23 @@ impl TableEncoder {
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
         match &mut self.0 {
             Encoder::Arrow(encoder) => encoder.write(batch),
+            Encoder::Parquet(encoder) => encoder.write(batch),
+            Encoder::Csv(encoder) => encoder.write(batch),
+            Encoder::Ndjson(encoder) => encoder.write(batch),
         }
     }
 
-    /// Ends the table; gives the rest of the body. A body without it is recognisably cut off.
+    /// Ends the table; gives the rest of the body. Arrow and Parquet without it are recognisably cut off; of texts only
+    /// what carries them can tell.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) where the form's writer fails.
     pub fn finish(self) -> Result<Vec<Bytes>> {
         match self.0 {
             Encoder::Arrow(encoder) => encoder.finish(),
+            Encoder::Parquet(encoder) => encoder.finish(),
+            Encoder::Csv(encoder) => Ok(encoder.finish()),
+            Encoder::Ndjson(encoder) => encoder.finish(),
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod generate;
 mod golden;
+mod golden_tables;
 mod language;
 mod law1;
 mod networks;

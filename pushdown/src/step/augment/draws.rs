@@ -56,6 +56,36 @@ impl Draws {
     }
 }
 
+/// One draw for each row of a table, by the row's place in it.
+///
+/// The draw of row `r` is Philox 4x32-10 with the key `seed` and the counter `[r, r >> 32, id, id >> 32]`, where
+/// `id` is the first 64 bits of the SHA-256 of the sample's id and `\0rows`.
+#[derive(Debug, Clone)]
+pub(crate) struct RowDraws {
+    key: [u32; 2],
+    id: [u32; 2],
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "words of a longer number")]
+impl RowDraws {
+    pub(crate) fn new(seed: u64, sample_id: &[u8]) -> Self {
+        // Not the id by which the random steps of the same sample draw.
+        let id = Digest::of(&[sample_id, b"\0rows"].concat()).first_u64();
+        Self {
+            key: [seed as u32, (seed >> 32) as u32],
+            id: [id as u32, (id >> 32) as u32],
+        }
+    }
+
+    /// Uniform in `[0, 1)`, 53 bits.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
+    pub(crate) fn unit(&self, row: u64) -> f64 {
+        let counter = [row as u32, (row >> 32) as u32, self.id[0], self.id[1]];
+        let [low, high, ..] = philox4x32(counter, self.key);
+        ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

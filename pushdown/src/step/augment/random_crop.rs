@@ -192,6 +192,8 @@ mod tests {
                     limits: &crate::Limits::default(),
                     sample_id: b"",
                     draws: Draws::new(5, 0, &sample.to_le_bytes(), 0),
+                    seed: None,
+                    epoch: None,
                 };
                 step.apply(image.clone(), &scope).expect("it fits").into_pixels()
             })

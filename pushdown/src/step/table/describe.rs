@@ -5,8 +5,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use arrow_schema::SchemaRef;
 use futures::FutureExt as _;
 
-use super::{Format, engine::panicked, format::Stored};
-use crate::{Limits, Result, Source};
+use super::{Format, engine::panicked, format::Stored, options::Reading};
+use crate::{Context, Result, Source};
 
 /// What an object says of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +23,28 @@ pub struct Description {
     pub row_groups: Option<u64>,
 }
 
-/// Reads what an object is: of Parquet its footer. Has to be polled within a tokio runtime.
+/// Reads what an object is: of Parquet its footer, of other formats their start. Has to be polled within a tokio runtime.
 ///
 /// # Errors
 /// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no table;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
-pub async fn describe(source: Arc<dyn Source>, limits: &Limits) -> Result<Description> {
-    let opening = Stored::open(None, source, &limits.tables);
+pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<Description> {
+    let reading = Reading::default();
+    let opening = Stored::open(&reading, source, context.sample_id, &context.limits.tables);
     // Decoders panic on some malformed files.
     let stored = AssertUnwindSafe(opening).catch_unwind().await;
-    let Stored::Parquet(file) = stored.map_err(|_| panicked())??;
+    let file = match stored.map_err(|_| panicked())?? {
+        Stored::Parquet(file) => file,
+        Stored::Stream(file) => {
+            return Ok(Description {
+                format: file.format(),
+                schema: SchemaRef::clone(file.schema()),
+                stored: file.total(),
+                rows: None,
+                row_groups: None,
+            });
+        }
+    };
     let metadata = file.metadata().metadata();
     Ok(Description {
         format: Format::Parquet,

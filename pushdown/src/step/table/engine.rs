@@ -19,7 +19,7 @@ use datafusion::{
 };
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
-use super::{Format, estimate, fault, format::Stored, guard, object::Object, output};
+use super::{estimate, fault, format::Stored, functions, guard, object::Object, options::Reading, output};
 use crate::{
     Error, Estimate, Limits, Result, Source, Table,
     limits::{BATCH_ROWS, TableLimits},
@@ -32,8 +32,8 @@ pub(super) const OBJECT: &str = "object";
 
 /// A step that makes a table of an object.
 pub(crate) trait Query: Sync {
-    /// The object's format, if it is named.
-    fn format(&self) -> Option<Format>;
+    /// How the object is read.
+    fn reading(&self) -> &Reading;
 
     /// What to compute from the object's columns.
     fn plan(
@@ -60,8 +60,13 @@ pub(crate) struct Opened {
 /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for one without a column of the query;
 /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a query that no object can answer;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; and what `source` fails with.
-pub(crate) async fn open<Q: Query>(query: &Q, source: Arc<dyn Source>, limits: &Limits) -> Result<Opened> {
-    let opening = AssertUnwindSafe(plan(query, source, &limits.tables)).catch_unwind();
+pub(crate) async fn open<Q: Query>(
+    query: &Q,
+    source: Arc<dyn Source>,
+    sample_id: &[u8],
+    limits: &Limits,
+) -> Result<Opened> {
+    let opening = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
     let opened = opening.await.map_err(|_| panicked())??;
     let batches = AssertUnwindSafe(opened.batches).catch_unwind();
     let batches = batches.map(|batch| batch.map_err(|_| panicked())?).boxed();
@@ -76,7 +81,7 @@ pub(crate) fn run<Q: Query>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Resu
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Error::internal(format!("no runtime for a query: {error}")))?;
     runtime.block_on(async {
-        let mut opened = open(query, Arc::new(object), scope.limits).await?;
+        let mut opened = open(query, Arc::new(object), scope.sample_id, scope.limits).await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = opened.batches.next().await.transpose()? {
             bytes += batch_bytes(&batch);
@@ -92,9 +97,15 @@ pub(crate) fn run<Q: Query>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Resu
     })
 }
 
-async fn plan<Q: Query>(query: &Q, source: Arc<dyn Source>, limits: &TableLimits) -> Result<Opened> {
-    let stored = Stored::open(query.format(), source, limits).await?;
-    let object = Arc::new(Object::new(stored));
+async fn plan<Q: Query>(
+    query: &Q,
+    source: Arc<dyn Source>,
+    sample_id: &[u8],
+    limits: &TableLimits,
+) -> Result<Opened> {
+    let reading = query.reading();
+    let stored = Stored::open(reading, source, sample_id, limits).await?;
+    let object = Arc::new(Object::new(stored, reading.row_number.as_deref())?);
     let state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
@@ -119,7 +130,9 @@ fn state(limits: &TableLimits) -> Result<SessionState> {
         .with_config(config())
         .with_runtime_env(environment(limits)?)
         .with_expr_planners(SessionStateDefaults::default_expr_planners())
-        .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+        .with_scalar_functions(functions::portable(
+            SessionStateDefaults::default_scalar_functions(),
+        ))
         .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .build())

@@ -19,7 +19,18 @@ const PAGE_BYTES: u64 = 2 << 20;
 /// What `plan` will read of `object`, and at most give.
 pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
     let scans = object.scans();
-    let Stored::Parquet(file) = object.stored();
+    let file = match object.stored() {
+        Stored::Parquet(file) => file,
+        Stored::Stream(file) => {
+            return Estimate {
+                stored: file.total(),
+                read: Some(file.total()),
+                rows: None,
+                answer: None,
+                held: None,
+            };
+        }
+    };
     let mut estimate = Estimate {
         stored: file.total(),
         read: Some(scans.iter().map(|scan| scan.bytes).sum()),

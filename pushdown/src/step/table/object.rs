@@ -1,33 +1,27 @@
 //! The table `object`: what DataFusion sees of a stored object.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider},
     common::DFSchema,
     datasource::TableType,
     error::Result as PlanResult,
-    execution::{SendableRecordBatchStream, TaskContext},
     logical_expr::{Expr, TableProviderFilterPushDown, utils::conjunction},
-    physical_plan::{
-        ExecutionPlan,
-        stream::RecordBatchStreamAdapter,
-        streaming::{PartitionStream, StreamingTableExec},
-    },
+    physical_plan::{ExecutionPlan, streaming::StreamingTableExec},
 };
-use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 
 use super::{
     fault,
     format::Stored,
-    parquet::{File, Part},
+    partition::{Input, Partition},
     prune::{self, Kept},
+    row_numbers,
 };
-use crate::Result;
+use crate::{Error, ErrorKind, Result, pipeline::excerpt};
 
 /// The table, and what scans of it will read.
 #[derive(Debug)]
@@ -38,15 +32,27 @@ pub(super) struct Object {
 }
 
 impl Object {
-    pub(super) fn new(stored: Stored) -> Self {
-        let schema = match &stored {
-            Stored::Parquet(file) => SchemaRef::clone(file.schema()),
+    /// The table of an object, with the places of rows as one more column if it has a name.
+    pub(super) fn new(stored: Stored, row_number: Option<&str>) -> Result<Self> {
+        let schema = match row_number {
+            None => SchemaRef::clone(stored.schema()),
+            Some(name) => {
+                let schema = stored.schema();
+                if schema.index_of(name).is_ok() {
+                    let name = excerpt(name, 60);
+                    let message = format!("the object has a column `{name}`: give `row_number` another name");
+                    return Err(Error::new(ErrorKind::Unsuitable, message));
+                }
+                let number = FieldRef::new(row_numbers::field(name));
+                let fields: Vec<_> = schema.fields().iter().cloned().chain([number]).collect();
+                Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+            }
         };
-        Self {
+        Ok(Self {
             stored,
             schema,
             scans: Mutex::default(),
-        }
+        })
     }
 
     /// The object.
@@ -86,81 +92,30 @@ impl TableProvider for Object {
             }
             None => None,
         };
-        let Stored::Parquet(file) = &self.stored;
-        let (file, kept) = fault::checked(prune::prune(file, &columns, predicate, limit).await)?;
-        let scan = ParquetScan {
-            schema: Arc::new(self.schema.project(&columns)?),
-            file,
-            part: kept.part.clone(),
-            order: order(&columns),
+        let stored = self.stored.schema().fields().len();
+        let mut read: Vec<_> = columns
+            .iter()
+            .copied()
+            .filter(|column| *column < stored)
+            .collect();
+        read.sort_unstable();
+        let input = match &self.stored {
+            Stored::Parquet(file) => {
+                let (file, kept) = fault::checked(prune::prune(file, read, predicate, limit).await)?;
+                let part = kept.part.clone();
+                self.scans.lock().push(kept);
+                Input::Parquet(file, part)
+            }
+            Stored::Stream(file) => Input::Stream(file.clone(), read),
         };
-        self.scans.lock().push(kept);
-        let exec = StreamingTableExec::try_new(
-            SchemaRef::clone(&scan.schema),
-            vec![Arc::new(scan)],
-            None,
-            None,
-            false,
-            limit,
-        )?;
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let partition = Partition::new(SchemaRef::clone(&schema), input, &columns, stored);
+        let exec = StreamingTableExec::try_new(schema, vec![Arc::new(partition)], None, None, false, limit)?;
         Ok(Arc::new(exec))
     }
 
     /// Filters choose what is read, and no more: whether a row fulfils one is found out behind the scan.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
-    }
-}
-
-/// Where each of the columns stands among them in ascending order.
-fn order(columns: &[usize]) -> Vec<usize> {
-    let mut sorted = columns.to_vec();
-    sorted.sort_unstable();
-    let place = |column| sorted.partition_point(|other| other < column);
-    columns.iter().map(place).collect()
-}
-
-/// A part of a Parquet file as a partition.
-struct ParquetScan {
-    schema: SchemaRef,
-    file: File,
-    part: Part,
-    order: Vec<usize>,
-}
-
-impl fmt::Debug for ParquetScan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetScan")
-            .field("part", &self.part)
-            .finish_non_exhaustive()
-    }
-}
-
-impl PartitionStream for ParquetScan {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let schema = SchemaRef::clone(&self.schema);
-        let order = self.order.clone();
-        let ordered = move |batch: RecordBatch| -> Result<RecordBatch> {
-            // The schema of the file has metadata that its record batches lack.
-            batch
-                .project(&order)
-                .and_then(|batch| batch.with_schema(SchemaRef::clone(&schema)))
-                .map_err(|error| fault::parquet(error.into()))
-        };
-        let batches = match self.file.read(&self.part) {
-            Ok(batches) => batches,
-            Err(error) => futures::stream::iter([Err(error)]).boxed(),
-        };
-        let batches = batches
-            .map(move |batch| batch.and_then(&ordered))
-            .map_err(fault::outward);
-        Box::pin(RecordBatchStreamAdapter::new(
-            SchemaRef::clone(&self.schema),
-            batches,
-        ))
     }
 }

@@ -22,6 +22,9 @@ use arrow_array::RecordBatch;
 use reader::Ranges;
 pub(in crate::step::table) use reader::joined;
 
+/// Bytes that a record batch is to have at most, where the footer tells the size of values.
+const BATCH_BYTES: u64 = 64 << 20;
+
 /// A Parquet file whose footer has been read.
 #[derive(Debug, Clone)]
 pub(super) struct File {
@@ -88,13 +91,31 @@ impl File {
         ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied())
     }
 
+    /// Rows of a record batch of some columns: fewer where values are large.
+    fn batch_rows(&self, columns: &[usize]) -> usize {
+        let mask = self.leaves(columns);
+        let groups = self.metadata.metadata().row_groups();
+        let (mut rows, mut bytes) = (0, 0);
+        for group in groups {
+            let leaves = group.columns().iter().enumerate();
+            let leaves = leaves.filter(|(leaf, _)| mask.leaf_included(*leaf));
+            let sizes = leaves.map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or_default());
+            bytes = sizes.fold(bytes, u64::saturating_add);
+            rows += u64::try_from(group.num_rows()).unwrap_or_default();
+        }
+        let row = (bytes / rows.max(1)).max(1);
+        usize::try_from(BATCH_BYTES / row)
+            .unwrap_or(BATCH_ROWS)
+            .clamp(1, BATCH_ROWS)
+    }
+
     /// Reads a part: record batches of the columns in ascending order, one row group after the other.
     pub(super) fn read(&self, part: &Part) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let reader = Ranges::new(Arc::clone(&self.source), &self.limits);
         let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, self.metadata.clone())
             .with_projection(self.leaves(&part.columns))
             .with_row_groups(part.row_groups.clone())
-            .with_batch_size(BATCH_ROWS);
+            .with_batch_size(self.batch_rows(&part.columns));
         if let Some(rows) = &part.rows {
             builder = builder.with_row_selection(rows.clone());
         }

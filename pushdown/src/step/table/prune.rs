@@ -41,15 +41,13 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
 }
 
-/// Finds what has to be read of `columns` to find the rows that `predicate` may hold for.
+/// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for.
 pub(super) async fn prune(
     file: &File,
-    columns: &[usize],
+    columns: Vec<usize>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
 ) -> Result<(File, Kept)> {
-    let mut columns = columns.to_vec();
-    columns.sort_unstable();
     let mut file = file.clone();
     let mut access = ParquetAccessPlan::new_all(file.metadata().metadata().num_row_groups());
     let predicate = predicate.and_then(|predicate| trusted(&predicate, file.schema()));
@@ -135,10 +133,22 @@ fn worthwhile(file: &File, bytes: u64) -> bool {
 fn trusted(predicate: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Arc<dyn PhysicalExpr>> {
     let parts = split_conjunction(predicate).into_iter();
     let trusted: Vec<_> = parts
+        .filter(|part| is_of(part, schema))
         .filter(|part| !mentions_floats(part, schema) || is_bounded_above(part))
         .cloned()
         .collect();
     (!trusted.is_empty()).then(|| conjunction(trusted))
+}
+
+/// Whether a condition is of stored columns alone.
+fn is_of(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
+    let mut stored = true;
+    let walked = part.apply(|expr| {
+        let column = expr.downcast_ref::<Column>();
+        stored &= column.is_none_or(|column| column.index() < schema.fields().len());
+        Ok(TreeNodeRecursion::Continue)
+    });
+    stored && walked.is_ok()
 }
 
 fn mentions_floats(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {

@@ -12,7 +12,7 @@ use datafusion::{
     sql::sqlparser::ast::ExprWithAlias,
 };
 
-use super::{Format, Query, engine, fault, guard, syntax};
+use super::{Query, engine, fault, guard, options::Reading, syntax};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
     pipeline::{Args, Param, Value},
@@ -25,7 +25,7 @@ pub struct Select {
     columns: Option<Vec<String>>,
     condition: Option<String>,
     limit: Option<u64>,
-    format: Option<Format>,
+    reading: Reading,
 }
 
 impl Operator for Select {
@@ -33,7 +33,7 @@ impl Operator for Select {
     type Output = Table;
 
     const NAME: &'static str = "select";
-    const SUMMARY: &'static str = "reads columns and rows of a table: Parquet";
+    const SUMMARY: &'static str = "reads columns and rows of a table: Parquet, CSV, JSON lines, Arrow";
     const PARAMS: &'static [Param] = &[
         Param::positional("columns", "names = all", "the columns, in this order"),
         Param::named(
@@ -46,11 +46,10 @@ impl Operator for Select {
             "rows = all",
             "the most rows, the first ones in the file that fulfil the condition",
         ),
-        Param::named(
-            "format",
-            "parquet = found",
-            "the object's format, where its bytes and name do not tell",
-        ),
+        Reading::FORMAT,
+        Reading::HEADER,
+        Reading::DELIMITER,
+        Reading::ROW_NUMBER,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
@@ -58,7 +57,7 @@ impl Operator for Select {
             columns: args.optional("columns")?,
             condition: args.optional("where")?,
             limit: args.optional("limit")?,
-            format: args.optional("format")?,
+            reading: Reading::parse(args)?,
         };
         if let Some(columns) = &select.columns {
             let mut sorted: Vec<_> = columns.iter().collect();
@@ -87,13 +86,8 @@ impl Operator for Select {
         let limit = self
             .limit
             .map(|rows| ("limit", Value::Int(i64::try_from(rows).unwrap_or(i64::MAX))));
-        let format = self
-            .format
-            .map(|format| ("format", Value::Text(format.name().to_owned())));
-        [columns, condition, limit, format]
-            .into_iter()
-            .flatten()
-            .collect()
+        let own = [columns, condition, limit].into_iter().flatten();
+        own.chain(self.reading.arguments()).collect()
     }
 
     fn output(&self, _input: &BytesKind) -> Result<TableKind, String> {
@@ -110,8 +104,8 @@ impl Operator for Select {
 }
 
 impl Query for Select {
-    fn format(&self) -> Option<Format> {
-        self.format
+    fn reading(&self) -> &Reading {
+        &self.reading
     }
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
@@ -131,7 +125,16 @@ impl Query for Select {
                 let table = TableReference::bare(engine::OBJECT);
                 Ok(Expr::Column(Column::new(Some(table), name)))
             };
-            let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+            let number = self
+                .reading
+                .row_number
+                .iter()
+                .filter(|name| !columns.contains(name));
+            let columns = columns
+                .iter()
+                .chain(number)
+                .map(column)
+                .collect::<Result<Vec<_>>>()?;
             plan = plan.project(columns).map_err(fault::query)?;
         }
         if let Some(limit) = self.limit {

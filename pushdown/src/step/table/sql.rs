@@ -10,7 +10,7 @@ use datafusion::{
     sql::{parser::Statement, sqlparser::ast},
 };
 
-use super::{Format, Query, engine, fault, syntax};
+use super::{Query, engine, fault, options::Reading, syntax};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
     pipeline::{Args, Param, Value},
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sql {
     query: String,
-    format: Option<Format>,
+    reading: Reading,
 }
 
 impl Operator for Sql {
@@ -29,18 +29,18 @@ impl Operator for Sql {
     type Output = Table;
 
     const NAME: &'static str = "sql";
-    const SUMMARY: &'static str = "runs a read-only query over the one table `object`: Parquet";
+    const SUMMARY: &'static str =
+        "runs a read-only query over the one table `object`: Parquet, CSV, JSON lines, Arrow";
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "query",
             "SQL",
             "SELECT ... FROM object ..., of functions that depend on their arguments alone",
         ),
-        Param::named(
-            "format",
-            "parquet = found",
-            "the object's format, where its bytes and name do not tell",
-        ),
+        Reading::FORMAT,
+        Reading::HEADER,
+        Reading::DELIMITER,
+        Reading::ROW_NUMBER,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
@@ -50,15 +50,13 @@ impl Operator for Sql {
         }
         Ok(Self {
             query,
-            format: args.optional("format")?,
+            reading: Reading::parse(args)?,
         })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let mut arguments = vec![("query", Value::Text(self.query.clone()))];
-        if let Some(format) = self.format {
-            arguments.push(("format", Value::Text(format.name().to_owned())));
-        }
+        arguments.extend(self.reading.arguments());
         arguments
     }
 
@@ -76,8 +74,8 @@ impl Operator for Sql {
 }
 
 impl Query for Sql {
-    fn format(&self) -> Option<Format> {
-        self.format
+    fn reading(&self) -> &Reading {
+        &self.reading
     }
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {

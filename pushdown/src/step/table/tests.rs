@@ -1,3 +1,5 @@
+mod formats;
+
 use std::{ops::Range, sync::Arc};
 
 use ::parquet::{

@@ -143,7 +143,7 @@ fn data_type(shape: &Shape) -> Result<DataType> {
     ))
 }
 
-const fn element_type(dtype: DType) -> DataType {
+pub(in crate::wire) const fn element_type(dtype: DType) -> DataType {
     match dtype {
         DType::U8 => DataType::UInt8,
         DType::I8 => DataType::Int8,

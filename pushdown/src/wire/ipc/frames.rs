@@ -15,11 +15,13 @@ const RESERVED: usize = 16 << 20;
 
 /// A stream of messages, from chunks that are cut anywhere.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     state: State,
     /// The start of a part whose rest is still to come.
     held: MutableBuffer,
     max_body: u64,
+    /// Whether more bytes may stand behind the end, as a file's footer does.
+    footer: bool,
 }
 
 /// The part that comes next.
@@ -33,32 +35,43 @@ enum State {
 
 /// A message that has arrived whole.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     header: MessageBuffer,
     body: Buffer,
 }
 
 impl Frames {
-    pub(super) fn new(max_body: u64) -> Self {
+    pub(crate) fn new(max_body: u64) -> Self {
         Self {
             state: State::Prefix,
             held: MutableBuffer::new(0),
             max_body,
+            footer: false,
         }
     }
 
+    /// The same for the messages of a file: what stands behind their end is passed over.
+    pub(crate) fn with_footer(self) -> Self {
+        Self { footer: true, ..self }
+    }
+
     /// Whether the end marker has been read.
-    pub(super) const fn ended(&self) -> bool {
+    pub(crate) const fn ended(&self) -> bool {
         matches!(self.state, State::Ended)
     }
 
+    /// Whether whole messages have been read and nothing of the next: where a stream without an end marker may end.
+    pub(crate) fn between(&self) -> bool {
+        matches!(self.state, State::Prefix) && self.held.is_empty()
+    }
+
     /// The next message, if the bytes up to the end of `chunk` complete one; goes past what it has read.
-    pub(super) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<Message>> {
+    pub(crate) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<Message>> {
         loop {
             let length = match &self.state {
                 State::Prefix => PREFIX,
                 State::Header { length } | State::Body { length, .. } => *length,
-                State::Ended if chunk.is_empty() => return Ok(None),
+                State::Ended if chunk.is_empty() || self.footer => return Ok(None),
                 State::Ended => return Err(Error::wire("found bytes after the end of an Arrow stream")),
             };
             let Some(part) = self.fill(length, chunk) else {
@@ -127,27 +140,32 @@ fn after_header(header: Buffer, max_body: u64) -> Result<State> {
 
 impl Message {
     /// What it is.
-    pub(super) fn header(&self) -> MessageHeader {
+    pub(crate) fn header(&self) -> MessageHeader {
         self.header.as_ref().header_type()
     }
 
     /// It as a schema.
-    pub(super) fn schema(&self) -> Option<fb::Schema<'_>> {
+    pub(crate) fn schema(&self) -> Option<fb::Schema<'_>> {
         self.header.as_ref().header_as_schema()
     }
 
     /// It as a record batch.
-    pub(super) fn batch(&self) -> Option<fb::RecordBatch<'_>> {
+    pub(crate) fn batch(&self) -> Option<fb::RecordBatch<'_>> {
         self.header.as_ref().header_as_record_batch()
     }
 
+    /// It as values of a dictionary.
+    pub(crate) fn dictionary(&self) -> Option<fb::DictionaryBatch<'_>> {
+        self.header.as_ref().header_as_dictionary_batch()
+    }
+
     /// The version of its format.
-    pub(super) fn version(&self) -> MetadataVersion {
+    pub(crate) fn version(&self) -> MetadataVersion {
         self.header.as_ref().version()
     }
 
     /// What its buffers are cut from.
-    pub(super) const fn body(&self) -> &Buffer {
+    pub(crate) const fn body(&self) -> &Buffer {
         &self.body
     }
 }

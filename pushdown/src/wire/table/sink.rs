@@ -1,0 +1,36 @@
+//! Where writers leave bytes that are taken out again between record batches.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+/// A buffer that its writer holds as well. Cloning it gives the same buffer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Sink {
+    /// What has been written since the last time.
+    pub(super) fn take(&self) -> Vec<Bytes> {
+        let bytes = std::mem::take(&mut *self.0.lock());
+        if bytes.is_empty() {
+            Vec::new()
+        } else {
+            vec![bytes.into()]
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! A column of arrays in a table: of one shape, or of any.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow_array::{ArrayRef, StructArray, builder::BinaryBuilder, make_array};
+use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{
+    DataType, Field, Fields,
+    extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY},
+};
+
+use super::{arrow::tensor, header, ipc, shape::Shape};
+use crate::{DType, Error, Kind, Layout, Result, Sample};
+
+const VARIABLE: &str = "arrow.variable_shape_tensor";
+
+/// Columns of values of one kind: `arrow.fixed_shape_tensor`, `arrow.variable_shape_tensor` (a struct of `data` and `shape`),
+/// or binary for encoded images.
+#[derive(Debug)]
+pub(crate) enum Tensors {
+    Bytes,
+    Fixed(Shape),
+    /// What is known of each extent.
+    Variable(Shape, Vec<Option<usize>>),
+}
+
+impl Tensors {
+    /// Columns of values of this kind; `None` for tables, and for arrays whose scale travels with each.
+    pub(crate) fn of(kind: &Kind) -> Option<Self> {
+        let shape = |dtype, layout, image| Shape {
+            dtype,
+            layout,
+            extents: Vec::new(),
+            scale: None,
+            image,
+        };
+        let (shape, extents) = match kind {
+            Kind::Table(_) => return None,
+            Kind::Tensor(tensor) if tensor.quantized => return None,
+            Kind::Bytes(_) => return Some(Self::Bytes),
+            Kind::Image(image) => {
+                let side = |side: Option<u32>| side.map(|side| side as usize);
+                let extents = vec![side(image.height), side(image.width), Some(3)];
+                (shape(DType::U8, Layout::Hwc, true), extents)
+            }
+            Kind::Tensor(tensor) => (shape(tensor.dtype, tensor.layout, false), tensor.shape.clone()),
+        };
+        Some(match extents.iter().copied().collect() {
+            Some(extents) => Self::Fixed(Shape { extents, ..shape }),
+            None => Self::Variable(shape, extents),
+        })
+    }
+
+    /// Bytes of a value, where all have the same.
+    pub(crate) fn value_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Fixed(shape) => shape.elements()?.checked_mul(shape.dtype.size()),
+            Self::Bytes | Self::Variable(..) => None,
+        }
+    }
+
+    /// The column.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where Arrow cannot count the elements.
+    pub(crate) fn field(&self, name: &str) -> Result<Field> {
+        match self {
+            Self::Bytes => Ok(Field::new(name, DataType::Binary, true)),
+            Self::Fixed(shape) => tensor::field(shape).map(|field| field.with_name(name)),
+            Self::Variable(shape, extents) => {
+                let known = serde_json::json!({ "uniform_shape": extents });
+                let said = shape
+                    .metadata()
+                    .into_iter()
+                    .filter(|(name, _)| *name != header::SHAPE);
+                let mut metadata: HashMap<String, String> =
+                    said.map(|(name, value)| (tensor::key(name), value)).collect();
+                metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), VARIABLE.to_owned());
+                metadata.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), known.to_string());
+                let data_type = DataType::Struct(variable(shape.dtype, extents.len()));
+                Ok(Field::new(name, data_type, true).with_metadata(metadata))
+            }
+        }
+    }
+
+    /// The elements of a value that is of this kind.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value of another kind.
+    pub(crate) fn elements(&self, sample: Sample) -> Result<(Vec<usize>, Buffer)> {
+        let other = || Error::wire("found a value of another kind than the column's");
+        match (self, Shape::take(sample)) {
+            (Self::Bytes, Err(Sample::Bytes(bytes))) => Ok((Vec::new(), Buffer::from(bytes))),
+            (Self::Fixed(expected), Ok((found, elements)))
+                if expected.dtype == found.dtype && expected.extents == found.extents =>
+            {
+                Ok((found.extents, elements))
+            }
+            (Self::Variable(expected, extents), Ok((found, elements)))
+                if expected.dtype == found.dtype && extents.len() == found.extents.len() =>
+            {
+                Ok((found.extents, elements))
+            }
+            _ => Err(other()),
+        }
+    }
+
+    /// A column of the elements of values, null where there is none.
+    ///
+    /// # Errors
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more elements than Arrow counts in a column.
+    pub(crate) fn array(&self, values: &[Option<(Vec<usize>, Buffer)>]) -> Result<ArrayRef> {
+        let nulls: NullBuffer = values.iter().map(Option::is_some).collect();
+        let all = |zeros: usize| {
+            let bytes = values.iter().flatten().map(|(_, elements)| elements.len()).sum();
+            let mut all = MutableBuffer::with_capacity(bytes);
+            for value in values {
+                match value {
+                    Some((_, elements)) => all.extend_from_slice(elements),
+                    None => all.extend_zeros(zeros),
+                }
+            }
+            Buffer::from(all)
+        };
+        match self {
+            Self::Bytes => {
+                let mut column = BinaryBuilder::new();
+                for value in values {
+                    column.append_option(value.as_ref().map(|(_, bytes)| bytes.as_slice()));
+                }
+                Ok(Arc::new(column.finish()))
+            }
+            Self::Fixed(shape) => {
+                let bytes = self.value_bytes().unwrap_or_default();
+                tensor::array(shape, all(bytes), values.len(), Some(nulls))
+            }
+            Self::Variable(shape, extents) => {
+                let lengths = values.iter().map(|value| {
+                    let elements = value.as_ref().map_or(0, |(_, elements)| elements.len());
+                    elements / shape.dtype.size()
+                });
+                let total: usize = lengths.clone().sum();
+                if i32::try_from(total).is_err() {
+                    return Err(Error::too_large(format!(
+                        "a record batch of {total} elements is more than Arrow counts in a column"
+                    )));
+                }
+                let offsets = OffsetBuffer::<i32>::from_lengths(lengths)
+                    .into_inner()
+                    .into_inner();
+                let fields = variable(shape.dtype, extents.len());
+                let elements = child(&tensor::element_type(shape.dtype), total, all(0))?;
+                let data = ArrayData::builder(fields[0].data_type().clone())
+                    .len(values.len())
+                    .add_buffer(offsets)
+                    .add_child_data(elements);
+                let mut sides = Vec::with_capacity(values.len() * extents.len());
+                for value in values {
+                    match value {
+                        Some((found, _)) => {
+                            sides.extend(found.iter().map(|side| i32::try_from(*side).unwrap_or(i32::MAX)));
+                        }
+                        None => sides.extend(std::iter::repeat_n(0, extents.len())),
+                    }
+                }
+                let sides = child(&DataType::Int32, sides.len(), Buffer::from_vec(sides))?;
+                let shapes = ArrayData::builder(fields[1].data_type().clone())
+                    .len(values.len())
+                    .add_child_data(sides);
+                let columns = vec![
+                    make_array(data.build().map_err(ipc::internal)?),
+                    make_array(shapes.build().map_err(ipc::internal)?),
+                ];
+                let column = StructArray::try_new(fields, columns, Some(nulls)).map_err(ipc::internal)?;
+                Ok(Arc::new(column))
+            }
+        }
+    }
+}
+
+/// The fields of arrays of any shape.
+fn variable(dtype: DType, axes: usize) -> Fields {
+    let item = |data_type| Arc::new(Field::new_list_field(data_type, true));
+    let axes = i32::try_from(axes).unwrap_or(i32::MAX);
+    Fields::from(vec![
+        Field::new("data", DataType::List(item(tensor::element_type(dtype))), false),
+        Field::new(
+            "shape",
+            DataType::FixedSizeList(item(DataType::Int32), axes),
+            false,
+        ),
+    ])
+}
+
+fn child(data_type: &DataType, length: usize, values: Buffer) -> Result<ArrayData> {
+    let data = ArrayData::builder(data_type.clone())
+        .len(length)
+        .add_buffer(values)
+        .align_buffers(true);
+    data.build().map_err(ipc::internal)
+}

@@ -1,0 +1,119 @@
+//! What `DuckDB` and pyarrow answer (`scripts/golden_tables.py`) to queries over small files.
+
+use std::{fs, path::Path};
+
+use arrow_array::{Array as _, ArrayRef, RecordBatch, cast::AsArray as _, types::Float64Type};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use pushdown::{Context, Pipeline, Sample, Table};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    file: String,
+    pipeline: String,
+    answer: String,
+    /// Whether the types are to be the same as well.
+    types: bool,
+}
+
+/// How far sums and the like may be apart, which others add up in another order.
+const TOLERANCE: f64 = 1e-12;
+
+#[test]
+fn every_query_is_as_duckdb_and_pyarrow_have_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let answers = root.join("tests/golden/tables");
+    let cases = fs::read(answers.join("cases.json")).expect("the cases are there");
+    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("they are cases");
+    assert!(cases.len() >= 60, "only {} cases", cases.len());
+    let faults: Vec<_> = cases
+        .iter()
+        .filter_map(|case| {
+            let object = fs::read(root.join("../testkit/fixtures/tables").join(&case.file))
+                .expect("the file is there");
+            let fault = check(case, object.into(), &expected(&answers.join(&case.answer))).err()?;
+            Some(format!("{}: {}\n    {fault}", case.file, case.pipeline))
+        })
+        .collect();
+    assert!(
+        faults.is_empty(),
+        "{} of {} cases differ:\n{}",
+        faults.len(),
+        cases.len(),
+        faults.join("\n")
+    );
+}
+
+/// A whole Arrow file.
+fn expected(path: &Path) -> RecordBatch {
+    let file = fs::File::open(path).expect("the answer is there");
+    let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("it is Arrow");
+    let schema = reader.schema();
+    let batches: Vec<_> = reader.collect::<Result<_, _>>().expect("it is whole");
+    arrow_select::concat::concat_batches(&schema, &batches).expect("it has one schema")
+}
+
+fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), String> {
+    let pipeline = Pipeline::parse(&case.pipeline).map_err(|error| error.to_string())?;
+    let context = Context::new(case.file.as_bytes());
+    let found = pipeline
+        .run(0..1, Sample::Bytes(object), &context)
+        .map_err(|error| error.to_string())?;
+    let Sample::Table(found) = found else {
+        return Err("no table".to_owned());
+    };
+    let found = whole(&found);
+    if (found.num_rows(), found.num_columns()) != (expected.num_rows(), expected.num_columns()) {
+        let sizes = (
+            found.num_rows(),
+            found.num_columns(),
+            expected.num_rows(),
+            expected.num_columns(),
+        );
+        return Err(format!("rows and columns {sizes:?}"));
+    }
+    for (index, field) in expected.schema().fields().iter().enumerate() {
+        let (ours, theirs) = (found.column(index), expected.column(index));
+        let name = field.name();
+        if found.schema().field(index).name() != name {
+            return Err(format!(
+                "a column {}, expected {name}",
+                found.schema().field(index).name()
+            ));
+        }
+        if case.types && ours.data_type() != theirs.data_type() {
+            return Err(format!(
+                "{name} is {}, expected {}",
+                ours.data_type(),
+                theirs.data_type()
+            ));
+        }
+        let theirs =
+            arrow_cast::cast(theirs, ours.data_type()).map_err(|error| format!("{name}: {error}"))?;
+        if !same(ours, &theirs) {
+            return Err(format!("{name} is\n{ours:?}\nexpected\n{theirs:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn whole(table: &Table) -> RecordBatch {
+    arrow_select::concat::concat_batches(table.schema(), table.batches()).expect("batches of one schema")
+}
+
+fn same(ours: &ArrayRef, theirs: &ArrayRef) -> bool {
+    if !matches!(ours.data_type(), DataType::Float64) {
+        return ours == theirs;
+    }
+    let (ours, theirs) = (
+        ours.as_primitive::<Float64Type>(),
+        theirs.as_primitive::<Float64Type>(),
+    );
+    ours.iter().zip(theirs).all(|pair| match pair {
+        (Some(one), Some(other)) => {
+            one.to_bits() == other.to_bits() || (one - other).abs() <= TOLERANCE * other.abs()
+        }
+        (one, other) => one.is_none() && other.is_none(),
+    })
+}

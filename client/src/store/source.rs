@@ -80,14 +80,14 @@ impl StoredTable {
         described.map_err(|error| self.fault(error))
     }
 
-    /// Starts to run a pipeline's table step here: what the gateway would answer, from the bytes that it would read.
+    /// Starts to run a pipeline's table steps here: what the gateway would answer, from the bytes that it would read.
     ///
     /// # Errors
     /// [`ErrorKind::Pipeline`] for a pipeline whose first step makes no table; [`ErrorKind::Sample`] for an object that
     /// it cannot be applied to; and as reading the object fails.
     pub async fn scan(&self, pipeline: &Pipeline) -> Result<Scan> {
         let source = Arc::new(self.clone());
-        let scan = pipeline.scan(0..1, source, &self.context()).await;
+        let scan = pipeline.scan(0..pipeline.len(), source, &self.context()).await;
         scan.map_err(|error| self.fault(error))
     }
 

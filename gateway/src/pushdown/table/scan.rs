@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::source::{Fault, Footer, Ranged};
 use crate::{
     compute::{Permit, Turns},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     origin::{self, End, OriginObject, OriginRequest},
     pushdown::{Pushdown, request::Job, timing::Timing},
 };
@@ -28,6 +28,8 @@ const OPENING_BYTES: u64 = 256 * 1024;
 const STREAM_BYTES: u64 = 8 << 20;
 /// What record batches are taken to have where nothing is known of them.
 const BATCH_BYTES: u64 = 1 << 20;
+/// What `each` makes of a record batch at most, an image in the making apart.
+const EACH_BYTES: u64 = 16 << 20;
 /// Record batches that are there at a time: one in the making, those that lie ready, and one on its way.
 pub(super) const BATCHES: usize = 4;
 
@@ -119,17 +121,18 @@ impl Pushdown {
                 (Arc::new(bytes), Reading::Whole(permit))
             }
         };
-        let (pipeline, sample_id, limits) = (
-            Arc::clone(&job.pipeline),
-            job.sample_id.clone(),
-            self.sample_limits(),
-        );
+        let no_rows = || Error::new(ErrorKind::Internal, "the prefix makes no rows of an object");
+        let stretch = 0..job.scan().ok_or_else(no_rows)?;
+        let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
+        let (seed, epoch, limits) = (job.seed, job.epoch, self.sample_limits());
         let planning = async move {
             let context = Context {
+                seed,
+                epoch,
                 limits,
                 ..Context::new(&sample_id)
             };
-            pipeline.scan(0..1, source, &context).await
+            pipeline.scan(stretch, source, &context).await
         };
         let scan = turns.run(planning).await?.map_err(|error| fault.of(error))?;
         let (asked, held) = match reading {
@@ -164,7 +167,8 @@ impl Pushdown {
         } = planned;
         let queued = Instant::now();
         let query = self.table_limits().max_query_bytes;
-        let bytes = working(scan.estimate(), job.pipeline.steps().first(), query).saturating_add(more);
+        let steps = &job.pipeline.steps()[..job.scan().unwrap_or_default()];
+        let bytes = working(scan.estimate(), steps, query).saturating_add(more);
         let permit = self.memory.acquire(&job.tenant, bytes).await?;
         timing.add("queue", queued.elapsed());
         Ok(Admitted {
@@ -188,7 +192,7 @@ impl Pushdown {
 
 /// What a scan holds at once, its source apart: a row group as it is stored, record batches, and what sorting, grouping and
 /// joining take.
-fn working(estimate: &Estimate, step: Option<&Step>, query: u64) -> u64 {
+fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
     let batch = match (estimate.answer, estimate.rows) {
         (Some(bytes), Some(rows)) => {
             let rows = rows.max(1);
@@ -196,7 +200,12 @@ fn working(estimate: &Estimate, step: Option<&Step>, query: u64) -> u64 {
         }
         _ => BATCH_BYTES,
     };
-    let computing = match (step, estimate.answer) {
+    let values = if steps.iter().any(|step| matches!(step, Step::Each(_))) {
+        EACH_BYTES
+    } else {
+        0
+    };
+    let computing = match (steps.first(), estimate.answer) {
         (Some(Step::Sql(_)), Some(answer)) => answer.min(query),
         (Some(Step::Sql(_)), None) => query,
         _ => 0,
@@ -204,7 +213,7 @@ fn working(estimate: &Estimate, step: Option<&Step>, query: u64) -> u64 {
     estimate
         .held
         .unwrap_or(STREAM_BYTES)
-        .saturating_add(batch.saturating_mul(BATCHES as u64))
+        .saturating_add(batch.saturating_add(values).saturating_mul(BATCHES as u64))
         .saturating_add(computing)
 }
 

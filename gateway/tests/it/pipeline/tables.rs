@@ -2,6 +2,7 @@
 
 mod broken;
 mod flowing;
+mod steps;
 
 use anyhow::{Result, ensure};
 use pushdown::{Context, Limits, Pipeline, Sample, Table, wire};

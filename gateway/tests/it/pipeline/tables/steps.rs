@@ -1,0 +1,40 @@
+//! Steps behind the one that reads, and objects that are read from their start.
+
+use anyhow::Result;
+
+use super::{Lab, SMALL, rows, rows_here};
+
+#[test]
+fn all_steps_of_a_prefix_run() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = SMALL.write()?;
+    lab.put("t.parquet", object.clone())?;
+    let pipeline = "select(columns=[n]) | sample(0.5, 7)";
+    let few = rows_here(&object, pipeline)?;
+    assert!((300..700).contains(&few.rows()), "{} of 1000 rows", few.rows());
+    for (split, stage, prefix) in [
+        ("1", "1", "select(columns=[n])"),
+        ("2", "2", pipeline),
+        ("full", "2", pipeline),
+    ] {
+        let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
+        assert_eq!(answer.header("x-pushdown-stage"), Some(stage));
+        assert_eq!(rows(&answer)?, rows_here(&object, prefix)?, "{split}");
+    }
+    Ok(())
+}
+
+#[test]
+fn texts_are_tables_too() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let lines = (0..3000).map(|row| format!("{row},name {row}\n"));
+    let object = format!("n,name\n{}", lines.collect::<String>());
+    lab.put("t.csv", object.clone())?;
+    let answer = lab.get("t.csv", "select(columns=[name], where='n >= 2990')", &[])?;
+    let here = "select(columns=[name], where='n >= 2990', format=csv)";
+    assert_eq!(rows(&answer)?, rows_here(object.as_bytes(), here)?);
+    let accept = [("accept", "text/csv")];
+    let answer = lab.get("t.csv", "select(where='n < 2')", &accept)?;
+    assert_eq!(answer.text(), "n,name\n0,name 0\n1,name 1\n");
+    Ok(())
+}

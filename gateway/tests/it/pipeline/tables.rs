@@ -161,7 +161,7 @@ fn every_split_gives_the_same_rows() -> Result<()> {
         "select(where='n > 100000')",
     ] {
         let stored = lab.get("t.parquet", pipeline, &[("x-pushdown-split", "0")])?;
-        assert_eq!(stored.body, object, "{pipeline}");
+        assert!(stored.body == object, "{pipeline}");
         for split in ["1", "full"] {
             let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
             assert_eq!(rows(&answer)?, rows_here(&stored.body, pipeline)?, "{pipeline}");
@@ -179,13 +179,10 @@ fn smallest_is_the_object_where_rows_would_be_larger() -> Result<()> {
     let few = lab.get("t.parquet", "select(columns=[n], limit=10)", &smallest)?;
     assert_eq!(few.header("x-pushdown-stage"), Some("1"));
     assert_eq!(rows(&few)?.rows(), 10);
-    let all = lab.get("t.parquet", "select(columns=[n, n, text, c000, c001])", &smallest)?;
-    let all = if all.status == 200 {
-        all
-    } else {
-        lab.get("t.parquet", "select()", &smallest)?
-    };
-    assert_eq!((all.header("x-pushdown-stage"), &all.body), (Some("0"), &object));
+    let twice = "sql('select n, n as m, text, text as t, c000, c001 from object')";
+    let all = lab.get("t.parquet", twice, &smallest)?;
+    assert_eq!(all.header("x-pushdown-stage"), Some("0"));
+    assert!(all.body == object, "the object as it is stored");
     Ok(())
 }
 
@@ -220,7 +217,7 @@ fn what_cannot_be_read_says_why() -> Result<()> {
         ),
         (
             "t.parquet",
-            "sql('select from object')",
+            "sql('select n fro object')",
             400,
             "InvalidPipeline",
             "",
@@ -280,8 +277,15 @@ fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
 
 #[test]
 fn memory_is_asked_for_before_rows_flow() -> Result<()> {
-    let lab = Lab::new(&["--memory-budget=1MiB", "--queue-wait=200ms"])?;
-    lab.put("t.parquet", WIDE.write()?)?;
+    let lab = Lab::new(&["--memory-budget=16MiB"])?;
+    let one_group = Parquet {
+        rows: 100_000,
+        noise: 12,
+        row_group: 100_000,
+    };
+    lab.put("t.parquet", one_group.write()?)?;
+    let few = lab.get("t.parquet", FEW, &[])?;
+    assert_eq!(rows(&few)?.rows(), 60_000);
     let answer = lab.get("t.parquet", "select()", &[])?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),

@@ -151,7 +151,10 @@ impl Get {
             None => None,
             Some(Accept::Arrow) => Some(Format::Arrow),
             Some(_) => {
-                return Err(Usage("a table is none of an array: give --format".to_owned()).into());
+                return Err(Usage(
+                    "the result is a table, found --accept of an array: use --format".to_owned(),
+                )
+                .into());
             }
         };
         let format = self

@@ -11,6 +11,7 @@ mod fault;
 mod format;
 mod functions;
 mod guard;
+mod in_order;
 mod object;
 mod options;
 mod output;

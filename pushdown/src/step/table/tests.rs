@@ -1,3 +1,4 @@
+mod each;
 mod formats;
 
 use std::{ops::Range, sync::Arc};

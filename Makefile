@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells golden photos ci clean
+.PHONY: help setup demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells golden golden-tables photos ci clean
 
 CARGO ?= cargo
 
@@ -76,6 +76,10 @@ photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 golden: ## Make the golden values again with Pillow and torchvision (5 GB of wheels)
 	@scripts/setup.sh golden
 	@.venv-golden/bin/python scripts/golden.py
+
+golden-tables: ## Make the golden tables again with DuckDB and pyarrow
+	@scripts/setup.sh golden-tables
+	@.venv-golden-tables/bin/python scripts/golden_tables.py
 
 ci: ## What CI runs
 	@.ci/run

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|bench|s3-tests]
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|bench|s3-tests]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -41,9 +41,10 @@ venv() { # folder, requirements
 case "$want" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
+  golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
   s3-tests)
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$want', expected test, golden, bench or s3-tests"; exit 2 ;;
+  *) say "unknown set '$want', expected test, golden, golden-tables, bench or s3-tests"; exit 2 ;;
 esac

@@ -24,7 +24,8 @@ def write(folder: pathlib.Path) -> None:
     pq.write_table(types, folder / "no_statistics.parquet", row_group_size=16, write_statistics=False, compression="zstd")
     pq.write_table(types, folder / "version1.parquet", version="1.0", data_page_version="1.0", compression="gzip")
     stamps = types.select(["n", "us"])
-    pq.write_table(stamps, folder / "int96.parquet", use_deprecated_int96_timestamps=True)
+    # As Spark writes it, which knows nothing of Arrow's schema.
+    pq.write_table(stamps, folder / "int96.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
     pq.write_table(types, folder / "no_schema.parquet", store_schema=False, compression="brotli")
     pq.write_table(nested(), folder / "nested.parquet", row_group_size=10)
     with pq.ParquetWriter(folder / "empty_groups.parquet", types.schema) as writer:

@@ -12,6 +12,7 @@ mod fault;
 mod format;
 mod functions;
 mod guard;
+mod in_order;
 mod object;
 mod options;
 mod output;

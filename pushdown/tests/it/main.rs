@@ -13,6 +13,7 @@ mod golden;
 mod golden_tables;
 mod language;
 mod law1;
+mod law1_tables;
 mod networks;
 mod robustness;
 mod semantics_doc;

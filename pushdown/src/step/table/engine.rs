@@ -19,7 +19,10 @@ use datafusion::{
 };
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
-use super::{estimate, fault, format::Stored, functions, guard, object::Object, options::Reading, output};
+use super::{
+    estimate, fault, format::Stored, functions, guard, in_order::in_order, object::Object, options::Reading,
+    output,
+};
 use crate::{
     Error, Estimate, Limits, Result, Source, Table,
     limits::{BATCH_ROWS, TableLimits},
@@ -109,7 +112,8 @@ async fn plan<Q: Query>(
     let state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
-    let physical = state.create_physical_plan(&logical).await.map_err(fault::query)?;
+    let physical = state.create_physical_plan(&logical).await;
+    let physical = physical.and_then(in_order).map_err(fault::query)?;
     let schema = output::schema(&physical.schema());
     let estimate = estimate::of(&object, &logical, &schema);
     let stream = execute_stream(physical, state.task_ctx()).map_err(fault::query)?;

@@ -1,4 +1,6 @@
+mod each;
 mod formats;
+mod hostile;
 
 use std::{ops::Range, sync::Arc};
 

@@ -61,18 +61,121 @@ fn a_stream_that_is_cut_off_is_no_table() {
     }
 }
 
+fn written(form: TableForm, table: &Table) -> Result<Vec<u8>> {
+    let mut encoder = TableEncoder::new(form, table.schema())?;
+    let mut parts = Vec::new();
+    for batch in table.batches() {
+        parts.extend(encoder.write(batch)?);
+    }
+    parts.extend(encoder.finish()?);
+    Ok(parts.concat())
+}
+
 #[test]
-fn a_form_is_chosen_by_accept() {
-    let arrow = Some(TableForm::ArrowStream(Compression::None));
+fn parquet_reads_back() {
+    let table = table();
+    let body = written(TableForm::Parquet, &table).unwrap();
+    assert_eq!(body, written(TableForm::Parquet, &table).unwrap());
+    let reader =
+        ::parquet::arrow::arrow_reader::ParquetRecordBatchReader::try_new(Bytes::from(body), 1024).unwrap();
+    let batches: Vec<_> = reader.map(|batch| batch.unwrap()).collect();
+    assert_eq!(Table::new(Arc::clone(table.schema()), batches).unwrap(), table);
+}
+
+#[test]
+fn parquet_flows_by_row_groups() {
+    let noise =
+        |batch: i64| (0..8192_i64).map(move |row| (batch * 8192 + row).wrapping_mul(0x5851_f42d_4c95_7f2d));
+    let batch = |number| {
+        RecordBatch::try_from_iter([(
+            "n",
+            Arc::new(arrow_array::Int64Array::from_iter_values(noise(number))) as _,
+        )])
+        .unwrap()
+    };
+    let mut encoder = TableEncoder::new(TableForm::Parquet, &batch(0).schema()).unwrap();
+    let parts = (0..20).flat_map(|number| encoder.write(&batch(number)).unwrap());
+    let flowed: usize = parts.map(|part| part.len()).sum();
+    assert!(flowed > 500_000, "a row group before the last rows");
+}
+
+#[test]
+fn texts_have_a_header_and_say_null() {
+    let columns: [(&str, arrow_array::ArrayRef); 3] = [
+        ("n", Arc::new(Int32Array::from(vec![Some(1), None]))),
+        (
+            "t",
+            Arc::new(arrow_array::StringArray::from(vec![Some("a, \"b\""), None])),
+        ),
+        (
+            "f",
+            Arc::new(arrow_array::Float64Array::from(vec![0.5, f64::NAN])),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let table = Table::new(batch.schema(), vec![batch.clone()]).unwrap();
+    let text = |form, table: &Table| String::from_utf8(written(form, table).unwrap()).unwrap();
+    assert_eq!(
+        text(TableForm::Csv, &table),
+        "n,t,f\n1,\"a, \"\"b\"\"\",0.5\n,,NaN\n"
+    );
+    let lines = "{\"n\":1,\"t\":\"a, \\\"b\\\"\",\"f\":0.5}\n{\"n\":null,\"t\":null,\"f\":null}\n";
+    assert_eq!(text(TableForm::Ndjson, &table), lines);
+    let empty = Table::new(batch.schema(), vec![]).unwrap();
+    assert_eq!(text(TableForm::Csv, &empty), "n,t,f\n");
+    assert_eq!(text(TableForm::Ndjson, &empty), "");
+}
+
+#[test]
+fn what_a_form_cannot_hold_is_refused_by_name() {
+    let bytes: arrow_array::ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
+    let batch = RecordBatch::try_from_iter([("photo", bytes)]).unwrap();
+    for (form, schema, says) in [
+        (
+            TableForm::Csv,
+            Arc::clone(table().schema()),
+            "CSV cannot hold the column `list` of type List",
+        ),
+        (
+            TableForm::Csv,
+            batch.schema(),
+            "CSV cannot hold the column `photo` of type Binary",
+        ),
+        (
+            TableForm::Ndjson,
+            batch.schema(),
+            "JSON cannot hold the column `photo` of type Binary",
+        ),
+    ] {
+        let error = TableEncoder::new(form, &schema).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidWire);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(TableEncoder::new(TableForm::Ndjson, table().schema()).is_ok());
+}
+
+#[test]
+fn the_form_of_a_table_is_chosen_by_accept() {
+    let arrow = TableForm::ArrowStream(Compression::None);
     for (accept, expected) in [
-        (None, arrow),
-        (Some(" "), arrow),
-        (Some("*/*"), arrow),
+        (None, Some(arrow)),
+        (Some("*/*"), Some(arrow)),
+        (Some("text/csv"), Some(TableForm::Csv)),
+        (
+            Some("text/*;q=0.5, application/x-ndjson;q=0.4"),
+            Some(TableForm::Csv),
+        ),
+        (
+            Some("application/vnd.apache.parquet, */*;q=0.1"),
+            Some(TableForm::Parquet),
+        ),
+        (Some("application/x-ndjson"), Some(TableForm::Ndjson)),
         (
             Some("image/png, application/vnd.apache.arrow.stream;q=0.1"),
-            arrow,
+            Some(arrow),
         ),
-        (Some("application/x-npy"), None),
+        (Some(" "), Some(arrow)),
+        (Some("image/*"), None),
         (Some("*/*;q=0"), None),
     ] {
         assert_eq!(TableForm::negotiate(accept), expected, "{accept:?}");

@@ -1,0 +1,268 @@
+//! `sample` and `each`.
+
+use arrow_array::{
+    Array as _, BinaryArray, FixedSizeListArray, StructArray, types::Float32Type, types::UInt8Type,
+};
+use arrow_schema::{Field, Fields};
+
+use super::*;
+use crate::{Image, step::image::Encode};
+
+/// A small PNG whose pixels are all `grey`.
+fn png(width: u32, grey: u8) -> Vec<u8> {
+    let image = Image::new(width, 2, vec![grey; width as usize * 6]).unwrap();
+    let context = Context::new(b"x");
+    let encode = pipeline("decode | encode(png)");
+    assert!(matches!(encode.steps()[1], crate::Step::Encode(Encode { .. })));
+    match encode.run(1..2, Sample::Image(image), &context).unwrap() {
+        Sample::Bytes(bytes) => bytes.to_vec(),
+        other => panic!("found {other:?}"),
+    }
+}
+
+/// Photos: the third is broken, the fourth missing.
+fn photos() -> Vec<Option<Vec<u8>>> {
+    vec![
+        Some(png(3, 10)),
+        Some(png(4, 255)),
+        Some(b"no photo".to_vec()),
+        None,
+        Some(png(3, 0)),
+    ]
+}
+
+fn object(column: ArrayRef) -> Bytes {
+    let rows = i64::try_from(column.len()).unwrap();
+    let columns = [("n", super::column(0..rows)), ("image", column)];
+    let nullable = columns.map(|(name, column)| (name, column, true));
+    parquet_of(&RecordBatch::try_from_iter_with_nullable(nullable).unwrap(), 2)
+}
+
+fn binary() -> ArrayRef {
+    Arc::new(BinaryArray::from_iter(photos()))
+}
+
+fn both(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
+    let pipeline = pipeline(text);
+    let whole = pipeline.run(0..pipeline.len(), Sample::Bytes(object.clone()), context);
+    let parts = on_runtime(async {
+        let mut scan = pipeline
+            .scan(0..pipeline.len(), Arc::new(object.clone()), context)
+            .await?;
+        let schema = Arc::clone(scan.schema());
+        let mut batches = Vec::new();
+        while let Some(batch) = scan.next().await.transpose()? {
+            batches.push(batch);
+        }
+        Table::new(schema, batches)
+    });
+    let whole = whole.map(|sample| match sample {
+        Sample::Table(table) => table,
+        other => panic!("found {other:?}"),
+    });
+    assert_eq!(parts, whole, "{text}");
+    whole
+}
+
+fn whole(table: &Table) -> RecordBatch {
+    arrow_select::concat::concat_batches(table.schema(), table.batches()).unwrap()
+}
+
+#[test]
+fn each_value_goes_through_the_pipeline_and_a_bad_one_fails_alone() {
+    let context = Context::new(b"photos.parquet");
+    let text = "select | each(image: decode | resize(2, 2) | to_float)";
+    let table = whole(&both(text, &object(binary()), &context).unwrap());
+    let names: Vec<_> = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    assert_eq!(names, ["n", "image", "image_error"]);
+    let schema = table.schema();
+    let field = schema.field(1);
+    assert_eq!(field.extension_type_name(), Some("arrow.fixed_shape_tensor"));
+    assert_eq!(field.extension_type_metadata(), Some("{\"shape\":[3,2,2]}"));
+    let values: &FixedSizeListArray = table.column(1).as_fixed_size_list();
+    let nulls: Vec<_> = (0..5).map(|row| values.is_null(row)).collect();
+    assert_eq!(nulls, [false, false, true, true, false]);
+    assert_eq!(
+        values.value(1).as_primitive::<Float32Type>().values(),
+        &[1.0; 12][..]
+    );
+    assert_eq!(
+        values.value(4).as_primitive::<Float32Type>().values(),
+        &[0.0; 12][..]
+    );
+    let errors = table.column(2).as_string::<i32>();
+    let failed: Vec<_> = (0..5).map(|row| errors.is_valid(row)).collect();
+    assert_eq!(failed, [false, false, true, false, false]);
+    assert!(errors.value(2).contains("expected JPEG"), "{}", errors.value(2));
+}
+
+#[test]
+fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
+    let fields = Fields::from(vec![
+        Field::new("bytes", DataType::Binary, true),
+        Field::new("path", DataType::Utf8, true),
+    ]);
+    let paths: ArrayRef = Arc::new(StringArray::from(vec!["a.png"; 5]));
+    let structs = StructArray::new(fields, vec![binary(), paths], None);
+    let context = Context::new(b"photos.parquet");
+    let table = both(
+        "select | each(image: decode)",
+        &object(Arc::new(structs)),
+        &context,
+    )
+    .unwrap();
+    let table = whole(&table);
+    let schema = table.schema();
+    assert_eq!(
+        schema.field(1).extension_type_name(),
+        Some("arrow.variable_shape_tensor")
+    );
+    let values = table.column(1).as_struct();
+    let shapes: Vec<_> = [0, 1, 4]
+        .map(|row| values.column(1).as_fixed_size_list().value(row))
+        .to_vec();
+    let shapes: Vec<_> = shapes
+        .iter()
+        .map(|shape| {
+            shape
+                .as_primitive::<arrow_array::types::Int32Type>()
+                .values()
+                .to_vec()
+        })
+        .collect();
+    assert_eq!(shapes, [[2, 3, 3], [2, 4, 3], [2, 3, 3]]);
+    let pixels = values.column(0).as_list::<i32>().value(1);
+    assert_eq!(pixels.as_primitive::<UInt8Type>().values(), &[255; 24][..]);
+    let bytes = both(
+        "select | each(image: decode | encode(png))",
+        &object(binary()),
+        &context,
+    )
+    .unwrap();
+    assert_eq!(*bytes.schema().field(1).data_type(), DataType::Binary);
+}
+
+#[test]
+fn random_steps_draw_by_the_row_of_the_object() {
+    let context = Context::new(b"photos.parquet").with_randomness(7, 3);
+    let photos: BinaryArray = (0..40).map(|_| Some(png(4, 100))).collect();
+    let object = object(Arc::new(photos));
+    let text = |condition: &str| {
+        format!(
+            "select(where=\"{condition}\", row_number=place) | each(image: decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor)"
+        )
+    };
+    let all = whole(&both(&text("true"), &object, &context).unwrap());
+    let some = whole(&both(&text("n >= 13"), &object, &context).unwrap());
+    assert_eq!(all.column(1).slice(13, 27).as_ref(), some.column(1).as_ref());
+    let first = all.column(1).as_fixed_size_list();
+    assert!((1..40).any(|row| first.value(row).as_ref() != first.value(0).as_ref()));
+    // The draws are those of an object of its own whose id ends in the row's number.
+    let id = Context::new(b"photos.parquet\x0013").with_randomness(7, 3);
+    let alone = pipeline("decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor");
+    let Sample::Tensor(alone) = alone.run(0..4, Sample::Bytes(png(4, 100).into()), &id).unwrap() else {
+        panic!("no tensor")
+    };
+    assert_eq!(
+        first
+            .value(13)
+            .as_primitive::<UInt8Type>()
+            .values()
+            .inner()
+            .as_slice(),
+        alone.data().as_slice()
+    );
+
+    let missing = "select | each(image: decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor)";
+    let error = both(missing, &object, &context).unwrap_err();
+    assert!(error.to_string().contains("row_number="), "{error}");
+    let error = both(&text("true"), &object, &Context::new(b"x")).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.position()),
+        (
+            ErrorKind::InvalidPipeline,
+            text("true").find("each").and_then(|at| u32::try_from(at).ok())
+        )
+    );
+}
+
+#[test]
+fn each_is_written_as_a_pipeline_or_as_text() {
+    let text = "select | each(image: decode | resize(2, 2))";
+    let canonical = "select | each(column=image, pipeline=\"decode | resize(w=2, h=2)\")";
+    assert_eq!(pipeline(text).to_string(), canonical);
+    assert_eq!(pipeline(canonical), pipeline(text));
+    let json = serde_json::to_string(&pipeline(text)).unwrap();
+    assert_eq!(pipeline(&json), pipeline(text));
+    assert_eq!(pipeline("select | each(\"my image\": decode)").len(), 2);
+    for (text, place) in [
+        ("select | each(image: decode | resize)", "resize"),
+        ("select | each(image: decode | nonsense(1))", "nonsense"),
+        ("select | each(image: decode |)", ")"),
+        ("select | each(image: select)", "each"),
+        ("select | each(image: decode | to_float | quantize(int8))", "each"),
+        ("decode | each(image: decode)", "each"),
+        (
+            "select | each(a: decode | x(b: y(c: z(d: w(e: decode)))))",
+            "decode)))))",
+        ),
+    ] {
+        let error = Pipeline::parse(text).unwrap_err();
+        let found = error.position().map(|place| place as usize);
+        assert_eq!(found, text.find(place), "{text}: {error}");
+    }
+}
+
+#[test]
+fn each_takes_a_column_of_bytes() {
+    let context = Context::new(b"photos.parquet");
+    for (text, says) in [
+        ("select | each(picture: decode)", "no column `picture`"),
+        (
+            "select | each(n: decode)",
+            "`n` is of type Int64, expected binary",
+        ),
+        (
+            "sql(\"select image, 1 as image_error from object\") | each(image: decode)",
+            "a column `image_error` already",
+        ),
+    ] {
+        let error = both(text, &object(binary()), &context).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsuitable);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
+fn a_sample_has_its_share_of_the_rows_and_the_same_each_time() {
+    let object = parquet_of(&numbers(20_000), 3_000);
+    let context = Context::new(b"numbers.parquet");
+    let rows = |text: &str, context: &Context<'_>| int64s(&both(text, &object, context).unwrap(), 0);
+    let tenth = rows("select | sample(0.1, 7)", &context);
+    assert!((1800..2200).contains(&tenth.len()), "{}", tenth.len());
+    assert!(tenth.is_sorted());
+    assert_ne!(tenth, rows("select | sample(0.1, 8)", &context));
+    assert_ne!(
+        tenth,
+        rows("select | sample(0.1, 7)", &Context::new(b"other.parquet"))
+    );
+    let third = rows("select | sample(0.3, 7)", &context);
+    assert!(
+        tenth.iter().all(|row| third.binary_search(row).is_ok()),
+        "a larger share has the smaller one"
+    );
+    assert_eq!(rows("select | sample(1, 7)", &context).len(), 20_000);
+    assert_eq!(rows("select | sample(0, 7)", &context).len(), 0);
+    for text in [
+        "select | sample(1.5, 1)",
+        "select | sample(0.5)",
+        "select | sample(-0.1, 1)",
+    ] {
+        assert!(Pipeline::parse(text).is_err(), "{text}");
+    }
+}

@@ -39,7 +39,8 @@ pub struct TableLimits {
     pub max_columns: usize,
     /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
     pub max_footer_bytes: u64,
-    /// Bytes of a row group's columns that are read at once. Default 512 MiB.
+    /// Bytes of a row group's columns that are read at once; the next one is read meanwhile, so that two may be held. Default
+    /// 512 MiB.
     pub max_row_group_bytes: u64,
     /// Bytes of the text, or of the Arrow message, that a record batch is made of. Default 256 MiB.
     pub max_batch_bytes: u64,

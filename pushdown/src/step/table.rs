@@ -4,6 +4,7 @@
 //! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
 //! other tables, no functions that depend on more than their arguments (`guard`).
 
+mod bloom;
 mod describe;
 mod each;
 mod engine;

@@ -168,6 +168,8 @@ fn pipeline() -> impl Strategy<Value = String> {
         )),
         condition().prop_map(|c| format!("select row, sum(f) over (order by row rows between 3 preceding and current row) as w from object where {c}")),
         condition().prop_map(|c| format!("select count(distinct s) as c, sum(distinct n % 100) as n, array_agg(s order by row) as l from object where {c}")),
+        condition().prop_map(|c| format!("select array_agg(distinct s) as l, sum(distinct f) as d, avg(distinct f) as a from object where {c}")),
+        condition().prop_map(|c| format!("select approx_distinct(s) as d, approx_percentile_cont(f, 0.3) as p, mode as m from (select s, f, b as mode from object where {c}) t group by mode")),
         Just("select s, count(*) as c from object group by s union all select 'all', count(*) from object".to_owned()),
     ];
     let select = (condition(), option::of(0..30_u32), any::<bool>()).prop_map(|(c, limit, few)| {

@@ -1,16 +1,18 @@
 //! Parquet files, read by ranges: the footer first, then only the pages of the columns and row groups that are asked for.
 
+mod ahead;
 mod footer;
 mod reader;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use arrow_schema::SchemaRef;
+use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use parquet::arrow::{
     ProjectionMask,
     arrow_reader::{ArrowReaderMetadata, RowSelection},
-    async_reader::ParquetRecordBatchStreamBuilder,
+    async_reader::{AsyncFileReader as _, ParquetRecordBatchStreamBuilder},
 };
 
 use super::fault;
@@ -18,6 +20,7 @@ use crate::{
     Result, Source, Suffix,
     limits::{BATCH_ROWS, TableLimits},
 };
+use ahead::Ahead;
 use arrow_array::RecordBatch;
 use reader::Ranges;
 pub(in crate::step::table) use reader::joined;
@@ -86,6 +89,12 @@ impl File {
         Ok(Self { metadata, ..self })
     }
 
+    /// Reads some ranges, in any order.
+    pub(super) async fn read_ranges(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        let mut reader = Ranges::new(Arc::clone(&self.source), &self.limits);
+        reader.get_byte_ranges(ranges).await.map_err(fault::parquet)
+    }
+
     /// The leaves of some columns.
     pub(super) fn leaves(&self, columns: &[usize]) -> ProjectionMask {
         ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied())
@@ -122,7 +131,7 @@ impl File {
         if let Some(limit) = part.limit {
             builder = builder.with_limit(limit);
         }
-        let stream = builder.build().map_err(fault::parquet)?;
-        Ok(stream.map(|batch| batch.map_err(fault::parquet)).boxed())
+        let groups = builder.build().map_err(fault::parquet)?;
+        Ok(Ahead::new(groups, part.limit.is_none()).boxed())
     }
 }

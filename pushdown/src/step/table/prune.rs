@@ -11,7 +11,7 @@ use datafusion::{
     },
     logical_expr::Operator,
     physical_expr::{conjunction, split_conjunction},
-    physical_optimizer::pruning::PruningPredicateBuilder,
+    physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder},
     physical_plan::{
         PhysicalExpr,
         expressions::{BinaryExpr, Column, Literal},
@@ -22,7 +22,7 @@ use datafusion::{
 use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
 
 use super::{
-    fault,
+    bloom, fault,
     parquet::{File, Part, joined},
 };
 use crate::Result;
@@ -52,7 +52,11 @@ pub(super) async fn prune(
     let mut access = ParquetAccessPlan::new_all(file.metadata().metadata().num_row_groups());
     let predicate = predicate.and_then(|predicate| trusted(&predicate, file.schema()));
     if let Some(predicate) = predicate {
-        access = by_statistics(&file, &predicate, access);
+        if let Some(predicate) = pruning(&file, &predicate) {
+            access = by_statistics(&file, &predicate, access);
+            let bytes = bytes(&file, &columns, &access);
+            access = bloom::prune(&file, &predicate, access, |length| spares(length, bytes)).await?;
+        }
         let bytes = bytes(&file, &columns, &access);
         if worthwhile(&file, bytes) {
             file = file.with_page_index().await?;
@@ -74,26 +78,26 @@ pub(super) async fn prune(
     Ok((file, Kept { part, rows, bytes }))
 }
 
-fn metrics() -> ParquetFileMetrics {
+pub(super) fn metrics() -> ParquetFileMetrics {
     ParquetFileMetrics::new(0, super::engine::OBJECT, &ExecutionPlanMetricsSet::new())
 }
 
-fn by_statistics(
-    file: &File,
-    predicate: &Arc<dyn PhysicalExpr>,
-    access: ParquetAccessPlan,
-) -> ParquetAccessPlan {
-    let predicate = PruningPredicateBuilder::new()
+/// The condition as one on statistics.
+fn pruning(file: &File, predicate: &Arc<dyn PhysicalExpr>) -> Option<PruningPredicate> {
+    PruningPredicateBuilder::new()
         .with_file_schema(SchemaRef::clone(file.schema()))
-        .try_build(Arc::clone(predicate));
-    let Ok(predicate) = predicate else { return access };
+        .try_build(Arc::clone(predicate))
+        .ok()
+}
+
+fn by_statistics(file: &File, predicate: &PruningPredicate, access: ParquetAccessPlan) -> ParquetAccessPlan {
     let metadata = file.metadata();
     let mut filter = RowGroupAccessPlanFilter::new(access);
     filter.prune_by_statistics(
         metadata.schema(),
         metadata.parquet_schema(),
         metadata.metadata().row_groups(),
-        &predicate,
+        predicate,
         &metrics(),
     );
     filter.build()
@@ -123,7 +127,12 @@ fn worthwhile(file: &File, bytes: u64) -> bool {
         .flatten()
         .map(|length| u64::try_from(length).unwrap_or_default())
         .sum::<u64>();
-    index > 0 && index < bytes && (index <= SMALL_INDEX || index <= bytes / 16)
+    index > 0 && spares(index, bytes)
+}
+
+/// Whether so much of an index is little beside the bytes that it may spare.
+const fn spares(index: u64, bytes: u64) -> bool {
+    index < bytes && (index <= SMALL_INDEX || index <= bytes / 16)
 }
 
 /// The parts of a condition that statistics can be trusted with.

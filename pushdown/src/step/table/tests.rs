@@ -227,6 +227,55 @@ fn what_is_read_is_what_was_estimated() {
     }
 }
 
+/// Each row group has its minimum and maximum around every number, and every tenth of them.
+#[test]
+fn bloom_filters_leave_row_groups_out() {
+    let scattered = |n: i64| (n % 10_000) * 10 + n / 10_000;
+    let batch = RecordBatch::try_from_iter([
+        ("n", column((0..100_000).map(scattered))),
+        ("m", column(0..100_000)),
+    ])
+    .unwrap();
+    let written = |filters: bool| {
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(10_000));
+        let properties = if filters {
+            properties.set_column_bloom_filter_max_ndv("n".into(), 10_000)
+        } else {
+            properties
+        };
+        let properties = properties.build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        Counted::new(writer.into_inner().unwrap().into())
+    };
+    let text = "select(columns=[m], where=\"n = 45677\")";
+    let (with, without) = (written(true), written(false));
+    let (table, estimate) = scan(text, with.clone()).unwrap();
+    assert_eq!(int64s(&table, 0), [74_567]);
+    assert!(estimate.rows.unwrap() <= 20_000, "{estimate:?}");
+    assert_eq!(scan(text, without.clone()).unwrap().0, table);
+    assert!(
+        with.read() < without.read() * 3 / 4,
+        "{} and {}",
+        with.read(),
+        without.read()
+    );
+}
+
+#[test]
+fn the_next_row_group_is_read_ahead() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    let source = Counted::new(object);
+    on_runtime(async {
+        let context = Context::new(b"object.parquet");
+        let shared = Arc::new(source.clone());
+        let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
+        scan.next().await.unwrap().unwrap();
+        let reads = source.ranges.lock().len();
+        assert_eq!(reads, 2, "one row group is read, and the next");
+    });
+}
+
 #[test]
 fn a_limit_stops_reading() {
     let object = parquet_of(&numbers(100_000), 10_000);

@@ -124,6 +124,9 @@ impl<F: Form> Decoder for Lines<F> {
                     return Err(self.locate(&error, false));
                 }
             };
+            if taken == 0 && !self.rows.is_full() {
+                return Err(Error::internal("a decoder takes no more text and gives no rows"));
+            }
             let text = chunk.split_to(taken);
             if let Some(place) = memchr::memchr(0, &text) {
                 let held = self.held.iter().map(|text| breaks(text)).sum::<usize>();

@@ -39,7 +39,7 @@ fn parquet_with_broken_bytes_is_an_error_or_a_table() {
     for round in 0..400 {
         let mut broken = object.to_vec();
         let mut noise = noise(round);
-        for _ in 0..1 + round % 4 {
+        for _ in 0..=(round % 4) {
             let range = if round % 3 == 0 {
                 4..object.len() - 8
             } else {

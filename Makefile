@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .PHONY: help setup demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells golden golden-tables photos ci clean
 
 CARGO ?= cargo
+# Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
+# twice, for ten minutes.
+ALL = --locked --workspace --all-targets
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,19 +26,18 @@ test: setup test-rust test-clients ## Every test
 
 test-rust: setup ## Unit, property, golden and integration tests
 	@scripts/models.sh
-	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
-	@$(CARGO) test --locked --workspace --all-targets
+	@$(CARGO) test $(ALL)
 	@$(CARGO) test --locked --workspace --doc
 
 test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in front of two stores
-	@$(CARGO) build --locked -p pushdown-gateway -p pushdown-client
+	@$(CARGO) test $(ALL) --no-run --quiet
 	@.venv/bin/python -m pytest -q tests/clients
 
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
 
 lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
-	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy $(ALL) -- -D warnings
 
 check-cuda: ## Whether the gateway compiles with CUDA (needs no GPU and no library)
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings

@@ -3,7 +3,8 @@
 mod aws;
 mod get;
 mod list;
-mod source;
+mod parts;
+mod table;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 pub(crate) use get::Failure;
 pub use get::{GetValue, Value, ValueStream};
 pub use list::Object;
-pub use source::StoredTable;
+pub use table::StoredTable;
 
 use crate::{
     error::{Error, ErrorKind, Result},

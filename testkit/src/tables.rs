@@ -55,7 +55,7 @@ impl Parquet {
     }
 }
 
-/// A number from 0 to 1 of which each bit counts (SplitMix64).
+/// A number from 0 to 1 of which each bit counts: a step of `SplitMix64`.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are what a double has")]
 fn noise(column: usize, row: usize) -> f64 {
     let mut bits = ((column as u64) << 40 | row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);

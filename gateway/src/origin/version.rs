@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub enum End {
     /// The end, and how to read the rest.
-    Part(Part),
+    Part(Box<Part>),
     /// The whole object, its body unread: the store knows no ranges, or the object is empty.
     Whole(OriginObject),
 }
@@ -78,11 +78,11 @@ impl Origin {
             etag,
             total,
         };
-        Ok(Ok(End::Part(Part {
+        Ok(Ok(End::Part(Box::new(Part {
             headers: answer.headers,
             bytes,
             version,
-        })))
+        }))))
     }
 }
 

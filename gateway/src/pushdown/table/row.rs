@@ -1,5 +1,7 @@
 //! A table that is a row of a batch: read in parts as any other, and whole when it leaves.
 
+use std::sync::Arc;
+
 use futures::StreamExt as _;
 use pushdown::{Sample, Step, Table, wire::Split};
 
@@ -40,7 +42,7 @@ impl Pushdown {
             mut permit,
             mut timing,
         } = admitted;
-        let schema = scan.schema().clone();
+        let schema = Arc::clone(scan.schema());
         let (mut batches, mut bytes) = (Vec::new(), 0);
         loop {
             let next = async move {
@@ -52,7 +54,7 @@ impl Pushdown {
             let Some(batch) = batch.transpose().map_err(|error| fault.of(error))? else {
                 break;
             };
-            let table = Table::new(schema.clone(), vec![batch])?;
+            let table = Table::new(Arc::clone(&schema), vec![batch])?;
             bytes += table.bytes();
             self.check_output(bytes)?;
             let short = bytes.saturating_sub(permit.bytes());

@@ -113,7 +113,7 @@ impl Pushdown {
             End::Part(part) => {
                 let permit = self.memory.acquire(&job.tenant, OPENING_BYTES).await?;
                 let footer = Footer::new(self.memory.clone(), permit);
-                let ranged = Ranged::new(part, footer.clone(), turns.awake(), fault.clone());
+                let ranged = Ranged::new(*part, footer.clone(), turns.awake(), fault.clone());
                 (Arc::new(ranged), Reading::Parts(footer))
             }
             End::Whole(object) => {

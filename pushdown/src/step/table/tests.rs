@@ -587,3 +587,19 @@ fn text_and_json_say_the_same() {
         assert!(Pipeline::parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn what_is_held_is_a_row_group_of_the_columns_that_are_read() {
+    let object = parquet_of(&numbers(40_000), 10_000);
+    let held = |text: &str| {
+        let scanned = scan_with(text, object.clone(), Limits::default()).expect(text);
+        (scanned.1.held.unwrap(), scanned.1.read.unwrap())
+    };
+    let (one, of_one) = held("select(columns=[n])");
+    let (all, of_all) = held("select()");
+    // A quarter of what is read, and pages of as many bytes.
+    assert!(one > of_one / 4 && one <= of_one, "{one} of {of_one}");
+    assert!(all > one && all <= of_all * 2, "{all} of {of_all}");
+    let (twice, _) = held("sql('select a.n from object a join object b on a.n = b.n')");
+    assert_eq!(twice, 2 * one, "two scans may be on their way");
+}

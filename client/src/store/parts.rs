@@ -1,11 +1,10 @@
-//! A stored object that is read in parts: what table steps on this side read through.
+//! An object that is read in parts, all of them of one version.
 
 use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{
-    FutureExt as _, StreamExt as _, TryStreamExt as _,
-    future::BoxFuture,
+    StreamExt as _,
     stream::{self, BoxStream},
 };
 use http::{
@@ -13,7 +12,7 @@ use http::{
     header::{CONTENT_RANGE, ETAG, IF_MATCH, RANGE},
 };
 use parking_lot::Mutex;
-use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
+use pushdown::{Limits, Suffix};
 
 use super::{Failure, Store};
 use crate::{
@@ -23,14 +22,8 @@ use crate::{
     transport::Answer,
 };
 
-/// Ranges of one read that are fetched at a time.
-const SIDE_BY_SIDE: usize = 4;
-
-/// An object whose rows are read here, by ranges. Clones share what is known of it.
-#[derive(Debug, Clone)]
-pub struct StoredTable(Arc<Inner>);
-
-struct Inner {
+/// One version of an object, read by ranges: the first answer tells which.
+pub(super) struct Parts {
     store: Store,
     name: String,
     /// What the sample is known by; its suffix may tell the format.
@@ -52,93 +45,39 @@ enum Version {
     Whole(Bytes),
 }
 
-impl Store {
-    /// An object that is read in parts. Nothing is read yet.
-    pub fn table(&self, bucket: &str, key: &str, limits: &Limits) -> StoredTable {
-        StoredTable(Arc::new(Inner {
-            store: self.clone(),
+// === impl Parts ===
+
+impl Parts {
+    pub(super) fn new(store: Store, bucket: &str, key: &str, limits: &Limits) -> Self {
+        Self {
+            store,
             name: format!("s3://{bucket}/{key}"),
             key: key.to_owned(),
             path: object_path(bucket, key),
             limits: *limits,
             version: Mutex::default(),
             fault: Mutex::default(),
-        }))
-    }
-}
-
-// === impl StoredTable ===
-
-impl StoredTable {
-    /// Reads what the object says of its rows.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Sample`] for an object that is no table, and as reading it fails.
-    pub async fn describe(&self) -> Result<Description> {
-        let source = Arc::new(self.clone());
-        let described = pushdown::describe(source, &self.context()).await;
-        described.map_err(|error| self.fault(error))
-    }
-
-    /// Starts to run a pipeline's table steps here: what the gateway would answer, from the bytes that it would read.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Pipeline`] for a pipeline whose first step makes no table; [`ErrorKind::Sample`] for an object that
-    /// it cannot be applied to; and as reading the object fails.
-    pub async fn scan(&self, pipeline: &Pipeline) -> Result<Scan> {
-        let source = Arc::new(self.clone());
-        let scan = pipeline.scan(0..pipeline.len(), source, &self.context()).await;
-        scan.map_err(|error| self.fault(error))
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context {
-            limits: self.0.limits,
-            ..Context::new(self.0.key.as_bytes())
         }
     }
 
-    /// An error of a scan of this object, as this library has it.
-    pub fn fault(&self, error: pushdown::Error) -> Error {
-        let kept = match error.kind() {
-            pushdown::ErrorKind::Source => self.0.fault.lock().take(),
-            pushdown::ErrorKind::InvalidPipeline | pushdown::ErrorKind::Internal => None,
-            kind => Some(Error::new(
-                ErrorKind::Sample,
-                format!("{}: {}: {error}", self.0.name, kind.code()),
-            )),
-        };
-        kept.unwrap_or_else(|| error.into())
-    }
-}
-
-impl Source for StoredTable {
-    fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
-        let inner = Arc::clone(&self.0);
-        async move { inner.suffix(length).await.map_err(|error| inner.keep(error)) }.boxed()
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
-    fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, pushdown::Result<Vec<Bytes>>> {
-        let inner = Arc::clone(&self.0);
-        let reads = ranges.into_iter().map(move |range| {
-            let inner = Arc::clone(&inner);
-            async move { inner.part(range).await.map_err(|error| inner.keep(error)) }
-        });
-        stream::iter(reads).buffered(SIDE_BY_SIDE).try_collect().boxed()
+    pub(super) fn key(&self) -> &str {
+        &self.key
     }
 
-    fn stream(&self) -> BoxStream<'static, pushdown::Result<Bytes>> {
-        let inner = Arc::clone(&self.0);
-        stream::once(async move { inner.flow().await.map_err(|error| inner.keep(error)) })
-            .try_flatten()
-            .boxed()
+    pub(super) const fn limits(&self) -> &Limits {
+        &self.limits
     }
-}
 
-// === impl Inner ===
+    /// The error that was kept.
+    pub(super) fn fault(&self) -> Option<Error> {
+        self.fault.lock().take()
+    }
 
-impl Inner {
-    async fn suffix(&self, length: u64) -> Result<Suffix> {
+    pub(super) async fn suffix(&self, length: u64) -> Result<Suffix> {
         let version = self.version.lock().clone();
         match version {
             Some(Version::Whole(bytes)) => return Ok(end_of(&bytes, length)),
@@ -189,7 +128,7 @@ impl Inner {
         Ok(suffix)
     }
 
-    async fn part(&self, range: Range<u64>) -> Result<Bytes> {
+    pub(super) async fn part(&self, range: Range<u64>) -> Result<Bytes> {
         let version = self.version.lock().clone();
         let (etag, total) = match version {
             Some(Version::Parts { etag, total }) => (etag, total),
@@ -229,7 +168,7 @@ impl Inner {
     }
 
     /// All of the object, once it is known which version that is.
-    async fn flow(self: &Arc<Self>) -> Result<BoxStream<'static, pushdown::Result<Bytes>>> {
+    pub(super) async fn flow(self: &Arc<Self>) -> Result<BoxStream<'static, pushdown::Result<Bytes>>> {
         let version = self.version.lock().clone();
         let (etag, total) = match version {
             Some(Version::Whole(bytes)) => return Ok(stream::iter([Ok(bytes)]).boxed()),
@@ -244,11 +183,11 @@ impl Inner {
         if answer.headers.get(ETAG) != Some(&etag) || answer.length() != Some(total) {
             return Err(self.replaced());
         }
-        let inner = Arc::clone(self);
+        let parts = Arc::clone(self);
         let pieces = stream::try_unfold(answer, move |mut answer| {
-            let inner = Arc::clone(&inner);
+            let parts = Arc::clone(&parts);
             async move {
-                let piece = answer.chunk().await.map_err(|error| inner.keep(error))?;
+                let piece = answer.chunk().await.map_err(|error| parts.keep(error))?;
                 Ok(piece.map(|piece| (piece, answer)))
             }
         });
@@ -294,14 +233,14 @@ impl Inner {
     }
 
     /// Keeps an error while its text goes through the scan.
-    fn keep(&self, error: Error) -> pushdown::Error {
+    pub(super) fn keep(&self, error: Error) -> pushdown::Error {
         let text = error.to_string();
         self.fault.lock().get_or_insert(error);
         pushdown::Error::new(pushdown::ErrorKind::Source, text)
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredTable")
             .field("name", &self.name)

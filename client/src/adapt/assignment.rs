@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn what_a_plan_does_anyway_is_not_explored() {
         // Both ways are part of it: the host helps the gateway.
-        let (assignment, decision) = planned(1e7);
+        let (assignment, decision) = planned(f64::INFINITY);
         assert!(
             decision.plan.shares[1].iter().all(|share| *share > 0.05),
             "{decision:?}"
@@ -291,19 +291,14 @@ mod tests {
             !assignment.explored.is_empty(),
             "small objects only go as they are"
         );
-        let large = &decision.classes[1..];
-        let large = Decision {
-            classes: vec![Class {
-                share: 1.0,
-                ..large[0].clone()
-            }],
+        let both = Decision {
             plan: Plan {
-                shares: vec![vec![0.1, 0.9]],
+                shares: vec![vec![0.05, 0.45]; 2],
                 ..decision.plan.clone()
             },
-            tiers: decision.tiers,
+            ..decision
         };
-        let assignment = Assignment::planned(ground(PIPELINE), &large, true);
+        let assignment = Assignment::planned(ground(PIPELINE), &both, true);
         assert!(!assignment.plainly && assignment.explored.is_empty());
         let plain = stages(&assignment, 4_000_000)
             .iter()

@@ -26,11 +26,11 @@ const SMALL: Parquet = Parquet {
     row_group: 300,
 };
 
-/// What a pipeline makes of an object, in process.
+/// What a pipeline makes of the object `t.parquet`, in process.
 fn rows_here(object: &[u8], pipeline: &str) -> Result<Table> {
     let pipeline: Pipeline = pipeline.parse()?;
     let object = Sample::Bytes(object.to_vec().into());
-    match pipeline.run(0..pipeline.len(), object, &Context::new(b""))? {
+    match pipeline.run(0..pipeline.len(), object, &Context::new(b"t.parquet"))? {
         Sample::Table(table) => Ok(table),
         other => anyhow::bail!("{other:?}"),
     }

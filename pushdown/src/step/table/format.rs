@@ -72,6 +72,10 @@ pub(super) fn found(head: &[u8], sample_id: &[u8]) -> Result<Format> {
         Ok(Format::Csv)
     } else if ends(&[b".json", b".jsonl", b".ndjson"]) {
         Ok(Format::Json)
+    } else if ends(&[b".parquet"]) {
+        Err(Error::undecodable(
+            "the object does not end as Parquet files do, with `PAR1`: it is cut off, or no Parquet",
+        ))
     } else {
         Err(Error::undecodable(
             "neither the object's bytes nor the end of its name tell the format of a table, expected Parquet, Arrow, CSV \
@@ -115,5 +119,7 @@ mod tests {
         assert_eq!(format(b"a,b", "shard.tar\0part.tsv"), Some(Format::Csv));
         assert_eq!(format(b"{", "a.ndjson.zst"), Some(Format::Json));
         assert_eq!(format(b"a,b", "a.txt"), None);
+        let cut = found(b"PAR1", b"t/a.parquet").unwrap_err().to_string();
+        assert!(cut.contains("does not end as Parquet files do"), "{cut}");
     }
 }

@@ -7,6 +7,8 @@ CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
 # twice, for ten minutes.
 ALL = --locked --workspace --all-targets
+# The same for what demo and benchmarks run.
+RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,7 +20,7 @@ demo: setup ## Real photos read plainly and pushed down, and transfer learning o
 	@scripts/photos.sh large
 	@scripts/photos.sh elpv
 	@scripts/models.sh efficientnet_lite0
-	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client
+	@$(CARGO) build $(RELEASE)
 	@.venv/bin/python scripts/demo.py
 	@.venv/bin/python scripts/transfer_demo.py
 
@@ -69,7 +71,7 @@ bench-memory: ## Peak memory under a storm of large photos, and while large bodi
 bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 25 minutes
 	@scripts/photos.sh all
 	@scripts/models.sh
-	@$(CARGO) build --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
+	@$(CARGO) build $(RELEASE)
 	@.venv/bin/python scripts/cells.py
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos

@@ -27,6 +27,6 @@ if .venv-golden/bin/python -c 'import torchvision' 2>/dev/null; then
 fi
 
 # Building beside the measurement would disturb it: all of it comes first.
-"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-bench
+"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench
 echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), CPU time is measured, but an idle machine measures better"
 exec "$binaries/pushdown-bench" "$@" "${options[@]}"

@@ -112,11 +112,9 @@ pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
 /// The networks of steps, each once.
 pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Network>> {
     let mut networks: Vec<Arc<Network>> = Vec::new();
-    for step in steps {
-        if let Step::Model(layers) = step
-            && !networks.contains(layers.network())
-        {
-            networks.push(Arc::clone(layers.network()));
+    for network in steps.iter().flat_map(Step::networks) {
+        if !networks.contains(network) {
+            networks.push(Arc::clone(network));
         }
     }
     networks

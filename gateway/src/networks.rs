@@ -114,11 +114,10 @@ impl Networks {
     /// Notes that the networks of `steps` are about to run, and lets the weights of those go that were not used for
     /// longest, where all together are over the budget.
     pub fn touch(&self, steps: &[Step]) {
-        for step in steps {
-            let Step::Model(model) = step else { continue };
+        for used in steps.iter().flat_map(Step::networks) {
             let mut warm = self.0.warm.lock();
-            warm.retain(|network| network != model.network());
-            warm.push(Arc::clone(model.network()));
+            warm.retain(|network| network != used);
+            warm.push(Arc::clone(used));
             // One that is about to be loaded holds nothing yet.
             let held = |network: &Arc<Network>| network.held_bytes().max(network.description().bytes);
             let mut bytes: u64 = warm.iter().map(held).sum();

@@ -50,7 +50,7 @@ pub use scan::{Estimate, Scan};
 pub use source::{Source, Suffix};
 pub use step::Step;
 pub use step::table::{Description, describe};
-pub use table::Table;
+pub use table::{Table, TableBuilder};
 
 /// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers.
 ///

@@ -16,8 +16,14 @@ pub const MAX_PLAN_NODES: usize = 10_000;
 /// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
 /// plans a query recurses; values and names in lists are not counted.
 pub const MAX_QUERY_OPERATORS: usize = 500;
-/// The most times that a query may read the object: by joining it with itself, say.
+/// The most queries in parentheses that stand inside each other in a query: planning them recurses.
+pub const MAX_NESTED_QUERIES: usize = 8;
+/// The most queries in parentheses in a query: `WITH` builds each of them on those before it.
+pub const MAX_INNER_QUERIES: usize = 32;
+/// The most times that a query may read the object: for the parts of a union, say.
 pub const MAX_PLAN_SCANS: usize = 8;
+/// The most window functions of a query: all are computed at once, for all rows of a partition.
+pub const MAX_PLAN_WINDOWS: usize = 16;
 
 /// Limits on a single sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +48,12 @@ pub struct TableLimits {
     /// Bytes of a row group's columns that are read at once; the next one is read meanwhile, so that two may be held. Default
     /// 512 MiB.
     pub max_row_group_bytes: u64,
-    /// Bytes of the text, or of the Arrow message, that a record batch is made of. Default 256 MiB.
+    /// Bytes of the text, or of the Arrow message, that a record batch is made of, and of one of the answer. Default
+    /// 256 MiB.
     pub max_batch_bytes: u64,
     /// Bytes that an object compressed as a whole may inflate to. They flow, and are never held together. Default 16 GiB.
     pub max_inflated_bytes: u64,
-    /// Bytes that sorting, grouping and joining may hold. Default 256 MiB.
+    /// Bytes that sorting, grouping, windows and functions that lengthen texts may hold. Default 256 MiB.
     pub max_query_bytes: u64,
 }
 

@@ -57,12 +57,8 @@ impl Scan {
     fn followed_by(self, mut rows: Box<dyn Rows>) -> Self {
         let (schema, most) = (SchemaRef::clone(rows.schema()), rows.most());
         let same = schema == self.schema;
-        let parts = move |batch: Result<RecordBatch>| match batch {
-            Ok(batch) => parts(&batch, most).into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
-        };
         let batches = self.batches.map(|batches| {
-            let parts = batches.flat_map(move |batch| stream::iter(parts(batch)));
+            let parts = batches.flat_map(move |batch| stream::iter(parts(batch, most)));
             parts.map(move |batch| rows.next(batch?)).boxed()
         });
         Self {

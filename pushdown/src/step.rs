@@ -9,11 +9,11 @@ mod operator;
 pub mod table;
 pub mod tensor;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 pub use operator::{Operator, Scope, Stage};
 
-use model::Networks;
+use model::{Network, Networks};
 
 use crate::{
     Error, Kind, Result, Sample,
@@ -133,6 +133,17 @@ impl Info {
             output: <O::Output as Stage>::NAME,
             params: O::PARAMS,
             augmenting: O::AUGMENTING,
+        }
+    }
+}
+
+impl Step {
+    /// The networks that the step runs: those of the values of a column, too.
+    pub fn networks(&self) -> Box<dyn Iterator<Item = &Arc<Network>> + '_> {
+        match self {
+            Self::Model(model) => Box::new(std::iter::once(model.network())),
+            Self::Each(each) => Box::new(each.pipeline().steps().iter().flat_map(Self::networks)),
+            _ => Box::new(std::iter::empty()),
         }
     }
 }

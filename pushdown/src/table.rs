@@ -1,6 +1,6 @@
 //! A table: record batches of one schema, in the order of their rows.
 
-use arrow_array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use crate::{Error, Result};
@@ -18,16 +18,11 @@ impl Table {
     /// # Errors
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where a record batch has another schema.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
-        match batches
-            .iter()
-            .find(|batch| batch.schema_ref().fields() != schema.fields())
-        {
-            Some(batch) => Err(Error::wire(format!(
-                "found a record batch of {}, expected {schema}",
-                batch.schema_ref()
-            ))),
-            None => Ok(Self { schema, batches }),
+        let mut table = TableBuilder::new(schema, u64::MAX);
+        for batch in batches {
+            table.push(batch)?;
         }
+        Ok(table.build())
     }
 
     /// The schema.
@@ -56,14 +51,70 @@ impl Table {
     }
 }
 
+/// A table in the making, up to a number of bytes.
+#[derive(Debug)]
+pub struct TableBuilder {
+    table: Table,
+    bytes: u64,
+    limit: u64,
+}
+
+impl TableBuilder {
+    /// A table of no rows yet, whose columns take at most `limit` bytes.
+    pub const fn new(schema: SchemaRef, limit: u64) -> Self {
+        let batches = Vec::new();
+        Self {
+            table: Table { schema, batches },
+            bytes: 0,
+            limit,
+        }
+    }
+
+    /// Adds rows behind the others.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where the columns are others;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) past the limit.
+    pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let schema = &self.table.schema;
+        if batch.schema_ref().fields() != schema.fields() {
+            return Err(Error::wire(format!(
+                "found a record batch of {}, expected {schema}",
+                batch.schema_ref()
+            )));
+        }
+        self.bytes = self.bytes.saturating_add(batch_bytes(&batch));
+        if self.bytes > self.limit {
+            return Err(Error::too_large(format!(
+                "the table has more bytes than the limit of {}",
+                self.limit
+            )));
+        }
+        self.table.batches.push(batch);
+        Ok(())
+    }
+
+    /// Size of the columns so far, in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The table.
+    pub fn build(self) -> Table {
+        self.table
+    }
+}
+
 /// Size of a record batch in bytes, as it travels: of buffers that it shares with others, only its part counts.
 pub(crate) fn batch_bytes(batch: &RecordBatch) -> u64 {
-    let bytes = |column: &arrow_array::ArrayRef| {
-        let data = column.to_data();
-        data.get_slice_memory_size()
-            .unwrap_or_else(|_| data.get_buffer_memory_size()) as u64
-    };
-    batch.columns().iter().map(bytes).sum()
+    batch.columns().iter().map(array_bytes).sum()
+}
+
+/// Size of an array in bytes, as [`batch_bytes`] has it.
+pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
+    let data = array.to_data();
+    data.get_slice_memory_size()
+        .unwrap_or_else(|_| data.get_buffer_memory_size()) as u64
 }
 
 /// Whether the rows are the same, however they are cut into record batches.

@@ -18,8 +18,8 @@ TPCH = [
      "l_linenumber) as r from object where l_shipdate < date '1992-03-01' order by l_shipmode, r"),
     ("lineitem", "select case when l_discount > 0.05 then 'high' else 'low' end as band, avg(l_tax) as t from object "
      "group by band order by band"),
-    ("lineitem", "select a.l_shipmode, count(*) as c from object a join object b on a.l_orderkey = b.l_orderkey and "
-     "a.l_linenumber < b.l_linenumber group by a.l_shipmode order by a.l_shipmode"),
+    ("lineitem", "select l_shipmode, count(*) as c from object where l_quantity > (select avg(l_quantity) from object) "
+     "and l_linenumber < (select max(l_linenumber) from object) group by l_shipmode order by l_shipmode"),
     ("orders", "select o_orderpriority, count(*) as c from object where o_orderdate >= date '1993-07-01' and "
      "o_orderdate < date '1993-10-01' group by o_orderpriority order by o_orderpriority"),
     ("orders", "select o_orderkey, o_totalprice from object where o_totalprice > (select avg(o_totalprice) * 1.8 from object) "

@@ -57,7 +57,7 @@ impl Ground {
         let network = pipeline
             .steps()
             .iter()
-            .position(|step| matches!(step, Step::Model(_)));
+            .position(|step| step.networks().next().is_some());
         let last = |until: usize| (1..=until).rev().find(|stage| values[*stage].is_some());
         let mut explored = vec![last(pipeline.len())?];
         explored.extend(network.and_then(last));

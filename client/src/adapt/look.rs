@@ -27,7 +27,7 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
-        let far = |step: &Step| matches!(step, Step::Model(layers) if !layers.network().is_near());
+        let far = |step: &Step| step.networks().any(|network| !network.is_near());
         let Some(here) = self.pipeline.steps().iter().position(far) else {
             prepare(self.pipeline.steps());
             return Ok(());

@@ -1,12 +1,15 @@
 //! Seconds of groups of steps, on both sides, and what they make of a split.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use pushdown::{Context, Kind, Pipeline, Sample, Step, plan::Candidate};
+use pushdown::{Context, Kind, Pipeline, Sample, Step, plan::Candidate, step::model::Network};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    networks::of_steps,
+};
 
 /// Steps that ran as one, with what they took.
 #[derive(Debug, Clone, Copy)]
@@ -153,13 +156,8 @@ pub(super) fn ways(
 
 /// Bytes of the networks that `steps` need.
 fn weights(steps: &[Step]) -> f64 {
-    let networks = steps.iter().filter_map(|step| match step {
-        Step::Model(model) => Some(model.network()),
-        _ => None,
-    });
-    let mut networks: Vec<_> = networks.map(|network| network.description()).collect();
-    networks.dedup_by(|a, b| a.digest == b.digest);
-    networks.iter().map(|description| float(description.bytes)).sum()
+    let bytes = |network: &Arc<Network>| float(network.description().bytes);
+    of_steps(steps).iter().map(bytes).sum()
 }
 
 #[expect(

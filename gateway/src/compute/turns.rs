@@ -1,5 +1,5 @@
-//! Work that computes and waits by turns: it has a thread of the CPU pool for as long as it computes, and none while what
-//! it reads is on its way.
+//! Work that computes and waits by turns: it has a thread of the CPU pool while it computes, a slice of time at once, and
+//! none while what it reads is on its way.
 
 use std::{
     future::poll_fn,
@@ -17,7 +17,10 @@ use tokio::{runtime::Builder, sync::Notify};
 use super::{CpuPool, Tenant, cpu::Background};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs futures of one request on the CPU pool, in the tenant's turns, each until it waits.
+/// How long a turn takes at most, if the future gives way meanwhile: others, and who would end it, wait no longer.
+const SLICE: Duration = Duration::from_millis(25);
+
+/// Runs futures of one request on the CPU pool, in the tenant's turns, each until it waits or has had its slice of time.
 ///
 /// What they spawn runs within the same turns: they have a runtime of one thread, without a clock and without sockets.
 #[derive(Debug)]
@@ -54,9 +57,19 @@ struct Signal {
     root: AtomicWaker,
 }
 
+/// How a turn ended.
 enum Turn<T> {
     Done(T),
+    /// There is nothing to do until it is woken.
     Waits(BoxFuture<'static, T>),
+    /// There is more to do.
+    GivesWay(BoxFuture<'static, T>),
+}
+
+/// Why a turn ended before the future did.
+enum Pause {
+    Waits,
+    GivesWay,
 }
 
 // === impl Turns ===
@@ -113,9 +126,12 @@ impl Turns {
                     self.stage = Some(stage);
                     return Ok(value);
                 }
-                Turn::Waits(waiting) => future = waiting,
+                Turn::Waits(waiting) => {
+                    future = waiting;
+                    self.awake.0.notified().await;
+                }
+                Turn::GivesWay(busy) => future = busy,
             }
-            self.awake.0.notified().await;
         }
     }
 }
@@ -161,27 +177,37 @@ impl Stage {
         })
     }
 
-    /// Polls until the future is done, or neither it nor what it spawned can go on.
+    /// Polls until the future is done, or neither it nor what it spawned can go on, or the time is over.
     fn turn<T>(&self, mut future: BoxFuture<'static, T>) -> Turn<T> {
         let Some(runtime) = self.runtime.get() else {
             return Turn::Waits(future);
         };
         let signal = &self.signal;
         let waker = Waker::from(Arc::clone(signal));
+        let end = Instant::now() + SLICE;
         signal.woken.store(true, Ordering::Release);
-        let done = runtime.block_on(poll_fn(|root| {
+        let mut begun = false;
+        let turn = runtime.block_on(poll_fn(|root| {
             signal.root.register(root.waker());
             if signal.woken.swap(false, Ordering::AcqRel) {
+                if begun && Instant::now() >= end {
+                    return Poll::Ready(Err(Pause::GivesWay));
+                }
+                begun = true;
                 // Polling may give spawned work something to do: idle is what comes behind that.
                 signal.idle.store(false, Ordering::Release);
-                return future.poll_unpin(&mut Context::from_waker(&waker)).map(Some);
+                return future.poll_unpin(&mut Context::from_waker(&waker)).map(Ok);
             }
             if signal.idle.swap(false, Ordering::AcqRel) {
-                return Poll::Ready(None);
+                return Poll::Ready(Err(Pause::Waits));
             }
             Poll::Pending
         }));
-        done.map_or(Turn::Waits(future), Turn::Done)
+        match turn {
+            Ok(value) => Turn::Done(value),
+            Err(Pause::Waits) => Turn::Waits(future),
+            Err(Pause::GivesWay) => Turn::GivesWay(future),
+        }
     }
 }
 
@@ -256,6 +282,34 @@ mod tests {
         assert_eq!(sum.await.unwrap(), 499_500);
         assert_eq!(turns.run(async { 8 }).await.unwrap(), 8);
         assert!(turns.spent() > Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped() {
+        let pool = pool();
+        let mut turns = turns(&pool);
+        let (kept, mut gone) = oneshot::channel::<()>();
+        let endless = turns.run(async move {
+            let _kept = kept;
+            loop {
+                tokio::task::yield_now().await;
+            }
+        });
+        let others = async {
+            for number in 0..5 {
+                assert_eq!(
+                    pool.run(&Tenant::default(), move || number).await.unwrap(),
+                    number
+                );
+            }
+        };
+        tokio::select! {
+            () = others => {}
+            never = endless => never.unwrap(),
+        }
+        // The only thread is free again.
+        pool.run(&Tenant::default(), || ()).await.unwrap();
+        assert_eq!(gone.try_recv(), Err(oneshot::error::TryRecvError::Closed));
     }
 
     #[tokio::test]

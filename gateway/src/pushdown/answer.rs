@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::{body::BoxError, compute::Permit, server::StallGuard};
 
 /// Frames are cut to this size, so that a slow client's progress is seen and nothing is copied at once.
-pub(super) const FRAME: usize = 64 << 10;
+const FRAME: usize = 64 << 10;
 
 /// A value on its way to the client. Memory permit and stall guard end with it.
 #[derive(Debug)]
@@ -45,15 +45,7 @@ impl Body for ValueBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        while let Some(part) = self.parts.front_mut() {
-            if part.is_empty() {
-                self.parts.pop_front();
-                continue;
-            }
-            let frame = part.split_to(part.len().min(FRAME));
-            return Poll::Ready(Some(Ok(Frame::data(frame))));
-        }
-        Poll::Ready(None)
+        Poll::Ready(next_frame(&mut self.parts).map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -63,6 +55,15 @@ impl Body for ValueBody {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining())
     }
+}
+
+/// Takes a frame off the front of `parts`.
+pub(super) fn next_frame(parts: &mut VecDeque<Bytes>) -> Option<Frame<Bytes>> {
+    while parts.front().is_some_and(Bytes::is_empty) {
+        parts.pop_front();
+    }
+    let part = parts.front_mut()?;
+    Some(Frame::data(part.split_to(part.len().min(FRAME))))
 }
 
 /// The bytes `range` of the concatenated `parts`, without copying.

@@ -26,11 +26,8 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerF
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
-    let network = job.pipeline.steps()[..stage].iter().find_map(|step| match step {
-        Step::Model(model) => Some(model.network()),
-        _ => None,
-    });
-    if let Some(network) = network {
+    let mut networks = job.pipeline.steps()[..stage].iter().flat_map(Step::networks);
+    if let Some(network) = networks.next() {
         // One runs them all.
         parts.push(network.runtime().ok()?.identity().into_bytes());
     }

@@ -95,6 +95,7 @@ impl Pushdown {
             rows,
             [admitted.held, admitted.permit],
             self.guard(parts),
+            self.limits.request_deadline,
             self.metrics.clone(),
             name,
         );

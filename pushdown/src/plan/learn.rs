@@ -59,7 +59,7 @@ impl Costs {
                 _ => 0.0,
             },
             inside: false,
-            network: steps[index..].iter().any(|step| matches!(step, Step::Model(_))),
+            network: steps[index..].iter().any(|step| step.networks().next().is_some()),
             ratio: Mean::default(),
         };
         let samples = |&(share, stored): &(f64, f64)| Samples {

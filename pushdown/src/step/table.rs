@@ -2,9 +2,10 @@
 //!
 //! An object is one table, `object`, of one partition: rows come in the order of the file, and a sum of floats is the same
 //! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
-//! other tables, no functions that depend on more than their arguments (`guard`).
+//! other tables, nothing that outgrows the object, no functions that depend on more than their arguments (`guard`).
 
 mod bloom;
+mod bounded;
 mod describe;
 mod each;
 mod engine;
@@ -13,6 +14,7 @@ mod fault;
 mod format;
 mod functions;
 mod guard;
+mod held;
 mod in_order;
 mod object;
 mod options;

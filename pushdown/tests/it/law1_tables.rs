@@ -164,9 +164,11 @@ fn pipeline() -> impl Strategy<Value = String> {
         condition().prop_map(|c| format!("select exp(f) as e, ln(abs(f) + 1) as l, power(f, 1.5) as p, atan2(f, n) as t from object where {c}")),
         condition().prop_map(|c| format!("select distinct s, b from object where {c}")),
         (-5..20_i64).prop_map(|n| format!(
-            "select a.row, b.row as other from object a join object b on a.n = b.n and a.row < b.row where a.n <> {n}"
+            "select row, n - (select min(n) from object) as above from object where f < (select avg(f) from object where n <> {n})"
         )),
         condition().prop_map(|c| format!("select row, sum(f) over (order by row rows between 3 preceding and current row) as w from object where {c}")),
+        condition().prop_map(|c| format!("select row, count(*) over (partition by n) as c, rank() over (order by f) as r from object where {c}")),
+        condition().prop_map(|c| format!("select concat(s, '-', row) as t, replace(s, 'a', 'bcd') as r, make_array(n, row) as l from object where {c}")),
         condition().prop_map(|c| format!("select count(distinct s) as c, sum(distinct n % 100) as n, array_agg(s order by row) as l from object where {c}")),
         condition().prop_map(|c| format!("select array_agg(distinct s) as l, sum(distinct f) as d, avg(distinct f) as a from object where {c}")),
         condition().prop_map(|c| format!("select approx_distinct(s) as d, approx_percentile_cont(f, 0.3) as p, mode as m from (select s, f, b as mode from object where {c}) t group by mode")),

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use crate::{
     body::BoxError,
     compute::Permit,
     error::{Error, ErrorKind, Result},
-    pushdown::answer::FRAME,
+    pushdown::answer::next_frame,
     server::StallGuard,
     telemetry::Metrics,
 };
@@ -45,14 +46,19 @@ impl RowsBody {
         mut rows: Rows,
         held: [Permit; 2],
         guard: Option<StallGuard>,
+        deadline: Duration,
         metrics: Metrics,
         name: &'static str,
     ) -> Self {
         let (sender, groups) = mpsc::channel(AHEAD);
         let task = tokio::spawn(async move {
-            let mut spent = std::time::Duration::ZERO;
+            let mut spent = Duration::ZERO;
             loop {
-                let group = rows.next().await;
+                let group = tokio::time::timeout(deadline, rows.next()).await;
+                let group = group.unwrap_or_else(|_| {
+                    let message = format!("the next rows took longer than {deadline:?}");
+                    Err(Error::new(ErrorKind::OriginTimeout, message))
+                });
                 metrics.step(name, rows.spent().saturating_sub(spent));
                 spent = rows.spent();
                 let last = !matches!(group, Ok(Some(_)));
@@ -81,13 +87,8 @@ impl Body for RowsBody {
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         loop {
-            while let Some(part) = self.parts.front_mut() {
-                if part.is_empty() {
-                    self.parts.pop_front();
-                    continue;
-                }
-                let frame = part.split_to(part.len().min(FRAME));
-                return Poll::Ready(Some(Ok(Frame::data(frame))));
+            if let Some(frame) = next_frame(&mut self.parts) {
+                return Poll::Ready(Some(Ok(frame)));
             }
             if self.ended {
                 return Poll::Ready(None);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use pushdown::{Sample, Step, Table, wire::Split};
+use pushdown::{Sample, Step, TableBuilder, wire::Split};
 
 use super::{
     pays,
@@ -42,8 +42,7 @@ impl Pushdown {
             mut permit,
             mut timing,
         } = admitted;
-        let schema = Arc::clone(scan.schema());
-        let (mut batches, mut bytes) = (Vec::new(), 0);
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), self.limits.max_output_bytes);
         loop {
             let next = async move {
                 let batch = scan.next().await;
@@ -54,21 +53,18 @@ impl Pushdown {
             let Some(batch) = batch.transpose().map_err(|error| fault.of(error))? else {
                 break;
             };
-            let table = Table::new(Arc::clone(&schema), vec![batch])?;
-            bytes += table.bytes();
-            self.check_output(bytes)?;
-            let short = bytes.saturating_sub(permit.bytes());
+            table.push(batch)?;
+            let short = table.bytes().saturating_sub(permit.bytes());
             self.memory.grow(&mut permit, short)?;
-            batches.extend(table.into_batches());
         }
         drop((scan, held));
-        permit.shrink_to(bytes);
+        permit.shrink_to(table.bytes());
         let name = job.pipeline.steps().first().map_or("", Step::name);
         let seconds = turns.spent();
         self.metrics.step(name, seconds);
         timing.add(name, seconds);
         Ok(Computed {
-            sample: Sample::Table(Table::new(schema, batches)?),
+            sample: Sample::Table(table.build()),
             permit,
             timing,
             seconds,

@@ -20,11 +20,11 @@ use datafusion::{
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
-    estimate, fault, format::Stored, functions, guard, in_order::in_order, object::Object, options::Reading,
-    output,
+    bounded::bounded, estimate, fault, format::Stored, functions, guard, held::counted, in_order::in_order,
+    object::Object, options::Reading, output,
 };
 use crate::{
-    Error, Estimate, Limits, Result, Source, Table,
+    Error, Estimate, Limits, Result, Source, Table, TableBuilder,
     limits::{BATCH_ROWS, TableLimits},
     step::Scope,
     table::batch_bytes,
@@ -85,18 +85,11 @@ pub(crate) fn run<Q: Query>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Resu
     let runtime = runtime.map_err(|error| Error::internal(format!("no runtime for a query: {error}")))?;
     runtime.block_on(async {
         let mut opened = open(query, Arc::new(object), scope.sample_id, scope.limits).await?;
-        let (mut batches, mut bytes) = (Vec::new(), 0);
+        let mut table = TableBuilder::new(opened.schema, scope.limits.max_value_bytes);
         while let Some(batch) = opened.batches.next().await.transpose()? {
-            bytes += batch_bytes(&batch);
-            if bytes > scope.limits.max_value_bytes {
-                return Err(Error::too_large(format!(
-                    "the table has more bytes than the limit of {}",
-                    scope.limits.max_value_bytes
-                )));
-            }
-            batches.push(batch);
+            table.push(batch)?;
         }
-        Table::new(opened.schema, batches)
+        Ok(table.build())
     })
 }
 
@@ -112,14 +105,26 @@ async fn plan<Q: Query>(
     let state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
+    let logical = bounded(logical, &state.runtime_env().memory_pool).map_err(fault::query)?;
     let physical = state.create_physical_plan(&logical).await;
-    let physical = physical.and_then(in_order).map_err(fault::query)?;
+    let physical = physical
+        .and_then(in_order)
+        .and_then(counted)
+        .map_err(fault::query)?;
     let schema = output::schema(&physical.schema());
     let estimate = estimate::of(&object, &logical, &schema);
     let stream = execute_stream(physical, state.task_ctx()).map_err(fault::query)?;
-    let plain = SchemaRef::clone(&schema);
+    let (plain, most) = (SchemaRef::clone(&schema), limits.max_batch_bytes);
     let batches = stream
-        .map(move |found| output::batch(&found.map_err(fault::query)?, &plain))
+        .map(move |found| {
+            let batch = output::batch(&found.map_err(fault::query)?, &plain)?;
+            if batch_bytes(&batch) > most {
+                return Err(Error::too_large(format!(
+                    "a record batch of the answer has more bytes than the limit of {most}"
+                )));
+            }
+            Ok(batch)
+        })
         .boxed();
     Ok(Opened {
         schema,

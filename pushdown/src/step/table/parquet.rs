@@ -104,13 +104,13 @@ impl File {
     fn batch_rows(&self, columns: &[usize]) -> usize {
         let mask = self.leaves(columns);
         let groups = self.metadata.metadata().row_groups();
-        let (mut rows, mut bytes) = (0, 0);
+        let (mut rows, mut bytes) = (0_u64, 0);
         for group in groups {
             let leaves = group.columns().iter().enumerate();
             let leaves = leaves.filter(|(leaf, _)| mask.leaf_included(*leaf));
             let sizes = leaves.map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or_default());
             bytes = sizes.fold(bytes, u64::saturating_add);
-            rows += u64::try_from(group.num_rows()).unwrap_or_default();
+            rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or_default());
         }
         let row = (bytes / rows.max(1)).max(1);
         usize::try_from(BATCH_BYTES / row)

@@ -77,21 +77,27 @@ impl PartitionStream for Partition {
         let batches = match self.batches() {
             Err(error) => stream::iter([Err(error)]).boxed(),
             Ok((batches, mut numbers)) => {
-                let ordered = move |batch: RecordBatch| {
+                let ordered = batches.map(move |batch| {
+                    let batch = batch?;
                     let numbers = numbered.then(|| numbers.next(batch.num_rows()));
                     let read: Vec<_> = batch.columns().iter().cloned().chain(numbers).collect();
                     arrange(&read, batch.num_rows(), &order, &schema)
-                };
-                let mut ordered = ordered;
-                batches.map(move |batch| batch.and_then(&mut ordered)).boxed()
+                });
+                ordered.boxed()
             }
         };
-        let batches = batches.map_err(fault::outward);
+        let batches = batches.map_err(fault::outward).then(giving_way);
         Box::pin(RecordBatchStreamAdapter::new(
             SchemaRef::clone(&self.schema),
             batches,
         ))
     }
+}
+
+/// Lets who polls a query do something else between two record batches: nothing else in a plan would ever give way.
+async fn giving_way<T>(batch: T) -> T {
+    tokio::task::yield_now().await;
+    batch
 }
 
 /// The columns in their order. The schema of an object has metadata that its record batches lack.

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::{Error, Result, Table, step::Scope, table::batch_bytes};
+use crate::{Result, Table, TableBuilder, step::Scope};
 
 /// Such a step.
 pub(crate) trait Rowwise {
@@ -29,28 +29,25 @@ pub(crate) trait Rows: Send {
 /// Runs such a step over a table in memory.
 pub(super) fn run<S: Rowwise>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {
     let mut rows = step.begin(input.schema(), scope)?;
-    let (mut batches, mut bytes) = (Vec::new(), 0);
+    let mut table = TableBuilder::new(SchemaRef::clone(rows.schema()), scope.limits.max_value_bytes);
     for batch in input.batches() {
-        for part in parts(batch, rows.most()) {
-            let batch = rows.next(part)?;
-            bytes += batch_bytes(&batch);
-            if bytes > scope.limits.max_value_bytes {
-                return Err(Error::too_large(format!(
-                    "the table has more bytes than the limit of {}",
-                    scope.limits.max_value_bytes
-                )));
-            }
-            batches.push(batch);
+        for part in parts(Ok(batch.clone()), rows.most()) {
+            table.push(rows.next(part?)?)?;
         }
     }
-    Table::new(SchemaRef::clone(rows.schema()), batches)
+    Ok(table.build())
 }
 
-/// Record batches of `most` rows.
-pub(crate) fn parts(batch: &RecordBatch, most: usize) -> Vec<RecordBatch> {
-    let rows = batch.num_rows();
-    let starts = (0..rows).step_by(most.max(1));
-    starts
-        .map(|start| batch.slice(start, most.min(rows - start)))
-        .collect()
+/// Record batches of at most `most` rows.
+pub(crate) fn parts(batch: Result<RecordBatch>, most: usize) -> Vec<Result<RecordBatch>> {
+    match batch {
+        Ok(batch) if batch.num_rows() > most => {
+            let starts = (0..batch.num_rows()).step_by(most.max(1));
+            let length = |start: usize| most.min(batch.num_rows() - start);
+            starts
+                .map(|start| Ok(batch.slice(start, length(start))))
+                .collect()
+        }
+        other => vec![other],
+    }
 }

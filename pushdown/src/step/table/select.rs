@@ -156,6 +156,6 @@ fn expression(sql: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr
     let expr = state
         .create_logical_expr_from_sql_expr(parsed, schema)
         .map_err(fault::query)?;
-    guard::check_expression(&expr)?;
+    guard::check_expression(&expr, schema)?;
     Ok(expr)
 }

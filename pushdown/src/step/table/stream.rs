@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use super::{
     Format, format,
     options::{Delimiter, Reading},
+    rowwise::parts,
 };
 use crate::{
     Error, Result, Source, Suffix,
@@ -175,7 +176,9 @@ impl File {
             decoder: Some(decoder),
         };
         let batches = stream::try_unfold(reader, Reader::next);
-        Ok(batches.flat_map(|batch| stream::iter(cut(batch))).boxed())
+        Ok(batches
+            .flat_map(|batch| stream::iter(parts(batch, BATCH_ROWS)))
+            .boxed())
     }
 }
 
@@ -227,20 +230,6 @@ async fn begin(mut chunks: Chunks, most: usize) -> Result<(Vec<Bytes>, Chunks)> 
 
 fn chain(seen: Vec<Bytes>, rest: Chunks) -> Chunks {
     stream::iter(seen.into_iter().map(Ok)).chain(rest).boxed()
-}
-
-/// Record batches of no more rows than others have.
-fn cut(batch: Result<RecordBatch>) -> Vec<Result<RecordBatch>> {
-    match batch {
-        Ok(batch) if batch.num_rows() > BATCH_ROWS => {
-            let starts = (0..batch.num_rows()).step_by(BATCH_ROWS);
-            let length = |start: usize| BATCH_ROWS.min(batch.num_rows() - start);
-            starts
-                .map(|start| Ok(batch.slice(start, length(start))))
-                .collect()
-        }
-        other => vec![other],
-    }
 }
 
 /// An object on its way to record batches.

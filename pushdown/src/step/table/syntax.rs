@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::{
     tokenizer::{Token, TokenWithSpan, Tokenizer},
 };
 
-use crate::limits::MAX_QUERY_OPERATORS;
+use crate::limits::{MAX_INNER_QUERIES, MAX_NESTED_QUERIES, MAX_QUERY_OPERATORS};
 
 /// What is wrong with a text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,21 +60,66 @@ fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
     let tokens = Tokenizer::new(&GenericDialect {}, sql)
         .tokenize_with_location()
         .map_err(|error| fault(&error.into(), sql))?;
-    if let Some(token) = operators(&tokens).get(MAX_QUERY_OPERATORS) {
-        return Err(Fault {
-            offset: offset(sql, token.span.start.line, token.span.start.column),
-            message: format!("found more than {MAX_QUERY_OPERATORS} operators"),
-        });
+    let tokens: Vec<_> = tokens
+        .into_iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .collect();
+    let at = |token: &TokenWithSpan, message: String| Fault {
+        offset: offset(sql, token.span.start.line, token.span.start.column),
+        message,
+    };
+    if let Some(token) = operators(&tokens).nth(MAX_QUERY_OPERATORS) {
+        return Err(at(
+            token,
+            format!("found more than {MAX_QUERY_OPERATORS} operators"),
+        ));
+    }
+    if let Some((token, message)) = too_many_queries(&tokens) {
+        return Err(at(token, message));
     }
     Ok(Parser::new(&GenericDialect {})
         .with_recursion_limit(MAX_NESTING)
         .with_tokens_with_locations(tokens))
 }
 
+/// The first query in parentheses that is one too many, or too deep.
+fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
+    let begins = |token: Option<&TokenWithSpan>| {
+        let word = token.and_then(|token| match &token.token {
+            Token::Word(word) => Some(word.keyword),
+            _ => None,
+        });
+        matches!(word, Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES))
+    };
+    let (mut open, mut inner) = (Vec::new(), 0);
+    for (index, token) in tokens.iter().enumerate() {
+        match token.token {
+            Token::LParen => {
+                let query = begins(tokens.get(index + 1));
+                open.push(query);
+                inner += usize::from(query);
+                if inner > MAX_INNER_QUERIES {
+                    return Some((
+                        token,
+                        format!("found more than {MAX_INNER_QUERIES} queries inside the query"),
+                    ));
+                }
+                if open.iter().filter(|query| **query).count() > MAX_NESTED_QUERIES {
+                    let message = format!("found more than {MAX_NESTED_QUERIES} queries inside each other");
+                    return Some((token, message));
+                }
+            }
+            Token::RParen => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.
-fn operators(tokens: &[TokenWithSpan]) -> Vec<&TokenWithSpan> {
-    let written = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    let tokens: Vec<_> = tokens.iter().filter(written).collect();
+fn operators(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
     let counts = |index: &usize| {
         let before = |places: usize| Some(&tokens[index.checked_sub(places)?].token);
         match &tokens[*index].token {
@@ -114,8 +159,7 @@ fn operators(tokens: &[TokenWithSpan]) -> Vec<&TokenWithSpan> {
             _ => true,
         }
     };
-    let counted = (0..tokens.len()).filter(counts);
-    counted.map(|index| tokens[index]).collect()
+    (0..tokens.len()).filter(counts).map(|index| &tokens[index])
 }
 
 fn fault(error: &ParserError, sql: &str) -> Fault {
@@ -213,6 +257,13 @@ mod tests {
                 "{deep}: {found:?}"
             );
         }
+        let deep = format!("{}select 1{}", "select * from (".repeat(9), ")".repeat(9));
+        let found = query(&deep).unwrap_err();
+        assert_eq!(found.message, "found more than 8 queries inside each other");
+        assert_eq!(found.offset, deep.rfind('('));
+        let named: Vec<_> = (0..33).map(|place| format!("t{place} as (select 1)")).collect();
+        let found = query(&format!("with {} select 1", named.join(", "))).unwrap_err();
+        assert_eq!(found.message, "found more than 32 queries inside the query");
         let list = format!("a in ({}-1)", "-1, ".repeat(3_000));
         assert!(expression(&list).is_ok());
     }

@@ -1,6 +1,7 @@
 //! Rows flow as they are read, and no faster than they are taken.
 
 use std::{
+    io::Write as _,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,10 +10,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use flate2::{Compression, write::GzEncoder};
 use pushdown_testkit::{Parquet, Raw, ScriptedOrigin, eventually, ranged};
 
-use super::{WIDE, get};
+use super::{Lab, SMALL, WIDE, get};
 use crate::it::in_front_of;
 
 const ALL: &str = "select()";
@@ -125,4 +127,38 @@ fn a_full_budget_is_503_and_rows_on_their_way_come_whole() -> Result<()> {
     assert!(refused.header("retry-after").is_some());
     assert!(!clients.is_empty());
     Ok(())
+}
+
+/// A text that inflates to two hundred times its size keeps the only thread busy for as long as it may.
+#[test]
+fn a_scan_that_never_waits_leaves_others_their_turns_and_ends_at_the_deadline() -> Result<()> {
+    let lab = Lab::new(&["--threads=1", "--request-deadline=3s"])?;
+    let mut member = GzEncoder::new(Vec::new(), Compression::default());
+    member.write_all("1234567\n".repeat(2 << 20).as_bytes())?;
+    let member = member.finish()?;
+    let text = member.repeat(256);
+    lab.put("long.csv.gz", text)?;
+    lab.put("t.parquet", SMALL.write()?)?;
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let long = scope.spawn(|| {
+            let answer = lab.get(
+                "long.csv.gz",
+                "sql('select count(*) from object', header=false)",
+                &[],
+            );
+            ended.store(true, Ordering::Release);
+            answer
+        });
+        let mut served = 0;
+        while !ended.load(Ordering::Acquire) {
+            let answer = lab.get("t.parquet", "select(columns=[n], limit=1)", &[])?;
+            ensure!(answer.status == 200, "{}", answer.text());
+            served += 1;
+        }
+        let answer = long.join().map_err(|_| anyhow!("the client gave up"))??;
+        ensure!(answer.status == 504, "{}: {}", answer.status, answer.text());
+        ensure!(served > 10, "{served} others were served meanwhile");
+        Ok(())
+    })
 }

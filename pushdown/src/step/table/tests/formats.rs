@@ -1,11 +1,16 @@
 //! CSV, JSON lines and Arrow IPC.
 
+mod arrow;
+mod text;
+
 use std::{fmt::Write as _, io::Write as _};
 
 use arrow_array::BooleanArray;
 use arrow_schema::{Field, Schema, TimeUnit};
 
 use super::*;
+
+const JSON: &str = "{\"id\": 1, \"tags\": [\"a\"], \"at\": {\"x\": 1}}\n{\"id\": 2.5, \"at\": {\"y\": null}}\n\n{\"tags\": null}";
 
 /// An object that comes in chunks of a few bytes.
 #[derive(Debug, Clone)]
@@ -61,6 +66,20 @@ fn read_with(name: &str, text: &str, source: impl Source, limits: Limits) -> Res
     })
 }
 
+fn arrow_file(batches: &[RecordBatch], compression: Option<arrow_ipc::CompressionType>) -> Bytes {
+    let options = arrow_ipc::writer::IpcWriteOptions::default()
+        .try_with_compression(compression)
+        .unwrap();
+    let schema = batches[0].schema();
+    let mut writer =
+        arrow_ipc::writer::FileWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+    for batch in batches {
+        writer.write(batch).unwrap();
+    }
+    writer.finish().unwrap();
+    writer.into_inner().unwrap().into()
+}
+
 fn error(name: &str, text: &str, object: impl Into<Bytes>) -> String {
     let error = read(name, text, object).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
@@ -81,237 +100,6 @@ fn texts(table: &Table, column: usize) -> Vec<Option<String>> {
 }
 
 const CSV: &str = "id,name,price,day,at,ok\r\n1,\"a, \"\"b\"\"\",1.5,2024-02-29,2024-02-29 01:02:03,true\r\n2,,,,,\r\n3,\"two\nlines\",2,1999-12-31,1999-12-31T00:00:00,FALSE";
-
-#[test]
-fn csv_has_the_types_of_its_first_rows() {
-    let table = read("t/a.csv", "select", CSV).unwrap();
-    let expected = [
-        ("id", &DataType::Int64),
-        ("name", &DataType::Utf8),
-        ("price", &DataType::Float64),
-        ("day", &DataType::Date32),
-        ("at", &DataType::Timestamp(TimeUnit::Second, None)),
-        ("ok", &DataType::Boolean),
-    ];
-    assert_eq!(types(&table), expected);
-    assert_eq!(int64s(&table, 0), [1, 2, 3]);
-    let names = [Some("a, \"b\"".to_owned()), None, Some("two\nlines".to_owned())];
-    assert_eq!(texts(&table, 1), names);
-    let ok = table.batches()[0].column(5).as_boolean().clone();
-    assert_eq!(ok, BooleanArray::from(vec![Some(true), None, Some(false)]));
-}
-
-#[test]
-fn csv_by_columns_conditions_and_sql() {
-    let table = read(
-        "a.csv",
-        "select(columns=[price, id], where=\"id <> 2\", limit=1)",
-        CSV,
-    )
-    .unwrap();
-    assert_eq!(
-        types(&table),
-        [("price", &DataType::Float64), ("id", &DataType::Int64)]
-    );
-    assert_eq!(int64s(&table, 1), [1]);
-    let table = read(
-        "a.csv",
-        "sql(\"select count(*) as c, sum(id) as s from object\")",
-        CSV,
-    )
-    .unwrap();
-    assert_eq!((int64s(&table, 0), int64s(&table, 1)), (vec![3], vec![6]));
-    let joined = "sql(\"select a.id from object a join object b on a.id = b.id order by a.id\")";
-    assert_eq!(int64s(&read("a.csv", joined, CSV).unwrap(), 0), [1, 2, 3]);
-}
-
-#[test]
-fn csv_without_a_header_and_with_other_delimiters() {
-    let table = read(
-        "x",
-        "select(format=csv, header=false, delimiter=\";\")",
-        "1;a\n2;b\n",
-    )
-    .unwrap();
-    assert_eq!(
-        types(&table),
-        [("column_1", &DataType::Int64), ("column_2", &DataType::Utf8)]
-    );
-    assert_eq!(int64s(&table, 0), [1, 2]);
-    let table = read("a.tsv", "select", "a\tb\n1\tx, y\n").unwrap();
-    assert_eq!(texts(&table, 1), [Some("x, y".to_owned())]);
-    let table = read("a.csv", "select", "\u{feff}a,,c\n").unwrap();
-    assert_eq!(table.rows(), 0);
-    let names = [
-        ("a", &DataType::Utf8),
-        ("column_2", &DataType::Utf8),
-        ("c", &DataType::Utf8),
-    ];
-    assert_eq!(types(&table), names);
-}
-
-#[test]
-fn rows_that_do_not_fit_the_first_ones_are_told_with_their_line() {
-    let mut text = "n,t\n".to_owned();
-    for row in 0..200_000 {
-        writeln!(text, "{row},word").unwrap();
-    }
-    let whole = read_with("a.csv", "select", Bytes::from(text.clone()), Limits::default()).unwrap();
-    assert_eq!(whole.rows(), 200_000);
-    text.push_str("many,word\n");
-    let found = read_with("a.csv", "select", Bytes::from(text.clone()), Limits::default()).unwrap_err();
-    let says = "found malformed CSV in line 200002: found `many` in column `n`, expected Int64";
-    assert!(found.to_string().starts_with(says), "{found}");
-    // Columns that are not asked for are not looked at.
-    assert!(
-        read_with(
-            "a.csv",
-            "select(columns=[t])",
-            Bytes::from(text),
-            Limits::default()
-        )
-        .is_ok()
-    );
-
-    let rows: Vec<_> = (0..100_000).map(|row| format!("{{\"n\": {row}}}\n\n")).collect();
-    let mut text = rows.concat();
-    text.push_str("{\"n\": 1, \"new\": 2}\n");
-    let found = read_with("a.json", "select", Bytes::from(text), Limits::default()).unwrap_err();
-    let says = "found malformed JSON in line 200001: found the name `new`, which no row at the start has";
-    assert_eq!(found.to_string(), says);
-}
-
-#[test]
-fn broken_csv_is_told_with_its_line() {
-    for (text, says) in [
-        (
-            "a,b\n1,2\n3\n",
-            "in line 3: found another number of values, expected 2",
-        ),
-        (
-            "a,b\r\n1,2\r\n3,4,5\r\n",
-            "in line 3: found another number of values, expected 2",
-        ),
-        ("a,b\n1,\"2\n3,4\n", "in line 2: "),
-        ("a\n1\n\"2\n3", "a quote is not closed"),
-        ("a\nx\0y\n", "in line 2: found a byte of zero"),
-        ("a,a\n1,2\n", "the name `a` twice"),
-        ("", "the CSV is empty"),
-    ] {
-        let error = error("a.csv", "select", text);
-        assert!(error.contains(says), "{text:?}: {error}");
-    }
-    let error = error("a.csv", "select", &b"a\n\xff\xfe\n"[..]);
-    assert!(
-        error.contains("in line 2: found bytes that are no UTF-8"),
-        "{error}"
-    );
-}
-
-const JSON: &str = "{\"id\": 1, \"tags\": [\"a\"], \"at\": {\"x\": 1}}\n{\"id\": 2.5, \"at\": {\"y\": null}}\n\n{\"tags\": null}";
-
-#[test]
-fn json_lines_have_the_names_of_their_first_rows_in_order() {
-    let table = read("a.jsonl", "select", JSON).unwrap();
-    let at = [("x", DataType::Int64), ("y", DataType::Utf8)];
-    let at = at.map(|(name, data_type)| Field::new(name, data_type, true));
-    let tags = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
-    let expected = Schema::new(vec![
-        Field::new("id", DataType::Float64, true),
-        Field::new("tags", tags, true),
-        Field::new("at", DataType::Struct(at.to_vec().into()), true),
-    ]);
-    assert_eq!(**table.schema(), expected);
-    assert_eq!(table.rows(), 3);
-    for text in [
-        "select(columns=[tags])",
-        "select(columns=[at, id], where=\"id > 1\")",
-    ] {
-        let part = read("a.jsonl", text, JSON).unwrap();
-        assert!(part.rows() > 0 && part.schema().fields().len() < 3);
-    }
-    let count = read("a.jsonl", "sql(\"select count(*) as c from object\")", JSON).unwrap();
-    assert_eq!(int64s(&count, 0), [3]);
-}
-
-#[test]
-fn broken_json_is_told_with_its_line() {
-    for (text, says) in [
-        ("{\"a\": 1}\n{\"a\": \"x\"}", "found a string, expected a number"),
-        ("[{\"a\": 1}]", "an object in each line"),
-        ("{\"a\": 1}\n{\"a\": ", "line 2"),
-        ("", "no columns"),
-        ("{}", "no columns"),
-        ("{\"a\": 1}\nnonsense", "line 2"),
-    ] {
-        let error = error("a.json", "select", text);
-        assert!(error.contains(says), "{text:?}: {error}");
-    }
-}
-
-fn arrow_file(batches: &[RecordBatch], compression: Option<arrow_ipc::CompressionType>) -> Bytes {
-    let options = arrow_ipc::writer::IpcWriteOptions::default()
-        .try_with_compression(compression)
-        .unwrap();
-    let schema = batches[0].schema();
-    let mut writer =
-        arrow_ipc::writer::FileWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
-    for batch in batches {
-        writer.write(batch).unwrap();
-    }
-    writer.finish().unwrap();
-    writer.into_inner().unwrap().into()
-}
-
-fn arrow_stream(batches: &[RecordBatch]) -> Vec<u8> {
-    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
-    for batch in batches {
-        writer.write(batch).unwrap();
-    }
-    writer.into_inner().unwrap()
-}
-
-#[test]
-fn arrow_files_and_streams_are_found_by_their_magic_bytes() {
-    let words: DictionaryArray<Int8Type> = (0..2000)
-        .map(|row| if row % 3 == 0 { Some("a") } else { None })
-        .collect();
-    let mut columns = numbers(2000).columns().to_vec();
-    columns.push(Arc::new(words));
-    let names = ["n", "m", "text", "word"].into_iter().zip(columns);
-    let batch = RecordBatch::try_from_iter(names).unwrap();
-    let batches = [batch.slice(0, 700), batch.slice(700, 1300)];
-    let expected = Table::new(batch.schema(), vec![batch]).unwrap();
-    for object in [
-        arrow_file(&batches, None),
-        arrow_file(&batches, Some(arrow_ipc::CompressionType::ZSTD)),
-        arrow_file(&batches, Some(arrow_ipc::CompressionType::LZ4_FRAME)),
-        arrow_stream(&batches).into(),
-    ] {
-        assert_eq!(read("no name", "select", object.clone()).unwrap(), expected);
-        let text = "select(columns=[word, n], where=\"n % 2 = 0\")";
-        assert_eq!(read("x", text, object.clone()).unwrap().rows(), 1000);
-        for length in [4, 9, 300, object.len() / 2] {
-            assert!(
-                read_with(
-                    "x",
-                    "select(format=arrow)",
-                    object.slice(..length),
-                    Limits::default()
-                )
-                .is_err()
-            );
-        }
-    }
-}
-
-#[test]
-fn large_arrow_batches_are_cut() {
-    let object = arrow_file(&[numbers(20_000)], None);
-    let table = read_with("x", "select", object, Limits::default()).unwrap();
-    let rows: Vec<_> = table.batches().iter().map(RecordBatch::num_rows).collect();
-    assert_eq!(rows, [8192, 8192, 3616]);
-}
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -361,17 +149,6 @@ fn bombs_and_endless_rows_end_at_their_limits() {
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
-}
-
-/// A buffer of an Arrow file may claim any length that it inflates to.
-#[test]
-fn arrow_that_lies_about_its_lengths_is_an_error() {
-    let object = arrow_file(&[numbers(5000)], Some(arrow_ipc::CompressionType::ZSTD));
-    let magic = memchr::memmem::find(&object, &40_000_i64.to_le_bytes()).unwrap();
-    let mut lying = object.to_vec();
-    lying[magic..magic + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes());
-    let error = read_with("x", "select", Bytes::from(lying), Limits::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! Counts rows that an operator keeps without counting them itself: windows do.
+
+use std::{fmt, sync::Arc};
+
+use datafusion::{
+    common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion},
+    error::Result,
+    execution::{SendableRecordBatchStream, TaskContext, memory_pool::MemoryConsumer},
+    physical_plan::{
+        DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
+        execution_plan::replace_children_if_necessary,
+        stream::RecordBatchStreamAdapter,
+        windows::{BoundedWindowAggExec, WindowAggExec},
+    },
+};
+use futures::StreamExt as _;
+
+use crate::table::batch_bytes;
+
+/// The plan with the rows counted that its operators keep.
+pub(super) fn counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        if !node.is::<WindowAggExec>() && !node.is::<BoundedWindowAggExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let counted = |input: &Arc<dyn ExecutionPlan>| Arc::new(Held(Arc::clone(input))) as _;
+        let inputs = node.children().into_iter().map(counted).collect();
+        replace_children_if_necessary(node, inputs).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
+}
+
+/// Rows that stay in memory until the last one has come.
+#[derive(Debug)]
+struct Held(Arc<dyn ExecutionPlan>);
+
+impl DisplayAs for Held {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+impl ExecutionPlan for Held {
+    fn name(&self) -> &'static str {
+        "Held"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.0]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = datafusion::common::utils::take_function_args(self.name(), children)?;
+        Ok(Arc::new(Self(input)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let held = MemoryConsumer::new(self.name()).register(context.memory_pool());
+        let rows = self.0.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            held.try_grow(usize::try_from(batch_bytes(&batch)).unwrap_or(usize::MAX))?;
+            Ok(batch)
+        });
+        // The stream is kept by the operator until it has given its last row, and the rows counted with it.
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.0.schema(), rows)))
+    }
+}

@@ -1,0 +1,168 @@
+//! CSV and JSON lines.
+
+use super::*;
+
+#[test]
+fn csv_has_the_types_of_its_first_rows() {
+    let table = read("t/a.csv", "select", CSV).unwrap();
+    let expected = [
+        ("id", &DataType::Int64),
+        ("name", &DataType::Utf8),
+        ("price", &DataType::Float64),
+        ("day", &DataType::Date32),
+        ("at", &DataType::Timestamp(TimeUnit::Second, None)),
+        ("ok", &DataType::Boolean),
+    ];
+    assert_eq!(types(&table), expected);
+    assert_eq!(int64s(&table, 0), [1, 2, 3]);
+    let names = [Some("a, \"b\"".to_owned()), None, Some("two\nlines".to_owned())];
+    assert_eq!(texts(&table, 1), names);
+    let ok = table.batches()[0].column(5).as_boolean().clone();
+    assert_eq!(ok, BooleanArray::from(vec![Some(true), None, Some(false)]));
+}
+
+#[test]
+fn csv_by_columns_conditions_and_sql() {
+    let table = read(
+        "a.csv",
+        "select(columns=[price, id], where=\"id <> 2\", limit=1)",
+        CSV,
+    )
+    .unwrap();
+    assert_eq!(
+        types(&table),
+        [("price", &DataType::Float64), ("id", &DataType::Int64)]
+    );
+    assert_eq!(int64s(&table, 1), [1]);
+    let table = read(
+        "a.csv",
+        "sql(\"select count(*) as c, sum(id) as s from object\")",
+        CSV,
+    )
+    .unwrap();
+    assert_eq!((int64s(&table, 0), int64s(&table, 1)), (vec![3], vec![6]));
+    let joined = "sql(\"select id from object where id <= (select max(id) from object) order by id\")";
+    assert_eq!(int64s(&read("a.csv", joined, CSV).unwrap(), 0), [1, 2, 3]);
+}
+
+#[test]
+fn csv_without_a_header_and_with_other_delimiters() {
+    let table = read(
+        "x",
+        "select(format=csv, header=false, delimiter=\";\")",
+        "1;a\n2;b\n",
+    )
+    .unwrap();
+    assert_eq!(
+        types(&table),
+        [("column_1", &DataType::Int64), ("column_2", &DataType::Utf8)]
+    );
+    assert_eq!(int64s(&table, 0), [1, 2]);
+    let table = read("a.tsv", "select", "a\tb\n1\tx, y\n").unwrap();
+    assert_eq!(texts(&table, 1), [Some("x, y".to_owned())]);
+    let table = read("a.csv", "select", "\u{feff}a,,c\n").unwrap();
+    assert_eq!(table.rows(), 0);
+    let names = [
+        ("a", &DataType::Utf8),
+        ("column_2", &DataType::Utf8),
+        ("c", &DataType::Utf8),
+    ];
+    assert_eq!(types(&table), names);
+}
+
+#[test]
+fn rows_that_do_not_fit_the_first_ones_are_told_with_their_line() {
+    let mut text = "n,t\n".to_owned();
+    for row in 0..200_000 {
+        writeln!(text, "{row},word").unwrap();
+    }
+    let whole = read_with("a.csv", "select", Bytes::from(text.clone()), Limits::default()).unwrap();
+    assert_eq!(whole.rows(), 200_000);
+    text.push_str("many,word\n");
+    let found = read_with("a.csv", "select", Bytes::from(text.clone()), Limits::default()).unwrap_err();
+    let says = "found malformed CSV in line 200002: found `many` in column `n`, expected Int64";
+    assert!(found.to_string().starts_with(says), "{found}");
+    // Columns that are not asked for are not looked at.
+    assert!(
+        read_with(
+            "a.csv",
+            "select(columns=[t])",
+            Bytes::from(text),
+            Limits::default()
+        )
+        .is_ok()
+    );
+
+    let rows: Vec<_> = (0..100_000).map(|row| format!("{{\"n\": {row}}}\n\n")).collect();
+    let mut text = rows.concat();
+    text.push_str("{\"n\": 1, \"new\": 2}\n");
+    let found = read_with("a.json", "select", Bytes::from(text), Limits::default()).unwrap_err();
+    let says = "found malformed JSON in line 200001: found the name `new`, which no row at the start has";
+    assert_eq!(found.to_string(), says);
+}
+
+#[test]
+fn broken_csv_is_told_with_its_line() {
+    for (text, says) in [
+        (
+            "a,b\n1,2\n3\n",
+            "in line 3: found another number of values, expected 2",
+        ),
+        (
+            "a,b\r\n1,2\r\n3,4,5\r\n",
+            "in line 3: found another number of values, expected 2",
+        ),
+        ("a,b\n1,\"2\n3,4\n", "in line 2: "),
+        ("a\n1\n\"2\n3", "a quote is not closed"),
+        ("a\nx\0y\n", "in line 2: found a byte of zero"),
+        ("a,a\n1,2\n", "the name `a` twice"),
+        ("", "the CSV is empty"),
+    ] {
+        let error = error("a.csv", "select", text);
+        assert!(error.contains(says), "{text:?}: {error}");
+    }
+    let error = error("a.csv", "select", &b"a\n\xff\xfe\n"[..]);
+    assert!(
+        error.contains("in line 2: found bytes that are no UTF-8"),
+        "{error}"
+    );
+}
+
+#[test]
+fn json_lines_have_the_names_of_their_first_rows_in_order() {
+    let table = read("a.jsonl", "select", JSON).unwrap();
+    let at = [("x", DataType::Int64), ("y", DataType::Utf8)];
+    let at = at.map(|(name, data_type)| Field::new(name, data_type, true));
+    let tags = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+    let expected = Schema::new(vec![
+        Field::new("id", DataType::Float64, true),
+        Field::new("tags", tags, true),
+        Field::new("at", DataType::Struct(at.to_vec().into()), true),
+    ]);
+    assert_eq!(**table.schema(), expected);
+    assert_eq!(table.rows(), 3);
+    for text in [
+        "select(columns=[tags])",
+        "select(columns=[at, id], where=\"id > 1\")",
+    ] {
+        let part = read("a.jsonl", text, JSON).unwrap();
+        assert!(part.rows() > 0 && part.schema().fields().len() < 3);
+    }
+    let count = read("a.jsonl", "sql(\"select count(*) as c from object\")", JSON).unwrap();
+    assert_eq!(int64s(&count, 0), [3]);
+}
+
+#[test]
+fn broken_json_is_told_with_its_line() {
+    for (text, says) in [
+        ("{\"a\": 1}\n{\"a\": \"x\"}", "found a string, expected a number"),
+        ("[{\"a\": 1}]", "an object in each line"),
+        ("{\"a\": 1}\n{\"a\": ", "line 2"),
+        ("", "no columns"),
+        ("{}", "no columns"),
+        ("{\"a\": 1}\nnonsense", "line 2"),
+    ] {
+        let error = error("a.json", "select", text);
+        assert!(error.contains(says), "{text:?}: {error}");
+    }
+}

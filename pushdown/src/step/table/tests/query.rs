@@ -1,0 +1,129 @@
+//! What `select` and `sql` make of a table.
+
+use super::*;
+
+#[test]
+fn select_takes_columns_in_order_and_rows_that_fulfil_the_condition() {
+    let object = parquet_of(&numbers(100), 30);
+    let table = run(
+        "select(columns=[m, n], where=\"n >= 25 and m = 3\", limit=3)",
+        &object,
+    )
+    .unwrap();
+    let names: Vec<_> = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    assert_eq!(names, ["m", "n"]);
+    assert_eq!(int64s(&table, 1), [31, 38, 45]);
+    assert_eq!(run("select", &object).unwrap().rows(), 100);
+}
+
+#[test]
+fn sql_groups_sorts_and_counts() {
+    let object = parquet_of(&numbers(100), 30);
+    let sql = "sql(\"select m, count(*) as c, sum(n) as s from object where n > 9 group by m order by m desc limit 2\")";
+    let table = run(sql, &object).unwrap();
+    assert_eq!(int64s(&table, 0), [6, 5]);
+    assert_eq!(int64s(&table, 1), [13, 13]);
+    let expected = |m: i64| (10..100).filter(|n| n % 7 == m).sum::<i64>();
+    assert_eq!(int64s(&table, 2), [expected(6), expected(5)]);
+    // Without an order, groups come as the file has them.
+    let table = run("sql(\"select m from object where n > 9 group by m\")", &object).unwrap();
+    assert_eq!(int64s(&table, 0), [3, 4, 5, 6, 0, 1, 2]);
+}
+
+/// Row groups that a condition holds for throughout are not preferred to earlier ones.
+#[test]
+fn a_limit_takes_the_first_rows_of_the_file() {
+    let n = (0..100).chain(std::iter::repeat_n(50, 100));
+    let batch = RecordBatch::try_from_iter([("n", column(n)), ("row", column(0..200))]).unwrap();
+    let object = parquet_of(&batch, 100);
+    let table = run("select(columns=[row], where=\"n >= 50\", limit=3)", &object).unwrap();
+    assert_eq!(int64s(&table, 0), [50, 51, 52]);
+}
+
+/// Statistics leave NaN out.
+#[test]
+fn nan_is_greater_than_any_number_wherever_it_stands() {
+    let values = Float64Array::from(vec![1.0, f64::NAN, 2.0, 3.0, 7.0, f64::NAN]);
+    let batch = RecordBatch::try_from_iter([("x", Arc::new(values) as ArrayRef)]).unwrap();
+    for rows in [2, 6] {
+        let object = parquet_of(&batch, rows);
+        for (condition, count) in [
+            ("x > 5", 3),
+            ("x >= 100", 2),
+            ("x <> 1", 5),
+            ("x < 2.5", 2),
+            ("5 > x", 3),
+        ] {
+            let table = run(&format!("select(where=\"{condition}\")"), &object).unwrap();
+            assert_eq!(table.rows(), count, "{condition} in row groups of {rows}");
+        }
+    }
+}
+
+#[test]
+fn sums_of_floats_are_those_of_the_order_of_the_file() {
+    let values = Float64Array::from_iter_values((0..20_000).map(|n| 1.0 / f64::from(n + 1)));
+    let batch = RecordBatch::try_from_iter([("x", Arc::new(values) as ArrayRef)]).unwrap();
+    let object = parquet_of(&batch, 3_000);
+    let sum = || {
+        let table = run("sql(\"select sum(x) as s from object\")", &object).unwrap();
+        table.batches()[0]
+            .column(0)
+            .as_primitive::<Float64Type>()
+            .value(0)
+            .to_bits()
+    };
+    let once = sum();
+    assert!((0..5).all(|_| sum() == once));
+}
+
+#[test]
+fn types_go_out_as_arrow_clients_read_them() {
+    let words: DictionaryArray<Int8Type> = vec!["a", "b", "a"].into_iter().collect();
+    let views = StringViewArray::from(vec!["a string longer than twelve", "b", "c"]);
+    let columns: [(&str, ArrayRef); 2] = [("word", Arc::new(words)), ("view", Arc::new(views))];
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 10);
+    let table = run("select", &object).unwrap();
+    let types: Vec<_> = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.data_type().clone())
+        .collect();
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    assert_eq!(types, [dictionary, DataType::Utf8]);
+    let table = run("sql(\"select upper(view) as u, 'x' as x from object\")", &object).unwrap();
+    assert!(
+        table
+            .schema()
+            .fields()
+            .iter()
+            .all(|field| *field.data_type() == DataType::Utf8)
+    );
+}
+
+#[test]
+fn text_and_json_say_the_same() {
+    let text = "select(columns=[\"a b\", n], where=\"n > 'x'\", limit=5, format=parquet)";
+    let select = pipeline(text);
+    assert_eq!(select.to_string(), text);
+    let json = serde_json::to_string(&select).unwrap();
+    assert_eq!(pipeline(&json), select);
+    let sql = pipeline("sql('select \"a\" from object')");
+    assert_eq!(pipeline(&sql.to_string()), sql);
+    assert_eq!(pipeline("select(columns=n)"), pipeline("select([n])"));
+    for text in [
+        "select(columns=[])",
+        "select(columns=[a, a])",
+        "select(limit=-1)",
+        "sql()",
+        "sql(\"\")",
+    ] {
+        assert!(Pipeline::parse(text).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Parquet, read by ranges: what is read, and when.
+
+use super::*;
+
+#[test]
+fn a_scan_by_ranges_gives_the_rows_of_the_whole_object() {
+    let object = parquet_of(&numbers(1000), 100);
+    for text in [
+        "select",
+        "select(columns=[text], where=\"n between 333 and 444\")",
+        "select(where=\"text like '%77%'\", limit=5)",
+        "sql(\"select m, avg(n) as a, min(text) as t from object group by m\")",
+        "sql(\"select * from object order by m, n desc limit 20\")",
+    ] {
+        let (table, _) = scan(text, Counted::new(object.clone())).unwrap();
+        assert_eq!(table, run(text, &object).unwrap(), "{text}");
+    }
+}
+
+#[test]
+fn only_what_the_condition_leaves_is_read() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    let source = Counted::new(object.clone());
+    let text = "select(columns=[n], where=\"n >= 52000 and n < 54000\")";
+    let (table, estimate) = scan(text, source.clone()).unwrap();
+    assert_eq!(int64s(&table, 0), (52_000..54_000).collect::<Vec<_>>());
+    assert_eq!(
+        *source.suffixes.lock(),
+        1,
+        "the footer is read by one suffix read"
+    );
+    assert_eq!(estimate.stored, object.len() as u64);
+    // Half of one row group in ten, by its pages.
+    assert!(estimate.rows.unwrap() <= 5_000, "{estimate:?}");
+    assert!(estimate.read.unwrap() <= object.len() as u64 / 20, "{estimate:?}");
+    let index = source.read() - estimate.read.unwrap();
+    assert!(index < 64 * 1024, "{index} bytes of page index");
+    assert!(table.bytes() <= estimate.answer.unwrap(), "{estimate:?}");
+}
+
+#[test]
+fn what_is_read_is_what_was_estimated() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    for text in ["select", "select(columns=[m])", "select(columns=[n, text])"] {
+        let source = Counted::new(object.clone());
+        let (table, estimate) = scan(text, source.clone()).unwrap();
+        assert_eq!(source.read(), estimate.read.unwrap(), "{text}");
+        assert_eq!(estimate.rows, Some(100_000));
+        let (bytes, answer) = (table.bytes(), estimate.answer.unwrap());
+        assert!(
+            answer.abs_diff(bytes) < bytes / 4,
+            "{text}: {bytes} bytes, estimated {answer}"
+        );
+    }
+}
+
+/// Each row group has its minimum and maximum around every number, and every tenth of them.
+#[test]
+fn bloom_filters_leave_row_groups_out() {
+    let scattered = |n: i64| (n % 10_000) * 10 + n / 10_000;
+    let batch = RecordBatch::try_from_iter([
+        ("n", column((0..100_000).map(scattered))),
+        ("m", column(0..100_000)),
+    ])
+    .unwrap();
+    let written = |filters: bool| {
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(10_000));
+        let properties = if filters {
+            properties.set_column_bloom_filter_max_ndv("n".into(), 10_000)
+        } else {
+            properties
+        };
+        let properties = properties.build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        Counted::new(writer.into_inner().unwrap().into())
+    };
+    let text = "select(columns=[m], where=\"n = 45677\")";
+    let (with, without) = (written(true), written(false));
+    let (table, estimate) = scan(text, with.clone()).unwrap();
+    assert_eq!(int64s(&table, 0), [74_567]);
+    assert!(estimate.rows.unwrap() <= 20_000, "{estimate:?}");
+    assert_eq!(scan(text, without.clone()).unwrap().0, table);
+    assert!(
+        with.read() < without.read() * 3 / 4,
+        "{} and {}",
+        with.read(),
+        without.read()
+    );
+}
+
+#[test]
+fn the_next_row_group_is_read_ahead() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    let source = Counted::new(object);
+    on_runtime(async {
+        let context = Context::new(b"object.parquet");
+        let shared = Arc::new(source.clone());
+        let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
+        scan.next().await.unwrap().unwrap();
+        let reads = source.ranges.lock().len();
+        assert_eq!(reads, 2, "one row group is read, and the next");
+    });
+}
+
+#[test]
+fn a_limit_stops_reading() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    let source = Counted::new(object.clone());
+    let (table, _) = scan("select(limit=10)", source.clone()).unwrap();
+    assert_eq!(table.rows(), 10);
+    assert!(source.read() < object.len() as u64 / 5, "{}", source.read());
+}
+
+#[test]
+fn rows_flow_before_the_last_row_group_is_read_and_dropping_stops() {
+    let object = parquet_of(&numbers(100_000), 10_000);
+    let source = Counted::new(object.clone());
+    on_runtime(async {
+        let context = Context::new(b"object.parquet");
+        let shared = Arc::new(source.clone());
+        let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
+        let first = scan.next().await.unwrap().unwrap();
+        assert_eq!(first.num_rows(), 8192);
+    });
+    assert!(source.read() < object.len() as u64 / 5, "{}", source.read());
+}
+
+#[test]
+fn what_is_held_is_a_row_group_of_the_columns_that_are_read() {
+    let object = parquet_of(&numbers(40_000), 10_000);
+    let held = |text: &str| {
+        let scanned = scan_with(text, object.clone(), Limits::default()).expect(text);
+        (scanned.1.held.unwrap(), scanned.1.read.unwrap())
+    };
+    let (one, of_one) = held("select(columns=[n])");
+    let (all, of_all) = held("select()");
+    // A quarter of what is read, and pages of as many bytes.
+    assert!(one > of_one / 4 && one <= of_one, "{one} of {of_one}");
+    assert!(all > one && all <= of_all * 2, "{all} of {of_all}");
+    let (twice, _) = held("sql('select n from object union all select n from object')");
+    assert_eq!(twice, 2 * one, "two scans may be on their way");
+}

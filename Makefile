@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells golden golden-tables photos ci clean
+.PHONY: help setup build demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells bench-tables golden golden-tables photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
@@ -15,6 +15,9 @@ help: ## This list
 
 setup: ## Debian packages and the Python environment that tests and demo need
 	@scripts/setup.sh
+
+build: setup ## The programs, optimised, in target/release
+	@$(CARGO) build $(RELEASE)
 
 demo: setup ## Real photos read plainly and pushed down, and transfer learning over two links (FULL=1: all of it)
 	@scripts/photos.sh large
@@ -73,6 +76,11 @@ bench-cells: setup ## Plans against a clock, over shaped links, both sides pinne
 	@scripts/models.sh
 	@$(CARGO) build $(RELEASE)
 	@.venv/bin/python scripts/cells.py
+
+bench-tables: setup ## A table's projection and filter against DuckDB and pyarrow, over two links (root); about 10 minutes
+	@scripts/setup.sh golden-tables
+	@$(CARGO) build $(RELEASE)
+	@.venv/bin/python scripts/tables.py
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all

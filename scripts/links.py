@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -50,6 +51,11 @@ class Side:
             end = device("s" if command else "h")
             # Fails where there is nothing to take away.
             subprocess.run([*command, "tc", "qdisc", "delete", "dev", end, "root"], check=False, capture_output=True)
+
+    def received(self) -> int:
+        """Bytes that the link has brought here so far; none where there is no link."""
+        counter = pathlib.Path(f"/sys/class/net/{device('h')}/statistics/rx_bytes")
+        return int(counter.read_text()) if counter.exists() else 0
 
 
 def shaper(bits_per_second: float) -> list[str]:

@@ -93,10 +93,12 @@ class Stack:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, files.items()))
 
-    def cpu_seconds(self) -> float:
-        """What all that was started has taken so far."""
+    def cpu_seconds(self, name: str | None = None) -> float:
+        """What all that was started has taken so far, or one program of it."""
         ticks = 0
-        for _, process in self.started:
+        for started, process in self.started:
+            if name not in (None, started):
+                continue
             # Behind the name, which may hold anything: fields 14 and 15 are time in user mode and in the kernel.
             fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])

@@ -48,6 +48,7 @@ mod session;
 mod sign;
 mod stats;
 mod store;
+mod table;
 mod transport;
 
 pub use adapt::Planned;
@@ -61,4 +62,5 @@ pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
 pub use store::{Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, Value, ValueStream};
+pub use table::{RowId, TableBatch, TableReader};
 pub use transport::Timeouts;

@@ -4,6 +4,8 @@
 //! years later. So it is a Fisher-Yates shuffle, written out here, over the key stream of `ChaCha12` (RFC 8439's
 //! round function, 12 rounds), whose key is `seed` and `epoch`.
 
+use std::ops::Range;
+
 use rand_chacha::{
     ChaCha12Rng,
     rand_core::{RngCore, SeedableRng},
@@ -51,6 +53,13 @@ impl Shard {
     pub(crate) const fn len_of(self, len: usize) -> usize {
         (len + self.world - 1 - self.rank) / self.world
     }
+
+    /// The positions of this shard among `len`, where each has a stretch: they differ by one at most.
+    pub(crate) fn stretch_of(self, len: u64) -> Range<u64> {
+        let (world, len) = (self.world as u128, u128::from(len));
+        let start = |rank: usize| u64::try_from(len * rank as u128 / world).unwrap_or(u64::MAX);
+        start(self.rank)..start(self.rank + 1)
+    }
 }
 
 // === impl EpochOrder ===
@@ -59,7 +68,7 @@ impl EpochOrder {
     /// The order of `len` samples, at most `u32::MAX`. Without a seed it is that of the data set.
     pub(crate) fn new(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Self {
         let shuffled = seed.map(|seed| {
-            let all = shuffle(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch);
+            let all = permutation(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
             all.into_iter().skip(shard.rank).step_by(shard.world).collect()
         });
         Self {
@@ -88,12 +97,20 @@ impl EpochOrder {
     }
 }
 
-/// A permutation of `0..len`.
-fn shuffle(len: u32, seed: u64, epoch: u32) -> Vec<u32> {
+/// What permutations of samples are drawn for.
+const SAMPLES: &[u8; 16] = b"pushdown/order/1";
+/// What permutations of row groups are drawn for.
+pub(crate) const GROUPS: &[u8; 16] = b"pushdown/group/1";
+/// What permutations of a row group's rows are drawn for.
+pub(crate) const ROWS: &[u8; 16] = b"pushdown/rows//1";
+
+/// A permutation of `0..len`, one of its own for each `number` and purpose.
+pub(crate) fn permutation(len: u32, seed: u64, epoch: u32, number: u32, purpose: &[u8; 16]) -> Vec<u32> {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..12].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(b"pushdown/order/1");
+    key[12..16].copy_from_slice(&number.to_le_bytes());
+    key[16..].copy_from_slice(purpose);
     let mut random = ChaCha12Rng::from_seed(key);
     let mut indices: Vec<u32> = (0..len).collect();
     for last in (1..indices.len()).rev() {
@@ -149,7 +166,7 @@ mod tests {
         // 10,000 epochs of 8 samples: each of the 64 cells expects 1,250, and a deviation of 33 is one sigma.
         let mut counts = [[0u32; 8]; 8];
         for epoch in 0..10_000 {
-            for (place, index) in shuffle(8, 1, epoch).into_iter().enumerate() {
+            for (place, index) in permutation(8, 1, epoch, 0, SAMPLES).into_iter().enumerate() {
                 counts[place][index as usize] += 1;
             }
         }

@@ -23,6 +23,7 @@ mod it {
     mod networks;
     mod order;
     mod relay;
+    mod rows;
     mod splits;
     mod stats;
     mod tables;

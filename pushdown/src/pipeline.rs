@@ -3,6 +3,7 @@
 mod call;
 mod digest;
 mod json;
+mod rows;
 mod text;
 mod value;
 

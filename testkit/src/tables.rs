@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -43,16 +43,33 @@ impl Parquet {
                 Arc::new(Float64Array::from_iter_values(values)),
             ));
         }
-        let batch = RecordBatch::try_from_iter(columns)?;
-        let properties = WriterProperties::builder()
-            .set_max_row_group_row_count(Some(self.row_group))
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_dictionary_enabled(false)
-            .build();
-        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
-        writer.write(&batch)?;
-        Ok(writer.into_inner()?)
+        file_of(columns, self.row_group)
     }
+
+    /// A file of photos: `n`, which counts them, and `photo` with their bytes.
+    pub fn of_photos(photos: &[&[u8]], row_group: usize) -> Result<Vec<u8>> {
+        let count = i64::try_from(photos.len())?;
+        let columns: Vec<(String, ArrayRef)> = vec![
+            ("n".to_owned(), Arc::new(Int64Array::from_iter_values(0..count))),
+            (
+                "photo".to_owned(),
+                Arc::new(BinaryArray::from_iter_values(photos)),
+            ),
+        ];
+        file_of(columns, row_group)
+    }
+}
+
+fn file_of(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
+    let batch = RecordBatch::try_from_iter(columns)?;
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(row_group))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_dictionary_enabled(false)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    Ok(writer.into_inner()?)
 }
 
 /// A number from 0 to 1 of which each bit counts: a step of `SplitMix64`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushdown::{Pipeline, Step, plan::Decision};
+use pushdown::{Pipeline, plan::Decision};
 
 use crate::{order::Place, profile::float};
 

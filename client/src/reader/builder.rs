@@ -1,6 +1,8 @@
 //! Settings of a reader.
 
 mod build;
+mod open;
+mod table;
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 

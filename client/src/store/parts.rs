@@ -40,6 +40,8 @@ enum Version {
     Parts {
         etag: HeaderValue,
         total: u64,
+        /// Its last bytes: a table's footer is read once.
+        end: Bytes,
     },
     /// The endpoint knows no ranges, or the object is empty.
     Whole(Bytes),
@@ -57,6 +59,14 @@ impl Parts {
             limits: *limits,
             version: Mutex::default(),
             fault: Mutex::default(),
+        }
+    }
+
+    /// The ETag of the version that is read, once it is known.
+    pub(super) fn etag(&self) -> Option<HeaderValue> {
+        match &*self.version.lock() {
+            Some(Version::Parts { etag, .. }) => Some(etag.clone()),
+            Some(Version::Whole(_)) | None => None,
         }
     }
 
@@ -113,7 +123,8 @@ impl Parts {
         let etag = answer.headers.get(ETAG).cloned();
         let etag = etag.ok_or_else(|| malformed("it has no ETag"))?;
         let bytes = exactly(answer, range.end - range.start).await?;
-        *self.version.lock() = Some(Version::Parts { etag, total });
+        let end = bytes.clone();
+        *self.version.lock() = Some(Version::Parts { etag, total, end });
         Ok(Suffix { bytes, total })
     }
 
@@ -131,11 +142,14 @@ impl Parts {
     pub(super) async fn part(&self, range: Range<u64>) -> Result<Bytes> {
         let version = self.version.lock().clone();
         let (etag, total) = match version {
-            Some(Version::Parts { etag, total }) => (etag, total),
+            Some(Version::Parts { etag, total, end }) => {
+                match slice(&end, total - end.len() as u64, &range) {
+                    Some(part) => return Ok(part),
+                    None => (etag, total),
+                }
+            }
             Some(Version::Whole(bytes)) => {
-                let place = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
-                let (start, end) = (place(range.start), place(range.end));
-                let part = (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end));
+                let part = slice(&bytes, 0, &range);
                 return part.ok_or_else(|| malformed("a range lies beyond its end"));
             }
             None => return Err(Error::internal("a table is read from its end")),
@@ -172,7 +186,7 @@ impl Parts {
         let version = self.version.lock().clone();
         let (etag, total) = match version {
             Some(Version::Whole(bytes)) => return Ok(stream::iter([Ok(bytes)]).boxed()),
-            Some(Version::Parts { etag, total }) => (etag, total),
+            Some(Version::Parts { etag, total, .. }) => (etag, total),
             None => return Err(Error::internal("a table is read from its end")),
         };
         let answer = match self.ask(None, Some(&etag)).await {
@@ -253,6 +267,13 @@ async fn exactly(answer: Answer, length: u64) -> Result<Bytes, Failure> {
         Some(bytes) if bytes.len() as u64 == length => Ok(bytes),
         _ => Err(malformed("its length is none of its range").into()),
     }
+}
+
+/// A range of what `bytes` are a part of, from `start` on, if it lies in them.
+fn slice(bytes: &Bytes, start: u64, range: &Range<u64>) -> Option<Bytes> {
+    let place = |position: u64| usize::try_from(position.checked_sub(start)?).ok();
+    let (from, to) = (place(range.start)?, place(range.end)?);
+    (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
 }
 
 fn end_of(bytes: &Bytes, length: u64) -> Suffix {

@@ -8,6 +8,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
+use http::HeaderValue;
 use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
 
 use super::{Store, parts::Parts};
@@ -40,15 +41,30 @@ impl StoredTable {
         described.map_err(|error| self.fault(error))
     }
 
-    /// Starts to run a pipeline's table steps here: what the gateway would answer, from the bytes that it would read.
+    /// Starts to run a pipeline's table steps here: what the gateway would answer, from the bytes that it would read. Seed
+    /// and epoch are those of random steps inside of `each`.
     ///
     /// # Errors
     /// [`ErrorKind::Pipeline`] for a pipeline whose first step makes no table; [`ErrorKind::Sample`] for an object that
     /// it cannot be applied to; and as reading the object fails.
-    pub async fn scan(&self, pipeline: &Pipeline) -> Result<Scan> {
+    pub async fn scan(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<Scan> {
         let source = Arc::new(self.clone());
-        let scan = pipeline.scan(0..pipeline.len(), source, &self.context()).await;
+        let context = Context {
+            seed,
+            epoch: Some(epoch),
+            ..self.context()
+        };
+        let scan = pipeline.scan(0..pipeline.len(), source, &context).await;
         scan.map_err(|error| self.fault(error))
+    }
+
+    /// Whether this is the ETag of the version that is read, as far as both are known.
+    pub(crate) fn may_be(&self, etag: Option<&HeaderValue>) -> bool {
+        let known = self.0.etag();
+        known
+            .as_ref()
+            .zip(etag)
+            .is_none_or(|(known, found)| known == found)
     }
 
     fn context(&self) -> Context<'_> {

@@ -4,6 +4,7 @@
 //! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
 //! other tables, nothing that outgrows the object, no functions that depend on more than their arguments (`guard`).
 
+mod between;
 mod bloom;
 mod bounded;
 mod describe;

@@ -74,6 +74,21 @@ pub(super) fn negotiate<F: Copy>(
     })
 }
 
+/// Whether an `Accept` header names this content type with a parameter of this value.
+pub(super) fn asks(accept: &str, content_type: &str, parameter: &str, value: &str) -> bool {
+    accept.split(',').any(|element| {
+        let mut parts = element.split(';').map(str::trim);
+        let is = |part: &str| {
+            let (name, found) = part.split_once('=').unwrap_or_default();
+            name.trim_end().eq_ignore_ascii_case(parameter) && found.trim_start().eq_ignore_ascii_case(value)
+        };
+        parts
+            .next()
+            .is_some_and(|found| found.eq_ignore_ascii_case(content_type))
+            && parts.any(is)
+    })
+}
+
 /// The form of the highest quality, the first one of several.
 fn choose<F: Copy>(
     accept: Option<&str>,

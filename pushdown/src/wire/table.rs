@@ -36,9 +36,23 @@ impl TableForm {
     ];
 
     /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate) has it;
-    /// `None` where it accepts none of them.
+    /// `None` where it accepts none of them. Buffers are compressed where the type of the stream has the parameter
+    /// `compression=lz4`.
     pub fn negotiate(accept: Option<&str>) -> Option<Self> {
-        form::negotiate(accept, &Self::ALL, Self::content_type)
+        let form = form::negotiate(accept, &Self::ALL, Self::content_type)?;
+        let asks = |accept| form::asks(accept, form.content_type(), "compression", "lz4");
+        match form {
+            Self::ArrowStream(_) if accept.is_some_and(asks) => Some(Self::ArrowStream(Compression::Lz4)),
+            form => Some(form),
+        }
+    }
+
+    /// The `Accept` header that this form is negotiated for.
+    pub const fn accept(self) -> &'static str {
+        match self {
+            Self::ArrowStream(Compression::Lz4) => "application/vnd.apache.arrow.stream; compression=lz4",
+            form => form.content_type(),
+        }
     }
 
     /// The `Content-Type`.

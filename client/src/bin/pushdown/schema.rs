@@ -51,10 +51,12 @@ impl Schema {
 }
 
 fn text(out: &mut impl Write, described: &Description) -> io::Result<()> {
-    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-    write!(out, "{}: {} rows", described.format.name(), count(described.rows))?;
-    if described.row_groups.is_some() {
-        write!(out, " in {} row groups", count(described.row_groups))?;
+    let rows = described
+        .rows
+        .map_or_else(|| "?".to_owned(), |rows| rows.to_string());
+    write!(out, "{}: {rows} rows", described.format.name())?;
+    if let Some(groups) = &described.row_groups {
+        write!(out, " in {} row groups", groups.len())?;
     }
     writeln!(
         out,
@@ -85,6 +87,6 @@ fn as_json(described: &Description) -> serde_json::Value {
         .collect();
     json!({
         "format": described.format.name(), "stored_bytes": described.stored, "rows": described.rows,
-        "row_groups": described.row_groups, "columns": columns,
+        "row_groups": described.row_groups.as_ref().map(Vec::len), "columns": columns,
     })
 }

@@ -5,17 +5,16 @@ use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
 use pushdown::wire::Split;
 use tokio::runtime::Handle;
 
-use super::{Keys, Plan, PushdownReader, PushdownReaderBuilder, State, check_pipeline};
+use super::{Plan, PushdownReader, PushdownReaderBuilder, State, open::Opened};
 use crate::{
     adapt::Adapter,
     cpu::CpuPool,
-    error::{Error, Result},
+    error::Result,
     keep::Keep,
-    networks::{pipeline_of_folder, prepare},
+    networks::prepare,
     profile::refined,
     session::{Mode, Session},
     stats::Counters,
-    store::{Object, Store},
 };
 
 impl PushdownReaderBuilder {
@@ -24,26 +23,15 @@ impl PushdownReaderBuilder {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for settings that
     /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
-    pub async fn build(self) -> Result<PushdownReader> {
-        let shard = self.check()?;
-        let bucket = self
-            .bucket
-            .filter(|bucket| !bucket.is_empty())
-            .ok_or_else(|| Error::config("no bucket is set"))?;
+    pub async fn build(mut self) -> Result<PushdownReader> {
         let cpu = CpuPool::build(self.threads)?;
-        let text = self.pipeline.as_deref().unwrap_or_default();
-        // Before the store: a folder that cannot be read is told at once.
-        let of_folder = self.models.as_deref();
-        let of_folder = of_folder
-            .map(|folder| pipeline_of_folder(text, folder))
-            .transpose()?;
-        let store = self.store.build().await?;
-        let pipeline = match of_folder {
-            Some(pipeline) => pipeline,
-            None => store.pipeline(text).await?,
-        };
-        check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
-        let objects = objects(&store, &bucket, self.keys).await?;
+        let Opened {
+            shard,
+            bucket,
+            store,
+            pipeline,
+            objects,
+        } = self.open().await?;
         let (mut mode, mut pipeline) = (self.mode, pipeline);
         let keep = match self.keep {
             Some(folder) => Some(Keep::open(folder, self.keep_bytes, &bucket, &pipeline)?),
@@ -125,20 +113,4 @@ impl PushdownReaderBuilder {
             handed_over: None,
         })
     }
-}
-
-/// The data set, in its order.
-async fn objects(store: &Store, bucket: &str, keys: Keys) -> Result<Vec<Object>> {
-    let objects = match keys {
-        Keys::Prefix(prefix) => store.list(bucket, &prefix).await?,
-        Keys::These(objects) => objects,
-    };
-    if u32::try_from(objects.len()).is_err() {
-        return Err(Error::config(format!(
-            "found {} objects, expected at most {}",
-            objects.len(),
-            u32::MAX
-        )));
-    }
-    Ok(objects)
 }

@@ -19,8 +19,8 @@ pub struct Description {
     pub stored: u64,
     /// Rows, where the object tells without being read to its end.
     pub rows: Option<u64>,
-    /// Row groups, of a format that has them.
-    pub row_groups: Option<u64>,
+    /// Rows of each row group, of a format that has them.
+    pub row_groups: Option<Vec<u64>>,
 }
 
 /// Reads what an object is: of Parquet its footer, of other formats their start. Has to be polled within a tokio runtime.
@@ -46,11 +46,13 @@ pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<
         }
     };
     let metadata = file.metadata().metadata();
+    let groups = metadata.row_groups().iter();
+    let groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or_default());
     Ok(Description {
         format: Format::Parquet,
         schema: SchemaRef::clone(file.schema()),
         stored: file.total(),
         rows: u64::try_from(metadata.file_metadata().num_rows()).ok(),
-        row_groups: Some(metadata.num_row_groups() as u64),
+        row_groups: Some(groups.collect()),
     })
 }

@@ -101,7 +101,7 @@ async fn plan<Q: Query>(
 ) -> Result<Opened> {
     let reading = query.reading();
     let stored = Stored::open(reading, source, sample_id, limits).await?;
-    let object = Arc::new(Object::new(stored, reading.row_number.as_deref())?);
+    let object = Arc::new(Object::new(stored, reading)?);
     let state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;

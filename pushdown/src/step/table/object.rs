@@ -15,8 +15,10 @@ use datafusion::{
 use parking_lot::Mutex;
 
 use super::{
+    between::Between,
     fault,
     format::Stored,
+    options::Reading,
     partition::{Input, Partition},
     prune::{self, Kept},
     row_numbers,
@@ -28,13 +30,14 @@ use crate::{Error, ErrorKind, Result, pipeline::excerpt};
 pub(super) struct Object {
     stored: Stored,
     schema: SchemaRef,
+    rows: Option<Between>,
     scans: Mutex<Vec<Kept>>,
 }
 
 impl Object {
     /// The table of an object, with the places of rows as one more column if it has a name.
-    pub(super) fn new(stored: Stored, row_number: Option<&str>) -> Result<Self> {
-        let schema = match row_number {
+    pub(super) fn new(stored: Stored, reading: &Reading) -> Result<Self> {
+        let schema = match reading.row_number.as_deref() {
             None => SchemaRef::clone(stored.schema()),
             Some(name) => {
                 let schema = stored.schema();
@@ -51,6 +54,7 @@ impl Object {
         Ok(Self {
             stored,
             schema,
+            rows: reading.rows,
             scans: Mutex::default(),
         })
     }
@@ -101,12 +105,13 @@ impl TableProvider for Object {
         read.sort_unstable();
         let input = match &self.stored {
             Stored::Parquet(file) => {
-                let (file, kept) = fault::checked(prune::prune(file, read, predicate, limit).await)?;
+                let (file, kept) =
+                    fault::checked(prune::prune(file, read, predicate, limit, self.rows).await)?;
                 let part = kept.part.clone();
                 self.scans.lock().push(kept);
                 Input::Parquet(file, part)
             }
-            Stored::Stream(file) => Input::Stream(file.clone(), read),
+            Stored::Stream(file) => Input::Stream(file.clone(), read, self.rows),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
         let partition = Partition::new(SchemaRef::clone(&schema), input, &columns, stored);

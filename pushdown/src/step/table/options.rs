@@ -1,6 +1,6 @@
 //! How an object is read as a table: what `select` and `sql` are both told of it.
 
-use super::Format;
+use super::{Format, between::Between};
 use crate::{
     Result,
     pipeline::{Args, FromValue, Param, Value},
@@ -17,6 +17,8 @@ pub(crate) struct Reading {
     pub(super) delimiter: Option<Delimiter>,
     /// The name of a column more: the place of each row in the object, from 0.
     pub(super) row_number: Option<String>,
+    /// The rows that are read at all.
+    pub(super) rows: Option<Between>,
 }
 
 /// An ASCII character that no value has to be quoted for.
@@ -56,6 +58,11 @@ impl Reading {
         "name",
         "a column more of this name: the place of each row in the object, from 0",
     );
+    pub(super) const ROWS: Param = Param::named(
+        "rows",
+        "[from, to] = all",
+        "only the rows at these places of the object, counted from 0, the last one left out",
+    );
 
     pub(super) fn parse(args: &Args<'_>) -> Result<Self> {
         let reading = Self {
@@ -63,6 +70,7 @@ impl Reading {
             header: args.optional("header")?,
             delimiter: args.optional("delimiter")?,
             row_number: args.optional("row_number")?,
+            rows: args.optional("rows")?,
         };
         if let Some(format) = reading.format
             && let Some(fault) = reading.misplaced(format)
@@ -99,6 +107,7 @@ impl Reading {
             ("header", header),
             ("delimiter", delimiter),
             ("row_number", self.row_number.as_deref().map(text)),
+            ("rows", self.rows.map(Between::value)),
         ];
         let given = arguments.into_iter();
         given.filter_map(|(name, value)| Some((name, value?))).collect()

@@ -14,6 +14,7 @@ use futures::{
 };
 
 use super::{
+    between::Between,
     fault,
     parquet::{self, Part},
     row_numbers::RowNumbers,
@@ -34,7 +35,7 @@ pub(super) struct Partition {
 /// What is read, its columns in ascending order.
 pub(super) enum Input {
     Parquet(parquet::File, Part),
-    Stream(File, Vec<usize>),
+    Stream(File, Vec<usize>, Option<Between>),
 }
 
 impl Partition {
@@ -54,7 +55,10 @@ impl Partition {
     fn batches(&self) -> Result<(BoxStream<'static, Result<RecordBatch>>, RowNumbers)> {
         match &self.input {
             Input::Parquet(file, part) => Ok((file.read(part)?, RowNumbers::of(file, part))),
-            Input::Stream(file, columns) => Ok((file.read(columns)?, RowNumbers::all())),
+            Input::Stream(file, columns, None) => Ok((file.read(columns)?, RowNumbers::from(0))),
+            Input::Stream(file, columns, Some(rows)) => {
+                Ok((rows.cut(file.read(columns)?), RowNumbers::from(rows.start())))
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ use datafusion::{
 use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
 
 use super::{
+    between::Between,
     bloom, fault,
     parquet::{File, Part, joined},
 };
@@ -41,15 +42,21 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
 }
 
-/// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for.
+/// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for, of those
+/// `between` two places.
 pub(super) async fn prune(
     file: &File,
     columns: Vec<usize>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
+    between: Option<Between>,
 ) -> Result<(File, Kept)> {
     let mut file = file.clone();
-    let mut access = ParquetAccessPlan::new_all(file.metadata().metadata().num_row_groups());
+    let groups = file.metadata().metadata().row_groups();
+    let mut access = match between {
+        None => ParquetAccessPlan::new_all(groups.len()),
+        Some(between) => between.access(groups),
+    };
     let predicate = predicate.and_then(|predicate| trusted(&predicate, file.schema()));
     if let Some(predicate) = predicate {
         if let Some(predicate) = pruning(&file, &predicate) {

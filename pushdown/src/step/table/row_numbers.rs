@@ -24,10 +24,10 @@ pub(super) struct RowNumbers {
 }
 
 impl RowNumbers {
-    /// Of all rows.
-    pub(super) fn all() -> Self {
+    /// Of all rows from this place on.
+    pub(super) fn from(start: u64) -> Self {
         Self {
-            range: 0..i64::MAX,
+            range: i64::try_from(start).unwrap_or(i64::MAX)..i64::MAX,
             then: Vec::new().into_iter(),
         }
     }

@@ -1,6 +1,6 @@
 //! `select`: some columns and some rows of a table.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use datafusion::{
@@ -28,6 +28,37 @@ pub struct Select {
     reading: Reading,
 }
 
+impl Select {
+    /// The condition that rows fulfil.
+    pub fn condition(&self) -> Option<&str> {
+        self.condition.as_deref()
+    }
+
+    /// The argument that chooses rows by their place, if there is one.
+    pub(crate) fn rows_or_limit(&self) -> Option<&'static str> {
+        if self.limit.is_some() {
+            Some("limit")
+        } else {
+            self.reading.rows.map(|_| "rows")
+        }
+    }
+
+    /// The same over rows at these places.
+    pub(crate) fn over(&self, rows: Range<u64>) -> Self {
+        let mut over = self.clone();
+        over.reading.rows = Some(rows.into());
+        over
+    }
+
+    /// The places of the rows that fulfil the condition, in the column `name`.
+    pub(crate) fn places(&self, name: &str) -> Self {
+        let mut places = self.clone();
+        places.columns = Some(vec![name.to_owned()]);
+        places.reading.row_number = Some(name.to_owned());
+        places
+    }
+}
+
 impl Operator for Select {
     type Input = Bytes;
     type Output = Table;
@@ -50,6 +81,7 @@ impl Operator for Select {
         Reading::HEADER,
         Reading::DELIMITER,
         Reading::ROW_NUMBER,
+        Reading::ROWS,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {

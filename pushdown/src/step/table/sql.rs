@@ -41,6 +41,7 @@ impl Operator for Sql {
         Reading::HEADER,
         Reading::DELIMITER,
         Reading::ROW_NUMBER,
+        Reading::ROWS,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {

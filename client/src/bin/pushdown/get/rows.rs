@@ -121,7 +121,10 @@ impl Get {
             .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
         let Location { bucket, key } = &self.object;
         let table = store.table(bucket, key, &Limits::default());
-        let mut scan = table.scan(pipeline).await.map_err(|error| self.fault(error))?;
+        let mut scan = table
+            .scan(pipeline, self.randomness.seed, self.randomness.epoch)
+            .await
+            .map_err(|error| self.fault(error))?;
         let mut encoder = TableEncoder::new(form, scan.schema())?;
         while let Some(batch) = scan.next().await {
             let batch = batch.map_err(|error| self.fault(table.fault(error)))?;

@@ -141,3 +141,60 @@ fn what_is_held_is_a_row_group_of_the_columns_that_are_read() {
     let (twice, _) = held("sql('select n from object union all select n from object')");
     assert_eq!(twice, 2 * one, "two scans may be on their way");
 }
+
+#[test]
+fn rows_between_two_places_are_read_alone() {
+    let object = parquet_of(&numbers(40_000), 10_000);
+    let lines: Vec<_> = (0..40_000).map(|n| n.to_string()).collect();
+    let lines = lines.join("\n");
+    let all = scan("select(columns=[n])", object.clone()).unwrap().1;
+    for (from, to) in [
+        (0, 40_000),
+        (10_000, 20_000),
+        (9_999, 30_001),
+        (5, 5),
+        (39_999, 90_000),
+        (50_000, 60_000),
+    ] {
+        let text = format!("select(columns=[n], rows=[{from}, {to}], row_number=place)");
+        let (table, estimate) = scan(&text, object.clone()).unwrap();
+        let expected: Vec<_> = (from..to.min(40_000)).collect();
+        assert_eq!(int64s(&table, 0), expected, "{text}");
+        assert_eq!(int64s(&table, 1), expected, "{text}");
+        assert_eq!(estimate.rows, Some(expected.len() as u64), "{text}");
+        assert_eq!(run(&text, &object).unwrap(), table, "{text}");
+        let text = format!("sql('select n, place from object', rows=[{from}, {to}], row_number=place)");
+        assert_eq!(scan(&text, object.clone()).unwrap().0, table, "{text}");
+        let text = format!(
+            "select(columns=[column_1], rows=[{from}, {to}], row_number=place, header=false, format=csv)"
+        );
+        let table = run(&text, &Bytes::from(lines.clone())).unwrap();
+        assert_eq!(
+            (int64s(&table, 0), int64s(&table, 1)),
+            (expected.clone(), expected),
+            "{text}"
+        );
+    }
+    let one = scan("select(columns=[n], rows=[10000, 20000])", object.clone())
+        .unwrap()
+        .1;
+    assert_eq!(one.read.unwrap(), all.read.unwrap() / 4);
+    let few = scan(
+        "select(columns=[n], where='n % 1000 = 0', rows=[10000, 20000], limit=3)",
+        object,
+    );
+    assert_eq!(int64s(&few.unwrap().0, 0), [10_000, 11_000, 12_000]);
+    for wrong in [
+        "rows=3",
+        "rows=[1]",
+        "rows=[2, 1]",
+        "rows=[-1, 1]",
+        "rows=[0, 1, 2]",
+    ] {
+        let error = Pipeline::parse(&format!("select({wrong})")).unwrap_err();
+        assert!(
+            error.to_string().contains("two places that ascend"),
+            "{wrong}: {error}"
+        );
+    }
+}

@@ -1,0 +1,277 @@
+//! Rows of Parquet objects as samples: record batches in the order of the epoch.
+
+mod build;
+mod order;
+mod read;
+mod space;
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use futures::{
+    Stream, StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    budget::{Budget, Charge},
+    error::{Error, Result},
+    order::Shard,
+    stats::{Stats, add},
+    store::Object,
+};
+pub(crate) use build::Settings;
+use order::{EpochOrder, Stretch};
+pub(crate) use read::Source;
+use read::{Part, Rows};
+
+/// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
+///
+/// The samples are the rows of all objects that fulfil the condition of the pipeline's `select`, which is found out once, when
+/// the reader is built: every rank has the same counts. With a seed, row groups come in a shuffled order, and the rows of each
+/// one are shuffled; each rank has a stretch of that order, so that a row group is read by one rank, at the ends by two.
+///
+/// It is a [`Stream`] of batches; row groups are fetched ahead, within the prefetch budget. After an error it ends; a reader
+/// built with [`start_at`](crate::PushdownReaderBuilder::start_at) goes on where it ended.
+#[derive(Debug)]
+pub struct TableReader {
+    rows: Arc<Rows>,
+    plan: Plan,
+    state: State,
+    waiting_since: Option<Instant>,
+}
+
+/// Which batches to read.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    batch_size: usize,
+    shard: Shard,
+    shuffle_seed: Option<u64>,
+    epoch: u32,
+    /// Number of the first batch.
+    start: usize,
+    prefetch_bytes: u64,
+    requests: usize,
+}
+
+enum State {
+    Idle,
+    Reading(BoxStream<'static, Result<TableBatch>>),
+    Ended,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "Idle",
+            Self::Reading(_) => "Reading",
+            Self::Ended => "Ended",
+        })
+    }
+}
+
+/// Rows that follow each other in the order of the epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableBatch {
+    /// Number of the batch among those of this shard, from 0: what `start_at` takes to resume.
+    pub number: usize,
+    /// The rows, after the whole pipeline.
+    pub rows: RecordBatch,
+    /// Where each row comes from.
+    pub ids: Vec<RowId>,
+}
+
+/// Where a row comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId {
+    /// Index of the object in the data set: [`TableReader::objects`] has its key.
+    pub object: usize,
+    /// The row's place in the object, from 0.
+    pub row: u64,
+}
+
+// === impl TableReader ===
+
+impl TableReader {
+    /// Rows of an epoch that fall to this reader's shard.
+    pub fn len(&self) -> u64 {
+        let stretch = self.plan.shard.stretch_of(self.rows.space.len());
+        stretch.end - stretch.start
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Batches of an epoch for this shard; the last one may be short.
+    pub fn batches(&self) -> u64 {
+        self.len().div_ceil(self.plan.batch_size as u64)
+    }
+
+    /// The columns of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.rows.schema
+    }
+
+    /// The whole data set, all shards'.
+    pub fn objects(&self) -> &[Object] {
+        &self.rows.source.objects
+    }
+
+    /// How many steps the gateway runs; 0 where the columns are read as they are stored, and everything runs here.
+    pub fn stage(&self) -> usize {
+        self.rows.stage
+    }
+
+    /// What has been done so far.
+    pub fn stats(&self) -> Stats {
+        self.rows
+            .source
+            .counters
+            .snapshot(self.rows.source.store.traffic())
+    }
+
+    /// Starts another epoch from its first batch. What was fetched ahead is dropped.
+    pub fn set_epoch(&mut self, epoch: u32) {
+        self.plan.epoch = epoch;
+        self.plan.start = 0;
+        self.state = State::Idle;
+    }
+
+    fn start(&self) -> BoxStream<'static, Result<TableBatch>> {
+        let Plan {
+            batch_size,
+            shard,
+            shuffle_seed,
+            epoch,
+            start: first,
+            prefetch_bytes,
+            requests,
+        } = self.plan;
+        let order = EpochOrder::new(shuffle_seed, epoch);
+        let mut share = shard.stretch_of(self.rows.space.len());
+        let passed = (first as u64).saturating_mul(batch_size as u64);
+        let skipped = share.start.saturating_add(passed).min(share.end);
+        add(&self.rows.source.counters.skipped, skipped - share.start);
+        share.start = skipped;
+        let stretches = order.stretches(&self.rows.space, share);
+        let budget = Budget::new(prefetch_bytes);
+        let rows = Arc::clone(&self.rows);
+        let start = move |(number, stretch): (usize, Stretch)| {
+            let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
+            async move {
+                let charge = budget.admit(number, rows.space.bytes_of(stretch.unit)).await;
+                let reading = async move { rows.read(&stretch, order, epoch).await };
+                Started {
+                    task: AbortOnDropHandle::new(tokio::spawn(reading)),
+                    charge,
+                }
+            }
+        };
+        let started = stream::iter(stretches.into_iter().enumerate()).then(start);
+        let assembling = Assembling {
+            parts: started.map(Started::part).buffered(requests).boxed(),
+            ready: VecDeque::new(),
+            schema: SchemaRef::clone(&self.rows.schema),
+            size: batch_size,
+            number: first,
+        };
+        stream::try_unfold(assembling, Assembling::next).boxed()
+    }
+}
+
+impl Stream for TableReader {
+    type Item = Result<TableBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if matches!(this.state, State::Idle) {
+            this.state = State::Reading(this.start());
+        }
+        let State::Reading(batches) = &mut this.state else {
+            return Poll::Ready(None);
+        };
+        let polled = batches.poll_next_unpin(context);
+        match &polled {
+            Poll::Pending => {
+                this.waiting_since.get_or_insert_with(Instant::now);
+                return Poll::Pending;
+            }
+            Poll::Ready(Some(Ok(batch))) => add(&this.rows.source.counters.samples, batch.ids.len() as u64),
+            Poll::Ready(Some(Err(_)) | None) => this.state = State::Ended,
+        }
+        if let Some(since) = this.waiting_since.take() {
+            let nanos = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            add(&this.rows.source.counters.waiting_nanos, nanos);
+        }
+        polled
+    }
+}
+
+/// A row group on its way. It counts against the budget until a batch is made of it: a batch may take several.
+struct Started {
+    task: AbortOnDropHandle<Result<Part>>,
+    charge: Charge,
+}
+
+impl Started {
+    async fn part(self) -> Result<Part> {
+        let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
+        let part = self.task.await.unwrap_or_else(failed);
+        drop(self.charge);
+        part
+    }
+}
+
+/// Batches in the making: parts of row groups, one behind the other.
+struct Assembling {
+    parts: BoxStream<'static, Result<Part>>,
+    ready: VecDeque<Part>,
+    schema: SchemaRef,
+    size: usize,
+    number: usize,
+}
+
+impl Assembling {
+    async fn next(mut self) -> Result<Option<(TableBatch, Self)>> {
+        let rows = |ready: &VecDeque<Part>| ready.iter().map(|part| part.ids.len()).sum::<usize>();
+        while rows(&self.ready) < self.size
+            && let Some(part) = self.parts.try_next().await?
+        {
+            self.ready.push_back(part);
+        }
+        let (mut batches, mut ids) = (Vec::new(), Vec::new());
+        while ids.len() < self.size
+            && let Some(mut part) = self.ready.pop_front()
+        {
+            let (taken, taken_ids) = part.split_off_front(self.size - ids.len());
+            batches.push(taken);
+            ids.extend(taken_ids);
+            if !part.ids.is_empty() {
+                self.ready.push_front(part);
+            }
+        }
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let rows = concat_batches(&self.schema, &batches);
+        let rows = rows.map_err(|error| Error::internal("rows do not fit together").with_source(error))?;
+        let batch = TableBatch {
+            number: self.number,
+            rows,
+            ids,
+        };
+        self.number += 1;
+        Ok(Some((batch, self)))
+    }
+}

@@ -1,0 +1,256 @@
+//! Rows of Parquet objects as samples: every one exactly once, in an order that seed and epoch fix, wherever steps run.
+
+use std::collections::BTreeMap;
+
+use arrow_array::{Array as _, Int64Array, RecordBatch, cast::AsArray as _, types::Int64Type};
+use futures::TryStreamExt as _;
+use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, RowId, Split, TableBatch, TableReader};
+use pushdown_testkit::Parquet;
+
+use super::world::{Objects, World, photos};
+
+const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
+
+/// Three objects of 1000, 2500 and 10 rows, and what is none of the data set.
+fn world() -> World {
+    let file = |rows, row_group| {
+        let parquet = Parquet {
+            rows,
+            noise: 2,
+            row_group,
+        };
+        parquet.write().unwrap()
+    };
+    World::with(Objects::from([
+        ("t/a.parquet".to_owned(), file(1000, 300)),
+        ("t/b.parquet".to_owned(), file(2500, 1000)),
+        ("t/c.parquet".to_owned(), file(10, 10)),
+        (
+            "other/d.parquet".to_owned(),
+            Parquet {
+                rows: 10,
+                noise: 1,
+                row_group: 10,
+            }
+            .write()
+            .unwrap(),
+        ),
+        ("text/e.csv".to_owned(), b"n,text\n1,a\n".to_vec()),
+    ]))
+}
+
+fn reader(world: &World, pipeline: &str) -> PushdownReaderBuilder {
+    world.reader(pipeline).prefix("t/").batch_size(64).seed(7)
+}
+
+async fn all(mut reader: TableReader) -> Vec<TableBatch> {
+    let mut batches = Vec::new();
+    while let Some(batch) = reader.try_next().await.unwrap() {
+        batches.push(batch);
+    }
+    let rows: u64 = batches.iter().map(|batch| batch.ids.len() as u64).sum();
+    assert_eq!((rows, batches.len() as u64), (reader.len(), reader.batches()));
+    assert_eq!(reader.stats().samples, rows);
+    batches
+}
+
+fn ids(batches: &[TableBatch]) -> Vec<RowId> {
+    batches.iter().flat_map(|batch| batch.ids.clone()).collect()
+}
+
+fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a Int64Array {
+    rows.column_by_name(name).unwrap().as_primitive::<Int64Type>()
+}
+
+/// What fulfils the condition of an object with so many rows.
+fn expected(object: usize, rows: u64) -> impl Iterator<Item = RowId> {
+    let kept = (200..rows).filter(|row| row % 3 == 0);
+    kept.map(move |row| RowId { object, row })
+}
+
+#[tokio::test]
+async fn every_row_comes_once_wherever_the_steps_run() {
+    let world = world();
+    let mut of_epoch = BTreeMap::new();
+    for epoch in [0, 1] {
+        let builder = || reader(&world, PIPELINE).epoch(epoch);
+        let ways = [
+            ("gateway", builder().split(Split::Full)),
+            ("here", builder().split(Split::At(0))),
+            ("plain", builder().mode(Mode::Plain)),
+            ("left to the reader", builder()),
+        ];
+        for (name, way) in ways {
+            let reader = way.build_table().await.unwrap();
+            assert_eq!(reader.schema().fields().len(), 2);
+            let batches = all(reader).await;
+            for batch in &batches {
+                let n = column(&batch.rows, "n");
+                assert_eq!(n.null_count(), 0);
+                for (id, n) in batch.ids.iter().zip(n.values()) {
+                    assert_eq!(id.row, u64::try_from(*n).unwrap(), "{name}");
+                }
+            }
+            let mut seen = ids(&batches);
+            let order = of_epoch.entry(epoch).or_insert_with(|| seen.clone());
+            assert_eq!(&seen, order, "{name}: one order");
+            seen.sort_unstable();
+            let all: Vec<_> = expected(0, 1000).chain(expected(1, 2500)).collect();
+            assert_eq!(seen, all, "{name}: each row once");
+        }
+    }
+    assert_ne!(of_epoch[&0], of_epoch[&1]);
+    assert!(!of_epoch[&0].is_sorted());
+}
+
+#[tokio::test]
+async fn ranks_share_the_rows_and_resume_where_they_were() {
+    let world = world();
+    let whole = ids(&all(reader(&world, PIPELINE).build_table().await.unwrap()).await);
+    let mut together = Vec::new();
+    for rank in 0..3 {
+        let shard = reader(&world, PIPELINE).shard((rank, 3));
+        let batches = all(shard.clone().build_table().await.unwrap()).await;
+        let part = ids(&batches);
+        assert!(part.len().abs_diff(whole.len() / 3) <= 1, "{}", part.len());
+        let mut resumed = shard.clone().start_at(2).build_table().await.unwrap();
+        let third = resumed.try_next().await.unwrap().unwrap();
+        assert_eq!(third, batches[2]);
+        assert_eq!(resumed.stats().skipped, 128);
+        resumed.set_epoch(0);
+        assert_eq!(resumed.try_next().await.unwrap().unwrap(), batches[0]);
+        together.extend(part);
+    }
+    assert_eq!(together, whole);
+}
+
+#[tokio::test]
+async fn without_a_seed_rows_come_in_the_order_of_the_data_set() {
+    let world = world();
+    let builder = world.reader("select(columns=[n])").prefix("t/").batch_size(1000);
+    let batches = all(builder.build_table().await.unwrap()).await;
+    let seen = ids(&batches);
+    assert!(seen.is_sorted());
+    assert_eq!(seen.len(), 3510);
+    assert_eq!(
+        batches
+            .iter()
+            .map(|batch| batch.rows.num_rows())
+            .collect::<Vec<_>>(),
+        [1000, 1000, 1000, 510]
+    );
+}
+
+/// A projection alone is shorter as it is stored; a condition that leaves little is shorter as rows.
+#[tokio::test]
+async fn steps_run_where_fewer_bytes_travel() {
+    let world = world();
+    for (pipeline, stage) in [
+        ("select(columns=[text])", 0),
+        ("select(columns=[c000], where='n = 5')", 1),
+    ] {
+        let reader = reader(&world, pipeline).build_table().await.unwrap();
+        assert_eq!(reader.stage(), stage, "{pipeline}");
+    }
+}
+
+#[tokio::test]
+async fn photos_in_a_column_go_through_their_pipeline() {
+    let photos: Vec<_> = photos().into_values().take(12).collect();
+    let mut photos: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
+    photos[3] = b"no photo";
+    let file = Parquet::of_photos(&photos, 5).unwrap();
+    let world = World::with(Objects::from([("p.parquet".to_owned(), file)]));
+    let pipeline = "select(row_number=at) | each(photo: decode | random_resized_crop(32) | flip_h)";
+    let mut ways = Vec::new();
+    for split in [Split::At(0), Split::At(1), Split::Full] {
+        let builder = world.reader(pipeline).seed(3).batch_size(5).split(split);
+        let batches = all(builder.build_table().await.unwrap()).await;
+        ways.push(batches);
+    }
+    assert_eq!(ways[0], ways[1]);
+    assert_eq!(ways[0], ways[2]);
+    let failed = |batch: &TableBatch| {
+        let errors = batch
+            .rows
+            .column_by_name("photo_error")
+            .unwrap()
+            .as_string::<i32>();
+        let place = |row: usize| (batch.ids[row].row, batch.rows["photo"].is_null(row));
+        (0..errors.len())
+            .filter(|row| errors.is_valid(*row))
+            .map(place)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ways[0].iter().flat_map(failed).collect::<Vec<_>>(), [(3, true)]);
+}
+
+#[tokio::test]
+async fn what_has_no_rows_for_samples_is_refused_with_the_reason() {
+    let world = world();
+    let mut texts = Vec::new();
+    for (pipeline, prefix) in [
+        ("select(limit=5)", "t/"),
+        ("select(rows=[0, 5])", "t/"),
+        ("select | sample(0.5, 1)", "t/"),
+        ("sql('select n from object')", "t/"),
+        ("decode", "t/"),
+        ("select(columns=[m])", "t/"),
+        ("select", "none/"),
+        ("select", ""),
+        ("select", "text/"),
+    ] {
+        let error = world
+            .reader(pipeline)
+            .prefix(prefix)
+            .build_table()
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Config | ErrorKind::Sample),
+            "{error}"
+        );
+        texts.push(error.to_string());
+    }
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[tokio::test]
+async fn an_object_that_is_replaced_ends_the_stream() {
+    for split in [Split::At(0), Split::Full] {
+        let world = world();
+        let mut reader = reader(&world, PIPELINE)
+            .split(split)
+            .prefetch_bytes(1)
+            .requests(1)
+            .build_table()
+            .await
+            .unwrap();
+        assert!(reader.try_next().await.unwrap().is_some());
+        for key in ["t/a.parquet", "t/b.parquet"] {
+            world.put(
+                key,
+                &Parquet {
+                    rows: 2500,
+                    noise: 3,
+                    row_group: 500,
+                }
+                .write()
+                .unwrap(),
+            );
+        }
+        let error = loop {
+            match reader.try_next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the end"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Sample, "{error}");
+        assert!(
+            error.to_string().contains("was replaced while it was read"),
+            "{error}"
+        );
+        assert!(reader.try_next().await.unwrap().is_none());
+    }
+}

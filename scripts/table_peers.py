@@ -1,0 +1,67 @@
+"""Reads a table straight from a store as others do: table_peers.py WAY ENDPOINT KEY ROUNDS, what `tables.py` runs.
+
+Prints for each round a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
+connection cost does not count.
+"""
+
+import datetime
+import io
+import json
+import sys
+import time
+
+import boto3
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from programs import KEYS
+from table_query import BUCKET, COLUMNS, FROM, TO
+
+WAY, ENDPOINT, KEY, ROUNDS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+ACCESS = {"access_key": KEYS["AWS_ACCESS_KEY_ID"], "secret_key": KEYS["AWS_SECRET_ACCESS_KEY"]}
+HOST = ENDPOINT.removeprefix("http://")
+day = lambda text: datetime.date.fromisoformat(text)
+FILTER = (pc.field("l_shipdate") >= day(FROM)) & (pc.field("l_shipdate") < day(TO))
+
+
+def files() -> pyarrow.fs.S3FileSystem:
+    return pyarrow.fs.S3FileSystem(endpoint_override=HOST, scheme="http", region="us-east-1", **ACCESS)
+
+
+def by_pyarrow() -> pa.Table:
+    dataset = ds.dataset(f"{BUCKET}/{KEY}", filesystem=files(), format="parquet")
+    return dataset.to_table(columns=COLUMNS, filter=FILTER)
+
+
+def by_duckdb() -> pa.Table:
+    """DuckDB's own HTTP reader is none of its wheel: it reads through pyarrow, projection and filter pushed down."""
+    object_ = ds.dataset(f"{BUCKET}/{KEY}", filesystem=files(), format="parquet")  # noqa: F841
+    sql = f"select {', '.join(COLUMNS)} from object_ where l_shipdate >= date '{FROM}' and l_shipdate < date '{TO}'"
+    found = duckdb.sql(sql).arrow()
+    return found if isinstance(found, pa.Table) else found.read_all()
+
+
+def by_download() -> pa.Table:
+    client = boto3.client(
+        "s3",
+        endpoint_url=ENDPOINT,
+        aws_access_key_id=ACCESS["access_key"],
+        aws_secret_access_key=ACCESS["secret_key"],
+        region_name="us-east-1",
+    )
+    whole = io.BytesIO()
+    client.download_fileobj(BUCKET, KEY, whole)
+    return pq.read_table(whole, columns=COLUMNS, filters=FILTER)
+
+
+read = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}[WAY]
+for turn in range(ROUNDS):
+    sys.stdin.readline()
+    cpu, clock = time.process_time(), time.monotonic()
+    table = read()
+    figures = {"cpu": time.process_time() - cpu, "seconds": time.monotonic() - clock}
+    print(json.dumps(figures | {"rows": table.num_rows, "bytes": table.nbytes}), flush=True)

@@ -1,0 +1,133 @@
+"""A table's projection and filter against DuckDB and pyarrow: tables.py [ROUNDS], what `make bench-tables` runs.
+
+lineitem of TPC-H at scale 1, as it is made and sorted by date, in SeaweedFS. Store and gateway have one core, whoever reads the
+other; between them a link of 100 Mbit/s, and an open one. In each round every way reads in its turn. CPU seconds are those of
+the reader and of the gateway, without the store's, which serves all alike; bytes are those that the link carried.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import links
+from cells import interval
+from programs import KEYS, ROOT, run
+from stack import BUCKET, HERE, Stack
+from table_query import PIPELINE
+
+PYTHON = ROOT / ".venv-golden-tables/bin/python"
+CACHE = ROOT / ".cache/tables"
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+OURS = {"pushed": ["--split", "full"], "by ranges": ["--split", "0"], "smallest": ["--split", "smallest"]}
+PEERS = ["pyarrow", "duckdb", "download"]
+LINKS = {"open": None, "100 Mbit/s": 100e6}
+
+
+def lineitem() -> dict[str, pathlib.Path]:
+    """The table as the generator makes it, and sorted."""
+    made, ordered = CACHE / "lineitem.parquet", CACHE / "sorted.parquet"
+    if not ordered.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        generate = PYTHON.with_name("tpchgen-cli")
+        subprocess.run([generate, "parquet", "-s", "1", "--tables", "lineitem", "--output-dir", CACHE], check=True)
+        sql = f"copy (select * from '{made}' order by l_shipdate) to '{ordered}.new' (format parquet)"
+        subprocess.run([PYTHON, "-c", f"import duckdb; duckdb.sql({sql!r})"], check=True)
+        pathlib.Path(f"{ordered}.new").rename(ordered)
+    return {"lineitem.parquet": made, "sorted.parquet": ordered}
+
+
+class Peer:
+    """A process that has imported what it needs, and reads when it is told to."""
+
+    def __init__(self, way: str, stack: Stack, key: str) -> None:
+        command = [PYTHON, ROOT / "scripts/table_peers.py", way, stack.store, key, str(10**6)]
+        pinned = lambda: os.sched_setaffinity(0, HERE)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
+
+    def read(self) -> dict:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def ours(stack: Stack, key: str, way: str, folder: pathlib.Path) -> dict:
+    out = folder / "out.arrow"
+    children = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    cpu, there, clock = children(), stack.cpu_seconds("gateway"), time.monotonic()
+    stack.pushdown("get", f"s3://{BUCKET}/{key}", "--pipeline", PIPELINE, "-o", out, *OURS[way])
+    figures = {"seconds": time.monotonic() - clock, "cpu": children() - cpu}
+    figures["cpu"] += stack.cpu_seconds("gateway") - there
+    rows = subprocess.run(
+        [PYTHON, "-c", f"import pyarrow as pa; print(pa.ipc.open_stream({str(out)!r}).read_all().num_rows)"],
+        check=True,
+        capture_output=True,
+    )
+    return figures | {"rows": int(rows.stdout)}
+
+
+def measure(stack: Stack, key: str, rounds: int, folder: pathlib.Path) -> dict[str, list[dict]]:
+    """Every way in its turn, so many times; the first round warms up."""
+    peers = {way: Peer(way, stack, key) for way in PEERS}
+    found: dict[str, list[dict]] = {way: [] for way in [*OURS, *PEERS]}
+    try:
+        for turn in range(rounds + 1):
+            for way, figures in found.items():
+                before = stack.side.received()
+                figure = peers[way].read() if way in peers else ours(stack, key, way, folder)
+                figure["link"] = stack.side.received() - before
+                if turn:
+                    figures.append(figure)
+    finally:
+        for peer in peers.values():
+            peer.stop()
+    if len({figure["rows"] for figures in found.values() for figure in figures}) != 1:
+        sys.exit(f"the ways found different rows: {found}")
+    return found
+
+
+def report(name: str, found: dict[str, list[dict]]) -> None:
+    print(f"\n{name}: {found['pushed'][0]['rows']} rows")
+    print("| way | CPU | clock | link | rate of CPU: pushed to it | by ranges to it | clock: by ranges to it |")
+    print("|---|---|---|---|---|---|---|")
+    ratio = lambda way, mine, of: "{:.2f} ({:.2f} to {:.2f})".format(
+        *interval([theirs[of] / ours[of] for theirs, ours in zip(found[way], found[mine])])
+    )
+    for way, figures in found.items():
+        of = lambda what: statistics.median(figure[what] for figure in figures)
+        ratios = [ratio(way, "pushed", "cpu"), ratio(way, "by ranges", "cpu"), ratio(way, "by ranges", "seconds")]
+        cells = [way, f"{of('cpu'):.2f} s", f"{of('seconds'):.2f} s", f"{of('link') / 1e6:.1f} MB", *ratios]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    files = lineitem()
+    with links.side() as side, tempfile.TemporaryDirectory() as folder:
+        stack = Stack(pathlib.Path(folder), side, [])
+        try:
+            stack.upload(files)
+            for link, rate in LINKS.items():
+                if rate and not side.can_be_shaped:
+                    print(f"tables: the link stays open: {side.reason}")
+                    continue
+                side.shape(rate) if rate else side.open()
+                for key in files:
+                    found = measure(stack, key, ROUNDS if rate is None else max(ROUNDS // 2, 1), pathlib.Path(folder))
+                    report(f"{key}, {link}", found)
+        finally:
+            stack.stop()
+
+
+if __name__ == "__main__":
+    os.environ |= KEYS
+    run(main)

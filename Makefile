@@ -23,9 +23,9 @@ demo: setup ## Real photos read plainly and pushed down, and transfer learning o
 	@scripts/photos.sh large
 	@scripts/photos.sh elpv
 	@scripts/models.sh efficientnet_lite0
-	@$(CARGO) build $(RELEASE)
-	@.venv/bin/python scripts/demo.py
-	@.venv/bin/python scripts/transfer_demo.py
+	@$(CARGO) build $(ALL)
+	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
+	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
 test: setup test-rust test-clients ## Every test
 

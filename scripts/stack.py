@@ -25,8 +25,8 @@ HERE, THERE = ({CORES[-1]}, {CORES[0]}) if len(CORES) > 1 else (set(CORES), set(
 class Stack:
     """The store and the gateway beside it, at an address and behind a prefix of their commands."""
 
-    def __init__(self, folder: pathlib.Path, side: links.Side, networks: list[str]) -> None:
-        """Starts both, the gateway with these networks, and waits for them."""
+    def __init__(self, folder: pathlib.Path, side: links.Side, networks: list[str], *flags: str) -> None:
+        """Starts both, the gateway with these networks and flags, and waits for them."""
         self.folder, self.side, self.started = folder, side, []
         ports = side.free_ports(6)
         self.store, self.gateway, self.admin = (f"http://{side.address}:{port}" for port in ports[3:])
@@ -53,7 +53,7 @@ class Stack:
             "gateway",
             [BINARIES / "pushdown-gateway", "serve", "--upstream", self.store, "--models", models]
             + ["--onnxruntime", RUNTIME, "--listen", self.gateway[7:], "--admin-listen", self.admin[7:]]
-            + ["--ready-file", ready],
+            + ["--ready-file", ready, *flags],
         )
         self.wait("the gateway", ready.exists)
         self.client = programs.s3(self.store, retries={"total_max_attempts": 1})
@@ -103,6 +103,13 @@ class Stack:
             fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
+
+    def peak_bytes(self, name: str) -> int:
+        """The most memory that a program has held so far."""
+        process = next(process for started, process in self.started if started == name)
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
 
     def pushdown(self, *arguments: object) -> str:
         """Runs a command on this side, and returns what it prints."""

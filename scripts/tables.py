@@ -2,7 +2,8 @@
 
 lineitem of TPC-H at scale 1, as it is made and sorted by date, in SeaweedFS. Store and gateway have one core, whoever reads the
 other; between them a link of 100 Mbit/s, and an open one. In each round every way reads in its turn. CPU seconds are those of
-the reader and of the gateway, without the store's, which serves all alike; bytes are those that the link carried.
+the reader and of the gateway, without the store's, which serves all alike; bytes are those that the link carried. Then fifty scans at
+once.
 """
 
 import json
@@ -14,18 +15,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import botocore.exceptions
 
 import links
+import programs
 from cells import interval
 from programs import KEYS, ROOT, run
 from stack import BUCKET, HERE, Stack
-from table_query import PIPELINE
+from table_query import COLUMNS, PIPELINE
 
 PYTHON = ROOT / ".venv-golden-tables/bin/python"
 CACHE = ROOT / ".cache/tables"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
 OURS = {"pushed": ["--split", "full"], "by ranges": ["--split", "0"], "smallest": ["--split", "smallest"]}
 PEERS = ["pyarrow", "duckdb", "download"]
+# Scans at once, within so many seconds.
+SCANS, WITHIN, BUDGET = 50, 120, "512MiB"
 LINKS = {"open": None, "100 Mbit/s": 100e6}
 
 
@@ -110,10 +118,36 @@ def report(name: str, found: dict[str, list[dict]]) -> None:
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
+def storm(stack: Stack) -> None:
+    """Many scans of three columns at once, all rows of them."""
+    client = programs.s3(stack.gateway, retries={"total_max_attempts": 1}, max_pool_connections=SCANS, read_timeout=WITHIN)
+    pipeline = f"select(columns=[{', '.join(COLUMNS)}])"
+    ask = lambda request, **_: request.headers.add_header("x-pushdown-pipeline", pipeline)
+    client.meta.events.register("before-sign.s3.GetObject", ask)
+
+    def scan(_: int) -> tuple[int, int]:
+        try:
+            body = client.get_object(Bucket=BUCKET, Key="lineitem.parquet")["Body"]
+            return 200, sum(map(len, body.iter_chunks(1 << 20)))
+        except botocore.exceptions.ClientError as error:
+            return error.response["ResponseMetadata"]["HTTPStatusCode"], 0
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(SCANS) as pool:
+        answers = list(pool.map(scan, range(SCANS)))
+    took, peak = time.monotonic() - started, stack.peak_bytes("gateway")
+    counts = Counter(status for status, _ in answers)
+    sizes = {size for status, size in answers if status == 200}
+    print(f"\n{SCANS} scans at once, {BUDGET} for the gateway: {dict(counts)}, the last after {took:.0f} s of {WITHIN};")
+    print(f"each of {', '.join(f'{size / 1e6:.0f} MB' for size in sizes)}; the gateway held {peak >> 20} MiB at most")
+    if took > WITHIN or not set(counts) <= {200, 503} or len(sizes) != 1:
+        sys.exit("tables: that is not what has to hold")
+
+
 def main() -> None:
     files = lineitem()
     with links.side() as side, tempfile.TemporaryDirectory() as folder:
-        stack = Stack(pathlib.Path(folder), side, [])
+        stack = Stack(pathlib.Path(folder), side, [], f"--memory-budget={BUDGET}")
         try:
             stack.upload(files)
             for link, rate in LINKS.items():
@@ -124,6 +158,8 @@ def main() -> None:
                 for key in files:
                     found = measure(stack, key, ROUNDS if rate is None else max(ROUNDS // 2, 1), pathlib.Path(folder))
                     report(f"{key}, {link}", found)
+            side.open()
+            storm(stack)
         finally:
             stack.stop()
 

@@ -32,7 +32,7 @@ pub struct Scan {
 }
 
 /// What a scan will read and give, as far as an object's footer tells. In bytes; figures of what is not known are absent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Size of the object.
     pub stored: u64,
@@ -42,9 +42,25 @@ pub struct Estimate {
     pub rows: Option<u64>,
     /// Size of these rows as Arrow, by the widths of their types; an estimate for strings and lists.
     pub answer: Option<u64>,
+    /// Size of the rows that the condition likely leaves, if values are spread evenly between the least and the greatest one
+    /// of their row groups.
+    pub likely: Option<u64>,
     /// What of it is in memory at once: the columns of a row group as they are stored, and pages of them. What sorting,
     /// grouping and joining hold comes on top.
     pub held: Option<u64>,
+}
+
+impl Estimate {
+    /// Whether the rows are likely fewer bytes than what has to be read for them: then they are better made beside the store.
+    /// A sixteenth counts for nothing: making them there takes time.
+    ///
+    /// What `each` makes of values, and what grouping leaves, is not known beforehand: it is taken to be less.
+    pub fn rows_are_fewer_bytes(&self) -> bool {
+        match (self.likely, self.read) {
+            (Some(rows), Some(read)) => rows.saturating_add(rows / 16) < read,
+            _ => true,
+        }
+    }
 }
 
 impl Scan {
@@ -66,6 +82,7 @@ impl Scan {
             estimate: Estimate {
                 // Values take another room than the bytes that they are made of.
                 answer: self.estimate.answer.filter(|_| same),
+                likely: self.estimate.likely.filter(|_| same),
                 ..self.estimate
             },
             batches,

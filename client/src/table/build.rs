@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{cast::AsArray as _, types::Int64Type};
 use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use pushdown::{Description, Pipeline, wire::Split};
+use pushdown::{Description, Estimate, Pipeline, wire::Split};
 
 use super::{
     Plan, State, TableReader,
@@ -182,31 +182,37 @@ impl Source {
         Ok(SchemaRef::clone(scan.schema()))
     }
 
-    /// Where fewer bytes travel: the rows of the whole pipeline, or columns as they are stored; and bytes of a row.
-    ///
-    /// By the footers alone. What `each` makes of values they do not tell: that is taken to be less than the values.
+    /// Where fewer bytes travel, the rows of the whole pipeline or columns as they are stored; and bytes of a row. By the
+    /// footers of some row groups, and by what is known of the condition.
     async fn cheaper(&self, settings: &Settings, units: &[Unit]) -> Result<(usize, u64)> {
-        let (mut rows, mut read, mut answer) = (0_u64, 0_u64, Some(0_u64));
+        let (mut rows, mut all) = (
+            0_u64,
+            Estimate {
+                read: Some(0),
+                likely: Some(0),
+                ..Estimate::default()
+            },
+        );
         for unit in units.iter().step_by(units.len().div_ceil(LOOKED_AT).max(1)) {
             let over = over(&settings.pipeline, unit.rows())?;
             let scan = self.tables[unit.object()]
                 .scan(&over, self.seed, settings.epoch)
                 .await?;
-            let estimate = scan.estimate();
-            rows = rows.saturating_add(unit.count());
-            read = read.saturating_add(estimate.read.unwrap_or_default());
-            // The condition leaves fewer rows than the footer tells.
-            let left = estimate.answer.zip(estimate.rows).map(|(bytes, of)| {
+            let of = scan.estimate();
+            let left = of.answer.zip(of.rows).map(|(bytes, of)| {
                 let bytes = u128::from(bytes) * u128::from(unit.count()) / u128::from(of.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             });
-            answer = answer.zip(left).map(|(sum, left)| sum.saturating_add(left));
+            let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+            rows = rows.saturating_add(unit.count());
+            all.read = sum(all.read, of.read);
+            all.likely = sum(all.likely, left);
         }
-        let stage = match answer {
-            // The gateway has to be worth its time.
-            Some(answer) if answer.saturating_add(answer / 16) >= read => 0,
-            _ => settings.pipeline.len(),
+        let stage = if all.rows_are_fewer_bytes() {
+            settings.pipeline.len()
+        } else {
+            0
         };
-        Ok((stage, answer.unwrap_or(read) / rows.max(1)))
+        Ok((stage, all.likely.or(all.read).unwrap_or_default() / rows.max(1)))
     }
 }

@@ -79,6 +79,36 @@ fn get_gives_the_same_rows_wherever_they_are_made() {
     assert_eq!(table(output(&world, &arguments).stdout), expected);
 }
 
+/// Of `smallest` the footer decides: a narrow range of many rows is few rows, all of them are more bytes than their columns.
+#[test]
+fn smallest_is_where_fewer_bytes_travel() {
+    let world = world();
+    let pushed = |condition: &str| {
+        let answers = || {
+            world
+                .gateway
+                .metric("pushdown_step_seconds_total{step=\"select\"}")
+                .unwrap_or_default()
+        };
+        let before = answers();
+        let pipeline = format!("select(columns=[n, text], where='{condition}')");
+        let arguments = [
+            "get",
+            OBJECT,
+            "--pipeline",
+            &pipeline,
+            "--split",
+            "smallest",
+            "--format",
+            "arrow",
+        ];
+        let rows = table(output(&world, &arguments).stdout).rows();
+        (rows, answers() > before)
+    };
+    assert_eq!(pushed("n >= 7000 and n < 7100"), (100, true));
+    assert_eq!(pushed("n >= 0"), (20_000, false));
+}
+
 #[test]
 fn here_no_more_is_read_than_it_takes() {
     let world = world();

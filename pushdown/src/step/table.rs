@@ -17,6 +17,7 @@ mod functions;
 mod guard;
 mod held;
 mod in_order;
+mod likely;
 mod object;
 mod options;
 mod output;

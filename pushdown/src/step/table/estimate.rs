@@ -27,6 +27,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
                 read: Some(file.total()),
                 rows: None,
                 answer: None,
+                likely: None,
                 held: None,
             };
         }
@@ -36,6 +37,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         read: Some(scans.iter().map(|scan| scan.bytes).sum()),
         rows: None,
         answer: None,
+        likely: None,
         held: Some(scans.iter().map(|scan| held(file, scan)).sum()),
     };
     // Of grouping and joining nothing is known beforehand.
@@ -44,6 +46,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
     {
         let left: u64 = scan.rows.iter().map(|(_, rows)| rows).sum();
         let rows = left.min(limit);
+        let likely = scan.likely.min(rows);
         let bytes = schema.fields().iter().map(|field| {
             let index = file.schema().index_of(field.name()).ok();
             let same = index.filter(|index| file.schema().field(*index).data_type() == field.data_type());
@@ -52,10 +55,16 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
                 None => left.saturating_mul(width(field.data_type())),
             };
             // Rows are taken to be of one size.
-            u64::try_from(u128::from(all) * u128::from(rows) / u128::from(left.max(1))).unwrap_or(u64::MAX)
+            let of = |rows: u64| u128::from(all) * u128::from(rows) / u128::from(left.max(1));
+            (of(rows), of(likely))
         });
+        let (answer, likely) = bytes.fold((0, 0), |sum: (u128, u128), column| {
+            (sum.0.saturating_add(column.0), sum.1.saturating_add(column.1))
+        });
+        let short = |bytes| Some(u64::try_from(bytes).unwrap_or(u64::MAX));
         estimate.rows = Some(rows);
-        estimate.answer = Some(bytes.fold(0, u64::saturating_add));
+        estimate.answer = short(answer);
+        estimate.likely = short(likely);
     }
     estimate
 }

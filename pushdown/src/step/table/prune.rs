@@ -23,7 +23,7 @@ use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::Offs
 
 use super::{
     between::Between,
-    bloom, fault,
+    bloom, fault, likely,
     parquet::{File, Part, joined},
 };
 use crate::Result;
@@ -40,6 +40,8 @@ pub(super) struct Kept {
     pub(super) rows: Vec<(usize, u64)>,
     /// Bytes that are read, the footer apart.
     pub(super) bytes: u64,
+    /// Rows that the condition likely holds for, at most all of them.
+    pub(super) likely: u64,
 }
 
 /// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for, of those
@@ -57,8 +59,10 @@ pub(super) async fn prune(
         None => ParquetAccessPlan::new_all(groups.len()),
         Some(between) => between.access(groups),
     };
-    let predicate = predicate.and_then(|predicate| trusted(&predicate, file.schema()));
-    if let Some(predicate) = predicate {
+    let safe = predicate
+        .as_ref()
+        .and_then(|predicate| trusted(predicate, file.schema()));
+    if let Some(predicate) = safe {
         if let Some(predicate) = pruning(&file, &predicate) {
             access = by_statistics(&file, &predicate, access);
             let bytes = bytes(&file, &columns, &access);
@@ -72,7 +76,8 @@ pub(super) async fn prune(
     }
     let rows = rows(&file, &access);
     let bytes = bytes(&file, &columns, &access);
-    let row_groups = rows.iter().map(|(row_group, _)| *row_group).collect();
+    let row_groups: Vec<_> = rows.iter().map(|(row_group, _)| *row_group).collect();
+    let likely = predicate.map_or(u64::MAX, |predicate| likely::rows(&file, &row_groups, &predicate));
     let selection = access
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
@@ -82,7 +87,13 @@ pub(super) async fn prune(
         rows: selection,
         limit,
     };
-    Ok((file, Kept { part, rows, bytes }))
+    let kept = Kept {
+        part,
+        rows,
+        bytes,
+        likely,
+    };
+    Ok((file, kept))
 }
 
 pub(super) fn metrics() -> ParquetFileMetrics {

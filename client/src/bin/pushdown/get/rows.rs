@@ -11,13 +11,13 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use futures::StreamExt as _;
 use pushdown::{
-    BytesKind, Limits, Pipeline,
+    BytesKind, Limits, Pipeline, Scan,
     wire::{Split, TableEncoder, TableForm},
 };
-use pushdown_client::Store;
+use pushdown_client::{Store, StoredTable};
 
 use super::{Accept, Get, binary};
-use crate::{fault::Usage, location::Location};
+use crate::{connection::Randomness, fault::Usage, location::Location};
 
 /// A form of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,17 +70,36 @@ impl Get {
         } else {
             Out::File(self.output.clone(), None)
         };
-        let written = if self.plain || self.split == Split::At(0) {
-            self.rows_here(&store, pipeline, format, &mut out).await
-        } else {
-            self.rows_of_the_gateway(&store, pipeline, format, &mut out).await
-        };
+        let written = self.rows_to(&store, pipeline, format, &mut out).await;
         let written = written.and_then(|()| Ok(out.flush()?));
         if let (Err(_), Out::File(path, Some(_))) = (&written, &out) {
             // Half a table must not look like one.
             drop(fs::remove_file(path));
         }
         written
+    }
+
+    /// Rows come from where they take fewer bytes, unless it is said where.
+    async fn rows_to(
+        &self,
+        store: &Store,
+        pipeline: &Pipeline,
+        format: Format,
+        out: &mut Out,
+    ) -> anyhow::Result<()> {
+        let Location { bucket, key } = &self.object;
+        let table = store.table(bucket, key, &Limits::default());
+        let here = self.plain || self.split == Split::At(0);
+        if !here && self.split != Split::Smallest {
+            return self.rows_of_the_gateway(store, pipeline, format, out).await;
+        }
+        let Randomness { seed, epoch } = self.randomness;
+        let scan = table.scan(pipeline, seed, epoch).await;
+        let scan = scan.map_err(|error| self.fault(error))?;
+        if !here && scan.estimate().rows_are_fewer_bytes() {
+            return self.rows_of_the_gateway(store, pipeline, format, out).await;
+        }
+        self.rows_here(&table, scan, format, out).await
     }
 
     async fn rows_of_the_gateway(
@@ -91,15 +110,15 @@ impl Get {
         out: &mut Out,
     ) -> anyhow::Result<()> {
         let Location { bucket, key } = &self.object;
-        let what = self.what(pipeline, Some(format.content_type()));
+        let mut what = self.what(pipeline, Some(format.content_type()));
+        if what.split == Split::Smallest {
+            // That they are fewer bytes is decided: the gateway would have to be sure.
+            what.split = Split::Full;
+        }
         let mut value = store
             .stream_value(bucket, key, &what)
             .await
             .map_err(|error| self.fault(error))?;
-        if value.stage == 0 {
-            tracing::info!("the object is smaller than its rows");
-            return self.rows_here(store, pipeline, format, out).await;
-        }
         let mut bytes = 0;
         while let Some(piece) = value.next().await.map_err(|error| self.fault(error))? {
             bytes += piece.len();
@@ -112,19 +131,13 @@ impl Get {
     /// The same step here, over the parts of the object that it takes.
     async fn rows_here(
         &self,
-        store: &Store,
-        pipeline: &Pipeline,
+        table: &StoredTable,
+        mut scan: Scan,
         format: Format,
         out: &mut Out,
     ) -> anyhow::Result<()> {
         let form = TableForm::negotiate(Some(format.content_type()))
             .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
-        let Location { bucket, key } = &self.object;
-        let table = store.table(bucket, key, &Limits::default());
-        let mut scan = table
-            .scan(pipeline, self.randomness.seed, self.randomness.epoch)
-            .await
-            .map_err(|error| self.fault(error))?;
         let mut encoder = TableEncoder::new(form, scan.schema())?;
         while let Some(batch) = scan.next().await {
             let batch = batch.map_err(|error| self.fault(table.fault(error)))?;

@@ -55,6 +55,29 @@ fn what_is_read_is_what_was_estimated() {
 }
 
 /// Each row group has its minimum and maximum around every number, and every tenth of them.
+/// By the ranges of the columns: a tenth of `n` is a tenth of the rows, wherever they stand.
+#[test]
+fn what_a_condition_likely_leaves_is_estimated() {
+    let object = parquet_of(&numbers(40_000), 40_000);
+    let likely = |text: &str| {
+        let estimate = scan(text, object.clone()).unwrap().1;
+        (estimate.likely.unwrap(), estimate.answer.unwrap())
+    };
+    let (all, answer) = likely("select(columns=[n])");
+    assert_eq!((all, answer), (320_000, 320_000));
+    let (tenth, answer) = likely("select(columns=[n], where='n >= 8000 and n < 12000')");
+    assert!(
+        (31_000..33_000).contains(&tenth) && answer >= tenth,
+        "{tenth} of {answer}"
+    );
+    let (some, answer) = likely("select(columns=[n], where='n >= 8000', limit=100)");
+    assert_eq!((some, answer), (800, 800));
+    for unknown in ["text = 'a' or n = 3", "n % 7 = 1", "text like '%1%'"] {
+        let (likely, answer) = likely(&format!("select(columns=[n], where=\"{unknown}\")"));
+        assert!(likely <= answer, "{unknown}");
+    }
+}
+
 #[test]
 fn bloom_filters_leave_row_groups_out() {
     let scattered = |n: i64| (n % 10_000) * 10 + n / 10_000;

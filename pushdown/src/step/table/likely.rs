@@ -1,0 +1,81 @@
+//! How many of the rows that are read a condition likely holds for.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use ::parquet::{arrow::arrow_reader::statistics::StatisticsConverter, file::metadata::RowGroupMetaData};
+use arrow_array::Array;
+use arrow_schema::Schema;
+use datafusion::{
+    common::{ColumnStatistics, ScalarValue, Statistics, stats::Precision},
+    physical_expr::{AnalysisContext, PhysicalExpr, analyze, utils::collect_columns},
+};
+
+use super::parquet::File;
+
+/// The rows of `groups` that `predicate` holds for, if the values of each column are spread evenly between the least and the
+/// greatest one; all where nothing is known.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an estimate from 0 to all of them"
+)]
+pub(super) fn rows(file: &File, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> u64 {
+    let all = file.metadata().metadata().row_groups();
+    let counts = groups
+        .iter()
+        .filter_map(|group| u64::try_from(all.get(*group)?.num_rows()).ok());
+    let rows = counts.fold(0, u64::saturating_add);
+    let part = part(file, groups, predicate).unwrap_or(1.0);
+    ((rows as f64 * part.clamp(0.0, 1.0)).ceil() as u64).min(rows)
+}
+
+fn part(file: &File, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
+    let schema = file.schema();
+    let mut statistics = Statistics::unknown_column(schema);
+    for column in collect_columns(predicate) {
+        // Places of rows are not stored.
+        let known = statistics.get_mut(column.index())?;
+        if let Some((least, greatest)) = range(file, groups, column.name()) {
+            known.min_value = Precision::Inexact(least);
+            known.max_value = Precision::Inexact(greatest);
+        }
+    }
+    selectivity(predicate, schema, &statistics)
+}
+
+fn selectivity(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    statistics: &[ColumnStatistics],
+) -> Option<f64> {
+    let context = AnalysisContext::try_from_statistics(schema, statistics).ok()?;
+    analyze(predicate, context, schema).ok()?.selectivity
+}
+
+/// The least and the greatest value of a column, where all of the row groups tell theirs.
+fn range(file: &File, groups: &[usize], column: &str) -> Option<(ScalarValue, ScalarValue)> {
+    let metadata = file.metadata();
+    let converter = StatisticsConverter::try_new(column, file.schema(), metadata.parquet_schema()).ok()?;
+    let all = metadata.metadata().row_groups();
+    let groups: Vec<&RowGroupMetaData> = groups.iter().filter_map(|group| all.get(*group)).collect();
+    let least = converter.row_group_mins(groups.iter().copied()).ok()?;
+    let greatest = converter.row_group_maxes(groups.iter().copied()).ok()?;
+    let outermost = |values: &dyn Array, beyond: Ordering| {
+        let mut outermost: Option<ScalarValue> = None;
+        for group in 0..values.len() {
+            let value = ScalarValue::try_from_array(values, group)
+                .ok()
+                .filter(|value| !value.is_null())?;
+            let replaces = |found: &ScalarValue| value.partial_cmp(found) == Some(beyond);
+            if outermost.as_ref().is_none_or(replaces) {
+                outermost = Some(value);
+            }
+        }
+        outermost
+    };
+    Some((
+        outermost(&least, Ordering::Less)?,
+        outermost(&greatest, Ordering::Greater)?,
+    ))
+}

@@ -1,12 +1,12 @@
 //! Rows of Parquet objects as samples: record batches in the order of the epoch.
 
+mod batches;
 mod build;
 mod order;
 mod read;
 mod space;
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -14,25 +14,25 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 use futures::{
-    Stream, StreamExt as _, TryStreamExt as _,
+    Stream, StreamExt as _,
     stream::{self, BoxStream},
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    budget::{Budget, Charge},
-    error::{Error, Result},
+    budget::Budget,
+    error::Result,
     order::Shard,
     stats::{Stats, add},
     store::Object,
 };
+use batches::Started;
 pub(crate) use build::Settings;
 use order::{EpochOrder, Stretch};
+use read::Rows;
 pub(crate) use read::Source;
-use read::{Part, Rows};
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///
@@ -172,21 +172,12 @@ impl TableReader {
             async move {
                 let charge = budget.admit(number, rows.space.bytes_of(stretch.unit)).await;
                 let reading = async move { rows.read(&stretch, order, epoch).await };
-                Started {
-                    task: AbortOnDropHandle::new(tokio::spawn(reading)),
-                    charge,
-                }
+                Started::new(AbortOnDropHandle::new(tokio::spawn(reading)), charge)
             }
         };
         let started = stream::iter(stretches.into_iter().enumerate()).then(start);
-        let assembling = Assembling {
-            parts: started.map(Started::part).buffered(requests).boxed(),
-            ready: VecDeque::new(),
-            schema: SchemaRef::clone(&self.rows.schema),
-            size: batch_size,
-            number: first,
-        };
-        stream::try_unfold(assembling, Assembling::next).boxed()
+        let parts = started.map(Started::part).buffered(requests).boxed();
+        batches::of(parts, SchemaRef::clone(&self.rows.schema), batch_size, first)
     }
 }
 
@@ -215,63 +206,5 @@ impl Stream for TableReader {
             add(&this.rows.source.counters.waiting_nanos, nanos);
         }
         polled
-    }
-}
-
-/// A row group on its way. It counts against the budget until a batch is made of it: a batch may take several.
-struct Started {
-    task: AbortOnDropHandle<Result<Part>>,
-    charge: Charge,
-}
-
-impl Started {
-    async fn part(self) -> Result<Part> {
-        let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
-        let part = self.task.await.unwrap_or_else(failed);
-        drop(self.charge);
-        part
-    }
-}
-
-/// Batches in the making: parts of row groups, one behind the other.
-struct Assembling {
-    parts: BoxStream<'static, Result<Part>>,
-    ready: VecDeque<Part>,
-    schema: SchemaRef,
-    size: usize,
-    number: usize,
-}
-
-impl Assembling {
-    async fn next(mut self) -> Result<Option<(TableBatch, Self)>> {
-        let rows = |ready: &VecDeque<Part>| ready.iter().map(|part| part.ids.len()).sum::<usize>();
-        while rows(&self.ready) < self.size
-            && let Some(part) = self.parts.try_next().await?
-        {
-            self.ready.push_back(part);
-        }
-        let (mut batches, mut ids) = (Vec::new(), Vec::new());
-        while ids.len() < self.size
-            && let Some(mut part) = self.ready.pop_front()
-        {
-            let (taken, taken_ids) = part.split_off_front(self.size - ids.len());
-            batches.push(taken);
-            ids.extend(taken_ids);
-            if !part.ids.is_empty() {
-                self.ready.push_front(part);
-            }
-        }
-        if ids.is_empty() {
-            return Ok(None);
-        }
-        let rows = concat_batches(&self.schema, &batches);
-        let rows = rows.map_err(|error| Error::internal("rows do not fit together").with_source(error))?;
-        let batch = TableBatch {
-            number: self.number,
-            rows,
-            ids,
-        };
-        self.number += 1;
-        Ok(Some((batch, self)))
     }
 }

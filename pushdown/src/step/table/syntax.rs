@@ -1,14 +1,15 @@
 //! The syntax of SQL: what stands in a pipeline is read before there is an object.
 
+mod size;
+
 use datafusion::sql::sqlparser::{
     ast::{Expr, Query, Statement},
     dialect::GenericDialect,
-    keywords::Keyword,
     parser::{Parser, ParserError},
     tokenizer::{Token, TokenWithSpan, Tokenizer},
 };
 
-use crate::limits::{MAX_INNER_QUERIES, MAX_NESTED_QUERIES, MAX_QUERY_OPERATORS};
+use crate::limits::MAX_QUERY_OPERATORS;
 
 /// What is wrong with a text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,98 +69,18 @@ fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
         offset: offset(sql, token.span.start.line, token.span.start.column),
         message,
     };
-    if let Some(token) = operators(&tokens).nth(MAX_QUERY_OPERATORS) {
+    if let Some(token) = size::operators(&tokens).nth(MAX_QUERY_OPERATORS) {
         return Err(at(
             token,
             format!("found more than {MAX_QUERY_OPERATORS} operators"),
         ));
     }
-    if let Some((token, message)) = too_many_queries(&tokens) {
+    if let Some((token, message)) = size::too_many_queries(&tokens) {
         return Err(at(token, message));
     }
     Ok(Parser::new(&GenericDialect {})
         .with_recursion_limit(MAX_NESTING)
         .with_tokens_with_locations(tokens))
-}
-
-/// The first query in parentheses that is one too many, or too deep.
-fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
-    let begins = |token: Option<&TokenWithSpan>| {
-        let word = token.and_then(|token| match &token.token {
-            Token::Word(word) => Some(word.keyword),
-            _ => None,
-        });
-        matches!(word, Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES))
-    };
-    let (mut open, mut inner) = (Vec::new(), 0);
-    for (index, token) in tokens.iter().enumerate() {
-        match token.token {
-            Token::LParen => {
-                let query = begins(tokens.get(index + 1));
-                open.push(query);
-                inner += usize::from(query);
-                if inner > MAX_INNER_QUERIES {
-                    return Some((
-                        token,
-                        format!("found more than {MAX_INNER_QUERIES} queries inside the query"),
-                    ));
-                }
-                if open.iter().filter(|query| **query).count() > MAX_NESTED_QUERIES {
-                    let message = format!("found more than {MAX_NESTED_QUERIES} queries inside each other");
-                    return Some((token, message));
-                }
-            }
-            Token::RParen => {
-                open.pop();
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.
-fn operators(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
-    let counts = |index: &usize| {
-        let before = |places: usize| Some(&tokens[index.checked_sub(places)?].token);
-        match &tokens[*index].token {
-            Token::EOF
-            | Token::Comma
-            | Token::LParen
-            | Token::RParen
-            | Token::SemiColon
-            | Token::Number(..)
-            | Token::SingleQuotedString(_) => false,
-            Token::Word(word) => matches!(
-                word.keyword,
-                Keyword::AND
-                    | Keyword::AT
-                    | Keyword::BETWEEN
-                    | Keyword::CASE
-                    | Keyword::COLLATE
-                    | Keyword::DIV
-                    | Keyword::EXCEPT
-                    | Keyword::ILIKE
-                    | Keyword::IN
-                    | Keyword::INTERSECT
-                    | Keyword::IS
-                    | Keyword::JOIN
-                    | Keyword::LIKE
-                    | Keyword::NOT
-                    | Keyword::OR
-                    | Keyword::REGEXP
-                    | Keyword::RLIKE
-                    | Keyword::SIMILAR
-                    | Keyword::UNION
-                    | Keyword::XOR
-            ),
-            // A sign in a list, and the table's name before a column's.
-            Token::Minus => !matches!(before(1), Some(Token::Comma | Token::LParen)),
-            Token::Period => before(2) == Some(&Token::Period),
-            _ => true,
-        }
-    };
-    (0..tokens.len()).filter(counts).map(|index| &tokens[index])
 }
 
 fn fault(error: &ParserError, sql: &str) -> Fault {

@@ -4,6 +4,7 @@ mod formats;
 mod hostile;
 mod query;
 mod ranges;
+mod refused;
 
 use std::{ops::Range, sync::Arc};
 

@@ -1,0 +1,244 @@
+//! What a query may not do.
+
+use super::*;
+
+#[test]
+fn what_a_query_may_not_do_is_refused() {
+    let object = parquet_of(&numbers(10), 10);
+    for (text, kind, says) in [
+        (
+            "select(columns=[N])",
+            ErrorKind::Unsuitable,
+            "no column `N`; did you mean `n`",
+        ),
+        (
+            "select(columns=[price])",
+            ErrorKind::Unsuitable,
+            "it has `n`, `m`, `text`",
+        ),
+        (
+            "select(where=\"tekst = 'a'\")",
+            ErrorKind::Unsuitable,
+            "did you mean `text`?",
+        ),
+        (
+            "sql(\"select txt from object\")",
+            ErrorKind::Unsuitable,
+            "did you mean `text`?",
+        ),
+        (
+            "sql(\"select now() from object\")",
+            ErrorKind::InvalidPipeline,
+            "function `now`",
+        ),
+        (
+            "sql(\"select * from object where random() < 0.5\")",
+            ErrorKind::InvalidPipeline,
+            "function `random`",
+        ),
+        (
+            "select(where=\"n > random()\")",
+            ErrorKind::InvalidPipeline,
+            "function `random`",
+        ),
+        (
+            "sql(\"select uuid() from object\")",
+            ErrorKind::InvalidPipeline,
+            "function `uuid`",
+        ),
+        (
+            "sql(\"select * from other\")",
+            ErrorKind::InvalidPipeline,
+            "other",
+        ),
+        (
+            "sql(\"select * from '/etc/passwd'\")",
+            ErrorKind::InvalidPipeline,
+            "passwd",
+        ),
+        (
+            "sql(\"select * from read_csv('x')\")",
+            ErrorKind::InvalidPipeline,
+            "read_csv",
+        ),
+        (
+            "sql(\"select * into t from object\")",
+            ErrorKind::InvalidPipeline,
+            "expected a query",
+        ),
+        (
+            "sql(\"select frobnicate(n) from object\")",
+            ErrorKind::InvalidPipeline,
+            "frobnicate",
+        ),
+        ("select(where=\"n + 1\")", ErrorKind::InvalidPipeline, "at 1: "),
+        (
+            "select(where=\"date_trunc(n, m) = 3\")",
+            ErrorKind::InvalidPipeline,
+            "date_trunc",
+        ),
+        (
+            "sql(\"with recursive t as (select 1 as a union all select a + 1 from t) select * from t\")",
+            ErrorKind::InvalidPipeline,
+            "ecursive",
+        ),
+    ] {
+        let error = run(text, &object).unwrap_err();
+        assert_eq!(error.kind(), kind, "{text}: {error}");
+        assert!(error.to_string().contains(says), "{text}: {error}");
+        assert_eq!(scan(text, object.clone()).unwrap_err(), error, "{text}");
+    }
+}
+
+#[test]
+fn faults_of_sql_have_their_place_in_the_pipeline() {
+    for (text, place) in [
+        ("sql(\"select a form object\")", "object"),
+        ("sql(query='select * from object where')", "')"),
+        ("select(columns=[a], where=\"a = = 1\")", "= 1"),
+        ("sql(\"drop table object\")", "drop"),
+    ] {
+        let error = Pipeline::parse(text).unwrap_err();
+        assert_eq!(
+            error.position().map(|place| place as usize),
+            text.find(place),
+            "{text}: {error}"
+        );
+    }
+}
+
+/// What one object of this size must not turn into.
+#[test]
+fn what_outgrows_the_object_is_refused() {
+    let object = parquet_of(&numbers(10), 10);
+    let bound = "no bound by the size of the object";
+    for (query, says) in [
+        ("select a.n from object a, object b", "a join"),
+        ("select a.n from object a join object b on a.n = b.n", "a join"),
+        ("select n from object intersect select m from object", "a join"),
+        ("select n from object except select m from object", "a join"),
+        (
+            "select n from object where n in (select m from object)",
+            "IN, EXISTS",
+        ),
+        (
+            "select n from object a where exists (select 1 from object b where b.n > a.n)",
+            "IN, EXISTS",
+        ),
+        (
+            "select n from object where n > all (select m from object)",
+            "IN, EXISTS",
+        ),
+        (
+            "select (select max(b.n) from object b where b.n < a.n) from object a",
+            "takes columns of it",
+        ),
+        (
+            "select (select max(text) from object), n from object",
+            "gives a text",
+        ),
+        ("select unnest(make_array(n, m)) from object", "unnest"),
+        (
+            "select n, m, count(*) from object group by cube(n, m)",
+            "several sets",
+        ),
+        ("select repeat(text, 1000000000) from object", "function `repeat`"),
+        (
+            "select lpad(text, 1000000000, 'x') from object",
+            "function `lpad`",
+        ),
+        (
+            "select rpad(text, 1000000000, 'x') from object",
+            "function `rpad`",
+        ),
+        (
+            "select array_repeat(n, 1000000000) from object",
+            "function `array_repeat`",
+        ),
+        (
+            "select array_resize(make_array(n), 1000000000) from object",
+            "function `array_resize`",
+        ),
+        ("select range(1000000000) from object", "function `range`"),
+        (
+            "select generate_series(1000000000) from object",
+            "function `generate_series`",
+        ),
+        (
+            "select array_to_string(make_array(n), text) from object",
+            "function `array_to_string`",
+        ),
+        ("select cast(make_array(n) as varchar) from object", "as text"),
+        (
+            "select array_agg(n) over (order by n) from object",
+            "found `array_agg` over windows",
+        ),
+        (
+            "select median(n) over (order by n) from object",
+            "found `median` over windows",
+        ),
+        ("select count(distinct n) over () from object", "DISTINCT"),
+        (
+            "select first_value(text) over (order by n) from object",
+            "gives a text",
+        ),
+        (
+            "select lag(n) ignore nulls over (order by n) from object",
+            "IGNORE NULLS",
+        ),
+        (
+            "select levenshtein(text, text) from object",
+            "function `levenshtein`",
+        ),
+        (
+            "select array_has_any(make_array(n), make_array(m)) from object",
+            "`array_has_any`",
+        ),
+        (
+            "select n from object where regexp_like(text, text)",
+            "expected a literal",
+        ),
+        ("select n from object where text ~ text", "expected a literal"),
+        ("select arrow_cast(make_array(n), 'Utf8') from object", "as text"),
+        ("select text || text from object", "write concat(a, b)"),
+    ] {
+        let error = run(&format!("sql(\"{query}\")"), &object).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{query}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(says), "{query}: {error}");
+        let reasons = [
+            bound,
+            "literal",
+            "over windows",
+            "concat(a, b)",
+            "time has no bound",
+        ];
+        assert!(
+            reasons.iter().any(|reason| text.contains(reason)),
+            "{query}: {error}"
+        );
+    }
+    let windows: Vec<_> = (0..17)
+        .map(|place| format!("sum(n + {place}) over (order by n) as c{place}"))
+        .collect();
+    let error = run(
+        &format!("sql(\"select {} from object\")", windows.join(", ")),
+        &object,
+    )
+    .unwrap_err();
+    assert!(
+        error.to_string().contains("more than 16 window functions"),
+        "{error}"
+    );
+}
+
+/// Each function that DataFusion offers was looked at: does its result grow beyond its arguments?
+#[test]
+fn every_function_is_known() {
+    let mut names: Vec<_> = datafusion::execution::SessionStateDefaults::default_scalar_functions()
+        .iter()
+        .map(|function| function.name().to_owned())
+        .collect();
+    names.sort_unstable();
+    insta::assert_snapshot!(names.join("\n"));
+}

@@ -77,7 +77,7 @@ bench-cells: setup ## Plans against a clock, over shaped links, both sides pinne
 	@$(CARGO) build $(RELEASE)
 	@.venv/bin/python scripts/cells.py
 
-bench-tables: setup ## A table's projection and filter against DuckDB and pyarrow, over two links (root); about 10 minutes
+bench-tables: setup ## A table's projection and filter against DuckDB and pyarrow, over two links (root); about 5 minutes
 	@scripts/setup.sh golden-tables
 	@$(CARGO) build $(RELEASE)
 	@.venv/bin/python scripts/tables.py

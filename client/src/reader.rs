@@ -43,17 +43,17 @@ pub struct PushdownReader {
     handed_over: Option<(Instant, usize)>,
 }
 
-/// Which batches to read.
+/// Which batches to read, of samples of either kind, and how far ahead.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
-    batch_size: usize,
-    shard: Shard,
-    shuffle_seed: Option<u64>,
-    epoch: u32,
+pub(crate) struct Plan {
+    pub(crate) batch_size: usize,
+    pub(crate) shard: Shard,
+    pub(crate) shuffle_seed: Option<u64>,
+    pub(crate) epoch: u32,
     /// Number of the first batch.
-    start: usize,
-    prefetch_bytes: u64,
-    requests: usize,
+    pub(crate) start: usize,
+    pub(crate) prefetch_bytes: u64,
+    pub(crate) requests: usize,
 }
 
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     budget::Budget,
     error::Result,
-    order::Shard,
+    reader::Plan,
     stats::{Stats, add},
     store::Object,
 };
@@ -48,19 +48,6 @@ pub struct TableReader {
     plan: Plan,
     state: State,
     waiting_since: Option<Instant>,
-}
-
-/// Which batches to read.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    batch_size: usize,
-    shard: Shard,
-    shuffle_seed: Option<u64>,
-    epoch: u32,
-    /// Number of the first batch.
-    start: usize,
-    prefetch_bytes: u64,
-    requests: usize,
 }
 
 enum State {

@@ -11,7 +11,7 @@ use pushdown::{
     wire::{Compression, Split},
 };
 
-use super::{Plan, PushdownReader, State};
+use super::{PushdownReader, State};
 use crate::{
     error::{Error, Result},
     order::Shard,

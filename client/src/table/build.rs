@@ -8,18 +8,21 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use pushdown::{Description, Estimate, Pipeline, wire::Split};
 
 use super::{
-    Plan, State, TableReader,
+    State, TableReader,
     read::{Rows, Source, over},
     space::{Space, Unit},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    order::Shard,
+    reader::Plan,
     session::Mode,
 };
 
 /// The column of places in what is asked of a condition.
 const PLACE: &str = "pushdown row number";
+/// The most rows of a row group: each has a bit where there is a condition, and a number where they are shuffled. A footer
+/// may claim any.
+const MAX_GROUP_ROWS: u64 = 1 << 28;
 /// Row groups that are looked at to decide where the steps run.
 const LOOKED_AT: usize = 8;
 
@@ -29,13 +32,7 @@ pub(crate) struct Settings {
     pub(crate) pipeline: Pipeline,
     pub(crate) mode: Mode,
     pub(crate) split: Split,
-    pub(crate) batch_size: usize,
-    pub(crate) shard: Shard,
-    pub(crate) shuffle_seed: Option<u64>,
-    pub(crate) epoch: u32,
-    pub(crate) start: usize,
-    pub(crate) prefetch_bytes: u64,
-    pub(crate) requests: usize,
+    pub(crate) plan: Plan,
     /// Objects asked for at a time before rows flow.
     pub(crate) gets: usize,
 }
@@ -70,15 +67,7 @@ impl TableReader {
         };
         Ok(Self {
             rows: Arc::new(rows),
-            plan: Plan {
-                batch_size: settings.batch_size,
-                shard: settings.shard,
-                shuffle_seed: settings.shuffle_seed,
-                epoch: settings.epoch,
-                start: settings.start,
-                prefetch_bytes: settings.prefetch_bytes,
-                requests: settings.requests,
-            },
+            plan: settings.plan,
             state: State::Idle,
             waiting_since: None,
         })
@@ -97,21 +86,9 @@ impl Source {
             Error::config("the data set has no objects, so that nothing is known of its columns")
         })?;
         for (object, description) in self.objects.iter().zip(&described) {
-            let misfit = |found: String| {
+            if let Some(found) = misfit(description, first, &self.objects[0].key) {
                 let text = format!("s3://{}/{}: {found}", self.bucket, object.key);
-                Err(Error::new(ErrorKind::Sample, text))
-            };
-            if description.row_groups.is_none() {
-                let format = description.format.name();
-                return misfit(format!(
-                    "found {format}, expected Parquet: rows are read by row groups"
-                ));
-            }
-            if description.schema.fields() != first.schema.fields() {
-                return misfit(format!(
-                    "found the columns {}, expected those of {}: {}",
-                    description.schema, self.objects[0].key, first.schema
-                ));
+                return Err(Error::new(ErrorKind::Sample, text));
             }
         }
         Ok(described)
@@ -121,7 +98,6 @@ impl Source {
     async fn units(&self, settings: &Settings, described: &[Description], stage: usize) -> Result<Vec<Unit>> {
         let groups = |object: usize| described[object].row_groups.as_deref().unwrap_or_default();
         let all = (0..described.len()).map(|object| Unit::of_object(object, groups(object)));
-        let too_long = |unit: &Unit| u32::try_from(unit.rows().end - unit.rows().start).is_err();
         let units = if settings.pipeline.condition().is_none() {
             all.flatten().collect::<Vec<_>>()
         } else {
@@ -129,7 +105,7 @@ impl Source {
             let places = places.ok_or_else(|| Error::internal("conditions are those of `select`"))?;
             let places = &places;
             let kept = all.enumerate().map(|(object, units)| async move {
-                let found = self.places(object, places, stage, settings.epoch).await?;
+                let found = self.places(object, places, stage, settings.plan.epoch).await?;
                 Ok::<_, Error>(
                     units
                         .into_iter()
@@ -138,19 +114,11 @@ impl Source {
                 )
             });
             let kept: Vec<_> = stream::iter(kept)
-                .buffered(settings.requests)
+                .buffered(settings.plan.requests)
                 .try_collect()
                 .await?;
             kept.into_iter().flatten().collect()
         };
-        if let Some(unit) = units.iter().find(|unit| too_long(unit)) {
-            return Err(Error::config(format!(
-                "s3://{}/{} has a row group of more than {} rows",
-                self.bucket,
-                self.objects[unit.object()].key,
-                u32::MAX
-            )));
-        }
         Ok(units.into_iter().filter(|unit| unit.count() > 0).collect())
     }
 
@@ -178,7 +146,9 @@ impl Source {
     /// The columns that the pipeline makes.
     async fn schema(&self, settings: &Settings) -> Result<SchemaRef> {
         let nothing = over(&settings.pipeline, 0..0)?;
-        let scan = self.tables[0].scan(&nothing, self.seed, settings.epoch).await?;
+        let scan = self.tables[0]
+            .scan(&nothing, self.seed, settings.plan.epoch)
+            .await?;
         Ok(SchemaRef::clone(scan.schema()))
     }
 
@@ -196,7 +166,7 @@ impl Source {
         for unit in units.iter().step_by(units.len().div_ceil(LOOKED_AT).max(1)) {
             let over = over(&settings.pipeline, unit.rows())?;
             let scan = self.tables[unit.object()]
-                .scan(&over, self.seed, settings.epoch)
+                .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
             let of = scan.estimate();
             let left = of.answer.zip(of.rows).map(|(bytes, of)| {
@@ -214,5 +184,52 @@ impl Source {
             0
         };
         Ok((stage, all.likely.or(all.read).unwrap_or_default() / rows.max(1)))
+    }
+}
+
+/// Why the rows of an object cannot be samples beside those of the first one.
+fn misfit(description: &Description, first: &Description, first_key: &str) -> Option<String> {
+    let Some(groups) = &description.row_groups else {
+        let format = description.format.name();
+        return Some(format!(
+            "found {format}, expected Parquet: rows are read by row groups"
+        ));
+    };
+    if let Some(rows) = groups.iter().max().filter(|rows| **rows > MAX_GROUP_ROWS) {
+        return Some(format!(
+            "found a row group of {rows} rows, expected at most {MAX_GROUP_ROWS}"
+        ));
+    }
+    (description.schema.fields() != first.schema.fields()).then(|| {
+        format!(
+            "found the columns {}, expected those of {first_key}: {}",
+            description.schema, first.schema
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::Schema;
+    use pushdown::step::table::Format;
+
+    use super::*;
+
+    #[test]
+    fn a_footer_that_claims_too_many_rows_is_refused() {
+        let of = |rows| Description {
+            format: Format::Parquet,
+            schema: Arc::new(Schema::empty()),
+            stored: 100,
+            rows: None,
+            row_groups: Some(vec![1, rows]),
+        };
+        let most = of(MAX_GROUP_ROWS);
+        assert_eq!(misfit(&most, &most, "k"), None);
+        let found = misfit(&of(MAX_GROUP_ROWS + 1), &most, "k").unwrap();
+        assert_eq!(
+            found,
+            "found a row group of 268435457 rows, expected at most 268435456"
+        );
     }
 }

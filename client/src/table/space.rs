@@ -28,7 +28,7 @@ pub(super) struct Unit {
 impl Space {
     pub(super) fn new(units: Vec<Unit>, row_bytes: u64) -> Self {
         Self {
-            len: units.iter().map(Unit::count).sum(),
+            len: units.iter().map(Unit::count).fold(0, u64::saturating_add),
             units,
             row_bytes,
         }
@@ -54,10 +54,10 @@ impl Space {
 impl Unit {
     /// The row groups of an object, by their numbers of rows.
     pub(super) fn of_object(object: usize, groups: &[u64]) -> Vec<Self> {
-        let mut end = 0;
+        let mut end = 0_u64;
         let unit = |rows: &u64| {
             let start = end;
-            end += rows;
+            end = start.saturating_add(*rows);
             Self {
                 object,
                 rows: start..end,
@@ -123,6 +123,13 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn row_groups_of_any_size_are_added_up() {
+        let units = Unit::of_object(0, &[u64::MAX, 5, u64::MAX]);
+        assert_eq!(units[1].rows(), u64::MAX..u64::MAX);
+        assert_eq!(Space::new(units, u64::MAX).len(), u64::MAX);
+    }
 
     #[test]
     fn rows_that_are_kept_have_their_places() {

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
 use pushdown::wire::Split;
 use tokio::runtime::Handle;
 
-use super::{Plan, PushdownReader, PushdownReaderBuilder, State, open::Opened};
+use super::{PushdownReader, PushdownReaderBuilder, State, open::Opened};
 use crate::{
     adapt::Adapter,
     cpu::CpuPool,
@@ -26,7 +26,7 @@ impl PushdownReaderBuilder {
     pub async fn build(mut self) -> Result<PushdownReader> {
         let cpu = CpuPool::build(self.threads)?;
         let Opened {
-            shard,
+            plan,
             bucket,
             store,
             pipeline,
@@ -94,15 +94,6 @@ impl PushdownReaderBuilder {
             gets_per_batch,
             counters: Counters::default(),
             fallen_back: AtomicBool::new(false),
-        };
-        let plan = Plan {
-            batch_size: self.batch_size,
-            shard,
-            shuffle_seed: self.seed.filter(|_| self.shuffle),
-            epoch: self.epoch,
-            start: self.start,
-            prefetch_bytes: self.prefetch_bytes,
-            requests: self.requests,
         };
         Ok(PushdownReader {
             session: Arc::new(session),

@@ -8,14 +8,14 @@ use super::{Keys, PushdownReaderBuilder, check_pipeline};
 use crate::{
     error::{Error, Result},
     networks::pipeline_of_folder,
-    order::Shard,
+    reader::Plan,
     store::{Object, Store},
 };
 
-/// What every reader reads from.
+/// What every reader reads, and where from.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) shard: Shard,
+    pub(super) plan: Plan,
     pub(super) bucket: String,
     pub(super) store: Store,
     pub(super) pipeline: Pipeline,
@@ -45,8 +45,17 @@ impl PushdownReaderBuilder {
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
         let keys = mem::replace(&mut self.keys, Keys::These(Vec::new()));
         let objects = objects(&store, &bucket, keys).await?;
-        Ok(Opened {
+        let plan = Plan {
+            batch_size: self.batch_size,
             shard,
+            shuffle_seed: self.seed.filter(|_| self.shuffle),
+            epoch: self.epoch,
+            start: self.start,
+            prefetch_bytes: self.prefetch_bytes,
+            requests: self.requests,
+        };
+        Ok(Opened {
+            plan,
             bucket,
             store,
             pipeline,

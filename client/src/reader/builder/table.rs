@@ -25,7 +25,7 @@ impl PushdownReaderBuilder {
     pub async fn build_table(mut self) -> Result<TableReader> {
         let cpu = CpuPool::build(self.threads)?;
         let Opened {
-            shard,
+            plan,
             bucket,
             store,
             pipeline,
@@ -49,13 +49,7 @@ impl PushdownReaderBuilder {
             pipeline,
             mode: self.mode,
             split: self.split,
-            batch_size: self.batch_size,
-            shard,
-            shuffle_seed: self.seed.filter(|_| self.shuffle),
-            epoch: self.epoch,
-            start: self.start,
-            prefetch_bytes: self.prefetch_bytes,
-            requests: self.requests,
+            plan,
             gets: self.gets,
         };
         TableReader::open(source, settings).await

@@ -63,10 +63,11 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         candidates: vec![candidate(0, &recorded.plain), candidate(1, &recorded.pushed)],
     }];
     let epoch = |plan: &Plan| simulate::run(&tiers, &simulate::jobs(&classes, plan, recorded.samples));
+    let rules = Rules::default();
     Ok(Epochs {
-        plain: epoch(&Plan::plain(&tiers, &classes)),
-        pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]])),
-        auto: epoch(&Plan::best(&tiers, &classes, &Rules::default())),
+        plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
+        pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
+        auto: epoch(&Plan::best(&tiers, &classes, &rules)),
     })
 }
 

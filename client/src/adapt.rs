@@ -183,7 +183,7 @@ impl Adapter {
             .decision()
             .map(|decision| decision.plan.shares.clone());
         if let Some(decision) = state.replanner.next_batch(weights, &rules) {
-            let assignment = Assignment::planned(Arc::clone(&self.ground), decision, weights == 0.0);
+            let assignment = Assignment::planned(Arc::clone(&self.ground), decision);
             if before.as_ref() != Some(&decision.plan.shares) {
                 tracing::info!(
                     samples_per_second = 1.0 / decision.plan.load.seconds(),

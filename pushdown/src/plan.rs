@@ -24,6 +24,8 @@ use solve::solve;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.
 const TIE: f64 = 0.03;
+/// Shares up to here are a program's rounding.
+const NOTHING: f64 = 1e-9;
 
 /// Which share of each class goes which way.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,47 +45,44 @@ impl Plan {
     ///
     /// Each class needs a candidate with stage 0, which stays whatever the rules say.
     pub fn best(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
-        let plain = Self::plain(tiers, classes).load.seconds();
-        let without = Self::among(tiers, classes, rules, 0.0, plain);
+        let plain = Self::plain(tiers, classes, rules);
+        let slowest = plain.load.seconds();
         // Weights come once and whole, however few samples need them: a mixture that has them pays before it gains.
         let candidates = classes.iter().flat_map(|class| &class.candidates);
         let weights = candidates.map(|candidate| candidate.weights).fold(0.0, f64::max);
-        if weights == 0.0 {
-            return without;
-        }
-        let with = Self::among(tiers, classes, rules, weights, plain);
-        if with.load.seconds() < without.load.seconds() * (1.0 - TIE) {
-            with
-        } else {
-            without
-        }
+        let with = Self::among(tiers, classes, rules, weights, slowest).unwrap_or(plain);
+        let without = (weights > 0.0).then(|| Self::among(tiers, classes, rules, 0.0, slowest));
+        let about_as_fast = |without: &Self| {
+            let seconds = without.load.seconds();
+            seconds <= slowest && seconds * (1.0 - TIE) <= with.load.seconds()
+        };
+        without.flatten().filter(about_as_fast).unwrap_or(with)
     }
 
-    /// The best mixture of those ways for which `weights` bytes, fetched once, are enough.
-    fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, plain: f64) -> Self {
-        // (class, candidate), the plain one of each class first.
+    /// The best mixture of those ways for which `weights` bytes, fetched once, are enough; none where that leaves a class
+    /// without any way.
+    fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, plain: f64) -> Option<Self> {
+        // (class, candidate), the ways of each class together.
         let mut ways = Vec::new();
         for (index, class) in classes.iter().enumerate() {
-            let plain = class.candidates.iter().position(|candidate| candidate.stage == 0);
-            let stored = plain.map_or(f64::INFINITY, |plain| class.candidates[plain].bytes);
-            ways.extend(plain.map(|plain| (index, plain)));
-            ways.extend(
-                class
-                    .candidates
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(place, candidate)| {
-                        let fits =
-                            candidate.bytes <= rules.max_expand * stored && candidate.weights <= weights;
-                        (Some(place) != plain && fits && tiers.can(candidate)).then_some((index, place))
-                    }),
-            );
+            let stored = class.candidates.iter().find(|candidate| candidate.stage == 0);
+            let most = stored.map_or(f64::INFINITY, |plain| rules.max_expand * plain.bytes);
+            let can = |candidate: &Candidate| {
+                let fits = candidate.stage == 0 || candidate.bytes <= most && tiers.can(candidate);
+                fits && candidate.weights <= weights
+            };
+            let before = ways.len();
+            let of_class = class.candidates.iter().enumerate();
+            ways.extend(of_class.filter_map(|(place, candidate)| can(candidate).then_some((index, place))));
+            if ways.len() == before {
+                return None;
+            }
         }
         let loads: Vec<Load> = ways
             .iter()
             .map(|(class, place)| tiers.load(&classes[*class].candidates[*place]))
             .collect();
-        let fetching = weights / rules.samples_left.max(1.0) / tiers.link_bytes;
+        let fetching = tiers.fetching(weights, rules);
         let taken = solve(classes, &ways, &loads, fetching, |best| {
             // A tie costs no one who reads plainly, and the trainer waits for no one anyway.
             (best.max(tiers.trainer_seconds) * (1.0 + TIE)).min(plain)
@@ -92,23 +91,21 @@ impl Plan {
             .iter()
             .map(|class| vec![0.0; class.candidates.len()])
             .collect();
-        for ((class, place), share) in ways.iter().zip(&taken) {
+        for ((class, place), share) in ways.iter().zip(&taken).filter(|(_, share)| **share > NOTHING) {
             shares[*class][*place] = *share;
         }
-        let mut plan = Self::of(tiers, classes, shares);
-        plan.load.link += fetching;
-        plan
+        Some(Self::of(tiers, classes, shares, rules))
     }
 
-    /// The plan with these shares, weights apart.
-    pub fn of(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>) -> Self {
+    /// The plan with these shares. Weights that one of its ways needs are fetched, once.
+    pub fn of(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>, rules: &Rules) -> Self {
         let mut load = Load {
             gateway: 0.0,
             link: 0.0,
             host: 0.0,
             trainer: tiers.trainer_seconds,
         };
-        let mut bytes = 0.0;
+        let (mut bytes, mut weights) = (0.0, 0.0_f64);
         for (class, shares) in classes.iter().zip(&shares) {
             let taken = class
                 .candidates
@@ -121,13 +118,15 @@ impl Plan {
                 load.link += share * part.link;
                 load.host += share * part.host;
                 bytes += share * candidate.bytes;
+                weights = weights.max(candidate.weights);
             }
         }
+        load.link += tiers.fetching(weights, rules);
         Self { shares, load, bytes }
     }
 
     /// Reading all objects as they are.
-    pub fn plain(tiers: &Tiers, classes: &[Class]) -> Self {
+    pub fn plain(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
         let share =
             |class: &Class, candidate: &Candidate| if candidate.stage == 0 { class.share } else { 0.0 };
         let shares = classes
@@ -140,7 +139,7 @@ impl Plan {
                     .collect()
             })
             .collect();
-        Self::of(tiers, classes, shares)
+        Self::of(tiers, classes, shares, rules)
     }
 }
 

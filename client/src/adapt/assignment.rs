@@ -97,10 +97,9 @@ impl Assignment {
         }
     }
 
-    /// The ways of a plan. No object is read as it is only to see how that goes where the host lacks weights for it: unless
-    /// `weights` are here. Nor is a way explored that enough objects of every class go by the plan: it would be taken more
-    /// often than is best.
-    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, weights: bool) -> Self {
+    /// The ways of a plan. None is explored for which the host lacks weights: they would be fetched for a trial. Nor is one
+    /// that enough objects of every class go by the plan: it would be taken more often than is best.
+    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision) -> Self {
         let enough = 1.0 / float(ground.stride);
         let seen = |stage: u8| {
             decision
@@ -113,9 +112,14 @@ impl Assignment {
                     taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
                 })
         };
-        let plainly = weights && !seen(0);
-        let explored = ground.explored.iter().copied();
-        let explored = explored.filter(|stage| !seen(*stage)).collect();
+        let lacks_weights = |stage: u8| {
+            let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
+            let mut there = candidates.filter(|way| way.stage == usize::from(stage));
+            there.any(|way| way.weights > 0.0)
+        };
+        let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
+        let plainly = worthwhile(&0);
+        let explored = ground.explored.iter().copied().filter(worthwhile).collect();
         let classes = decision.classes.iter().zip(&decision.plan.shares);
         let ways = classes.map(|(class, shares)| {
             let mut sum = 0.0;
@@ -223,9 +227,15 @@ mod tests {
             shared: false,
         };
         let classes = vec![class(0.5, 20_000.0), class(0.5, 4e6)];
-        let plan = Plan::best(&tiers, &classes, &Rules::default());
-        let decision = Decision { tiers, classes, plan };
-        (Assignment::planned(ground(PIPELINE), &decision, true), decision)
+        let rules = Rules::default();
+        let plan = Plan::best(&tiers, &classes, &rules);
+        let decision = Decision {
+            tiers,
+            classes,
+            rules,
+            plan,
+        };
+        (Assignment::planned(ground(PIPELINE), &decision), decision)
     }
 
     fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
@@ -273,10 +283,35 @@ mod tests {
         let large = stages(&unknown, 100_000);
         assert_eq!(large.iter().filter(|stage| **stage == 2).count(), 500);
         assert!(stages(&unknown, 10_000).iter().all(|stage| *stage == 0));
-        // Without weights nothing is read as it is for a trial.
-        let (mut assignment, _) = planned(1e6);
-        assignment.plainly = false;
-        assert!(stages(&assignment, 4_000_000).iter().all(|stage| *stage == 2));
+    }
+
+    #[test]
+    fn weights_are_not_fetched_for_a_trial() {
+        let (_, mut decision) = planned(1e6);
+        let ground = || {
+            let ground = ground(PIPELINE);
+            Arc::new(Ground {
+                explored: vec![2, 1],
+                values: ground.values.clone(),
+                bounds: ground.bounds.clone(),
+                ..*ground
+            })
+        };
+        let trials = |decision: &Decision| {
+            let assignment = Assignment::planned(ground(), decision);
+            (assignment.plainly, assignment.explored)
+        };
+        assert_eq!(trials(&decision), (true, vec![2, 1]));
+        for class in &mut decision.classes {
+            let before = Candidate {
+                stage: 1,
+                weights: 1e7,
+                ..class.candidates[0]
+            };
+            class.candidates[0].weights = 1e7;
+            class.candidates.push(before);
+        }
+        assert_eq!(trials(&decision), (false, vec![2]));
     }
 
     #[test]
@@ -298,7 +333,7 @@ mod tests {
             },
             ..decision
         };
-        let assignment = Assignment::planned(ground(PIPELINE), &both, true);
+        let assignment = Assignment::planned(ground(PIPELINE), &both);
         assert!(!assignment.plainly && assignment.explored.is_empty());
         let plain = stages(&assignment, 4_000_000)
             .iter()

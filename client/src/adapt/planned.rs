@@ -28,15 +28,21 @@ impl Planned {
 
     /// Samples per second that reading plainly would come to.
     pub fn plainly(&self) -> f64 {
-        1.0 / Plan::plain(&self.decision.tiers, &self.decision.classes)
-            .load
-            .seconds()
+        let Decision {
+            tiers,
+            classes,
+            rules,
+            ..
+        } = &self.decision;
+        1.0 / Plan::plain(tiers, classes, rules).load.seconds()
     }
 }
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Decision { tiers, classes, plan } = &self.decision;
+        let Decision {
+            tiers, classes, plan, ..
+        } = &self.decision;
         let bound = match plan.load.bound() {
             Bound::Gateway => "the gateway's CPU",
             Bound::Link => "the link",

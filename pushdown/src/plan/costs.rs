@@ -134,6 +134,11 @@ impl Tiers {
         }
     }
 
+    /// Seconds of the link, for each sample that is left, to fetch so many bytes of weights.
+    pub(super) fn fetching(&self, weights: f64, rules: &Rules) -> f64 {
+        weights / rules.samples_left.max(1.0) / self.link_bytes
+    }
+
     /// Whether the tiers can take a sample this way at all.
     pub(super) fn can(&self, candidate: &Candidate) -> bool {
         self.shared || self.gateway_cores > 0.0 || candidate.gateway_seconds <= 0.0

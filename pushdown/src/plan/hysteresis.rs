@@ -20,7 +20,7 @@ impl Hysteresis {
     pub(super) fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
         let best = Plan::best(tiers, classes, rules);
         let seconds = best.load.seconds();
-        let plain = Plan::plain(tiers, classes).load.seconds();
+        let plain = Plan::plain(tiers, classes, rules).load.seconds();
         if let Some(stays) = self.current(tiers, classes, rules)
             && stays.load.seconds() <= (seconds * (1.0 + FASTER)).min(plain)
             && stays.bytes * (1.0 - LESS) <= best.bytes
@@ -41,7 +41,6 @@ impl Hysteresis {
     /// The plan in force at today's costs; `None` where it can no longer be kept to.
     fn current(&self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Option<Plan> {
         let ways = self.ways.as_ref().filter(|ways| ways.len() == classes.len())?;
-        let mut weights = 0.0_f64;
         let mut shares = Vec::new();
         for (class, ways) in classes.iter().zip(ways) {
             let stored = class.candidates.iter().find(|way| way.stage == 0)?.bytes;
@@ -52,13 +51,10 @@ impl Hysteresis {
                 if *stage > 0 && (way.bytes > rules.max_expand * stored || !tiers.can(way)) {
                     return None;
                 }
-                weights = weights.max(way.weights);
                 of_class[place] = part * class.share;
             }
             shares.push(of_class);
         }
-        let mut plan = Plan::of(tiers, classes, shares);
-        plan.load.link += weights / rules.samples_left.max(1.0) / tiers.link_bytes;
-        Some(plan)
+        Some(Plan::of(tiers, classes, shares, rules))
     }
 }

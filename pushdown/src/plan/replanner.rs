@@ -22,6 +22,8 @@ pub struct Decision {
     pub tiers: Tiers,
     /// What samples seem to cost.
     pub classes: Vec<Class>,
+    /// What the plan may do.
+    pub rules: Rules,
     /// Which share of each class goes which way.
     pub plan: Plan,
 }
@@ -78,7 +80,12 @@ impl Replanner {
                 shared: false,
             };
             let plan = self.hysteresis.decide(&tiers, &classes, rules);
-            self.decision = Some(Decision { tiers, classes, plan });
+            self.decision = Some(Decision {
+                tiers,
+                classes,
+                rules: *rules,
+                plan,
+            });
         }
         self.costs.next_batch();
         self.link.next_batch();

@@ -33,7 +33,7 @@ pub(super) fn solve(
             shares[way] = if *of == index { 1.0 } else { 0.0 };
         }
         rows.push((shares, class.share));
-        // All of it plainly: the first way of the class.
+        // All of it by the first way of the class.
         basis.push(ways.iter().position(|(of, _)| *of == index).unwrap_or(time));
     }
     for (slack, tier) in tiers.iter().enumerate() {
@@ -52,11 +52,11 @@ pub(super) fn solve(
     rows.push((most, OPEN));
     basis.push(columns - 1);
 
-    // The start has to be feasible: `t` is what the slowest tier takes of plain reading.
+    // The start has to be feasible: `t` is what the slowest tier takes of the first ways.
     let slowest = (0..tiers.len()).max_by(|a, b| {
         let taken = |tier: usize| -> f64 {
-            let plain = basis[..classes.len()].iter().zip(classes);
-            let taken: f64 = plain
+            let first = basis[..classes.len()].iter().zip(classes);
+            let taken: f64 = first
                 .map(|(way, class)| loads.get(*way).map_or(0.0, tiers[tier]) * class.share)
                 .sum();
             taken + fixed[tier]

@@ -118,6 +118,31 @@ fn weights_are_spread_over_what_is_left() {
     assert!(Plan::best(&link, &one(candidates), &Rules::default()).shares[0][1] > 0.5);
 }
 
+/// A first start: whoever reads objects as they are needs all weights, too.
+#[test]
+fn a_mixture_with_plain_reading_pays_for_weights() {
+    let mut candidates = photo();
+    for way in &mut candidates[..2] {
+        way.weights = 18.6e6;
+    }
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(candidates));
+    let epoch = |samples_left: f64| {
+        let rules = Rules {
+            samples_left,
+            ..Rules::default()
+        };
+        let plan = Plan::best(&link, &classes, &rules);
+        let plain = Plan::plain(&link, &classes, &rules);
+        (plan, plain.load.seconds() * samples_left)
+    };
+    let (few, plainly) = epoch(200.0);
+    assert_near(few.shares[0][2], 1.0);
+    assert_near(plainly, (200.0 * 107_000.0 + 18.6e6) / 2.75e6);
+    let (many, _) = epoch(20_000.0);
+    assert!(many.shares[0][0] > 0.1, "{many:?}");
+    assert!(many.load.seconds() < 0.95 * 0.0115, "{many:?}");
+}
+
 #[test]
 fn a_slow_trainer_leaves_the_choice_to_the_bytes() {
     let slow = Tiers {
@@ -160,30 +185,88 @@ fn profiles() -> Vec<(&'static str, Vec<Candidate>)> {
     ]
 }
 
-/// The fastest of all mixtures of two ways, in steps of 2 %.
-fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
-    let ways = &classes[0].candidates;
-    let mut best = f64::INFINITY;
-    for first in 0..ways.len() {
-        for second in 0..ways.len() {
-            for part in 0..=50 {
-                let mut shares = vec![0.0; ways.len()];
-                shares[first] += f64::from(part) / 50.0;
-                shares[second] += 1.0 - f64::from(part) / 50.0;
-                let allowed = ways.iter().zip(&shares).all(|(way, share)| {
-                    *share == 0.0 || way.stage == 0 || way.bytes <= rules.max_expand * ways[0].bytes
-                });
-                if allowed {
-                    best = best.min(Plan::of(tiers, classes, vec![shares]).load.seconds());
-                }
-            }
-        }
-    }
-    best
+/// Photos of one size, or as many of a fifth of it as of twice: pixels and features are the same, decoding is not.
+fn sizes(candidates: &[Candidate]) -> [Vec<Class>; 2] {
+    let decode = 0.0012;
+    let of_size = |factor: f64| -> Vec<Candidate> {
+        let resized = |way: &Candidate| Candidate {
+            bytes: if way.stage == 0 {
+                way.bytes * factor
+            } else {
+                way.bytes
+            },
+            gateway_seconds: way.gateway_seconds
+                + if way.stage == 0 {
+                    0.0
+                } else {
+                    decode * (factor - 1.0)
+                },
+            host_seconds: way.host_seconds
+                + if way.stage == 0 {
+                    decode * (factor - 1.0)
+                } else {
+                    0.0
+                },
+            ..*way
+        };
+        candidates.iter().map(resized).collect()
+    };
+    let mixed = [0.2, 2.0].map(|factor| Class {
+        share: 0.5,
+        candidates: of_size(factor),
+    });
+    [one(candidates.to_vec()), mixed.into()]
 }
 
-/// Networks x bandwidths x ratios of cores x a trainer: within 5 % of the best mixture, never below plain, and the
-/// queues come to what the sums say.
+/// The fastest of all plans in which each class has a mixture of two ways, in steps of 5 %.
+fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
+    const STEPS: u32 = 20;
+    let of_class = |class: &Class| -> Vec<Load> {
+        let ways = class.candidates.iter();
+        let allowed =
+            ways.filter(|way| way.stage == 0 || way.bytes <= rules.max_expand * class.candidates[0].bytes);
+        let loads: Vec<Load> = allowed.map(|way| tiers.load(way)).collect();
+        let pairs = loads
+            .iter()
+            .flat_map(|first| loads.iter().map(move |second| (first, second)));
+        let mixed = |((first, second), part): ((&Load, &Load), u32)| {
+            let part = f64::from(part) / f64::from(STEPS);
+            let mix =
+                |tier: fn(&Load) -> f64| class.share * (part * tier(first) + (1.0 - part) * tier(second));
+            Load {
+                gateway: mix(|load| load.gateway),
+                link: mix(|load| load.link),
+                host: mix(|load| load.host),
+                trainer: tiers.trainer_seconds,
+            }
+        };
+        pairs
+            .flat_map(|pair| (0..=STEPS).map(move |part| (pair, part)))
+            .map(mixed)
+            .collect()
+    };
+    let nothing = Load {
+        gateway: 0.0,
+        link: 0.0,
+        host: 0.0,
+        trainer: tiers.trainer_seconds,
+    };
+    let sums = classes.iter().map(of_class).fold(vec![nothing], |sums, loads| {
+        let add = |(a, b): (&Load, &Load)| Load {
+            gateway: a.gateway + b.gateway,
+            link: a.link + b.link,
+            host: a.host + b.host,
+            ..*a
+        };
+        sums.iter()
+            .flat_map(|a| loads.iter().map(move |b| add((a, b))))
+            .collect()
+    });
+    sums.iter().map(Load::seconds).fold(f64::INFINITY, f64::min)
+}
+
+/// Networks x mixes of sizes x bandwidths x ratios of cores x a trainer: within 5 % of the best mixture, never below plain,
+/// and the queues come to what the sums say.
 #[test]
 fn every_cell_of_the_map() {
     const SAMPLES: usize = 2_000;
@@ -191,39 +274,41 @@ fn every_cell_of_the_map() {
     let (mut cells, mut worst) = (0, 1.0_f64);
     for (name, candidates) in profiles() {
         let (bytes, host) = (candidates[0].bytes, candidates[0].host_seconds);
-        let classes = one(candidates);
-        for host_cores in [1.0, 4.0] {
-            // Where the link takes as long for an object as the host.
-            let crossover = bytes * host_cores / host;
-            for bandwidth in [0.1, 0.3, 0.7, 1.0, 1.5, 3.0, 10.0, f64::INFINITY] {
-                for gateway_cores in [0.5, 1.0, 2.0, 8.0] {
-                    for trainer in [0.0, host / host_cores * 0.6] {
-                        let tiers = Tiers {
-                            trainer_seconds: trainer,
-                            ..tiers(gateway_cores, crossover * bandwidth, host_cores)
-                        };
-                        let plan = Plan::best(&tiers, &classes, &rules);
-                        let cell = format!(
-                            "{name}, {host_cores} + {gateway_cores} cores, {bandwidth} of the crossover"
-                        );
-                        let plain = Plan::plain(&tiers, &classes);
-                        assert!(
-                            plan.load.seconds() <= plain.load.seconds() * (1.0 + 1e-9),
-                            "{cell}: {plan:?}"
-                        );
-                        worst = worst.max(plan.load.seconds() / exhaustive(&tiers, &classes, &rules));
-                        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-                        let expected = plan.load.seconds() * SAMPLES as f64;
-                        let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
-                        let ratio = simulated / expected;
-                        assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
-                        cells += 1;
+        for classes in sizes(&candidates) {
+            for host_cores in [1.0, 4.0] {
+                // Where the link takes as long for an object as the host.
+                let crossover = bytes * host_cores / host;
+                for bandwidth in [0.1, 0.3, 0.7, 1.0, 1.5, 3.0, 10.0, f64::INFINITY] {
+                    for gateway_cores in [0.5, 1.0, 2.0, 8.0] {
+                        for trainer in [0.0, host / host_cores * 0.6] {
+                            let tiers = Tiers {
+                                trainer_seconds: trainer,
+                                ..tiers(gateway_cores, crossover * bandwidth, host_cores)
+                            };
+                            let plan = Plan::best(&tiers, &classes, &rules);
+                            let cell = format!(
+                                "{name}, {} sizes, {host_cores} + {gateway_cores} cores, {bandwidth} of the crossover",
+                                classes.len()
+                            );
+                            let plain = Plan::plain(&tiers, &classes, &rules);
+                            assert!(
+                                plan.load.seconds() <= plain.load.seconds() * (1.0 + 1e-9),
+                                "{cell}: {plan:?}"
+                            );
+                            worst = worst.max(plan.load.seconds() / exhaustive(&tiers, &classes, &rules));
+                            #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+                            let expected = plan.load.seconds() * SAMPLES as f64;
+                            let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
+                            let ratio = simulated / expected;
+                            assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
+                            cells += 1;
+                        }
                     }
                 }
             }
         }
     }
-    assert_eq!(cells, 640);
+    assert_eq!(cells, 1280);
     assert!(
         worst <= 1.05,
         "the worst plan takes {worst} times the best mixture"
@@ -263,7 +348,7 @@ proptest! {
                 prop_assert!(allowed || *share == 0.0);
             }
         }
-        let plain = Plan::plain(&tiers, &classes);
+        let plain = Plan::plain(&tiers, &classes, &rules);
         prop_assert!(plan.load.seconds() <= plain.load.seconds() * (1.0 + 1e-6), "{:?} {:?}", plan, plain);
     }
 }

@@ -81,7 +81,7 @@ impl Explain {
         let classes = profile.classes(CLASSES);
         let rules = Rules::default();
         let plan = Plan::best(&tiers, &classes, &rules);
-        let plain = Plan::plain(&tiers, &classes);
+        let plain = Plan::plain(&tiers, &classes, &rules);
         self.format.print(
             || as_json(&profile, &tiers, &classes, &plan, &plain),
             |out| table(out, &profile, &tiers, &classes, &plan, &plain),

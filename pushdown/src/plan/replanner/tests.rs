@@ -133,7 +133,8 @@ impl Reader {
 
     /// Seconds per sample of the plan in force in the world as it is.
     fn seconds(&self, world: &World, seconds: &[f64]) -> f64 {
-        let plan = Plan::of(&world.tiers, &world.classes(seconds), vec![self.shares.clone()]);
+        let classes = world.classes(seconds);
+        let plan = Plan::of(&world.tiers, &classes, vec![self.shares.clone()], &RULES);
         plan.load.seconds()
     }
 }
@@ -185,7 +186,7 @@ fn right_again_within_three_batches_of_a_change() {
             let good = |reader: &Reader, world: &World| {
                 let classes = world.classes(&seconds);
                 let best = Plan::best(&world.tiers, &classes, &RULES).load.seconds();
-                let plain = Plan::plain(&world.tiers, &classes).load.seconds();
+                let plain = Plan::plain(&world.tiers, &classes, &RULES).load.seconds();
                 let found = reader.seconds(world, &seconds);
                 assert!(found <= plain * 1.1, "{found} and {plain} plainly: {world:?}");
                 // The best plan itself is 3 % from the fastest where that saves bytes.

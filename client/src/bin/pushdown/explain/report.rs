@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use indicatif::DecimalBytes;
 use pushdown::{
     Step,
-    plan::{Bound, Candidate, Class, Load, Plan, Tiers},
+    plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
     step::model::Place,
 };
 use pushdown_client::Profile;
@@ -18,7 +18,7 @@ fn one_way(tiers: &Tiers, classes: &[Class], place: usize) -> Plan {
         shares[place] = class.share;
         shares
     });
-    Plan::of(tiers, classes, shares.collect())
+    Plan::of(tiers, classes, shares.collect(), &Rules::default())
 }
 
 fn bound(load: &Load) -> &'static str {

@@ -1,15 +1,12 @@
 //! The memory budget: one semaphore over all that requests hold, in KiB.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+mod room;
+
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use self::room::Room;
 use super::{Ledger, Tenant, turnstile::Turnstile};
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -26,8 +23,7 @@ pub struct Memory {
     /// In front of the semaphore, whose own queue knows no tenants.
     turnstile: Turnstile,
     total: u64,
-    waiting: Arc<AtomicUsize>,
-    max_waiting: usize,
+    waiting: Room,
     max_wait: Duration,
     metrics: Metrics,
 }
@@ -41,8 +37,8 @@ pub struct Permit {
 }
 
 impl Memory {
-    /// A budget of `total` bytes, for which at most `max_waiting` wait, each for at most `max_wait`, in the order of
-    /// `ledger`.
+    /// A budget of `total` bytes, for which at most `max_waiting` wait, of one tenant as many as places are left free, each
+    /// for at most `max_wait`, in the order of `ledger`.
     pub fn build(
         total: u64,
         max_waiting: usize,
@@ -57,8 +53,7 @@ impl Memory {
             units: Arc::new(Semaphore::new(units)),
             turnstile: Turnstile::new(ledger),
             total,
-            waiting: Arc::new(AtomicUsize::new(0)),
-            max_waiting,
+            waiting: Room::new(max_waiting),
             max_wait,
             metrics,
         }
@@ -80,7 +75,9 @@ impl Memory {
         if let Some(permit) = self.turnstile.if_free(free) {
             return Ok(self.permit(permit));
         }
-        let _waiting = Waiting::enter(&self.waiting, self.max_waiting)
+        let _place = self
+            .waiting
+            .enter(tenant)
             .ok_or_else(|| slow_down("too many requests wait for memory"))?;
         let _queued = self.metrics.queued();
         let started = tokio::time::Instant::now();
@@ -147,22 +144,6 @@ impl Permit {
         let spare = self.units.num_permits().saturating_sub(keep);
         drop(self.units.split(spare));
         self.gauge = self.metrics.permits(self.bytes());
-    }
-}
-
-/// A place among those who wait.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a AtomicUsize, max: usize) -> Option<Self> {
-        let place = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(place)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Limits {
     /// Request line and headers together, in bytes. Default 64 KiB.
     #[serde(serialize_with = "size")]
     pub max_header_bytes: u64,
-    /// Pipeline requests that may wait for memory or a CPU. Default 1,024.
+    /// Pipeline requests that may wait for memory, of one tenant as many as places are left. Default 1,024.
     pub max_queued: usize,
     /// Longest wait of a pipeline request for memory or a CPU. Default 10 s.
     #[serde(serialize_with = "duration")]

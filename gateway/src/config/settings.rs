@@ -190,7 +190,7 @@ pub struct LimitSettings {
     /// Request line and headers together [default: 64KiB]
     #[arg(long, env = "PUSHDOWN_MAX_HEADER_BYTES", value_name = "SIZE")]
     pub max_header_bytes: Option<Text>,
-    /// Pipeline requests that may wait for memory or a CPU; more get 503 [default: 1024]
+    /// Pipeline requests that may wait for memory, of one access key as many as places are left; more get 503 [default: 1024]
     #[arg(long, env = "PUSHDOWN_MAX_QUEUED", value_name = "N")]
     pub max_queued: Option<Text>,
     /// Longest wait of a pipeline request for memory or a CPU; then 503 [default: 10s]

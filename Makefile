@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients s3-tests lint check-cuda fmt arrows doc deny bench bench-memory bench-cells bench-tables golden golden-tables photos ci clean
+.PHONY: help setup build demo test test-rust test-clients s3-tests fuzz lint check-cuda fmt arrows doc deny bench bench-memory bench-cells bench-tables golden golden-tables photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
@@ -40,6 +40,9 @@ test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in f
 
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
+
+fuzz: ## Objects of any bytes as tables (TARGET=parquet|text, MAX_TIME=60); builds everything instrumented at first
+	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
 	@$(CARGO) clippy $(ALL) -- -D warnings

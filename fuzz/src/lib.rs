@@ -1,0 +1,153 @@
+//! What holds for an object of any bytes that is read as a table: it is a table or an error, whichever way it is read, and
+//! the same table (law 1). Each target takes its query from the first byte and the object from the rest.
+#![expect(clippy::panic, reason = "this is how a fuzz target tells of a defect")]
+
+mod remote;
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use pushdown::{
+    Context, ErrorKind, Limits, Pipeline, Result, Sample, Scan, Table, TableBuilder, TableLimits,
+    wire::{Compression, TableEncoder, TableForm},
+};
+use tokio::runtime::{Builder, Runtime};
+
+use remote::Remote;
+
+/// Queries of a Parquet object. Those that name columns do so for the files in `testkit/fixtures/tables`.
+const PARQUET: [&str; 8] = [
+    "select(format=parquet)",
+    "select(format=parquet, limit=3)",
+    "select(columns=[o_orderkey, o_totalprice], where='o_orderkey > 100 and o_totalprice < 150000', format=parquet)",
+    "select(columns=[c_name, c_acctbal], where=\"c_mktsegment = 'BUILDING'\", format=parquet)",
+    "select(where='p_size between 10 and 20', row_number=at, format=parquet)",
+    "select(rows=[5, 500], format=parquet)",
+    "sql('select count(*) as n from object', format=parquet)",
+    "sql('select o_orderstatus, sum(o_totalprice) as s from object group by o_orderstatus order by s', format=parquet)",
+];
+
+/// Queries of a text.
+const TEXT: [&str; 8] = [
+    "select(format=csv)",
+    "select(format=csv, header=false)",
+    "select(format=csv, limit=3)",
+    "select(columns=[o_orderkey], where='o_totalprice < 150000', format=csv)",
+    "sql('select count(*) as n from object', format=csv)",
+    "select(format=ndjson)",
+    "select(format=ndjson, limit=2)",
+    "sql('select count(*) as n from object', format=ndjson)",
+];
+
+/// So small that inputs reach them.
+const LIMITS: TableLimits = TableLimits {
+    max_columns: 500,
+    max_footer_bytes: 1 << 20,
+    max_row_group_bytes: 8 << 20,
+    max_batch_bytes: 8 << 20,
+    max_inflated_bytes: 16 << 20,
+    max_query_bytes: 8 << 20,
+};
+
+/// What may be wrong with an object: everything else is a defect.
+const FAULTS: [ErrorKind; 5] = [
+    ErrorKind::Undecodable,
+    ErrorKind::Unsuitable,
+    ErrorKind::TooLarge,
+    ErrorKind::Source,
+    ErrorKind::InvalidWire,
+];
+
+static THREADS: LazyLock<Option<Runtime>> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).build().ok());
+
+/// A Parquet object.
+pub fn parquet(input: &[u8]) {
+    hold(&PARQUET, input);
+}
+
+/// A text, compressed or not.
+pub fn text(input: &[u8]) {
+    hold(&TEXT, input);
+}
+
+/// Reads the object whole on this thread, and in parts on others.
+fn hold(queries: &[&str], input: &[u8]) {
+    let Some((choice, object)) = input.split_first() else {
+        return;
+    };
+    let query = queries[usize::from(*choice) % queries.len()];
+    let pipeline: Pipeline = match query.parse() {
+        Ok(pipeline) => pipeline,
+        Err(error) => panic!("{query}: {error}"),
+    };
+    let object = Bytes::copy_from_slice(object);
+    let whole = pipeline.run(0..1, Sample::Bytes(object.clone()), &context());
+    let whole = whole.and_then(|sample| match sample {
+        Sample::Table(table) => written(&table),
+        other => panic!("{query}: {other:?}"),
+    });
+    let parts = in_parts(&pipeline, Remote(object)).and_then(|table| written(&table));
+    match (whole, parts) {
+        (Ok(whole), Ok(parts)) => assert!(whole == parts, "{query}: other rows of parts than of the whole"),
+        (Err(whole), Err(parts)) => {
+            for error in [whole, parts] {
+                assert!(FAULTS.contains(&error.kind()), "{query}: {error:?}");
+            }
+        }
+        (whole, parts) => panic!(
+            "{query}: of the whole {:?}, of parts {:?}",
+            whole.map(|bytes| bytes.len()),
+            parts.map(|bytes| bytes.len())
+        ),
+    }
+}
+
+fn in_parts(pipeline: &Pipeline, object: Remote) -> Result<Table> {
+    let reading = async {
+        let mut scan: Scan = pipeline
+            .scan(0..1, std::sync::Arc::new(object), &context())
+            .await?;
+        let mut table = TableBuilder::new(std::sync::Arc::clone(scan.schema()), u64::MAX);
+        while let Some(batch) = scan.next().await {
+            table.push(batch?)?;
+        }
+        Ok(table.build())
+    };
+    match &*THREADS {
+        Some(threads) => threads.block_on(reading),
+        None => panic!("no threads"),
+    }
+}
+
+/// The table as bytes: NaN is not equal to itself.
+fn written(table: &Table) -> Result<Vec<u8>> {
+    let mut encoder = TableEncoder::new(TableForm::ArrowStream(Compression::None), table.schema())?;
+    let mut bytes = Vec::new();
+    for batch in table.batches() {
+        encoder
+            .write(batch)?
+            .iter()
+            .for_each(|piece| bytes.extend_from_slice(piece));
+    }
+    encoder
+        .finish()?
+        .iter()
+        .for_each(|piece| bytes.extend_from_slice(piece));
+    Ok(bytes)
+}
+
+fn context() -> Context<'static> {
+    Context {
+        limits: Limits {
+            max_value_bytes: 32 << 20,
+            tables: LIMITS,
+            ..Limits::default()
+        },
+        ..Context::new(b"object")
+    }
+}
+
+#[cfg(test)]
+mod tests;

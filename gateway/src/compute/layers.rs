@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use pushdown::{
     Tensor,
-    step::model::{Model, Place},
+    step::model::{Model, Place, give_back},
 };
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
@@ -29,6 +29,8 @@ use crate::{
 
 /// How long the first of them waits for others.
 const PATIENCE: Duration = Duration::from_millis(2);
+/// How often memory that runs have left is given back: seldom enough that taking it anew costs nothing to speak of.
+const TIDY: Duration = Duration::from_millis(200);
 /// How long a queue without samples stays.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -39,6 +41,7 @@ pub struct Layers {
     ledger: Ledger,
     metrics: Metrics,
     queues: Arc<Mutex<HashMap<Key, Queue>>>,
+    tidied: Arc<Mutex<Instant>>,
 }
 
 /// A network by its digest, from where to where.
@@ -77,6 +80,7 @@ impl Layers {
             cpu,
             metrics,
             queues: Arc::default(),
+            tidied: Arc::new(Mutex::new(Instant::now())),
         }
     }
 
@@ -161,6 +165,7 @@ impl Layers {
     ) {
         let tenants: HashSet<_> = batch.iter().map(|waiting| waiting.tenant.clone()).collect();
         let (ledger, metrics) = (self.ledger.clone(), self.metrics.clone());
+        let tidied = Arc::clone(&self.tidied);
         let work = move || {
             let batch = batch.into_iter().filter(|waiting| !waiting.done.is_closed());
             let (values, waiting): (Vec<_>, Vec<_>) = batch
@@ -182,8 +187,19 @@ impl Layers {
                 drop(done.send(ran));
             }
             drop(run);
+            tidy(&tidied);
         };
         self.cpu.run_together(tenants, work);
+    }
+}
+
+/// Gives memory back, where that was not done for a while. Whoever finds another at it need not.
+fn tidy(tidied: &Mutex<Instant>) {
+    if let Some(mut last) = tidied.try_lock()
+        && last.elapsed() >= TIDY
+    {
+        give_back();
+        *last = Instant::now();
     }
 }
 

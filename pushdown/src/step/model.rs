@@ -9,6 +9,7 @@ mod networks;
 mod probe;
 mod provider;
 mod session;
+mod trim;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub use network::{CutPoint, Description, Network, Place, Port, Weights};
 pub use networks::{Networks, NoNetworks};
 pub use provider::Provider;
 pub use session::Runtime;
+pub use trim::give_back;
 
 use super::{Operator, Scope};
 use crate::{

@@ -9,6 +9,7 @@ use super::{
     network::{CutPoint, Place, Port},
     probe::{Probe, probe},
     session::{Runtime, Session, Value},
+    trim::give_back,
 };
 use crate::{DType, Error, Layout, Result, Tensor};
 
@@ -55,6 +56,12 @@ pub(super) struct Facts {
 impl Loaded {
     /// Reads an ONNX model and runs it on noise.
     pub(super) fn open(runtime: &Runtime, bytes: &[u8]) -> Result<(Self, Facts)> {
+        let opened = Self::look(runtime, bytes);
+        give_back();
+        opened
+    }
+
+    fn look(runtime: &Runtime, bytes: &[u8]) -> Result<(Self, Facts)> {
         if bytes.len() > MAX_MODEL_BYTES {
             return Err(Error::too_large(format!(
                 "a network of {} bytes is more than the limit of {MAX_MODEL_BYTES}",
@@ -195,6 +202,8 @@ impl Loaded {
             }
             let session = Arc::new(Session::new(&self.runtime, &model, true)?);
             let bytes = model.len() * session.copies();
+            drop(model);
+            give_back();
             Part {
                 reach,
                 session,

@@ -45,7 +45,7 @@ struct Row {
 }
 
 /// Elements that are kept of a row.
-const KEPT: usize = 1 << 12;
+const KEPT: usize = 1 << 9;
 
 type Values = HashMap<String, Seen>;
 

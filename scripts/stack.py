@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -111,10 +112,13 @@ class Stack:
         line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
 
-    def pushdown(self, *arguments: object) -> str:
-        """Runs a command on this side, and returns what it prints."""
-        command = [*arguments, "--endpoint-url", self.gateway, "--models", self.folder / "models"]
-        return programs.pushdown(*command, cores=HERE, ORT_DYLIB_PATH=str(RUNTIME))
+    def pushdown(self, *arguments: object, weights_at_hand: bool = True) -> str:
+        """Runs a command on this side, and returns what it prints. Weights that are not at hand come over the link."""
+        command = [*arguments, "--endpoint-url", self.gateway]
+        if weights_at_hand:
+            return programs.pushdown(*command, "--models", self.folder / "models", cores=HERE, ORT_DYLIB_PATH=str(RUNTIME))
+        with tempfile.TemporaryDirectory(prefix="pushdown-cache-") as cache:
+            return programs.pushdown(*command, cores=HERE, ORT_DYLIB_PATH=str(RUNTIME), XDG_CACHE_HOME=cache)
 
     def stop(self) -> None:
         """Ends what was started."""

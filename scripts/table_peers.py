@@ -1,4 +1,6 @@
-"""Reads a table straight from a store as others do: table_peers.py WAY ENDPOINT KEY ROUNDS, what `tables.py` runs.
+"""Reads a table in Python: table_peers.py WAY ENDPOINT KEY ROUNDS, what `tables.py` runs.
+
+Straight from a store as others do; or, as `pushed`, from a gateway, by a GET with a header.
 
 Prints for each round a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
 connection cost does not count.
@@ -19,7 +21,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from programs import KEYS
-from table_query import BUCKET, COLUMNS, FROM, TO
+from table_query import BUCKET, COLUMNS, FROM, PIPELINE, TO
 
 WAY, ENDPOINT, KEY, ROUNDS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 ACCESS = {"access_key": KEYS["AWS_ACCESS_KEY_ID"], "secret_key": KEYS["AWS_SECRET_ACCESS_KEY"]}
@@ -45,20 +47,36 @@ def by_duckdb() -> pa.Table:
     return found if isinstance(found, pa.Table) else found.read_all()
 
 
-def by_download() -> pa.Table:
-    client = boto3.client(
+def client():
+    return boto3.client(
         "s3",
         endpoint_url=ENDPOINT,
         aws_access_key_id=ACCESS["access_key"],
         aws_secret_access_key=ACCESS["secret_key"],
         region_name="us-east-1",
     )
+
+
+def by_download() -> pa.Table:
     whole = io.BytesIO()
-    client.download_fileobj(BUCKET, KEY, whole)
+    client().download_fileobj(BUCKET, KEY, whole)
     return pq.read_table(whole, columns=COLUMNS, filters=FILTER)
 
 
-read = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}[WAY]
+def pushed():
+    """One client for all rounds, as pyarrow has one pool of connections."""
+    gateway = client()
+    ask = lambda request, **_: request.headers.add_header("x-pushdown-pipeline", PIPELINE)
+    gateway.meta.events.register("before-sign.s3.GetObject", ask)
+
+    def read() -> pa.Table:
+        body = gateway.get_object(Bucket=BUCKET, Key=KEY)["Body"].read()
+        return pa.ipc.open_stream(body).read_all()
+
+    return read
+
+
+read = pushed() if WAY == "pushed" else {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}[WAY]
 for turn in range(ROUNDS):
     sys.stdin.readline()
     cpu, clock = time.process_time(), time.monotonic()

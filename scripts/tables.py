@@ -30,8 +30,11 @@ from table_query import COLUMNS, PIPELINE
 PYTHON = ROOT / ".venv-golden-tables/bin/python"
 CACHE = ROOT / ".cache/tables"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+# Programs that start anew each time, which counts.
 OURS = {"pushed": ["--split", "full"], "by ranges": ["--split", "0"], "smallest": ["--split", "smallest"]}
-PEERS = ["pyarrow", "duckdb", "download"]
+# Processes that are there before: the first asks the gateway, the others the store.
+IN_PYTHON = "pushed, in Python"
+PEERS = {IN_PYTHON: "pushed", "pyarrow": "pyarrow", "duckdb": "duckdb", "download": "download"}
 # Scans at once, within so many seconds.
 SCANS, WITHIN, BUDGET = 50, 120, "512MiB"
 LINKS = {"open": None, "100 Mbit/s": 100e6}
@@ -54,7 +57,8 @@ class Peer:
     """A process that has imported what it needs, and reads when it is told to."""
 
     def __init__(self, way: str, stack: Stack, key: str) -> None:
-        command = [PYTHON, ROOT / "scripts/table_peers.py", way, stack.store, key, str(10**6)]
+        endpoint = stack.gateway if way == IN_PYTHON else stack.store
+        command = [PYTHON, ROOT / "scripts/table_peers.py", PEERS[way], endpoint, key, str(10**6)]
         pinned = lambda: os.sched_setaffinity(0, HERE)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
@@ -72,10 +76,9 @@ class Peer:
 def ours(stack: Stack, key: str, way: str, folder: pathlib.Path) -> dict:
     out = folder / "out.arrow"
     children = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    cpu, there, clock = children(), stack.cpu_seconds("gateway"), time.monotonic()
+    cpu, clock = children(), time.monotonic()
     stack.pushdown("get", f"s3://{BUCKET}/{key}", "--pipeline", PIPELINE, "-o", out, *OURS[way])
     figures = {"seconds": time.monotonic() - clock, "cpu": children() - cpu}
-    figures["cpu"] += stack.cpu_seconds("gateway") - there
     rows = subprocess.run(
         [PYTHON, "-c", f"import pyarrow as pa; print(pa.ipc.open_stream({str(out)!r}).read_all().num_rows)"],
         check=True,
@@ -91,8 +94,9 @@ def measure(stack: Stack, key: str, rounds: int, folder: pathlib.Path) -> dict[s
     try:
         for turn in range(rounds + 1):
             for way, figures in found.items():
-                before = stack.side.received()
+                before, there = stack.side.received(), stack.cpu_seconds("gateway")
                 figure = peers[way].read() if way in peers else ours(stack, key, way, folder)
+                figure["cpu"] += stack.cpu_seconds("gateway") - there
                 figure["link"] = stack.side.received() - before
                 if turn:
                     figures.append(figure)
@@ -106,14 +110,15 @@ def measure(stack: Stack, key: str, rounds: int, folder: pathlib.Path) -> dict[s
 
 def report(name: str, found: dict[str, list[dict]]) -> None:
     print(f"\n{name}: {found['pushed'][0]['rows']} rows")
-    print("| way | CPU | clock | link | rate of CPU: pushed to it | by ranges to it | clock: by ranges to it |")
-    print("|---|---|---|---|---|---|---|")
+    print("| way | CPU | clock | link | rate of CPU: pushed to it | in Python | by ranges | clock: by ranges to it |")
+    print("|---|---|---|---|---|---|---|---|")
     ratio = lambda way, mine, of: "{:.2f} ({:.2f} to {:.2f})".format(
         *interval([theirs[of] / ours[of] for theirs, ours in zip(found[way], found[mine])])
     )
     for way, figures in found.items():
         of = lambda what: statistics.median(figure[what] for figure in figures)
-        ratios = [ratio(way, "pushed", "cpu"), ratio(way, "by ranges", "cpu"), ratio(way, "by ranges", "seconds")]
+        ratios = [ratio(way, mine, "cpu") for mine in ("pushed", IN_PYTHON, "by ranges")]
+        ratios.append(ratio(way, "by ranges", "seconds"))
         cells = [way, f"{of('cpu'):.2f} s", f"{of('seconds'):.2f} s", f"{of('link') / 1e6:.1f} MB", *ratios]
         print(f"| {' | '.join(cells)} |", flush=True)
 

@@ -189,6 +189,7 @@ pub(crate) fn batch_request(
         on_error: OnError::Row,
         order: Order::Request,
         compression: Compression::None,
+        table: None,
         presign: shared,
         samples,
     };

@@ -61,6 +61,9 @@ pub use reader::{PushdownReader, PushdownReaderBuilder};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
-pub use store::{Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, Value, ValueStream};
+pub use store::{
+    Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, StoredTables, TablesScan, Value,
+    ValueStream,
+};
 pub use table::{RowId, TableBatch, TableReader};
 pub use transport::Timeouts;

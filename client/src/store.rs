@@ -4,6 +4,7 @@ mod aws;
 mod get;
 mod list;
 mod parts;
+mod several;
 mod table;
 
 use std::{
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 pub(crate) use get::Failure;
 pub use get::{GetValue, Value, ValueStream};
 pub use list::Object;
+pub use several::{StoredTables, TablesScan};
 pub use table::StoredTable;
 
 use crate::{

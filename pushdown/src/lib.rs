@@ -46,7 +46,7 @@ pub use media::{ImageHeader, MediaType};
 pub use pipeline::Pipeline;
 pub use run::{Context, Peak};
 pub use sample::{Image, Sample, Tensor};
-pub use scan::{Estimate, Scan};
+pub use scan::{Estimate, Fitting, OneTable, Scan, SchemaRule, Several};
 pub use source::{Source, Suffix};
 pub use step::Step;
 pub use step::table::{Description, describe};

@@ -1,5 +1,7 @@
 //! Runs a stretch of a pipeline that makes a table, over an object that is read in parts: rows flow as they are ready.
 
+mod several;
+
 use std::{
     fmt,
     ops::Range,
@@ -19,6 +21,8 @@ use crate::{
     Context, Error, Pipeline, Result, Source, Step,
     step::table::{Opened, Rows, Rowwise as _, open, parts},
 };
+
+pub use several::{Fitting, OneTable, SchemaRule, Several};
 
 /// The rows of a table, as they are computed. Dropping it stops the scan.
 ///
@@ -59,6 +63,20 @@ impl Estimate {
         match (self.likely, self.read) {
             (Some(rows), Some(read)) => rows.saturating_add(rows / 16) < read,
             _ => true,
+        }
+    }
+
+    /// That of this object and of another one, read one after the other.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        Self {
+            stored: self.stored.saturating_add(other.stored),
+            read: sum(self.read, other.read),
+            rows: sum(self.rows, other.rows),
+            answer: sum(self.answer, other.answer),
+            likely: sum(self.likely, other.likely),
+            held: self.held.zip(other.held).map(|(a, b)| a.max(b)),
         }
     }
 }

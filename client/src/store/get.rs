@@ -98,22 +98,37 @@ impl Store {
     /// As [`get_value`](Self::get_value).
     pub async fn stream_value(&self, bucket: &str, key: &str, what: &GetValue<'_>) -> Result<ValueStream> {
         let (path, headers) = (object_path(bucket, key), what.headers()?);
-        let mut backoff = Backoff::new(self.retry());
-        let answer = loop {
-            let (error, asked) = match self.open(&path, headers.clone()).await {
-                Ok(answer) => break answer,
-                Err(failure) => failure.into_error(&format!("s3://{bucket}/{key}")),
-            };
-            if !error.is_retryable() || !backoff.pause(asked).await {
-                return Err(error);
-            }
-        };
+        let about = format!("s3://{bucket}/{key}");
+        let answer = self.retrying(&about, || self.open(&path, headers.clone()));
+        self.value_stream(answer.await?)
+    }
+
+    /// The value that an answer brings.
+    pub(super) fn value_stream(&self, answer: Answer) -> Result<ValueStream> {
         let (stage, content_type) = self.value_head(&answer.headers)?;
         Ok(ValueStream {
             stage,
             content_type,
             answer,
         })
+    }
+
+    /// Tries until it is done, or until it is no use.
+    pub(super) async fn retrying<T, A: Future<Output = Result<T, Failure>>>(
+        &self,
+        what: &str,
+        attempt: impl Fn() -> A,
+    ) -> Result<T> {
+        let mut backoff = Backoff::new(self.retry());
+        loop {
+            let (error, asked) = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure.into_error(what),
+            };
+            if !error.is_retryable() || !backoff.pause(asked).await {
+                return Err(error);
+            }
+        }
     }
 
     /// The stage and the type of a value, by the headers of the gateway's answer.
@@ -144,18 +159,9 @@ impl Store {
         headers: HeaderMap,
         limit: u64,
     ) -> Result<(HeaderMap, Bytes)> {
-        let path = object_path(bucket, key);
-        let mut backoff = Backoff::new(self.retry());
-        loop {
-            let attempt = self.attempt(&path, headers.clone(), limit).await;
-            let (error, asked) = match attempt {
-                Ok(done) => return Ok(done),
-                Err(failure) => failure.into_error(&format!("s3://{bucket}/{key}")),
-            };
-            if !error.is_retryable() || !backoff.pause(asked).await {
-                return Err(error);
-            }
-        }
+        let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
+        self.retrying(&about, || self.attempt(&path, headers.clone(), limit))
+            .await
     }
 
     async fn attempt(
@@ -245,10 +251,21 @@ impl GetValue<'_> {
         if let Some(epoch) = self.epoch {
             insert(wire::header::EPOCH, epoch.to_string())?;
         }
-        if let Some(accept) = self.accept {
-            insert(ACCEPT.as_str(), accept.to_owned())?;
-        }
+        headers.extend(self.accepted()?);
         Ok(headers)
+    }
+
+    /// What is accepted as an answer.
+    pub(super) fn accepted(&self) -> Result<HeaderMap> {
+        let accept = self.accept.map(|accept| {
+            HeaderValue::try_from(accept)
+                .map_err(|error| Error::config("accept is no header value").with_source(error))
+        });
+        Ok(accept
+            .transpose()?
+            .map(|accept| (ACCEPT, accept))
+            .into_iter()
+            .collect())
     }
 }
 

@@ -81,6 +81,55 @@ fn get_gives_the_same_rows_wherever_they_are_made() {
 
 /// Of `smallest` the footer decides: a narrow range of many rows is few rows, all of them are more bytes than their columns.
 #[test]
+fn many_objects_are_one_table_wherever_it_is_made() {
+    let part = |rows: &str| format!("n,text\n{rows}").into_bytes();
+    let objects = [
+        ("parts/a.csv".to_owned(), part("1,one\n2,two\n")),
+        ("parts/b.csv".to_owned(), part("3,three\n")),
+        ("parts/c/d.csv".to_owned(), part("4,four\n")),
+        ("mixed/a.csv".to_owned(), part("1,one\n")),
+        ("mixed/b.csv".to_owned(), b"n,more\n2,x\n".to_vec()),
+    ];
+    let world = World::with(Objects::from(objects));
+    let get = |prefix: &str, more: &[&str]| {
+        let prefix = format!("s3://photos/{prefix}");
+        let arguments = [
+            "get",
+            &prefix,
+            "--pipeline",
+            "select(where='n > 1')",
+            "--format",
+            "csv",
+        ];
+        shown(&output(&world, &[&arguments[..], more].concat()))
+    };
+    for way in [&[][..], &["--plain"], &["--split", "0"], &["--split", "smallest"]] {
+        let with = |more: &[&'static str]| [way, more].concat();
+        assert_eq!(
+            get("parts/", way),
+            "exit 0: n,text\n2,two\n3,three\n4,four\n",
+            "{way:?}"
+        );
+        assert_eq!(
+            get("parts/", &with(&["--key-column"])),
+            "exit 0: key,n,text\nparts/a.csv,2,two\nparts/b.csv,3,three\nparts/c/d.csv,4,four\n",
+            "{way:?}"
+        );
+        assert_eq!(
+            get("mixed/", &with(&["--schema", "union"])),
+            "exit 0: n,text,more\n2,,x\n",
+            "{way:?}"
+        );
+        let refused = get("mixed/", way);
+        assert!(
+            refused.starts_with("exit 1: ") && refused.contains("unlike `mixed/a.csv`"),
+            "{refused}"
+        );
+    }
+    insta::assert_snapshot!([get("none/", &[]), get("mixed/", &[]), get("mixed/", &["--plain"])].join("\n"));
+}
+
+#[test]
 fn smallest_is_where_fewer_bytes_travel() {
     let world = world();
     let pushed = |condition: &str| {

@@ -9,23 +9,25 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
     ENGINE,
     wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType},
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{Pushdown, headers::warn};
+use super::{Pushdown, flow::flow, headers::warn};
 use crate::{
     body::{Body, BoxError},
     compute::{CpuPool, Permit, Tenant},
     error::{Error, ErrorKind, Result},
     s3::sign::Signature,
-    server::{Connection, StallGuard},
+    server::StallGuard,
 };
 use rows::{Ready, ready_rows};
+pub(super) use {
+    rows::target,
+    turn::{Line, Turn},
+};
 
 /// Rows are sent together once they have this many bytes of values: each write wakes both ends.
 const GATHER_BYTES: u64 = 512 << 10;
@@ -59,10 +61,9 @@ impl Pushdown {
         })?;
         let request = Arc::new(self.intake(&parts, body).await?);
         let tenant = Tenant::of(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
-        let guard = parts
-            .extensions
-            .get::<Connection>()
-            .map(|connection| connection.cut_when_stalled(self.limits.send_stall_timeout));
+        if let Some(rule) = request.table {
+            return self.one_table(&parts, (request, rule), host, tenant).await;
+        }
         let mut headers = HeaderMap::new();
         warn(&mut headers, &request.pipeline);
         let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
@@ -75,7 +76,7 @@ impl Pushdown {
                 .then(|| (self.cpu.clone(), tenant.clone())),
             on_error: request.on_error,
             held: Vec::new(),
-            _guard: guard,
+            _guard: self.guard(&parts),
         };
         // With `on_error: fail` the first rows decide whether there is an answer at all.
         let first = match request.on_error {
@@ -85,26 +86,14 @@ impl Pushdown {
         let mut frames = vec![head];
         let ended = first.is_none();
         frames.extend(first.into_iter().flatten());
-        let rest = stream::unfold((!ended).then_some(answer), |answer| async {
-            let mut answer = answer?;
-            match answer.frames().await {
-                Ok(Some(frames)) => Some((Ok(frames), Some(answer))),
-                Ok(None) => None,
-                // The stream breaks off without its end marker, and the connection with it.
-                Err(error) => Some((Err(BoxError::from(error)), None)),
-            }
+        let rest = stream::try_unfold((!ended).then_some(answer), |answer| async {
+            let Some(mut answer) = answer else {
+                return Ok(None);
+            };
+            let frames = answer.frames().await?;
+            Ok(frames.map(|frames| (frames, Some(answer))))
         });
-        let frames = stream::once(async { Ok(frames) }).chain(rest);
-        let frames = frames.flat_map(|group| match group {
-            Ok(frames) => stream::iter(
-                frames
-                    .into_iter()
-                    .map(|frame| Ok(Frame::data(frame)))
-                    .collect::<Vec<_>>(),
-            ),
-            Err(error) => stream::iter(vec![Err(error)]),
-        });
-        let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+        let mut response = Response::new(flow(frames, rest));
         *response.headers_mut() = headers;
         let headers = response.headers_mut();
         headers.insert(

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use pushdown::{
     Pipeline,
     step::model::Networks,
-    wire::{self, Split},
+    wire::{self, BatchRequest, Split},
 };
 
 use crate::{
@@ -105,6 +105,24 @@ impl Job {
 }
 
 impl Job {
+    /// What a batch request asks of one of its samples. The pipeline is the request's.
+    pub(super) fn of_sample(
+        request: &BatchRequest,
+        index: usize,
+        pipeline: &Arc<Pipeline>,
+        tenant: &Tenant,
+    ) -> Self {
+        let sample = &request.samples[index];
+        Self {
+            pipeline: Arc::clone(pipeline),
+            split: request.split_of(sample),
+            seed: request.seed,
+            epoch: request.epoch,
+            sample_id: sample.id(),
+            tenant: tenant.clone(),
+        }
+    }
+
     /// The stage to answer with, where rows flow from the object to it; with `smallest`, if that stage is the smallest.
     pub(super) fn scan(&self) -> Option<usize> {
         let stage = match self.split {

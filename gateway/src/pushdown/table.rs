@@ -24,7 +24,8 @@ use crate::{
     origin::OriginRequest,
 };
 use body::RowsBody;
-use scan::{Planned, Rows};
+use scan::Rows;
+pub(super) use scan::{BATCHES, Found, Planned};
 
 impl Pushdown {
     /// Answers with the rows of `stage`; `None` where `smallest` is the object as it is stored.

@@ -1,6 +1,7 @@
-//! `pushdown get`: what a pipeline makes of one object.
+//! `pushdown get`: what a pipeline makes of one object, or of many tables.
 
 mod rows;
+mod several;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -21,10 +22,10 @@ use crate::{
     location::Location,
 };
 
-/// Get what a pipeline makes of one object
+/// Get what a pipeline makes of one object, or of all tables under a prefix
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// The object
+    /// The object; a key that ends in `/` stands for all objects under it, whose rows become one table
     #[arg(value_name = "s3://BUCKET/KEY")]
     object: Location,
     /// What to make of it; see `pushdown steps`
@@ -39,6 +40,12 @@ pub(crate) struct Get {
     /// Form of a table [default: by the file's suffix; csv on a terminal, else arrow]
     #[arg(long, value_enum, conflicts_with = "accept")]
     format: Option<rows::Format>,
+    /// Of many tables: put a column `key` in front, with the key of the object that a row is of
+    #[arg(long)]
+    key_column: bool,
+    /// Of many tables: what their columns have to have in common
+    #[arg(long, value_enum, default_value_t = several::Schema::Same)]
+    schema: several::Schema,
     #[command(flatten)]
     randomness: Randomness,
     /// File to write, `-` for stdout
@@ -77,17 +84,17 @@ impl Accept {
 
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        if self.object.key.is_empty() {
-            return Err(Usage(format!(
-                "{} is a bucket, expected an object: s3://bucket/key",
-                self.object
-            ))
-            .into());
-        }
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         if pipeline.is_scan(&(0..pipeline.len())) {
             self.rows(&pipeline).await?;
             return Ok(ExitCode::SUCCESS);
+        }
+        if self.is_prefix() {
+            return Err(Usage(format!(
+                "{} is no object, expected s3://bucket/key: only tables are made of all objects under a prefix",
+                self.object
+            ))
+            .into());
         }
         if self.format.is_some() {
             return Err(Usage("--format is for tables, found a pipeline that makes none".to_owned()).into());

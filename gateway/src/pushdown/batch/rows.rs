@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::BytesMut;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, uri::PathAndQuery};
 use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
@@ -15,17 +14,15 @@ use super::{
 use crate::{
     compute::{Permit, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{OriginObject, OriginRequest, next},
+    origin::OriginRequest,
     pushdown::{
         in_flight::Running,
+        refused::Refused,
         request::Job,
         sample::{Computed, Fetched},
     },
     s3::errors::code,
 };
-
-/// The most of a store's error document that is read for its code.
-const ERROR_BYTES: usize = 64 << 10;
 
 /// A row and the permit for its value.
 #[derive(Debug)]
@@ -49,14 +46,7 @@ pub(super) fn ready_rows(
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
-        let job = Job {
-            pipeline: Arc::clone(&pipeline),
-            split: request.samples[index].split.unwrap_or(request.split),
-            seed: request.seed,
-            epoch: request.epoch,
-            sample_id: request.samples[index].id(),
-            tenant: tenant.clone(),
-        };
+        let job = Job::of_sample(&request, index, &pipeline, &tenant);
         let running = Arc::clone(&running);
         let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &running).await });
         async move {
@@ -139,7 +129,7 @@ impl Pushdown {
         turn.come().await;
         let opened = match opened? {
             Fetched::Object(opened) => opened,
-            Fetched::Refused(answer) => return Err(refusal(answer).await),
+            Fetched::Refused(answer) => return Err(Refused::read(answer).await.into()),
         };
         running.get_or_init(|| self.in_flight.enter(&job.tenant));
         let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
@@ -163,7 +153,7 @@ impl Pushdown {
         turn.come().await;
         let found = match found? {
             Ok(found) => found,
-            Err(answer) => return Err(refusal(answer).await),
+            Err(answer) => return Err(Refused::read(answer).await.into()),
         };
         running.get_or_init(|| self.in_flight.enter(&job.tenant));
         let Some(planned) = self.plan_row(found, job).await? else {
@@ -188,38 +178,23 @@ impl From<Error> for Refusal {
     }
 }
 
-fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self(RowError {
+            code: refused.code,
+            message: refused.message,
+        })
+    }
+}
+
+/// What is asked of the store for a sample.
+pub(in crate::pushdown) fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
     sample.target(presign).parse().map_err(|error| {
         Error::new(
             ErrorKind::InvalidRequest,
             format!("`{}` is no path of a request: {error}", sample.path),
         )
     })
-}
-
-/// The store's own code and message.
-async fn refusal(answer: OriginObject) -> Refusal {
-    let status = answer.status;
-    let (mut body, mut document) = (answer.body, BytesMut::new());
-    while document.len() < ERROR_BYTES
-        && let Ok(Some(data)) = next(&mut body).await
-    {
-        document.extend_from_slice(&data);
-    }
-    let document = String::from_utf8_lossy(&document);
-    let code = element(&document, "Code").map_or_else(|| format!("Http{}", status.as_u16()), str::to_owned);
-    let message =
-        element(&document, "Message").unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason"));
-    Refusal(RowError {
-        code,
-        message: format!("the store answered {}: {message}", status.as_u16()),
-    })
-}
-
-/// The text of the first element of that name in an S3 error document.
-fn element<'a>(document: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = document.split_once(&format!("<{name}>"))?;
-    rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
 }
 
 fn crashed(index: usize) -> Ready {

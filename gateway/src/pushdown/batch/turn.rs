@@ -7,20 +7,20 @@ use tokio::sync::oneshot;
 
 /// A row's place in the line. Dropping it, after [`come`](Turn::come), lets the next row come.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(in crate::pushdown) struct Turn {
     before: Option<oneshot::Receiver<()>>,
     _after: oneshot::Sender<()>,
 }
 
 /// Hands out turns in order.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(in crate::pushdown) struct Line {
     last: Option<oneshot::Receiver<()>>,
 }
 
 impl Line {
     /// The turn after all those handed out so far.
-    pub(super) fn next(&mut self) -> Turn {
+    pub(in crate::pushdown) fn next(&mut self) -> Turn {
         let (after, last) = oneshot::channel();
         Turn {
             before: self.last.replace(last),
@@ -31,7 +31,7 @@ impl Line {
 
 impl Turn {
     /// Waits until all earlier turns are over.
-    pub(super) async fn come(&mut self) {
+    pub(in crate::pushdown) async fn come(&mut self) {
         if let Some(before) = self.before.take() {
             // The end of a turn is the end of its channel: nothing is ever sent.
             _ = before.await;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::HeaderMap;
@@ -31,7 +32,7 @@ const BATCH_BYTES: u64 = 1 << 20;
 /// What `each` makes of a record batch at most, an image in the making apart.
 const EACH_BYTES: u64 = 16 << 20;
 /// Record batches that are there at a time: one in the making, those that lie ready, and one on its way.
-pub(super) const BATCHES: usize = 4;
+pub(in crate::pushdown) const BATCHES: usize = 4;
 
 /// An object whose end is at hand, and nothing computed yet.
 #[derive(Debug)]
@@ -64,14 +65,14 @@ pub(in crate::pushdown) struct Planned {
 /// A scan for which there is memory.
 #[derive(Debug)]
 pub(in crate::pushdown) struct Admitted {
-    pub(super) scan: Scan,
-    pub(super) turns: Turns,
-    pub(super) fault: Fault,
+    pub(in crate::pushdown) scan: Scan,
+    pub(in crate::pushdown) turns: Turns,
+    pub(in crate::pushdown) fault: Fault,
     /// What the object's footer takes, or all of it.
-    pub(super) held: Permit,
+    pub(in crate::pushdown) held: Permit,
     /// What scanning takes.
-    pub(super) permit: Permit,
-    pub(super) timing: Timing,
+    pub(in crate::pushdown) permit: Permit,
+    pub(in crate::pushdown) timing: Timing,
 }
 
 /// The rows of a scan as pieces of an answer.
@@ -220,13 +221,18 @@ fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
 // === impl Planned ===
 
 impl Planned {
+    /// The columns.
+    pub(in crate::pushdown) const fn schema(&self) -> &SchemaRef {
+        self.scan.schema()
+    }
+
     /// What the scan will read and give.
-    pub(super) const fn estimate(&self) -> &Estimate {
+    pub(in crate::pushdown) const fn estimate(&self) -> &Estimate {
         self.scan.estimate()
     }
 
     /// Bytes of the object that are read, what was read for the plan among them.
-    pub(super) fn source_bytes(&self) -> u64 {
+    pub(in crate::pushdown) fn source_bytes(&self) -> u64 {
         let Estimate { stored, read, .. } = *self.estimate();
         self.asked.saturating_add(read.unwrap_or(stored)).min(stored)
     }

@@ -35,7 +35,7 @@ pub(super) struct Ranged(Arc<Inner>);
 
 /// The gateway's own error behind a scan's, which carries only a text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fault(Arc<Mutex<Option<Error>>>);
+pub(in crate::pushdown) struct Fault(Arc<Mutex<Option<Error>>>);
 
 #[derive(Debug)]
 struct Inner {
@@ -235,7 +235,7 @@ impl Fault {
     }
 
     /// The gateway's error for one that came out of a scan.
-    pub(super) fn of(&self, error: pushdown::Error) -> Error {
+    pub(in crate::pushdown) fn of(&self, error: pushdown::Error) -> Error {
         let kept = match error.kind() {
             pushdown::ErrorKind::Source => self.0.lock().take(),
             _ => None,

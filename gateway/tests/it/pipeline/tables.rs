@@ -2,6 +2,7 @@
 
 mod broken;
 mod flowing;
+mod several;
 mod steps;
 
 use anyhow::{Result, ensure};

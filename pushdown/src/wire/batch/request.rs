@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::target::check_presign;
-use crate::{Error, Pipeline, Result, step::model::Networks, wire::Split};
+use crate::{Error, OneTable, Pipeline, Result, step::model::Networks, wire::Split};
 
 /// The longest batch request in bytes, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -33,6 +33,9 @@ pub struct BatchRequest {
     /// Whether values are compressed on their way.
     #[serde(skip_serializing_if = "Compression::is_none")]
     pub compression: Compression,
+    /// Whether the rows of all samples' tables are wanted as one table, in the form that is accepted. It fails as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<OneTable>,
     /// The signing parameters that all samples share: a presigned query without its signature.
     pub presign: String,
     /// At least one.
@@ -116,6 +119,7 @@ struct Unparsed<'a> {
     order: Order,
     #[serde(default)]
     compression: Compression,
+    table: Option<OneTable>,
     presign: String,
     samples: Vec<BatchSample>,
 }
@@ -131,6 +135,7 @@ impl BatchRequest {
             on_error: OnError::default(),
             order: Order::default(),
             compression: Compression::default(),
+            table: None,
             presign: presign.into(),
             samples,
         }
@@ -160,6 +165,7 @@ impl BatchRequest {
             on_error,
             order,
             compression,
+            table,
             presign,
             samples,
         } = unparsed;
@@ -171,6 +177,9 @@ impl BatchRequest {
             )));
         }
         split.check(&pipeline)?;
+        if table.is_some() {
+            check_table(&pipeline, split, &samples)?;
+        }
         check_presign(&presign)?;
         for (index, sample) in samples.iter().enumerate() {
             sample
@@ -186,6 +195,7 @@ impl BatchRequest {
             on_error,
             order,
             compression,
+            table,
             presign,
             samples,
         })
@@ -230,6 +240,31 @@ fn parse_pipeline(json: &RawValue, networks: &dyn Networks) -> Result<Pipeline> 
         _ => Err(Error::wire(
             "the batch request's pipeline is neither a string nor an array",
         )),
+    }
+}
+
+/// One table is made of whole tables, which flow.
+fn check_table(pipeline: &Pipeline, split: Split, samples: &[BatchSample]) -> Result<()> {
+    let stage = match split {
+        Split::Full => pipeline.len(),
+        Split::At(stage) => usize::from(stage),
+        Split::Smallest => {
+            return Err(Error::wire(
+                "one table has one split: found `smallest`, expected full or a stage",
+            ));
+        }
+    };
+    if !pipeline.is_scan(&(0..stage)) {
+        return Err(Error::wire(format!(
+            "one table is made of objects' rows, found a pipeline that makes none in {stage} steps: expected `select` or `sql`, \
+             and then `sample` and `each` alone"
+        )));
+    }
+    match samples.iter().position(|sample| sample.split.is_some()) {
+        Some(index) => Err(Error::wire(format!(
+            "sample {index}: one table has one split, found one of its own"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     path::PathBuf,
 };
 
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use clap::ValueEnum;
 use futures::StreamExt as _;
@@ -14,7 +15,7 @@ use pushdown::{
     BytesKind, Limits, Pipeline, Scan,
     wire::{Split, TableEncoder, TableForm},
 };
-use pushdown_client::{Store, StoredTable};
+use pushdown_client::{Store, StoredTable, ValueStream};
 
 use super::{Accept, Get, binary};
 use crate::{connection::Randomness, fault::Usage, location::Location};
@@ -33,7 +34,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    const fn content_type(self) -> &'static str {
+    pub(super) const fn content_type(self) -> &'static str {
         match self {
             Self::Arrow => "application/vnd.apache.arrow.stream",
             Self::Parquet => "application/vnd.apache.parquet",
@@ -59,7 +60,8 @@ impl Format {
 }
 
 impl Get {
-    /// Writes the rows that the gateway makes of the object, or this side where the gateway shall not.
+    /// Writes the rows that the gateway makes of the object, or of all under a prefix, or this side where the gateway shall
+    /// not.
     pub(super) async fn rows(&self, pipeline: &Pipeline) -> anyhow::Result<()> {
         let format = self.format_of_rows()?;
         self.stage(pipeline, &BytesKind::default())?;
@@ -70,7 +72,11 @@ impl Get {
         } else {
             Out::File(self.output.clone(), None)
         };
-        let written = self.rows_to(&store, pipeline, format, &mut out).await;
+        let written = if self.is_prefix() {
+            self.several_to(&store, pipeline, format, &mut out).await
+        } else {
+            self.rows_to(&store, pipeline, format, &mut out).await
+        };
         let written = written.and_then(|()| Ok(out.flush()?));
         if let (Err(_), Out::File(path, Some(_))) = (&written, &out) {
             // Half a table must not look like one.
@@ -115,10 +121,13 @@ impl Get {
             // That they are fewer bytes is decided: the gateway would have to be sure.
             what.split = Split::Full;
         }
-        let mut value = store
-            .stream_value(bucket, key, &what)
+        let value = store.stream_value(bucket, key, &what).await;
+        self.write_value(value.map_err(|error| self.fault(error))?, out)
             .await
-            .map_err(|error| self.fault(error))?;
+    }
+
+    /// Writes what the gateway answers, as it comes.
+    pub(super) async fn write_value(&self, mut value: ValueStream, out: &mut Out) -> anyhow::Result<()> {
         let mut bytes = 0;
         while let Some(piece) = value.next().await.map_err(|error| self.fault(error))? {
             bytes += piece.len();
@@ -136,9 +145,7 @@ impl Get {
         format: Format,
         out: &mut Out,
     ) -> anyhow::Result<()> {
-        let form = TableForm::negotiate(Some(format.content_type()))
-            .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
-        let mut encoder = TableEncoder::new(form, scan.schema())?;
+        let mut encoder = encoder(format, scan.schema())?;
         while let Some(batch) = scan.next().await {
             let batch = batch.map_err(|error| self.fault(table.fault(error)))?;
             for piece in encoder.write(&batch)? {
@@ -152,7 +159,7 @@ impl Get {
         Ok(())
     }
 
-    fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
+    pub(super) fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
         match out.write_all(piece) {
             // Whoever reads stdout may have had enough, which `main` knows by the error's kind.
             Err(error) if self.to_stdout() => Err(error.into()),
@@ -189,8 +196,15 @@ impl Get {
     }
 }
 
+/// What writes rows in a format.
+pub(super) fn encoder(format: Format, schema: &SchemaRef) -> anyhow::Result<TableEncoder> {
+    let form = TableForm::negotiate(Some(format.content_type()))
+        .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
+    Ok(TableEncoder::new(form, schema)?)
+}
+
 /// Where rows go: a file is made for the first of them.
-enum Out {
+pub(super) enum Out {
     Stdout(io::Stdout),
     File(PathBuf, Option<BufWriter<File>>),
 }

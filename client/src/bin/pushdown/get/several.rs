@@ -1,0 +1,81 @@
+//! The rows of all objects under a prefix, as one table.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use pushdown::{Limits, OneTable, Pipeline, SchemaRule, wire::Split};
+use pushdown_client::{Store, TablesScan};
+
+use super::{
+    Get,
+    rows::{Format, Out, encoder},
+};
+use crate::{connection::Randomness, fault::Usage, location::Location};
+
+/// What the tables of several objects have to have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Schema {
+    /// The same columns in the same order
+    Same,
+    /// The same types; what a table lacks is null
+    Union,
+}
+
+impl Get {
+    /// Whether all objects under a prefix are wanted: a bucket, or what ends like a folder.
+    pub(super) fn is_prefix(&self) -> bool {
+        let Location { key, .. } = &self.object;
+        key.is_empty() || key.ends_with('/')
+    }
+
+    /// Writes the rows of all objects to where they belong, from where they take fewer bytes, unless it is said where.
+    pub(super) async fn several_to(
+        &self,
+        store: &Store,
+        pipeline: &Pipeline,
+        format: Format,
+        out: &mut Out,
+    ) -> anyhow::Result<()> {
+        let Location { bucket, key } = &self.object;
+        let objects = store.list(bucket, key).await.map_err(|error| self.fault(error))?;
+        if objects.is_empty() {
+            return Err(Usage(format!("there is no object under {}", self.object)).into());
+        }
+        let keys: Vec<Arc<str>> = objects.into_iter().map(|object| object.key).collect();
+        let rule = OneTable {
+            key: self.key_column,
+            schema: match self.schema {
+                Schema::Same => SchemaRule::Same,
+                Schema::Union => SchemaRule::Union,
+            },
+        };
+        let tables = store.tables(bucket, keys, rule, &Limits::default());
+        let here = self.plain || self.split == Split::At(0);
+        let mut what = self.what(pipeline, Some(format.content_type()));
+        if here || self.split == Split::Smallest {
+            let Randomness { seed, epoch } = self.randomness;
+            let scan = tables.scan(pipeline, seed, epoch).await;
+            let scan = scan.map_err(|error| self.fault(error))?;
+            if here || !scan.estimate().rows_are_fewer_bytes() {
+                return self.several_here(scan, format, out).await;
+            }
+            what.split = Split::Full;
+        }
+        let value = tables.stream(&what).await.map_err(|error| self.fault(error))?;
+        self.write_value(value, out).await
+    }
+
+    async fn several_here(&self, mut scan: TablesScan, format: Format, out: &mut Out) -> anyhow::Result<()> {
+        let mut encoder = encoder(format, scan.schema())?;
+        while let Some(batch) = scan.next().await.map_err(|error| self.fault(error))? {
+            for piece in encoder.write(&batch)? {
+                self.write_all(out, &piece)?;
+            }
+        }
+        for piece in encoder.finish()? {
+            self.write_all(out, &piece)?;
+        }
+        tracing::info!(estimate = ?scan.estimate(), "read");
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Bodies whose pieces come in groups, as they are ready.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+
+use crate::{
+    body::{Body, BoxError},
+    error::Result,
+};
+
+/// The body that starts with `first`. Where a group fails the connection breaks off: what was sent must not look whole.
+pub(super) fn flow(first: Vec<Bytes>, rest: impl Stream<Item = Result<Vec<Bytes>>> + Send + 'static) -> Body {
+    let groups = stream::once(async { Ok(first) }).chain(rest);
+    let frames = groups.flat_map(|group| {
+        let pieces: Vec<Result<_, BoxError>> = match group {
+            Ok(pieces) => pieces.into_iter().map(|piece| Ok(Frame::data(piece))).collect(),
+            Err(error) => vec![Err(error.into())],
+        };
+        stream::iter(pieces)
+    });
+    StreamBody::new(frames).boxed_unsync()
+}

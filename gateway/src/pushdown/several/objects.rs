@@ -1,0 +1,206 @@
+//! The objects of one table: looked at, then read, each by a task of its own.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::RecordBatch;
+use futures::{StreamExt as _, stream};
+use http::HeaderValue;
+use pushdown::{
+    OneTable, Pipeline, Several, Step,
+    wire::{BatchRequest, Compression},
+};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    compute::{Permit, Tenant},
+    error::{Error, ErrorKind, Result},
+    origin::OriginRequest,
+    pushdown::{
+        Pushdown,
+        batch::{Turn, target},
+        in_flight::Running,
+        refused::Refused,
+        request::Job,
+        table::{BATCHES, Found, Planned},
+    },
+};
+
+/// Record batches of an object that may lie ready.
+const READY: usize = 1;
+
+/// What is the same for all objects of a request.
+pub(super) struct Objects {
+    faces: Pushdown,
+    request: Arc<BatchRequest>,
+    pipeline: Arc<Pipeline>,
+    host: HeaderValue,
+    tenant: Tenant,
+    /// Set by the first object that the store gives: before that the tenant is only claimed.
+    running: OnceLock<Running>,
+}
+
+/// What an object gives.
+pub(super) enum Piece {
+    Rows(RecordBatch),
+    /// All rows were given; what they took of the memory.
+    End(Box<[Permit; 2]>),
+}
+
+/// An object that is being read. Dropping it stops that.
+pub(super) struct Object {
+    pieces: mpsc::Receiver<Result<Piece>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Objects {
+    pub(super) fn new(
+        faces: Pushdown,
+        request: Arc<BatchRequest>,
+        host: HeaderValue,
+        tenant: Tenant,
+    ) -> Self {
+        Self {
+            pipeline: Arc::new(request.pipeline.clone()),
+            faces,
+            request,
+            host,
+            tenant,
+            running: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.request.samples.len()
+    }
+
+    pub(super) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    pub(super) fn compression(&self) -> Compression {
+        self.request.compression
+    }
+
+    pub(super) fn job(&self, index: usize) -> Job {
+        Job::of_sample(&self.request, index, &self.pipeline, &self.tenant)
+    }
+
+    /// The stage of the table: as many steps as are run.
+    pub(super) fn stage(&self) -> usize {
+        self.job(0).scan().unwrap_or_default()
+    }
+
+    fn key(&self, index: usize) -> Arc<str> {
+        String::from_utf8_lossy(&self.request.samples[index].id()).into()
+    }
+
+    /// The columns of all objects together, and the bytes that will be read of those that are stored, as a header has them.
+    pub(super) async fn look(&self, rule: OneTable) -> Result<(Several, String)> {
+        let mut several = Several::new(rule, self.faces.table_limits().max_columns);
+        let (mut read, mut stored) = (0_u64, 0_u64);
+        let mut looks = stream::iter(0..self.len())
+            .map(|index| async move {
+                let (job, key) = (self.job(index), self.key(index));
+                let planned = async { self.faces.plan(self.find(index).await?, &job).await };
+                let planned = planned.await.map_err(|error| about(&key, error))?;
+                Ok::<_, Error>((key, planned))
+            })
+            .buffered(self.faces.limits.batch_in_flight);
+        while let Some(look) = looks.next().await {
+            let (key, planned): (Arc<str>, Planned) = look?;
+            several.add(&key, planned.schema())?;
+            read = read.saturating_add(planned.source_bytes());
+            stored = stored.saturating_add(planned.estimate().stored);
+        }
+        Ok((several, format!("{read}/{stored}")))
+    }
+
+    /// Reads the end of an object, if the store lets the caller.
+    async fn find(&self, index: usize) -> Result<Found> {
+        let target = target(&self.request.samples[index], &self.request.presign)?;
+        let target = OriginRequest::presigned(self.host.clone(), target);
+        match self.faces.find(target).await? {
+            Ok(found) => {
+                self.running
+                    .get_or_init(|| self.faces.in_flight.enter(&self.tenant));
+                Ok(found)
+            }
+            Err(answer) => Err(Refused::read(answer).await.into()),
+        }
+    }
+
+    /// Reads an object, and sends its rows as those of the one table.
+    async fn send(
+        &self,
+        index: usize,
+        several: &Several,
+        mut turn: Turn,
+        pieces: &mpsc::Sender<Result<Piece>>,
+    ) -> Result<Option<Box<[Permit; 2]>>> {
+        let (job, key) = (self.job(index), self.key(index));
+        let found = self.find(index).await;
+        turn.come().await;
+        let planned = self.faces.plan(found?, &job).await?;
+        let fitting = Arc::new(several.fitting(&key, planned.schema(), &several.schema())?);
+        // Each row of the answer has the key.
+        let keys = key.len().saturating_mul(pushdown::limits::BATCH_ROWS * BATCHES) as u64;
+        let admitted = self.faces.admit_scan(planned, &job, keys).await?;
+        drop(turn);
+        let (mut scan, mut turns, fault) = (admitted.scan, admitted.turns, admitted.fault);
+        loop {
+            let fitting = Arc::clone(&fitting);
+            let next = async move {
+                let batch = scan.next().await;
+                let batch = batch.map(|batch| fitting.fit(&batch?)).transpose();
+                (scan, batch)
+            };
+            let batch;
+            (scan, batch) = turns.run(next).await?;
+            let Some(batch) = batch.map_err(|error| fault.of(error))? else {
+                break;
+            };
+            if pieces.send(Ok(Piece::Rows(batch))).await.is_err() {
+                return Ok(None);
+            }
+        }
+        let name = self.pipeline.steps().first().map_or("", Step::name);
+        self.faces.metrics.step(name, turns.spent());
+        drop(scan);
+        Ok(Some(Box::new([admitted.held, admitted.permit])))
+    }
+}
+
+// === impl Object ===
+
+impl Object {
+    /// Starts to read an object of the request.
+    pub(super) fn start(objects: &Arc<Objects>, index: usize, several: Arc<Several>, turn: Turn) -> Self {
+        let (sender, pieces) = mpsc::channel(READY);
+        let objects = Arc::clone(objects);
+        let task = tokio::spawn(async move {
+            let last = match objects.send(index, &several, turn, &sender).await {
+                Ok(Some(permits)) => Ok(Piece::End(permits)),
+                // Nobody wants them any more.
+                Ok(None) => return,
+                Err(error) => Err(about(&objects.key(index), error)),
+            };
+            drop(sender.send(last).await);
+        });
+        Self {
+            pieces,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+
+    /// The next rows, or the end of them.
+    pub(super) async fn next(&mut self) -> Result<Piece> {
+        let died = || Err(Error::new(ErrorKind::Internal, "the scan was given up"));
+        self.pieces.recv().await.unwrap_or_else(died)
+    }
+}
+
+/// The error with the object that it is about.
+fn about(key: &str, error: Error) -> Error {
+    Error::new(error.kind(), format!("`{key}`: {}", error.message())).with_source(error)
+}

@@ -97,7 +97,10 @@ pub trait Weights: fmt::Debug + Send + Sync {
 pub struct Network {
     description: Description,
     weights: Box<dyn Weights>,
+    /// Never held for long: whoever only asks whether weights are here does not wait for them.
     loaded: Mutex<Option<Arc<Loaded>>>,
+    /// Held while weights come.
+    loading: Mutex<()>,
 }
 
 impl Network {
@@ -158,6 +161,7 @@ impl Network {
             description,
             weights: Box::new(weights),
             loaded: Mutex::default(),
+            loading: Mutex::default(),
         })
     }
 
@@ -203,7 +207,7 @@ impl Network {
     /// Bytes of memory that its weights take, in all the copies that run beside one another; 0 where they are not in
     /// memory, or on their way there.
     pub fn held_bytes(&self) -> u64 {
-        let loaded = self.loaded.try_lock().and_then(|loaded| loaded.clone());
+        let loaded = self.loaded.lock().clone();
         loaded.map_or(0, |loaded| loaded.held_bytes() as u64)
     }
 
@@ -293,12 +297,17 @@ impl Network {
 
     /// The weights, ready to run. Others wait while they come.
     fn loaded(&self) -> Result<Arc<Loaded>> {
-        let mut loaded = self.loaded.lock();
-        if let Some(loaded) = &*loaded {
-            return Ok(Arc::clone(loaded));
+        let here = || self.loaded.lock().clone();
+        if let Some(loaded) = here() {
+            return Ok(loaded);
         }
-        let (opened, _) = Loaded::open(&self.weights.runtime()?, &self.file()?)?;
-        Ok(Arc::clone(loaded.insert(Arc::new(opened))))
+        let _loading = self.loading.lock();
+        if let Some(loaded) = here() {
+            return Ok(loaded);
+        }
+        let file = self.file()?;
+        let (opened, _) = Loaded::open(&self.weights.runtime()?, &file)?;
+        Ok(Arc::clone(self.loaded.lock().insert(Arc::new(opened))))
     }
 }
 
@@ -347,42 +356,4 @@ fn digest(weights: &[u8], card: Option<&Card>) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug)]
-    struct Nowhere;
-
-    impl Weights for Nowhere {
-        fn fetch(&self) -> Result<Bytes> {
-            Err(Error::model("nowhere"))
-        }
-
-        fn runtime(&self) -> Result<Runtime> {
-            Err(Error::runtime("none"))
-        }
-    }
-
-    /// A list of networks may come from anyone.
-    #[test]
-    fn descriptions_that_no_network_has() {
-        let good = serde_json::json!({
-            "name": "n", "digest": "0".repeat(64), "bytes": 1, "left_out": [], "batched": true, "working_bytes": 0,
-            "inputs": [{"tensor": "x", "shape": [3, 8, 8]}], "outputs": [],
-            "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
-        });
-        let fault = |field: &str, value: serde_json::Value| {
-            let mut description = good.clone();
-            description[field] = value;
-            let description = serde_json::from_value(description).expect(field);
-            Network::described(description, Nowhere)
-                .expect_err(field)
-                .to_string()
-        };
-        assert!(Network::described(serde_json::from_value(good.clone()).expect("good"), Nowhere).is_ok());
-        assert!(fault("digest", "../../secret".into()).contains("64 hex digits"));
-        assert!(fault("cut_points", serde_json::json!([])).contains("0 cut points"));
-        let huge = serde_json::json!([{"tensor": "x", "shape": [1_u64 << 40, 1_u64 << 40]}]);
-        assert!(fault("inputs", huge).contains("more than any value may have"));
-    }
-}
+mod tests;

@@ -1,0 +1,155 @@
+use pushdown::plan::{Candidate, Class, Plan, Rules, Tiers};
+
+use super::*;
+
+fn ground(pipeline: &str) -> Arc<Ground> {
+    let pipeline = Pipeline::parse(pipeline).unwrap();
+    Arc::new(Ground::new(&pipeline, vec![50_000, u64::MAX], 64, 1.0).unwrap())
+}
+
+const PIPELINE: &str = "decode | resize(100, 100)";
+
+fn class(share: f64, stored: f64) -> Class {
+    let way = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
+        stage,
+        bytes,
+        gateway_seconds: gateway,
+        host_seconds: host,
+        weights: 0.0,
+    };
+    let work = stored / 1e8;
+    Class {
+        share,
+        candidates: vec![way(0, stored, 0.0, work), way(2, 30_000.0, work, 0.0)],
+    }
+}
+
+fn planned(link_bytes: f64) -> (Assignment, Decision) {
+    let tiers = Tiers {
+        gateway_cores: 4.0,
+        link_bytes,
+        host_cores: 2.0,
+        trainer_seconds: 0.0,
+        shared: false,
+    };
+    let classes = vec![class(0.5, 20_000.0), class(0.5, 4e6)];
+    let rules = Rules::default();
+    let plan = Plan::best(&tiers, &classes, &rules);
+    let decision = Decision {
+        tiers,
+        classes,
+        rules,
+        plan,
+    };
+    (Assignment::planned(ground(PIPELINE), &decision), decision)
+}
+
+fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
+    let place = |index: usize| Place {
+        position: index as u64,
+        index,
+    };
+    (0..1000)
+        .map(|index| usize::from(assignment.stage(place(index), Some(stored))))
+        .collect()
+}
+
+#[test]
+fn large_objects_are_pushed_and_small_ones_are_not() {
+    let (assignment, _) = planned(1e6);
+    assert!(stages(&assignment, 15_000).iter().all(|stage| *stage == 0));
+    let pushed = |stored: u64| {
+        stages(&assignment, stored)
+            .iter()
+            .filter(|stage| **stage == 2)
+            .count()
+    };
+    assert_eq!(pushed(29_999), 0, "a value of 30,000 bytes is more");
+    // All but the one of 64 that is read as it is to see how that goes.
+    assert_eq!(pushed(4_000_000), 1000 - 16);
+    assert_eq!(pushed(40_000_000), 1000 - 16);
+    assert_eq!(assignment.first_stage(), 0);
+}
+
+#[test]
+fn shares_of_a_plan_are_kept_to() {
+    let (assignment, decision) = planned(f64::INFINITY);
+    let share = decision.plan.shares[1][1] / 0.5;
+    let pushed = stages(&assignment, 4_000_000)
+        .iter()
+        .filter(|stage| **stage == 2)
+        .count();
+    let found = float(pushed as u64) / 1000.0;
+    assert!((found - share).abs() < 0.03, "{found}, planned {share}");
+}
+
+#[test]
+fn before_anything_is_known_both_ways_are_tried() {
+    let unknown = Assignment::unknown(ground(PIPELINE));
+    let large = stages(&unknown, 100_000);
+    assert_eq!(large.iter().filter(|stage| **stage == 2).count(), 500);
+    assert!(stages(&unknown, 10_000).iter().all(|stage| *stage == 0));
+}
+
+#[test]
+fn weights_are_not_fetched_for_a_trial() {
+    let (_, mut decision) = planned(1e6);
+    let ground = || {
+        let ground = ground(PIPELINE);
+        Arc::new(Ground {
+            explored: vec![2, 1],
+            values: ground.values.clone(),
+            bounds: ground.bounds.clone(),
+            ..*ground
+        })
+    };
+    let trials = |decision: &Decision| {
+        let assignment = Assignment::planned(ground(), decision);
+        (assignment.plainly, assignment.explored)
+    };
+    assert_eq!(trials(&decision), (true, vec![2, 1]));
+    for class in &mut decision.classes {
+        let before = Candidate {
+            stage: 1,
+            weights: 1e7,
+            ..class.candidates[0]
+        };
+        class.candidates[0].weights = 1e7;
+        class.candidates.push(before);
+    }
+    assert_eq!(trials(&decision), (false, vec![2]));
+}
+
+#[test]
+fn what_a_plan_does_anyway_is_not_explored() {
+    // Both ways are part of it: the host helps the gateway.
+    let (assignment, decision) = planned(f64::INFINITY);
+    assert!(
+        decision.plan.shares[1].iter().all(|share| *share > 0.05),
+        "{decision:?}"
+    );
+    assert!(
+        !assignment.explored.is_empty(),
+        "small objects only go as they are"
+    );
+    let both = Decision {
+        plan: Plan {
+            shares: vec![vec![0.05, 0.45]; 2],
+            ..decision.plan.clone()
+        },
+        ..decision
+    };
+    let assignment = Assignment::planned(ground(PIPELINE), &both);
+    assert!(!assignment.plainly && assignment.explored.is_empty());
+    let plain = stages(&assignment, 4_000_000)
+        .iter()
+        .filter(|stage| **stage == 0)
+        .count();
+    assert!((95..=105).contains(&plain), "{plain} of 1000");
+}
+
+#[test]
+fn values_of_unknown_sizes_leave_nothing_to_plan() {
+    let pipeline = Pipeline::parse("decode | encode(jpeg)").unwrap();
+    assert!(Ground::new(&pipeline, vec![u64::MAX], 64, 1.0).is_none());
+}

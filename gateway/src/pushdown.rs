@@ -66,19 +66,8 @@ impl Pushdown {
         pushdown::Limits {
             max_pixels: self.limits.max_pixels,
             max_object_bytes: self.limits.max_object_bytes,
-            tables: self.table_limits(),
+            tables: self.limits.tables(self.memory.total()),
             ..pushdown::Limits::default()
-        }
-    }
-
-    /// One query may have a quarter of the memory budget at most.
-    fn table_limits(&self) -> pushdown::TableLimits {
-        let default = pushdown::TableLimits::default();
-        let budget = self.memory.total();
-        pushdown::TableLimits {
-            max_query_bytes: default.max_query_bytes.min(budget / 4),
-            max_footer_bytes: default.max_footer_bytes.min(budget / 16),
-            ..default
         }
     }
 }

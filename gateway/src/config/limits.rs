@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pushdown::TableLimits;
 use serde::Serialize;
 
 use super::Faults;
@@ -59,10 +60,29 @@ pub struct Limits {
     /// Longest time from a pipeline request to the head of its answer. Default 120 s.
     #[serde(serialize_with = "duration")]
     pub request_deadline: Duration,
+    /// Columns of a table, nested ones counted one by one. Default 20,000.
+    pub max_table_columns: usize,
+    /// Bytes of a Parquet file's footer, at most a sixteenth of the memory budget. Default 32 MiB.
+    #[serde(serialize_with = "size")]
+    pub max_footer_bytes: u64,
+    /// Bytes of a row group's columns that are read at once. Default 512 MiB.
+    #[serde(serialize_with = "size")]
+    pub max_row_group_bytes: u64,
+    /// Bytes of the text or the Arrow message that a record batch is made of, and of one of an answer. Default 256 MiB.
+    #[serde(serialize_with = "size")]
+    pub max_record_batch_bytes: u64,
+    /// Bytes that an object compressed as a whole may inflate to; they flow. Default 16 GiB.
+    #[serde(serialize_with = "size")]
+    pub max_inflated_bytes: u64,
+    /// Bytes that sorting, grouping, windows and functions that lengthen texts may hold, at most a quarter of the memory budget.
+    /// Default 256 MiB.
+    #[serde(serialize_with = "size")]
+    pub max_query_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
+        let tables = TableLimits::default();
         Self {
             max_object_bytes: 256 << 20,
             max_output_bytes: 256 << 20,
@@ -81,6 +101,12 @@ impl Default for Limits {
             client_idle_timeout: Duration::from_mins(5),
             header_read_timeout: Duration::from_secs(75),
             request_deadline: Duration::from_mins(2),
+            max_table_columns: tables.max_columns,
+            max_footer_bytes: tables.max_footer_bytes,
+            max_row_group_bytes: tables.max_row_group_bytes,
+            max_record_batch_bytes: tables.max_batch_bytes,
+            max_inflated_bytes: tables.max_inflated_bytes,
+            max_query_bytes: tables.max_query_bytes,
         }
     }
 }
@@ -165,6 +191,50 @@ impl Limits {
                 typed.request_deadline.as_ref(),
                 default.request_deadline,
             ),
+            max_table_columns: faults.count(
+                "max-table-columns",
+                typed.max_table_columns.as_ref(),
+                default.max_table_columns,
+            ),
+            max_footer_bytes: faults.size(
+                "max-footer-bytes",
+                typed.max_footer_bytes.as_ref(),
+                default.max_footer_bytes,
+            ),
+            max_row_group_bytes: faults.size(
+                "max-row-group-bytes",
+                typed.max_row_group_bytes.as_ref(),
+                default.max_row_group_bytes,
+            ),
+            max_record_batch_bytes: faults.size(
+                "max-record-batch-bytes",
+                typed.max_record_batch_bytes.as_ref(),
+                default.max_record_batch_bytes,
+            ),
+            max_inflated_bytes: faults.size(
+                "max-inflated-bytes",
+                typed.max_inflated_bytes.as_ref(),
+                default.max_inflated_bytes,
+            ),
+            max_query_bytes: faults.size(
+                "max-query-bytes",
+                typed.max_query_bytes.as_ref(),
+                default.max_query_bytes,
+            ),
+        }
+    }
+}
+
+impl Limits {
+    /// Those on tables, beside a memory budget of so many bytes.
+    pub fn tables(&self, budget: u64) -> TableLimits {
+        TableLimits {
+            max_columns: self.max_table_columns,
+            max_footer_bytes: self.max_footer_bytes.min(budget / 16),
+            max_row_group_bytes: self.max_row_group_bytes,
+            max_batch_bytes: self.max_record_batch_bytes,
+            max_inflated_bytes: self.max_inflated_bytes,
+            max_query_bytes: self.max_query_bytes.min(budget / 4),
         }
     }
 }

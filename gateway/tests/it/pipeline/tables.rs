@@ -2,6 +2,7 @@
 
 mod broken;
 mod flowing;
+mod limits;
 mod several;
 mod steps;
 

@@ -1,0 +1,51 @@
+//! Every limit on tables is a setting, and crossing it is told.
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use flate2::{Compression, write::GzEncoder};
+
+use super::{Lab, SMALL};
+
+#[test]
+fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
+    let rows: String = (0..2000).map(|row| format!("{row},text {row}\n")).collect();
+    let text = format!("n,text\n{rows}");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text.as_bytes())?;
+    let packed = packed.finish()?;
+    let long = format!("n,text\n1,\"{}\"\n", "x".repeat(200_000));
+    let sorted = "sql('select * from object order by text desc')";
+    let cases = [
+        ("--max-table-columns=2", "t.parquet", "select()"),
+        ("--max-footer-bytes=200", "t.parquet", "select()"),
+        ("--max-row-group-bytes=1000", "t.parquet", "select()"),
+        ("--max-record-batch-bytes=100KB", "long.csv", "select()"),
+        ("--max-inflated-bytes=10KB", "t.csv.gz", "select()"),
+        ("--max-query-bytes=10KB", "t.csv", sorted),
+    ];
+    let mut told = Vec::new();
+    for (flag, key, pipeline) in cases {
+        let lab = Lab::new(&[flag])?;
+        lab.put("t.parquet", SMALL.write()?)?;
+        lab.put("t.csv", text.clone())?;
+        lab.put("t.csv.gz", packed.clone())?;
+        lab.put("long.csv", long.clone())?;
+        let answer = lab.get(key, pipeline, &[])?;
+        let (code, message) = (answer.element("Code"), answer.element("Message"));
+        told.push(format!(
+            "{flag}: {} {}: {}",
+            answer.status,
+            code.unwrap_or_default(),
+            message.unwrap_or_default()
+        ));
+        // The gateway goes on.
+        assert_eq!(
+            lab.get("t.csv", "select(columns=[n], limit=1)", &[])?.status,
+            200,
+            "{flag}"
+        );
+    }
+    insta::assert_snapshot!(told.join("\n"));
+    Ok(())
+}

@@ -41,7 +41,7 @@ test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in f
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
 
-fuzz: ## Objects of any bytes as tables (TARGET=parquet|text, MAX_TIME=60); builds everything instrumented at first
+fuzz: setup ## Objects of any bytes as tables, by libFuzzer (TARGET=parquet|text, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
@@ -74,7 +74,7 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 25 minutes
+bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 35 minutes
 	@scripts/photos.sh all
 	@scripts/models.sh
 	@$(CARGO) build $(RELEASE)

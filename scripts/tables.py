@@ -1,15 +1,14 @@
 """A table's projection and filter against DuckDB and pyarrow: tables.py [ROUNDS], what `make bench-tables` runs.
 
 lineitem of TPC-H at scale 1, as it is made and sorted by date, in SeaweedFS. Store and gateway have one core, whoever reads the
-other; between them a link of 100 Mbit/s, and an open one. In each round every way reads in its turn. CPU seconds are those of
-the reader and of the gateway, without the store's, which serves all alike; bytes are those that the link carried. Then fifty scans at
-once.
+other; between them a link of 100 Mbit/s, and an open one. In each round every way reads in its turn, each in a process that has
+imported what it needs. CPU seconds are those of the reader and of the gateway, without the store's, which serves all alike; bytes
+are those that the link carried. Then fifty scans at once.
 """
 
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -23,16 +22,15 @@ import botocore.exceptions
 import links
 import programs
 from cells import interval
-from programs import KEYS, ROOT, run
+from programs import BINARIES, KEYS, ROOT, run
 from stack import BUCKET, HERE, Stack
 from table_query import COLUMNS, PIPELINE
 
 PYTHON = ROOT / ".venv-golden-tables/bin/python"
 CACHE = ROOT / ".cache/tables"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-# Programs that start anew each time, which counts.
-OURS = {"pushed": ["--split", "full"], "by ranges": ["--split", "0"], "smallest": ["--split", "smallest"]}
-# Processes that are there before: the first asks the gateway, the others the store.
+# Ours in Rust, and those in Python: the first of them asks the gateway, the others the store.
+OURS = {"pushed": "pushed", "by ranges": "ranges", "smallest": "smallest"}
 IN_PYTHON = "pushed, in Python"
 PEERS = {IN_PYTHON: "pushed", "pyarrow": "pyarrow", "duckdb": "duckdb", "download": "download"}
 # Scans at once, within so many seconds.
@@ -53,12 +51,15 @@ def lineitem() -> dict[str, pathlib.Path]:
     return {"lineitem.parquet": made, "sorted.parquet": ordered}
 
 
-class Peer:
+class Reader:
     """A process that has imported what it needs, and reads when it is told to."""
 
     def __init__(self, way: str, stack: Stack, key: str) -> None:
-        endpoint = stack.gateway if way == IN_PYTHON else stack.store
-        command = [PYTHON, ROOT / "scripts/table_peers.py", PEERS[way], endpoint, key, str(10**6)]
+        if way in OURS:
+            command = [BINARIES / "table-reader", OURS[way], stack.gateway, BUCKET, key, PIPELINE]
+        else:
+            endpoint = stack.gateway if way == IN_PYTHON else stack.store
+            command = [PYTHON, ROOT / "scripts/table_peers.py", PEERS[way], endpoint, key, str(10**6)]
         pinned = lambda: os.sched_setaffinity(0, HERE)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
@@ -73,36 +74,22 @@ class Peer:
         self.process.wait()
 
 
-def ours(stack: Stack, key: str, way: str, folder: pathlib.Path) -> dict:
-    out = folder / "out.arrow"
-    children = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    cpu, clock = children(), time.monotonic()
-    stack.pushdown("get", f"s3://{BUCKET}/{key}", "--pipeline", PIPELINE, "-o", out, *OURS[way])
-    figures = {"seconds": time.monotonic() - clock, "cpu": children() - cpu}
-    rows = subprocess.run(
-        [PYTHON, "-c", f"import pyarrow as pa; print(pa.ipc.open_stream({str(out)!r}).read_all().num_rows)"],
-        check=True,
-        capture_output=True,
-    )
-    return figures | {"rows": int(rows.stdout)}
-
-
-def measure(stack: Stack, key: str, rounds: int, folder: pathlib.Path) -> dict[str, list[dict]]:
+def measure(stack: Stack, key: str, rounds: int) -> dict[str, list[dict]]:
     """Every way in its turn, so many times; the first round warms up."""
-    peers = {way: Peer(way, stack, key) for way in PEERS}
-    found: dict[str, list[dict]] = {way: [] for way in [*OURS, *PEERS]}
+    readers = {way: Reader(way, stack, key) for way in [*OURS, *PEERS]}
+    found: dict[str, list[dict]] = {way: [] for way in readers}
     try:
         for turn in range(rounds + 1):
             for way, figures in found.items():
                 before, there = stack.side.received(), stack.cpu_seconds("gateway")
-                figure = peers[way].read() if way in peers else ours(stack, key, way, folder)
+                figure = readers[way].read()
                 figure["cpu"] += stack.cpu_seconds("gateway") - there
                 figure["link"] = stack.side.received() - before
                 if turn:
                     figures.append(figure)
     finally:
-        for peer in peers.values():
-            peer.stop()
+        for reader in readers.values():
+            reader.stop()
     if len({figure["rows"] for figures in found.values() for figure in figures}) != 1:
         sys.exit(f"the ways found different rows: {found}")
     return found
@@ -161,7 +148,7 @@ def main() -> None:
                     continue
                 side.shape(rate) if rate else side.open()
                 for key in files:
-                    found = measure(stack, key, ROUNDS if rate is None else max(ROUNDS // 2, 1), pathlib.Path(folder))
+                    found = measure(stack, key, ROUNDS if rate is None else max(ROUNDS // 2, 1))
                     report(f"{key}, {link}", found)
             side.open()
             storm(stack)

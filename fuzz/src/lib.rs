@@ -4,7 +4,7 @@
 
 mod remote;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -106,10 +106,9 @@ fn hold(queries: &[&str], input: &[u8]) {
 
 fn in_parts(pipeline: &Pipeline, object: Remote) -> Result<Table> {
     let reading = async {
-        let mut scan: Scan = pipeline
-            .scan(0..1, std::sync::Arc::new(object), &context())
-            .await?;
-        let mut table = TableBuilder::new(std::sync::Arc::clone(scan.schema()), u64::MAX);
+        let mut scan: Scan = pipeline.scan(0..1, Arc::new(object), &context()).await?;
+        let most = context().limits.max_value_bytes;
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), most);
         while let Some(batch) = scan.next().await {
             table.push(batch?)?;
         }

@@ -1,12 +1,15 @@
-"""TPC-H at scale 0.1 through the gateway, on the real store: the rows that DuckDB finds in the same files."""
+"""TPC-H at scale 0.1 through the gateway, on the real store: the rows that DuckDB finds in the same files, and few bytes."""
 
+import datetime
 import json
 import pathlib
 import subprocess
 import sys
+import urllib.request
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines import with_pipeline
@@ -16,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 from golden_tables_cases.queries import TPCH  # noqa: E402
 
 TABLES = sorted({table for table, _ in TPCH})
+COLUMNS = ["l_orderkey", "l_extendedprice", "l_shipdate"]
+FROM, TO = datetime.date(1994, 1, 1), datetime.date(1995, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +32,47 @@ def files(tmp_path_factory):
     return {table: folder / f"{table}.parquet" for table in TABLES}
 
 
-def test_rows_are_those_of_duckdb(store, files):
+@pytest.fixture(scope="module")
+def bucket_of_tables(store, files):
     if store.name == "embedded":
         pytest.skip("one store is enough: these are files of tens of megabytes")
+    ordered = files["lineitem"].with_name("sorted.parquet")
+    sql = f"copy (select * from '{files['lineitem']}' order by l_shipdate) to '{ordered}' (format parquet, row_group_size 40960)"
+    duckdb.sql(sql)
     plain = store.client()
     plain.create_bucket(Bucket="tpch")
-    for table, file in files.items():
+    for file in [*files.values(), ordered]:
         plain.upload_file(str(file), "tpch", file.name)
+    return ordered
+
+
+def test_of_a_sorted_table_few_bytes_are_read_and_sent(store, bucket_of_tables):
+    where = f"l_shipdate >= date '{FROM}' and l_shipdate < date '{TO}'"
+    pipeline = f"select(columns=[{', '.join(COLUMNS)}], where={json.dumps(where)})"
+    url = store.client().generate_presigned_url("get_object", Params={"Bucket": "tpch", "Key": "sorted.parquet"})
+
+    def ask(accept: str) -> tuple[bytes, int]:
+        headers = {"x-pushdown-pipeline": pipeline, "Accept": accept}
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+            return answer.read(), int(answer.headers["x-pushdown-source-bytes"].partition("/")[0])
+
+    stream = "application/vnd.apache.arrow.stream"
+    body, read = ask(stream)
+    found = pa.ipc.open_stream(body).read_all()
+    assert found.equals(pq.read_table(bucket_of_tables, columns=COLUMNS, filters=[("l_shipdate", ">=", FROM), ("l_shipdate", "<", TO)]))
+    metadata = pq.ParquetFile(bucket_of_tables).metadata
+    needed = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+        dates = chunks["l_shipdate"].statistics
+        if dates.max >= FROM and dates.min < TO:
+            needed += sum(chunks[name].total_compressed_size for name in COLUMNS)
+    assert read <= 1.15 * needed
+    assert len(body) <= 1.1 * found.nbytes
+    assert len(ask(f"{stream}; compression=lz4")[0]) < len(body)
+
+
+def test_rows_are_those_of_duckdb(store, files, bucket_of_tables):
     for table, sql in TPCH:
         client = store.client()
         with_pipeline(client, f"sql({json.dumps(sql)})")

@@ -22,13 +22,14 @@ use super::{
 };
 use crate::{
     body::Body,
-    compute::{CpuPool, Permit, Tenant},
+    compute::{CpuPool, Tenant},
     error::{Error, ErrorKind, Result},
     server::StallGuard,
 };
 use objects::{Object, Objects, Piece};
 
-/// Objects that are opened, and begin to be read, before it is their turn.
+/// Objects whose ends are read before it is their turn. What takes memory waits for the turn: an object that held it while
+/// the client takes the rows of another would keep it from that one.
 const AHEAD: usize = 3;
 
 impl Pushdown {
@@ -72,11 +73,10 @@ impl Pushdown {
         let schema = several.schema();
         let mut rows = AllRows {
             encoder: Some(TableEncoder::new(form, &schema)?),
-            objects: all(objects, several),
+            objects: all(objects, several, form),
             current: None,
             cpu: self.cpu.clone(),
             tenant,
-            held: None,
             _guard: self.guard(parts),
         };
         let first = timeout(deadline, rows.next()).await;
@@ -107,13 +107,17 @@ impl Objects {
     }
 }
 
-/// All objects in their order, the first few under way.
-fn all(objects: Arc<Objects>, several: Several) -> Pin<Box<dyn Stream<Item = Object> + Send>> {
+/// All objects in their order, the next few under way.
+fn all(
+    objects: Arc<Objects>,
+    several: Several,
+    form: TableForm,
+) -> Pin<Box<dyn Stream<Item = Object> + Send>> {
     let (several, mut line) = (Arc::new(several), Line::default());
     let count = objects.len();
     stream::iter(0..count)
         .map(move |index| {
-            let object = Object::start(&objects, index, Arc::clone(&several), line.next());
+            let object = Object::start(&objects, index, (Arc::clone(&several), form), line.next());
             async move { object }
         })
         .buffered(AHEAD)
@@ -128,8 +132,6 @@ struct AllRows {
     encoder: Option<TableEncoder>,
     cpu: CpuPool,
     tenant: Tenant,
-    /// Of the rows that were handed on last: they are in hyper's hands until it asks for more.
-    held: Option<Box<[Permit; 2]>>,
     _guard: Option<StallGuard>,
 }
 
@@ -163,8 +165,9 @@ impl AllRows {
             };
             match object.next().await? {
                 Piece::Rows(batch) => return Ok(Some(batch)),
-                Piece::End(permits) => {
-                    self.held = Some(permits);
+                // Its rows have left, or are the encoder's: the next object may have its memory, and its turn.
+                Piece::End(ending) => {
+                    drop(ending);
                     self.current = None;
                 }
             }

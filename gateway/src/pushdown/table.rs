@@ -84,7 +84,7 @@ impl Pushdown {
             HeaderValue::from_static(form.content_type()),
         );
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
-        let admitted = self.admit_scan(planned, job, 0).await?;
+        let admitted = self.admit_scan(planned, job, form.held_bytes()).await?;
         let mut timing = admitted.timing;
         let mut rows = Rows::new(admitted.scan, admitted.turns, admitted.fault, form)?;
         let first = rows.next().await?.unwrap_or_default();

@@ -10,6 +10,8 @@ use crate::{Error, Result};
 
 /// Name of the column that tells which object a row is of.
 const KEY: &str = "key";
+/// Bytes that say where a value of any length ends, at most.
+const OFFSET: u64 = 8;
 
 /// How several tables become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -198,6 +200,19 @@ impl Several {
 }
 
 impl Fitting {
+    /// Bytes that a row of the object has more as one of the table's, about: its key, and nulls for what it lacks.
+    pub fn added_bytes(&self) -> u64 {
+        let key = self.key.as_ref().map_or(0, |key| key.len() as u64 + OFFSET);
+        let columns = self.schema.fields().iter().skip(usize::from(self.key.is_some()));
+        let lacking = self
+            .sources
+            .iter()
+            .zip(columns)
+            .filter(|(source, _)| source.is_none());
+        let nulls = lacking.map(|(_, field)| null_bytes(field.data_type()));
+        nulls.fold(key, u64::saturating_add)
+    }
+
     /// The object's rows as rows of the one table.
     ///
     /// # Errors
@@ -224,6 +239,23 @@ impl Fitting {
             &options,
         )
         .map_err(|error| Error::internal(format!("rows of one table of several: {error}")))
+    }
+}
+
+/// Bytes of a null, about.
+fn null_bytes(kind: &DataType) -> u64 {
+    let of_fields = |fields: &[FieldRef]| {
+        let children = fields.iter().map(|field| null_bytes(field.data_type()));
+        children.fold(1, u64::saturating_add)
+    };
+    match kind {
+        DataType::Struct(fields) => of_fields(fields),
+        DataType::FixedSizeList(field, length) => null_bytes(field.data_type())
+            .saturating_mul(u64::try_from(*length).unwrap_or(0))
+            .saturating_add(1),
+        DataType::FixedSizeBinary(length) => u64::try_from(*length).unwrap_or(0).saturating_add(1),
+        DataType::Dictionary(keys, _) => null_bytes(keys),
+        kind => kind.primitive_width().map_or(2 * OFFSET, |bytes| bytes as u64) + 1,
     }
 }
 

@@ -55,6 +55,14 @@ impl TableForm {
         }
     }
 
+    /// Bytes that an encoder holds back before any flow, at most, a record batch apart.
+    pub const fn held_bytes(self) -> u64 {
+        match self {
+            Self::Parquet => parquet::GROUP_BYTES as u64,
+            Self::ArrowStream(_) | Self::Csv | Self::Ndjson => 0,
+        }
+    }
+
     /// The `Content-Type`.
     pub const fn content_type(self) -> &'static str {
         match self {

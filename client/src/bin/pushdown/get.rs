@@ -40,7 +40,7 @@ pub(crate) struct Get {
     /// Form of a table [default: by the file's suffix; csv on a terminal, else arrow]
     #[arg(long, value_enum, conflicts_with = "accept")]
     format: Option<rows::Format>,
-    /// Of many tables: put a column `key` in front, with the key of the object that a row is of
+    /// Of tables: put a column `key` in front, with the key of the object that a row is of
     #[arg(long)]
     key_column: bool,
     /// Of many tables: what their columns have to have in common

@@ -7,7 +7,8 @@ use futures::{StreamExt as _, stream};
 use http::HeaderValue;
 use pushdown::{
     OneTable, Pipeline, Several, Step,
-    wire::{BatchRequest, Compression},
+    limits::BATCH_ROWS,
+    wire::{BatchRequest, Compression, TableForm},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -43,8 +44,14 @@ pub(super) struct Objects {
 /// What an object gives.
 pub(super) enum Piece {
     Rows(RecordBatch),
-    /// All rows were given; what they took of the memory.
-    End(Box<[Permit; 2]>),
+    /// All rows were given.
+    End(Box<Ending>),
+}
+
+/// What an object has had until its last row left: memory, and then its turn, in the order in which they are given up.
+pub(super) struct Ending {
+    _memory: [Permit; 2],
+    _turn: Turn,
 }
 
 /// An object that is being read. Dropping it stops that.
@@ -97,7 +104,7 @@ impl Objects {
 
     /// The columns of all objects together, and the bytes that will be read of those that are stored, as a header has them.
     pub(super) async fn look(&self, rule: OneTable) -> Result<(Several, String)> {
-        let mut several = Several::new(rule, self.faces.table_limits().max_columns);
+        let mut several = Several::new(rule, self.faces.sample_limits().tables.max_columns);
         let (mut read, mut stored) = (0_u64, 0_u64);
         let mut looks = stream::iter(0..self.len())
             .map(|index| async move {
@@ -134,19 +141,25 @@ impl Objects {
     async fn send(
         &self,
         index: usize,
-        several: &Several,
+        (several, form): (&Several, TableForm),
         mut turn: Turn,
         pieces: &mpsc::Sender<Result<Piece>>,
-    ) -> Result<Option<Box<[Permit; 2]>>> {
+    ) -> Result<Option<Box<Ending>>> {
         let (job, key) = (self.job(index), self.key(index));
         let found = self.find(index).await;
         turn.come().await;
         let planned = self.faces.plan(found?, &job).await?;
         let fitting = Arc::new(several.fitting(&key, planned.schema(), &several.schema())?);
-        // Each row of the answer has the key.
-        let keys = key.len().saturating_mul(pushdown::limits::BATCH_ROWS * BATCHES) as u64;
-        let admitted = self.faces.admit_scan(planned, &job, keys).await?;
-        drop(turn);
+        let rows = planned
+            .estimate()
+            .rows
+            .map_or(BATCH_ROWS as u64, |rows| rows.min(BATCH_ROWS as u64));
+        let added = fitting
+            .added_bytes()
+            .saturating_mul(rows)
+            .saturating_mul(BATCHES as u64);
+        let more = added.saturating_add(form.held_bytes());
+        let admitted = self.faces.admit_scan(planned, &job, more).await?;
         let (mut scan, mut turns, fault) = (admitted.scan, admitted.turns, admitted.fault);
         loop {
             let fitting = Arc::clone(&fitting);
@@ -167,7 +180,10 @@ impl Objects {
         let name = self.pipeline.steps().first().map_or("", Step::name);
         self.faces.metrics.step(name, turns.spent());
         drop(scan);
-        Ok(Some(Box::new([admitted.held, admitted.permit])))
+        Ok(Some(Box::new(Ending {
+            _memory: [admitted.held, admitted.permit],
+            _turn: turn,
+        })))
     }
 }
 
@@ -175,12 +191,17 @@ impl Objects {
 
 impl Object {
     /// Starts to read an object of the request.
-    pub(super) fn start(objects: &Arc<Objects>, index: usize, several: Arc<Several>, turn: Turn) -> Self {
+    pub(super) fn start(
+        objects: &Arc<Objects>,
+        index: usize,
+        (several, form): (Arc<Several>, TableForm),
+        turn: Turn,
+    ) -> Self {
         let (sender, pieces) = mpsc::channel(READY);
         let objects = Arc::clone(objects);
         let task = tokio::spawn(async move {
-            let last = match objects.send(index, &several, turn, &sender).await {
-                Ok(Some(permits)) => Ok(Piece::End(permits)),
+            let last = match objects.send(index, (&several, form), turn, &sender).await {
+                Ok(Some(ending)) => Ok(Piece::End(ending)),
                 // Nobody wants them any more.
                 Ok(None) => return,
                 Err(error) => Err(about(&objects.key(index), error)),

@@ -167,7 +167,7 @@ impl Pushdown {
             ..
         } = planned;
         let queued = Instant::now();
-        let query = self.table_limits().max_query_bytes;
+        let query = self.sample_limits().tables.max_query_bytes;
         let steps = &job.pipeline.steps()[..job.scan().unwrap_or_default()];
         let bytes = working(scan.estimate(), steps, query).saturating_add(more);
         let permit = self.memory.acquire(&job.tenant, bytes).await?;

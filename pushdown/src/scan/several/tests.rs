@@ -81,6 +81,8 @@ fn rows_get_what_their_table_lacks() {
         let batch = RecordBatch::try_new(Arc::new(schema.clone()), columns.collect()).unwrap();
         several.fitting(key, schema, &all).unwrap().fit(&batch).unwrap()
     };
+    let added = |key, schema| several.fitting(key, schema, &all).unwrap().added_bytes();
+    assert_eq!((added(&one, &first), added(&two, &second)), (3 + 8 + 9, 3 + 8));
     let rows = fit(&one, &first, vec![vec![1, 2]]);
     assert_eq!(rows.column(0).as_string::<i32>().value(1), "one");
     assert_eq!(rows.column(1).as_primitive::<Int64Type>().values(), &[1, 2]);
@@ -96,6 +98,33 @@ fn rows_get_what_their_table_lacks() {
     ] {
         let error = several.fitting(&one, &other, &all).unwrap_err().to_string();
         assert!(error.contains("was it replaced?"), "{error}");
+    }
+}
+
+/// A wide table beside a long one: what the long one lacks takes memory, which has to be known.
+#[test]
+fn nulls_of_any_type_are_counted() {
+    let wide = Field::new("x", DataType::FixedSizeBinary(1000), true);
+    let pair = DataType::Struct(
+        vec![
+            Field::new("a", INT, true),
+            Field::new("b", DataType::Boolean, true),
+        ]
+        .into(),
+    );
+    let kinds = [
+        (DataType::Float64, 9),
+        (DataType::Utf8, 17),
+        (DataType::Decimal128(10, 2), 17),
+        (DataType::FixedSizeList(Arc::new(wide), 4), 4 * 1001 + 1),
+        (
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            5,
+        ),
+        (pair, 1 + 9 + 17),
+    ];
+    for (kind, bytes) in kinds {
+        assert_eq!(null_bytes(&kind), bytes, "{kind}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 128 * 1024;
 /// Encoded bytes that end a row group: what is held back before bytes flow.
-const GROUP_BYTES: usize = 16 << 20;
+pub(super) const GROUP_BYTES: usize = 16 << 20;
 
 /// Writes a file.
 pub(super) struct Encoder {

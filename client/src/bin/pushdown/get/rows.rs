@@ -72,7 +72,7 @@ impl Get {
         } else {
             Out::File(self.output.clone(), None)
         };
-        let written = if self.is_prefix() {
+        let written = if self.is_prefix() || self.key_column {
             self.several_to(&store, pipeline, format, &mut out).await
         } else {
             self.rows_to(&store, pipeline, format, &mut out).await

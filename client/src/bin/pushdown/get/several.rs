@@ -36,12 +36,7 @@ impl Get {
         format: Format,
         out: &mut Out,
     ) -> anyhow::Result<()> {
-        let Location { bucket, key } = &self.object;
-        let objects = store.list(bucket, key).await.map_err(|error| self.fault(error))?;
-        if objects.is_empty() {
-            return Err(Usage(format!("there is no object under {}", self.object)).into());
-        }
-        let keys: Vec<Arc<str>> = objects.into_iter().map(|object| object.key).collect();
+        let keys = self.keys(store).await?;
         let rule = OneTable {
             key: self.key_column,
             schema: match self.schema {
@@ -49,7 +44,7 @@ impl Get {
                 Schema::Union => SchemaRule::Union,
             },
         };
-        let tables = store.tables(bucket, keys, rule, &Limits::default());
+        let tables = store.tables(&self.object.bucket, keys, rule, &Limits::default());
         let here = self.plain || self.split == Split::At(0);
         let mut what = self.what(pipeline, Some(format.content_type()));
         if here || self.split == Split::Smallest {
@@ -63,6 +58,19 @@ impl Get {
         }
         let value = tables.stream(&what).await.map_err(|error| self.fault(error))?;
         self.write_value(value, out).await
+    }
+
+    /// The object, or all of the prefix.
+    async fn keys(&self, store: &Store) -> anyhow::Result<Vec<Arc<str>>> {
+        let Location { bucket, key } = &self.object;
+        if !self.is_prefix() {
+            return Ok(vec![key.as_str().into()]);
+        }
+        let objects = store.list(bucket, key).await.map_err(|error| self.fault(error))?;
+        if objects.is_empty() {
+            return Err(Usage(format!("there is no object under {}", self.object)).into());
+        }
+        Ok(objects.into_iter().map(|object| object.key).collect())
     }
 
     async fn several_here(&self, mut scan: TablesScan, format: Format, out: &mut Out) -> anyhow::Result<()> {

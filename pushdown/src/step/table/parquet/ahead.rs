@@ -95,6 +95,10 @@ impl Stream for Ahead {
                 Next::Read(groups, rows) => {
                     self.rows = Some(rows);
                     self.next = Next::Idle(groups);
+                    // Before any of these rows is decoded: nothing is on its way now.
+                    if self.eager {
+                        self.advance(task);
+                    }
                 }
                 Next::Failed(error) => return Poll::Ready(Some(Err(fault::parquet(error)))),
                 Next::Ended => return Poll::Ready(None),

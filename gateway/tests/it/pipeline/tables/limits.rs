@@ -9,8 +9,8 @@ use super::{Lab, SMALL};
 
 #[test]
 fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
-    let rows: String = (0..2000).map(|row| format!("{row},text {row}\n")).collect();
-    let text = format!("n,text\n{rows}");
+    let rows: Vec<_> = (0..2000).map(|row| format!("{row},text {row}")).collect();
+    let text = format!("n,text\n{}\n", rows.join("\n"));
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(text.as_bytes())?;
     let packed = packed.finish()?;

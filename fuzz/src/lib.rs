@@ -35,9 +35,9 @@ const TEXT: [&str; 8] = [
     "select(format=csv, limit=3)",
     "select(columns=[o_orderkey], where='o_totalprice < 150000', format=csv)",
     "sql('select count(*) as n from object', format=csv)",
-    "select(format=ndjson)",
-    "select(format=ndjson, limit=2)",
-    "sql('select count(*) as n from object', format=ndjson)",
+    "select(format=json)",
+    "select(format=json, limit=2)",
+    "sql('select count(*) as n from object', format=json)",
 ];
 
 /// So small that inputs reach them.

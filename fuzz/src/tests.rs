@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use super::*;
 
 /// Changed files of each file and query.
-const ROUNDS: u64 = 12;
+const ROUNDS: u64 = 40;
 
 /// The files of the test kit that end so, the largest left out: each is read thousands of times.
 fn seeds(suffixes: &[&str]) -> Vec<Vec<u8>> {

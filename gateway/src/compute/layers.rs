@@ -30,7 +30,7 @@ use crate::{
 /// How long the first of them waits for others.
 const PATIENCE: Duration = Duration::from_millis(2);
 /// How often memory that runs have left is given back: seldom enough that taking it anew costs nothing to speak of.
-const TIDY: Duration = Duration::from_millis(200);
+const TIDY: Duration = Duration::from_millis(100);
 /// How long a queue without samples stays.
 const IDLE: Duration = Duration::from_secs(30);
 

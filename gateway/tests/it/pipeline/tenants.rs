@@ -42,7 +42,7 @@ const PHOTOS: [&str; 4] = [
     "jpeg_portrait.jpg",
 ];
 const PIPELINE: &str =
-    "decode | resize(224, 224) | to_float | normalize(imagenet) | model(shufflenet) | cast(f16)";
+    "decode | resize(224, 224) | to_float | normalize(imagenet) | model(squeezenet) | cast(f16)";
 
 /// The rows that were served to the ten, in their order.
 #[derive(Default)]
@@ -147,7 +147,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
 /// if each who is active has one, itself included.
 #[test]
 fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
-    let folder = networks(&["shufflenet"])?;
+    let folder = networks(&["squeezenet"])?;
     let here = Folder::open(folder.path(), &RUNTIME, |_, _| ())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &here)?;
     let weights = here.iter().next().context("no network")?.description().bytes;

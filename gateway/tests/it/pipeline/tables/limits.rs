@@ -20,9 +20,9 @@ fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
         ("--max-table-columns=2", "t.parquet", "select()"),
         ("--max-footer-bytes=200", "t.parquet", "select()"),
         ("--max-row-group-bytes=1000", "t.parquet", "select()"),
-        ("--max-record-batch-bytes=100KB", "long.csv", "select()"),
-        ("--max-inflated-bytes=10KB", "t.csv.gz", "select()"),
-        ("--max-query-bytes=10KB", "t.csv", sorted),
+        ("--max-record-batch-bytes=100KiB", "long.csv", "select()"),
+        ("--max-inflated-bytes=10KiB", "t.csv.gz", "select()"),
+        ("--max-query-bytes=10KiB", "t.csv", sorted),
     ];
     let mut told = Vec::new();
     for (flag, key, pipeline) in cases {

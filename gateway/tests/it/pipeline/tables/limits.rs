@@ -5,7 +5,15 @@ use std::io::Write as _;
 use anyhow::Result;
 use flate2::{Compression, write::GzEncoder};
 
+use pushdown_testkit::Parquet;
+
 use super::{Lab, SMALL};
+
+/// A row group for each row: its footer is more than what is read of any object's end.
+const LONG_FOOTER: Parquet = Parquet {
+    row_group: 1,
+    ..SMALL
+};
 
 #[test]
 fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
@@ -18,7 +26,7 @@ fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
     let sorted = "sql('select * from object order by text desc')";
     let cases = [
         ("--max-table-columns=2", "t.parquet", "select()"),
-        ("--max-footer-bytes=200", "t.parquet", "select()"),
+        ("--max-footer-bytes=10000", "groups.parquet", "select()"),
         ("--max-row-group-bytes=1000", "t.parquet", "select()"),
         ("--max-record-batch-bytes=100KiB", "long.csv", "select()"),
         ("--max-inflated-bytes=10KiB", "t.csv.gz", "select()"),
@@ -28,6 +36,7 @@ fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
     for (flag, key, pipeline) in cases {
         let lab = Lab::new(&[flag])?;
         lab.put("t.parquet", SMALL.write()?)?;
+        lab.put("groups.parquet", LONG_FOOTER.write()?)?;
         lab.put("t.csv", text.clone())?;
         lab.put("t.csv.gz", packed.clone())?;
         lab.put("long.csv", long.clone())?;

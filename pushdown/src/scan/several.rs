@@ -173,22 +173,18 @@ impl Several {
     /// # Errors
     /// As [`add`](Self::add), for columns that are not those it was told of.
     pub fn fitting(&self, key: &Arc<str>, schema: &Schema, together: &SchemaRef) -> Result<Fitting> {
-        let source = |column: &FieldRef| {
-            let found = schema
-                .fields()
-                .iter()
-                .position(|field| field.name() == column.name());
-            let fits = match found.map(|found| schema.field(found)) {
-                Some(field) => {
-                    let null = column.is_nullable() || !field.is_nullable();
-                    field.data_type() == column.data_type() && null
-                }
-                None => column.is_nullable(),
-            };
-            if fits { Ok(found) } else { Err(replaced(key)) }
-        };
-        let sources: Vec<_> = self.columns.iter().map(source).collect::<Result<_>>()?;
-        if sources.iter().flatten().count() != schema.fields().len() {
+        let mut sources = vec![None; self.columns.len()];
+        for (index, field) in schema.fields().iter().enumerate() {
+            let place = self.places.get(field.name()).copied();
+            let place = place.ok_or_else(|| replaced(key))?;
+            let column = &self.columns[place];
+            let null = column.is_nullable() || !field.is_nullable();
+            if field.data_type() != column.data_type() || !null || sources[place].replace(index).is_some() {
+                return Err(replaced(key));
+            }
+        }
+        let mut columns = self.columns.iter().zip(&sources);
+        if columns.any(|(column, source)| source.is_none() && !column.is_nullable()) {
             return Err(replaced(key));
         }
         Ok(Fitting {

@@ -116,7 +116,10 @@ impl Objects {
             .buffered(self.faces.limits.batch_in_flight);
         while let Some(look) = looks.next().await {
             let (key, planned): (Arc<str>, Planned) = look?;
-            several.add(&key, planned.schema())?;
+            let (schema, mut all) = (Arc::clone(planned.schema()), several);
+            // Thousands of columns take milliseconds: too long for the network's threads.
+            let add = move || all.add(&key, &schema).map(|()| all);
+            several = self.faces.cpu.run(&self.tenant, add).await??;
             read = read.saturating_add(planned.source_bytes());
             stored = stored.saturating_add(planned.estimate().stored);
         }
@@ -141,7 +144,7 @@ impl Objects {
     async fn send(
         &self,
         index: usize,
-        (several, form): (&Several, TableForm),
+        (several, form): (Arc<Several>, TableForm),
         mut turn: Turn,
         pieces: &mpsc::Sender<Result<Piece>>,
     ) -> Result<Option<Box<Ending>>> {
@@ -149,7 +152,9 @@ impl Objects {
         let found = self.find(index).await;
         turn.come().await;
         let planned = self.faces.plan(found?, &job).await?;
-        let fitting = Arc::new(several.fitting(&key, planned.schema(), &several.schema())?);
+        let schema = Arc::clone(planned.schema());
+        let fit = move || several.fitting(&key, &schema, &several.schema());
+        let fitting = Arc::new(self.faces.cpu.run(&self.tenant, fit).await??);
         let rows = planned
             .estimate()
             .rows
@@ -200,7 +205,7 @@ impl Object {
         let (sender, pieces) = mpsc::channel(READY);
         let objects = Arc::clone(objects);
         let task = tokio::spawn(async move {
-            let last = match objects.send(index, (&several, form), turn, &sender).await {
+            let last = match objects.send(index, (several, form), turn, &sender).await {
                 Ok(Some(ending)) => Ok(Piece::End(ending)),
                 // Nobody wants them any more.
                 Ok(None) => return,

@@ -7,6 +7,7 @@ use std::{
     path::PathBuf,
 };
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -145,21 +146,32 @@ impl Get {
         format: Format,
         out: &mut Out,
     ) -> anyhow::Result<()> {
-        let mut encoder = encoder(format, scan.schema())?;
+        let mut rows = self.rows_into(format, scan.schema(), out)?;
         while let Some(batch) = scan.next().await {
-            let batch = batch.map_err(|error| self.fault(table.fault(error)))?;
-            for piece in encoder.write(&batch)? {
-                self.write_all(out, &piece)?;
-            }
+            rows.write(&batch.map_err(|error| self.fault(table.fault(error)))?)?;
         }
-        for piece in encoder.finish()? {
-            self.write_all(out, &piece)?;
-        }
+        rows.finish()?;
         tracing::info!(estimate = ?scan.estimate(), "read");
         Ok(())
     }
 
-    pub(super) fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
+    /// What writes rows in a format.
+    pub(super) fn rows_into<'a>(
+        &'a self,
+        format: Format,
+        schema: &SchemaRef,
+        out: &'a mut Out,
+    ) -> anyhow::Result<Rows<'a>> {
+        let form = TableForm::negotiate(Some(format.content_type()))
+            .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
+        Ok(Rows {
+            get: self,
+            encoder: TableEncoder::new(form, schema)?,
+            out,
+        })
+    }
+
+    fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
         match out.write_all(piece) {
             // Whoever reads stdout may have had enough, which `main` knows by the error's kind.
             Err(error) if self.to_stdout() => Err(error.into()),
@@ -196,11 +208,25 @@ impl Get {
     }
 }
 
-/// What writes rows in a format.
-pub(super) fn encoder(format: Format, schema: &SchemaRef) -> anyhow::Result<TableEncoder> {
-    let form = TableForm::negotiate(Some(format.content_type()))
-        .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
-    Ok(TableEncoder::new(form, schema)?)
+/// Rows of one schema on their way to where they belong.
+pub(super) struct Rows<'a> {
+    get: &'a Get,
+    encoder: TableEncoder,
+    out: &'a mut Out,
+}
+
+impl Rows<'_> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        let pieces = self.encoder.write(batch)?;
+        let mut pieces = pieces.iter();
+        pieces.try_for_each(|piece| self.get.write_all(self.out, piece))
+    }
+
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        let pieces = self.encoder.finish()?;
+        let mut pieces = pieces.iter();
+        pieces.try_for_each(|piece| self.get.write_all(self.out, piece))
+    }
 }
 
 /// Where rows go: a file is made for the first of them.

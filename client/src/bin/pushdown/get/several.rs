@@ -8,7 +8,7 @@ use pushdown_client::{Store, TablesScan};
 
 use super::{
     Get,
-    rows::{Format, Out, encoder},
+    rows::{Format, Out},
 };
 use crate::{connection::Randomness, fault::Usage, location::Location};
 
@@ -74,15 +74,11 @@ impl Get {
     }
 
     async fn several_here(&self, mut scan: TablesScan, format: Format, out: &mut Out) -> anyhow::Result<()> {
-        let mut encoder = encoder(format, scan.schema())?;
+        let mut rows = self.rows_into(format, scan.schema(), out)?;
         while let Some(batch) = scan.next().await.map_err(|error| self.fault(error))? {
-            for piece in encoder.write(&batch)? {
-                self.write_all(out, &piece)?;
-            }
+            rows.write(&batch)?;
         }
-        for piece in encoder.finish()? {
-            self.write_all(out, &piece)?;
-        }
+        rows.finish()?;
         tracing::info!(estimate = ?scan.estimate(), "read");
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use pushdown::{
     Pipeline,
-    plan::{Replanner, Rules},
+    plan::{Plan, Replanner, Rules},
     step::model::Network,
 };
 use tokio::{sync::watch, time::Instant};
@@ -52,6 +52,8 @@ struct State {
     meter: Meter,
     batches: usize,
     changes: u64,
+    /// Weights that were lacking have been sent for.
+    fetching: bool,
     /// Batches that were asked for and are not here.
     under_way: usize,
     /// When a batch was done, and how many bytes had passed.
@@ -89,6 +91,7 @@ impl Adapter {
                 meter: Meter::default(),
                 batches: 0,
                 changes: 0,
+                fetching: false,
                 under_way: 0,
                 last: None,
             }),
@@ -177,25 +180,31 @@ impl Adapter {
         let rules = Rules {
             samples_left: float(left.max(1) as u64),
             max_expand: self.ground.max_expand,
+            weights_on_their_way: state.fetching,
         };
         let before = state
             .replanner
             .decision()
             .map(|decision| decision.plan.shares.clone());
         if let Some(decision) = state.replanner.next_batch(weights, &rules) {
-            let assignment = Assignment::planned(Arc::clone(&self.ground), decision);
+            let planned = Assignment::planned(Arc::clone(&self.ground), decision, &decision.plan);
             if before.as_ref() != Some(&decision.plan.shares) {
                 tracing::info!(
                     samples_per_second = 1.0 / decision.plan.load.seconds(),
                     bound = ?decision.plan.load.bound(),
                     tiers = ?decision.tiers,
-                    ?assignment,
+                    assignment = ?planned,
                     "planned"
                 );
-                prepare(&self.pipeline.steps()[assignment.first_stage()..]);
+                prepare(&self.pipeline.steps()[planned.first_stage()..]);
                 state.changes += u64::from(before.is_some());
             }
-            state.assignment = Arc::new(assignment);
+            // Samples that need weights which are still to come would wait for them, and all behind them in the order.
+            let waits = decision.needs_weights();
+            let meanwhile = waits.then(|| decision.meanwhile()).flatten();
+            let begin = |plan: Plan| Assignment::planned(Arc::clone(&self.ground), decision, &plan);
+            state.assignment = Arc::new(meanwhile.map_or(planned, begin));
+            state.fetching |= waits;
         }
         self.planned.send_replace(true);
     }

@@ -3,8 +3,9 @@
 mod link;
 mod measure;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
@@ -17,6 +18,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     store::{GetValue, Object, Store},
 };
+use link::{Link, TOGETHER};
 pub(crate) use measure::float;
 use measure::{gateway_groups, run, ways};
 
@@ -35,8 +37,7 @@ pub struct Profile {
     pub samples: Vec<SampleProfile>,
     /// The samples that could not, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// Bytes per second of the fastest object, or of short ones together: the link is at least as fast. `None` where
-    /// these are few bytes.
+    /// Bytes per second of objects that are read together: the link is at least as fast. `None` where these are few bytes.
     pub link_bytes: Option<f64>,
     /// Cores of the gateway, if it tells.
     pub gateway_cores: Option<f64>,
@@ -67,7 +68,6 @@ pub struct SampleProfile {
 #[derive(Debug)]
 struct Measured {
     sample: SampleProfile,
-    link_bytes: Option<f64>,
     gateway_cores: Option<f64>,
 }
 
@@ -103,37 +103,34 @@ impl Store {
             link_bytes: None,
             gateway_cores: None,
         };
-        // Weights are loaded and caches warm before anything counts.
-        for (index, object) in objects.first().into_iter().chain(objects).enumerate() {
-            match self.measure(object, what).await {
-                Ok(measured) if index > 0 => {
-                    profile.samples.push(measured.sample);
-                    let known = profile.link_bytes.into_iter();
-                    profile.link_bytes = known.chain(measured.link_bytes).reduce(f64::max);
-                    profile.gateway_cores = measured.gateway_cores;
-                }
-                Ok(_) => {}
-                // A sample that cannot be had says nothing of the others; that there is no gateway does.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Refused | ErrorKind::Sample | ErrorKind::Pipeline
-                    ) =>
-                {
-                    if index > 0 {
-                        profile.failed.push((object.key.to_string(), error.to_string()));
+        let mut link = Link::default();
+        for (turn, objects) in objects.chunks(TOGETHER).enumerate() {
+            let objects = link.read(self, what.bucket, objects).await;
+            // Weights are loaded and caches warm before anything counts.
+            if turn == 0
+                && let Some((key, Ok(stored))) = objects.first()
+            {
+                drop(of_sample(self.measure(key, stored, what).await)?);
+            }
+            for (key, stored) in objects {
+                let measured = match stored {
+                    Ok(stored) => self.measure(&key, &stored, what).await,
+                    Err(error) => Err(error),
+                };
+                match of_sample(measured)? {
+                    Ok(measured) => {
+                        profile.samples.push(measured.sample);
+                        profile.gateway_cores = measured.gateway_cores;
                     }
+                    Err(error) => profile.failed.push((key.to_string(), error.to_string())),
                 }
-                Err(error) => return Err(error),
             }
         }
-        if profile.link_bytes.is_none() {
-            profile.link_bytes = link::of_many(self, what.bucket, objects).await;
-        }
+        profile.link_bytes = link.rate();
         Ok(profile)
     }
 
-    async fn measure(&self, object: &Object, what: &Measure<'_>) -> Result<Measured> {
+    async fn measure(&self, key: &Arc<str>, stored: &Bytes, what: &Measure<'_>) -> Result<Measured> {
         let limits = Limits::default();
         let &Measure {
             bucket,
@@ -149,12 +146,8 @@ impl Store {
             epoch: Some(epoch),
             accept: None,
         };
-        let pushed = self.get_value(bucket, &object.key, &value, &limits).await?;
-        let started = Instant::now();
-        let stored = self.get(bucket, &object.key, &limits).await?;
-        let link =
-            (stored.len() >= LONG).then(|| float(stored.len() as u64) / started.elapsed().as_secs_f64());
-        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(&object.key));
+        let pushed = self.get_value(bucket, key, &value, &limits).await?;
+        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(key));
         let until = here.min(pipeline.len());
         // On a thread of its own: weights may be fetched on the way, which waits for this runtime.
         let here = aside(move || {
@@ -168,16 +161,24 @@ impl Store {
         });
         let here = here.await??;
         let there = gateway_groups(&pushed.headers, pipeline)?;
-        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), &stored))?;
+        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), stored))?;
         let cores = number(pushed.headers.get(header::CORES));
         Ok(Measured {
             sample: SampleProfile {
-                key: object.key.to_string(),
+                key: key.to_string(),
                 ways: ways(pipeline, &kinds, &here, &there)?,
             },
-            link_bytes: link,
             gateway_cores: cores,
         })
+    }
+}
+
+/// A sample that cannot be had says nothing of the others; that there is no gateway does.
+fn of_sample<T>(measured: Result<T>) -> Result<Result<T>> {
+    use ErrorKind::{Pipeline, Refused, Sample};
+    match measured {
+        Err(error) if !matches!(error.kind(), Refused | Sample | Pipeline) => Err(error),
+        measured => Ok(measured),
     }
 }
 

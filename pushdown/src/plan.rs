@@ -59,6 +59,13 @@ impl Plan {
         without.flatten().filter(about_as_fast).unwrap_or(with)
     }
 
+    /// The best mixture of those ways that need no weights which the host lacks, to begin with while they come; none where
+    /// a class has no such way.
+    pub fn meanwhile(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Option<Self> {
+        let plain = Self::plain(tiers, classes, rules).load.seconds();
+        Self::among(tiers, classes, rules, 0.0, plain)
+    }
+
     /// The best mixture of those ways for which `weights` bytes, fetched once, are enough; none where that leaves a class
     /// without any way.
     fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, plain: f64) -> Option<Self> {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pushdown::{Pipeline, plan::Decision};
+use pushdown::{
+    Pipeline,
+    plan::{Decision, Plan},
+};
 
 use crate::{order::Place, profile::float};
 
@@ -97,20 +100,16 @@ impl Assignment {
         }
     }
 
-    /// The ways of a plan. None is explored for which the host lacks weights: they would be fetched for a trial. Nor is one
-    /// that enough objects of every class go by the plan: it would be taken more often than is best.
-    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision) -> Self {
+    /// The ways of a plan that was made from what a decision was. None is explored for which the host lacks weights: they
+    /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more often than is best.
+    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, plan: &Plan) -> Self {
         let enough = 1.0 / float(ground.stride);
         let seen = |stage: u8| {
-            decision
-                .classes
-                .iter()
-                .zip(&decision.plan.shares)
-                .all(|(class, shares)| {
-                    let taken = class.candidates.iter().zip(shares);
-                    let taken = taken.filter(|(way, _)| way.stage == usize::from(stage));
-                    taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
-                })
+            decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
+                let taken = class.candidates.iter().zip(shares);
+                let taken = taken.filter(|(way, _)| way.stage == usize::from(stage));
+                taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
+            })
         };
         let lacks_weights = |stage: u8| {
             let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
@@ -120,7 +119,7 @@ impl Assignment {
         let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
         let plainly = worthwhile(&0);
         let explored = ground.explored.iter().copied().filter(worthwhile).collect();
-        let classes = decision.classes.iter().zip(&decision.plan.shares);
+        let classes = decision.classes.iter().zip(&plan.shares);
         let ways = classes.map(|(class, shares)| {
             let mut sum = 0.0;
             let taken = class.candidates.iter().zip(shares);

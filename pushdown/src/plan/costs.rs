@@ -46,6 +46,8 @@ pub struct Rules {
     pub max_expand: f64,
     /// Samples that are still to come, over which weights are spread.
     pub samples_left: f64,
+    /// Weights that the host lacks are being fetched, whatever the plan: they cost nothing more.
+    pub weights_on_their_way: bool,
 }
 
 /// What limits an epoch.
@@ -81,6 +83,7 @@ impl Default for Rules {
         Self {
             max_expand: 1.0,
             samples_left: f64::INFINITY,
+            weights_on_their_way: false,
         }
     }
 }
@@ -136,6 +139,9 @@ impl Tiers {
 
     /// Seconds of the link, for each sample that is left, to fetch so many bytes of weights.
     pub(super) fn fetching(&self, weights: f64, rules: &Rules) -> f64 {
+        if rules.weights_on_their_way {
+            return 0.0;
+        }
         weights / rules.samples_left.max(1.0) / self.link_bytes
     }
 

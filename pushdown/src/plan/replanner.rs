@@ -28,6 +28,20 @@ pub struct Decision {
     pub plan: Plan,
 }
 
+impl Decision {
+    /// Whether a sample goes a way that needs weights which the host lacks.
+    pub fn needs_weights(&self) -> bool {
+        let taken = self.classes.iter().zip(&self.plan.shares);
+        let mut taken = taken.flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        taken.any(|(way, share)| *share > 0.0 && way.weights > 0.0)
+    }
+
+    /// The best plan until those weights are here; none where every plan needs them.
+    pub fn meanwhile(&self) -> Option<Plan> {
+        Plan::meanwhile(&self.tiers, &self.classes, &self.rules)
+    }
+}
+
 impl Replanner {
     /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored; steps run on so
     /// many cores of this host.

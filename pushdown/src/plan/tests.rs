@@ -143,6 +143,25 @@ fn a_mixture_with_plain_reading_pays_for_weights() {
     assert!(many.load.seconds() < 0.95 * 0.0115, "{many:?}");
 }
 
+/// Who waits for weights begins with what needs none, and pays for them once.
+#[test]
+fn until_weights_are_here_nothing_waits_for_them() {
+    let mut candidates = photo();
+    for way in &mut candidates[..2] {
+        way.weights = 18.6e6;
+    }
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(candidates));
+    let mut rules = Rules {
+        samples_left: 200.0,
+        ..Rules::default()
+    };
+    let meanwhile = Plan::meanwhile(&link, &classes, &rules).unwrap();
+    assert_near(meanwhile.shares[0][2], 1.0);
+    assert_near(Plan::best(&link, &classes, &rules).shares[0][2], 1.0);
+    rules.weights_on_their_way = true;
+    assert!(Plan::best(&link, &classes, &rules).shares[0][0] > 0.1);
+}
+
 #[test]
 fn a_slow_trainer_leaves_the_choice_to_the_bytes() {
     let slow = Tiers {

@@ -41,7 +41,10 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         rules,
         plan,
     };
-    (Assignment::planned(ground(PIPELINE), &decision), decision)
+    (
+        Assignment::planned(ground(PIPELINE), &decision, &decision.plan),
+        decision,
+    )
 }
 
 fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
@@ -104,7 +107,7 @@ fn weights_are_not_fetched_for_a_trial() {
         })
     };
     let trials = |decision: &Decision| {
-        let assignment = Assignment::planned(ground(), decision);
+        let assignment = Assignment::planned(ground(), decision, &decision.plan);
         (assignment.plainly, assignment.explored)
     };
     assert_eq!(trials(&decision), (true, vec![2, 1]));
@@ -139,7 +142,7 @@ fn what_a_plan_does_anyway_is_not_explored() {
         },
         ..decision
     };
-    let assignment = Assignment::planned(ground(PIPELINE), &both);
+    let assignment = Assignment::planned(ground(PIPELINE), &both, &both.plan);
     assert!(!assignment.plainly && assignment.explored.is_empty());
     let plain = stages(&assignment, 4_000_000)
         .iter()

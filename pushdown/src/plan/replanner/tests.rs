@@ -8,6 +8,7 @@ const BATCH: usize = 64;
 const RULES: Rules = Rules {
     max_expand: 1.0,
     samples_left: f64::INFINITY,
+    weights_on_their_way: false,
 };
 
 /// The world as it is.

@@ -1,8 +1,8 @@
-//! Epochs without a clock: what the planner's simulator makes of recorded costs, for `scripts/cells.py` to hold against
-//! epochs that were timed.
+//! Epochs without a clock: what the planner's simulator makes of recorded costs, for `bench/e2e` to hold
+//! against epochs that were timed.
 
 use anyhow::Result;
-use pushdown::plan::{Candidate, Class, Plan, Rules, Tiers, simulate};
+use pushdown::plan::{Bound, Candidate, Class, Plan, Rules, Tiers, simulate};
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and for which epoch.
@@ -36,6 +36,8 @@ pub struct Epochs {
     pushed: f64,
     /// By the best mixture of both.
     auto: f64,
+    /// What limits that.
+    bound: &'static str,
 }
 
 /// Simulates the epoch in every way.
@@ -64,10 +66,17 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     }];
     let epoch = |plan: &Plan| simulate::run(&tiers, &simulate::jobs(&classes, plan, recorded.samples));
     let rules = Rules::default();
+    let best = Plan::best(&tiers, &classes, &rules);
     Ok(Epochs {
         plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
         pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
-        auto: epoch(&Plan::best(&tiers, &classes, &rules)),
+        auto: epoch(&best),
+        bound: match best.load.bound() {
+            Bound::Gateway => "gateway",
+            Bound::Link => "link",
+            Bound::Host => "host",
+            Bound::Trainer => "trainer",
+        },
     })
 }
 
@@ -88,6 +97,8 @@ mod tests {
         assert!(near(epochs.pushed, 10.0), "the store's side: {epochs:?}");
         // A part goes plainly as long as the link has nothing else to do.
         assert!(epochs.auto < 0.97 * epochs.pushed, "{epochs:?}");
+        // The best mixture keeps both busy.
+        assert!(["gateway", "link"].contains(&epochs.bound), "{epochs:?}");
         assert!(run("{}").is_err());
     }
 }

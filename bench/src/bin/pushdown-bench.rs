@@ -56,7 +56,7 @@ enum Scenario {
     Networks,
     /// Peak memory under a storm, and while large bodies pass
     Memory,
-    /// Epochs without a clock, from costs as JSON on standard input; see `scripts/cells.py`
+    /// Epochs without a clock, from costs as JSON on standard input; see `bench/e2e`
     Simulate,
 }
 

@@ -1,4 +1,4 @@
-//! Our own reader of tables in a process that stays, as those of other libraries do that `scripts/tables.py` holds it against:
+//! Our own reader of tables in a process that stays, as those of other libraries do that `bench/e2e` holds it against:
 //! reads once for each line on standard input, and answers with a line of JSON.
 
 use std::io::{self, Write as _};

@@ -263,16 +263,21 @@ fn read_tells_how_it_went() {
         assert_eq!(
             names,
             [
+                "batch_wait_p50_seconds",
+                "batch_wait_p99_seconds",
                 "cpu_seconds",
                 "epoch_seconds",
                 "errors",
+                "first_batch_seconds",
                 "kept",
                 "mode",
+                "peak_bytes",
                 "retries",
                 "samples",
                 "samples_per_second",
                 "seconds",
                 "split",
+                "start_seconds",
                 "stored_bytes",
                 "value_bytes",
                 "waiting_seconds",
@@ -281,6 +286,15 @@ fn read_tells_how_it_went() {
             ]
         );
         assert_eq!(report["epoch_seconds"].as_array().map(Vec::len), Some(1));
+        let seconds = |name: &str| report[name].as_f64().unwrap();
+        assert!(
+            seconds("start_seconds") <= seconds("first_batch_seconds"),
+            "{report}"
+        );
+        assert!(
+            seconds("batch_wait_p50_seconds") <= seconds("batch_wait_p99_seconds"),
+            "{report}"
+        );
         assert_eq!(
             (&report["mode"], &report["samples"], &report["errors"]),
             (&mode.into(), &6.into(), &1.into())

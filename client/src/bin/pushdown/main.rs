@@ -12,6 +12,7 @@ mod read;
 mod report;
 mod schema;
 mod steps;
+mod waits;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use std::{
     num::NonZeroU32,
     path::PathBuf,
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::Args;
@@ -19,6 +20,7 @@ use crate::{
     location::Location,
     print::Format,
     report::{Report, cpu_time},
+    waits::Waits,
 };
 
 /// Read all objects under a prefix, and tell how fast that was
@@ -67,6 +69,9 @@ pub(crate) struct Read {
     /// Read so many epochs, one after the other
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
     epochs: NonZeroU32,
+    /// Wait so many milliseconds behind each batch, as for an accelerator that trains on it
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    step_ms: u64,
     #[command(flatten)]
     format: Format,
     #[command(flatten)]
@@ -75,6 +80,7 @@ pub(crate) struct Read {
 
 impl Read {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let begin = Instant::now();
         let mut reader = self
             .reader()
             .await
@@ -85,19 +91,24 @@ impl Read {
         }
         let bar = ProgressBar::new(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
         let (start, cpu) = (Instant::now(), cpu_time());
+        let starting = begin.elapsed();
+        let mut waits = Waits::default();
         let mut epochs = Vec::new();
         for epoch in 0..self.epochs.get() {
             let start = Instant::now();
             if epoch > 0 {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
-            self.epoch(&mut reader, wanted, &bar).await?;
+            self.epoch(&mut reader, wanted, &bar, &mut waits).await?;
             epochs.push(start.elapsed().as_secs_f64());
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
         report.epoch_seconds = epochs;
+        report.start_seconds = starting.as_secs_f64();
+        report.batches = waits.percentiles();
+        report.first_batch_seconds = waits.first().map(|first| (starting + first).as_secs_f64());
         if let Some(plan) = reader.plan() {
             report.plan = Some(plan.to_string());
             report.planned_samples_per_second = Some(plan.samples_per_second());
@@ -116,12 +127,18 @@ impl Read {
         reader: &mut PushdownReader,
         wanted: usize,
         bar: &ProgressBar,
+        waits: &mut Waits,
     ) -> anyhow::Result<()> {
         let mut read = 0;
         while read < wanted {
+            let start = Instant::now();
             let Some(batch) = reader.try_next().await? else {
                 break;
             };
+            waits.add(start.elapsed());
+            if self.step_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
+            }
             for (row, error) in batch.errors() {
                 bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
             }

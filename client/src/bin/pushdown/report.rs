@@ -7,6 +7,8 @@ use pushdown_client::{Mode, Split, Stats};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+use crate::waits::Percentiles;
+
 /// What was read, and how fast.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -17,6 +19,17 @@ pub(crate) struct Report {
     seconds: f64,
     cpu_seconds: f64,
     waiting_seconds: f64,
+    /// Seconds of listing and planning, before the first epoch.
+    pub(crate) start_seconds: f64,
+    /// From the start to the first batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_batch_seconds: Option<f64>,
+    /// How long batches were waited for.
+    #[serde(flatten)]
+    pub(crate) batches: Option<Percentiles>,
+    /// The most memory that this process held, where the system tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_bytes: Option<u64>,
     samples_per_second: f64,
     stored_bytes: u64,
     value_bytes: u64,
@@ -53,6 +66,10 @@ impl Report {
             seconds,
             cpu_seconds: cpu.as_secs_f64(),
             waiting_seconds: stats.waiting.as_secs_f64(),
+            start_seconds: 0.0,
+            first_batch_seconds: None,
+            batches: None,
+            peak_bytes: peak_bytes(),
             samples_per_second: per_second(stats.samples, seconds),
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
@@ -111,6 +128,14 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
+/// The most memory that this process has held at a time, as Linux tells it.
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +162,13 @@ mod tests {
             10 * second,
             4 * second
         ));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_peak_is_at_least_what_is_held() {
+        let held = vec![1u8; 8 << 20];
+        assert!(peak_bytes().unwrap() > std::hint::black_box(held).len() as u64);
     }
 
     #[test]

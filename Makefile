@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients s3-tests fuzz lint check-cuda fmt arrows doc deny bench bench-memory bench-cells bench-tables golden golden-tables photos ci clean
+.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-tables photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
@@ -27,7 +27,7 @@ demo: setup ## Real photos read plainly and pushed down, and transfer learning o
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: setup test-rust test-clients ## Every test
+test: setup test-rust test-clients test-e2e ## Every test
 
 test-rust: setup ## Unit, property, golden and integration tests
 	@scripts/models.sh
@@ -38,14 +38,25 @@ test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in f
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@.venv/bin/python -m pytest -q tests/clients
 
+test-e2e: ## The harness of the end-to-end benchmark: links, counters, statistics, and what it leaves behind
+	@scripts/setup.sh e2e
+	@$(CARGO) test $(ALL) --no-run --quiet
+	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts .venv-e2e/bin/python -m pytest -q -p no:cacheprovider bench/e2e/tests
+
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
 
 fuzz: setup ## Objects of any bytes as tables, by libFuzzer (TARGET=parquet|text, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
-lint: setup fmt-check arrows doc ## Formatting, clippy, dependency arrows, documentation
+lint: setup fmt-check arrows doc lint-docker ## Formatting, clippy, dependency arrows, documentation, shell, docker/
 	@$(CARGO) clippy $(ALL) -- -D warnings
+
+lint-docker: ## Shell scripts, Dockerfile, compose files and dashboard, as far as no Docker engine is needed
+	@scripts/lint-docker.sh
+
+docker-steps: ## The steps of the gateway's image in clean Debian roots (root; BUILD=1 compiles there, too)
+	@scripts/docker-steps.sh
 
 check-cuda: ## Whether the gateway compiles with CUDA (needs no GPU and no library)
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
@@ -74,16 +85,8 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-bench-cells: setup ## Plans against a clock, over shaped links, both sides pinned (root); about 35 minutes
-	@scripts/photos.sh all
-	@scripts/models.sh
-	@$(CARGO) build $(RELEASE)
-	@.venv/bin/python scripts/cells.py
-
-bench-tables: setup ## A table's projection and filter against DuckDB and pyarrow, over two links (root); about 5 minutes
-	@scripts/setup.sh golden-tables
-	@$(CARGO) build $(RELEASE)
-	@.venv/bin/python scripts/tables.py
+bench-e2e: ## Store, gateway and trainer as a whole, links shaped (root); SCENARIO=NAME for one, FULL=1 for all; 25 minutes
+	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping)
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all

@@ -15,7 +15,7 @@ mkdir -p "$corpus" fuzz/artifacts
 # The first byte chooses the query: each file comes with each of the eight.
 for file in "${files[@]}"; do
   for query in 0 1 2 3 4 5 6 7; do
-    { printf "\\x0$query"; cat "$file"; } >"$corpus/$(basename "$file").$query"
+    { printf '%b' "\\x0$query"; cat "$file"; } >"$corpus/$(basename "$file").$query"
   done
 done
 

@@ -1,71 +1,120 @@
-"""A store's side behind a link that can be shaped: a network namespace, where root may make one."""
+"""A link that can be shaped: store, gateway and trainer in three network namespaces, where root may make them.
+
+    trainer ==(shaped)== gateway ---- store
+
+The gateway stands beside the store: what goes to the store directly takes the same shaped link. This process is the trainer's
+side while the links are there, and so is what it starts.
+"""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-# For benchmarks of network devices (RFC 2544): no one else's. Two demos at a time have two.
-NETWORK = f"198.18.{os.getpid() % 256}"
+# For benchmarks of network devices (RFC 2544): no one else's, and each run's namespaces have them for themselves.
+TRAINER, GATEWAY, GATEWAY_BEHIND, STORE = "198.18.0.1", "198.18.0.2", "198.18.0.5", "198.18.0.6"
+NAMES = "pushdown-{process}-{tier}"
+NAMESPACES = pathlib.Path("/run/netns")
 # SeaweedFS takes each port's twin so much higher, too.
 GRPC = 10_000
+NEW_NETWORK = 0x40000000
+# What the kernel's shaper lets through at once.
+BURST_BYTES = 32_000
+# What waits at most: enough that a dozen connections with a photo each lose no packets. Where they do, what is measured is how
+# long TCP takes to find out.
+QUEUE_BYTES, QUEUE_SECONDS = 2_000_000, 0.2
+# What Linux does unless told otherwise; but a connection is to know nothing of those before it, when the link was another.
+TCP = {"tcp_congestion_control": "cubic", "tcp_no_metrics_save": 1}
+# Up to here packets go one by one; a faster link would take too much of the CPUs so.
+SINGLY = 250e6
+# What a device hands on as one packet, in packets, where nothing is said.
+SEGMENTS = 65_535
 
 
-class Side:
-    """Where the store's side is, and how commands get there."""
+@dataclass
+class Place:
+    """Where a tier listens, and what stands before its commands."""
 
-    def __init__(self, address: str, command: list[str], reason: str) -> None:
-        """Without a reason the link can be shaped."""
-        self.address, self.command, self.reason = address, command, reason
-        self.can_be_shaped = not reason
+    address: str
+    command: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Links:
+    """Where the tiers are. Without a reason the link between trainer and gateway can be shaped."""
+
+    store: Place
+    gateway: Place
+    reason: str = ""
+    # The device of this side, and the queues in either direction: a command's beginning, and a device.
+    device: str = "trainer"
+    ends: list[tuple[list[str], str]] = field(default_factory=list)
+    # Devices between namespaces. A shaped link carries packets as Ethernet does; otherwise the kernel hands on up to 64 KB as
+    # one, with one head, and what is sent in large pieces has more of the link than what is sent in small ones.
+    devices: list[tuple[list[str], str]] = field(default_factory=list)
+
+    @property
+    def can_be_shaped(self) -> bool:
+        return not self.reason
 
     def free_ports(self, count: int) -> list[int]:
-        """Ports that are free, as their twins are; in a namespace of its own all are."""
-        if self.can_be_shaped:
-            return list(range(9000, 9000 + count))
+        """Ports that are free, as their twins are; in a namespace of its own all are, and differ from those of other runs."""
+        if self.store.command:
+            first = 10_000 + os.getpid() % 4_000 * 10
+            return list(range(first, first + count))
         found, held = [], []
         while len(found) < count:
-            listener = socket.create_server((self.address, 0))
+            listener = socket.create_server((self.store.address, 0))
             held.append(listener)
             port = listener.getsockname()[1]
             if port + GRPC < 65_536:
                 with contextlib.suppress(OSError):
-                    held.append(socket.create_server((self.address, port + GRPC)))
+                    held.append(socket.create_server((self.store.address, port + GRPC)))
                     found.append(port)
         for listener in held:
             listener.close()
         return found
 
-    def shape(self, bits_per_second: float) -> None:
-        """Lets so much through, each way."""
-        shape = shaper(bits_per_second)
-        run("tc", "qdisc", "replace", "dev", device("h"), "root", *shape)
-        run(*self.command, "tc", "qdisc", "replace", "dev", device("s"), "root", *shape)
+    def shape(self, bits_per_second: float, latency_ms: float = 0.0) -> None:
+        """Lets so much through, each way, and so much later."""
+        self.open()
+        for command, device in self.devices if bits_per_second <= SINGLY else []:
+            run(*command, "ip", "link", "set", "dev", device, "gso_max_segs", "1")
+        for command, device in self.ends:
+            add = [*command, "tc", "qdisc", "add", "dev", device]
+            run(*add, "root", "handle", "1:", *shaper(bits_per_second))
+            if latency_ms:
+                run(*add, "parent", "1:", "handle", "2:", "netem", "delay", f"{latency_ms}ms")
 
     def open(self) -> None:
         """Lets everything through again."""
-        for command in ([], self.command):
-            end = device("s" if command else "h")
+        for command, device in self.ends:
             # Fails where there is nothing to take away.
-            subprocess.run([*command, "tc", "qdisc", "delete", "dev", end, "root"], check=False, capture_output=True)
+            subprocess.run([*command, "tc", "qdisc", "delete", "dev", device, "root"], check=False, capture_output=True)
+        for command, device in self.devices:
+            run(*command, "ip", "link", "set", "dev", device, "gso_max_segs", str(SEGMENTS))
 
-    def received(self) -> int:
-        """Bytes that the link has brought here so far; none where there is no link."""
-        counter = pathlib.Path(f"/sys/class/net/{device('h')}/statistics/rx_bytes")
-        return int(counter.read_text()) if counter.exists() else 0
+    def counters(self) -> dict[str, int]:
+        """Bytes and packets of the link so far, to this side and from it; none where there is no link."""
+        for line in pathlib.Path("/proc/thread-self/net/dev").read_text().splitlines():
+            name, _, numbers = line.partition(":")
+            if self.can_be_shaped and name.strip() == self.device:
+                fields = [int(number) for number in numbers.split()]
+                return {"down": fields[0], "packets_down": fields[1], "up": fields[8], "packets_up": fields[9]}
+        return {}
 
 
 def shaper(bits_per_second: float) -> list[str]:
-    """A queueing discipline for `tc`."""
-    return ["tbf", "rate", f"{bits_per_second:.0f}bit", "burst", "32kb", "latency", "200ms"]
-
-
-def device(end: str) -> str:
-    """The name of an end of the link."""
-    return f"pd{os.getpid()}{end}"
+    """A queueing discipline for `tc`. A fast link needs a larger bucket: it is filled once a tick."""
+    burst = max(BURST_BYTES, round(bits_per_second / 8 / 250))
+    limit = max(QUEUE_BYTES, round(bits_per_second / 8 * QUEUE_SECONDS))
+    return ["tbf", "rate", f"{bits_per_second:.0f}bit", "burst", str(burst), "limit", str(limit)]
 
 
 def run(*command: str) -> None:
@@ -73,43 +122,132 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
+def name(tier: str, process: int | None = None) -> str:
+    """The namespace of a tier of a run."""
+    return NAMES.format(process=process or os.getpid(), tier=tier)
+
+
+def enter(namespace: int) -> None:
+    """This thread, and what it starts, is in that network from now on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace, NEW_NETWORK) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
 @contextlib.contextmanager
-def side() -> Iterator[Side]:
-    """The store's side: a namespace with a link to this one, or this machine's loopback."""
-    if reason := forbidden():
-        yield Side("127.0.0.1", [], reason)
+def links(wanted: bool = True, interface: str | None = None) -> Iterator[Links]:
+    """Three namespaces with shaped links, a device of this machine that is shaped, or its loopback."""
+    loopback = Place("127.0.0.1"), Place("127.0.0.1")
+    if reason := forbidden(interface) if wanted else "that was not asked for":
+        yield Links(*loopback, reason)
         return
-    name = f"pushdown-{os.getpid()}"
-    inside = ["ip", "netns", "exec", name]
+    if interface is not None:
+        with shaped(interface) as back:
+            yield Links(*loopback, device=interface, ends=[([], interface), ([], back)])
+        return
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    sweep()
     try:
-        run("ip", "netns", "add", name)
-        run("ip", "link", "add", device("h"), "type", "veth", "peer", "name", device("s"), "netns", name)
-        run("ip", "address", "add", f"{NETWORK}.1/30", "dev", device("h"))
-        run("ip", "link", "set", device("h"), "up")
-        run(*inside, "ip", "address", "add", f"{NETWORK}.2/30", "dev", device("s"))
-        run(*inside, "ip", "link", "set", device("s"), "up")
-        run(*inside, "ip", "link", "set", "lo", "up")
-        yield Side(f"{NETWORK}.2", inside, "")
+        inside = {tier: ["ip", "netns", "exec", name(tier)] for tier in ("trainer", "gateway", "store")}
+        connect(inside)
+        trainer = os.open(NAMESPACES / name("trainer"), os.O_RDONLY)
+        enter(trainer)
+        os.close(trainer)
+        ends = [([], "trainer"), (inside["gateway"], "gateway")]
+        devices = [*ends, (inside["gateway"], "behind"), (inside["store"], "store")]
+        yield Links(Place(STORE, inside["store"]), Place(GATEWAY, inside["gateway"]), ends=ends, devices=devices)
     finally:
-        # The link goes with its end in the namespace, at once where the other end is asked.
-        for command in (("ip", "link", "delete", device("h")), ("ip", "netns", "delete", name)):
+        enter(home)
+        os.close(home)
+        remove(os.getpid())
+
+
+@contextlib.contextmanager
+def shaped(interface: str) -> Iterator[str]:
+    """What a device receives goes through another one first, which can be shaped as what it sends: that one's name."""
+    back = f"pd{os.getpid()}"
+    queue = ["tc", "qdisc", "add", "dev", interface, "handle", "ffff:", "ingress"]
+    every = ["protocol", "all", "u32", "match", "u32", "0", "0"]
+    redirect = ["action", "mirred", "egress", "redirect", "dev", back]
+    try:
+        run("ip", "link", "add", "name", back, "type", "ifb")
+        run("ip", "link", "set", back, "up")
+        run(*queue)
+        run("tc", "filter", "add", "dev", interface, "parent", "ffff:", *every, *redirect)
+        yield back
+    finally:
+        for command in (("tc", "qdisc", "delete", "dev", interface, "ingress"), ("ip", "link", "delete", back)):
             subprocess.run(command, check=False, capture_output=True)
+        subprocess.run(["tc", "qdisc", "delete", "dev", interface, "root"], check=False, capture_output=True)
 
 
-def forbidden() -> str:
+def connect(inside: dict[str, list[str]]) -> None:
+    """Makes the namespaces, and the two links between them."""
+    for tier, command in inside.items():
+        run("ip", "netns", "add", name(tier))
+        run(*command, "ip", "link", "set", "lo", "up")
+        for setting, value in TCP.items():
+            run(*command, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{setting}")
+    for ends in (
+        (("trainer", "trainer", TRAINER), ("gateway", "gateway", GATEWAY)),
+        (("gateway", "behind", GATEWAY_BEHIND), ("store", "store", STORE)),
+    ):
+        (tier, device, _), (other, peer, _) = ends
+        run(*inside[tier], "ip", "link", "add", "name", device, "type", "veth", "peer", "name", peer, "netns", name(other))
+        for at, end, address in ends:
+            run(*inside[at], "ip", "address", "add", f"{address}/30", "dev", end)
+            run(*inside[at], "ip", "link", "set", end, "up")
+    run(*inside["gateway"], "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    run(*inside["trainer"], "ip", "route", "add", "default", "via", GATEWAY)
+    run(*inside["store"], "ip", "route", "add", "default", "via", GATEWAY_BEHIND)
+
+
+def remove(process: int) -> None:
+    """Takes away what a run has made. Links go with their namespaces."""
+    for tier in ("trainer", "gateway", "store"):
+        if (NAMESPACES / name(tier, process)).exists():
+            subprocess.run(["ip", "netns", "delete", name(tier, process)], check=False, capture_output=True)
+
+
+def sweep() -> None:
+    """Takes away what runs have left behind that could not do so themselves."""
+    for namespace in NAMESPACES.glob(NAMES.format(process="*", tier="*")):
+        process = namespace.name.split("-")[1]
+        # Whoever else calls a namespace so has no number there.
+        if process.isdecimal():
+            try:
+                os.kill(int(process), signal.SIG_DFL)
+            except ProcessLookupError:
+                remove(int(process))
+
+
+def forbidden(interface: str | None = None) -> str:
     """Why no link can be shaped here, if so."""
     if os.geteuid() != 0:
         return "that takes root"
     if not (shutil.which("ip") and shutil.which("tc")):
         return "iproute2 is not installed"
-    name = f"pushdown-try-{os.getpid()}"
     try:
-        run("ip", "netns", "add", name)
-        inside = ["ip", "netns", "exec", name]
-        run(*inside, "ip", "link", "add", "try0", "type", "veth", "peer", "name", "try1")
-        run(*inside, "tc", "qdisc", "add", "dev", "try0", "root", *shaper(1e6))
+        try_namespace() if interface is None else try_device(interface)
     except subprocess.CalledProcessError as error:
         return f"`{' '.join(error.cmd)}`: {error.stderr.strip()}"
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
     return ""
+
+
+def try_namespace() -> None:
+    """Makes a namespace with a link in it that is shaped, and takes it away again."""
+    trial = name("trial")
+    try:
+        run("ip", "netns", "add", trial)
+        inside = ["ip", "netns", "exec", trial]
+        run(*inside, "ip", "link", "add", "name", "try0", "type", "veth", "peer", "name", "try1")
+        run(*inside, "tc", "qdisc", "add", "dev", "try0", "root", *shaper(1e6))
+        run(*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    finally:
+        subprocess.run(["ip", "netns", "delete", trial], check=False, capture_output=True)
+
+
+def try_device(interface: str) -> None:
+    """Shapes it, and leaves it as it was. In a container that may do so, no namespace can be made."""
+    with shaped(interface):
+        run("tc", "qdisc", "replace", "dev", interface, "root", *shaper(1e9))

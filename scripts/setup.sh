@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|bench|s3-tests]
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -8,7 +8,7 @@ want=${1:-test}
 say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
-[ "$want" = bench ] && packages+=(nginx-light)
+case "$want" in bench | e2e) packages+=(nginx-light) ;; esac
 # Debian keeps what makes a virtual environment in a package of its own; other Pythons bring it along.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
 missing=()
@@ -41,10 +41,16 @@ venv() { # folder, requirements
 case "$want" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
+  lint) venv .venv-lint scripts/requirements/lint.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
+  e2e)
+    venv .venv scripts/requirements/test.txt
+    venv .venv-e2e scripts/requirements/e2e.txt
+    ;;
+  e2e-torch | e2e-tf) venv ".venv-$want" "scripts/requirements/$want.txt" ;;
   s3-tests)
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$want', expected test, golden, golden-tables, bench or s3-tests"; exit 2 ;;
+  *) say "unknown set '$want', expected test, golden, golden-tables, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
 esac

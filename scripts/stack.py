@@ -1,11 +1,11 @@
-"""SeaweedFS with the gateway beside it, each pinned to the store's side, and commands run on this side."""
+"""SeaweedFS with the gateway beside it, both on the cores of the store's side, and commands run on this side."""
 
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,54 +18,114 @@ from programs import BINARIES, KEYS, ROOT
 MODELS = ROOT / ".cache/models"
 RUNTIME = ROOT / ".cache/onnxruntime/libonnxruntime.so"
 BUCKET = "samples"
+# SeaweedFS's, and where a stack keeps the names of their sockets.
+PARTS = ("master", "volume", "filer", "s3")
+SOCKETS = "sockets"
+# Who may read and write: the first one does so where nothing is said.
+TENANTS = [KEYS, *(KEYS | {"AWS_ACCESS_KEY_ID": f"tenant{number}"} for number in range(1, 10))]
 # One core on each side, so that they do not take each other's: on one machine every split looks alike otherwise.
 CORES = sorted(os.sched_getaffinity(0))
 HERE, THERE = ({CORES[-1]}, {CORES[0]}) if len(CORES) > 1 else (set(CORES), set(CORES))
 
 
-class Stack:
-    """The store and the gateway beside it, at an address and behind a prefix of their commands."""
+def identity(keys: dict[str, str]) -> dict:
+    """A tenant, as SeaweedFS is told of one."""
+    credentials = {"accessKey": keys["AWS_ACCESS_KEY_ID"], "secretKey": keys["AWS_SECRET_ACCESS_KEY"]}
+    actions = ["Admin", "Read", "List", "Tagging", "Write"]
+    return {"name": keys["AWS_ACCESS_KEY_ID"], "actions": actions, "credentials": [credentials]}
 
-    def __init__(self, folder: pathlib.Path, side: links.Side, networks: list[str], *flags: str) -> None:
-        """Starts both, the gateway with these networks and flags, and waits for them."""
-        self.folder, self.side, self.started = folder, side, []
-        ports = side.free_ports(6)
-        self.store, self.gateway, self.admin = (f"http://{side.address}:{port}" for port in ports[3:])
-        identity = {"name": "demo", "actions": ["Admin", "Read", "List", "Tagging", "Write"]}
-        identity["credentials"] = [dict(zip(("accessKey", "secretKey"), KEYS.values()))]
-        (folder / "identities.json").write_text(json.dumps({"identities": [identity]}))
-        (folder / "weed").mkdir()
-        master, volume, filer, s3 = ports[:4]
-        self.start(
-            "weed",
-            [ROOT / ".venv/bin/weed", "server", "-s3", "-filer", f"-dir={folder / 'weed'}"]
-            + [f"-ip={side.address}", f"-ip.bind={side.address}", f"-master.port={master}", f"-volume.port={volume}"]
-            + [f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={folder / 'identities.json'}"]
-            + ["-master.telemetry=false", "-master.electionTimeout=1s", "-volume.max=100"]
-            + ["-master.volumeSizeLimitMB=256", "-s3.port.iceberg=0", "-s3.port.lance=0"],
-        )
-        models = folder / "models"
-        models.mkdir()
-        for file in (MODELS / f"{name}{suffix}" for name in networks for suffix in (".onnx", ".json")):
-            if file.exists():
-                (models / file.name).symlink_to(file.resolve())
-        ready = folder / "ready.json"
-        self.start(
-            "gateway",
-            [BINARIES / "pushdown-gateway", "serve", "--upstream", self.store, "--models", models]
-            + ["--onnxruntime", RUNTIME, "--listen", self.gateway[7:], "--admin-listen", self.admin[7:]]
-            + ["--ready-file", ready, *flags],
-        )
-        self.wait("the gateway", ready.exists)
+
+def forget_sockets(folder: pathlib.Path) -> None:
+    """Takes away what SeaweedFS of a stack leaves outside of its folder."""
+    if (folder / SOCKETS).exists():
+        for path in (folder / SOCKETS).read_text().splitlines():
+            pathlib.Path(path).unlink(missing_ok=True)
+
+
+class Stack:
+    """The store and the gateway beside it."""
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        link: links.Links,
+        networks: list[str],
+        *flags: str,
+        store: str | None = None,
+        gateway: str | None = None,
+        admin: str | None = None,
+    ) -> None:
+        """Starts both, the gateway with these networks and flags, and waits for them. What is given runs already."""
+        self.folder, self.link, self.started = folder, link, []
+        ports = link.free_ports(9)
+        self.store = store or f"http://{link.store.address}:{ports[3]}"
+        self.gateway = gateway or f"http://{link.gateway.address}:{ports[4]}"
+        self.admin = admin or f"http://{link.gateway.address}:{ports[5]}"
+        # For what else is to listen beside the gateway, two of them in a row in a namespace.
+        self.spare_port = ports[6]
+        self.models = self.networks(networks)
+        if store is None:
+            self.start_store(ports[:4])
+        if gateway is None:
+            self.start_gateway(flags)
         self.client = programs.s3(self.store, retries={"total_max_attempts": 1})
         self.wait("the store", self.takes_a_bucket)
 
-    def start(self, name: str, command: list) -> None:
-        """Starts a program on the store's side."""
+    def networks(self, names: list[str]) -> pathlib.Path:
+        """A folder of these networks alone: whoever opens one looks at all that are in it."""
+        folder = self.folder / "-".join(["models", *names])
+        folder.mkdir(exist_ok=True)
+        for file in (MODELS / f"{name}{suffix}" for name in names for suffix in (".onnx", ".json")):
+            if file.exists() and not (folder / file.name).exists():
+                (folder / file.name).symlink_to(file.resolve())
+        return folder
+
+    def start_store(self, ports: list[int]) -> None:
+        """SeaweedFS, with the keys of all tenants."""
+        address, (master, volume, filer, s3) = self.link.store.address, ports
+        # They are in /tmp whatever one says, by port. Whoever clears up behind a stack that was killed looks here.
+        left = [f"/tmp/seaweedfs-{part}-grpc-{port + links.GRPC}.sock" for part, port in zip(PARTS, ports)]
+        (self.folder / SOCKETS).write_text("\n".join(left))
+        identities = self.folder / "identities.json"
+        identities.write_text(json.dumps({"identities": [*map(identity, TENANTS)]}))
+        (self.folder / "weed").mkdir()
+        # By default they are in /tmp, by port: two stacks in namespaces of their own would share them.
+        sockets = [f"-{part}.localSocket={self.folder / f'{part}.sock'}" for part in ("filer", "s3")]
+        self.start(
+            "weed",
+            [*self.link.store.command, ROOT / ".venv/bin/weed", "server", "-s3", "-filer", f"-dir={self.folder / 'weed'}"]
+            + [f"-ip={address}", f"-ip.bind={address}", f"-master.port={master}", f"-volume.port={volume}"]
+            + [f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={identities}", "-master.telemetry=false"]
+            + ["-master.electionTimeout=1s", "-volume.max=100", "-master.volumeSizeLimitMB=256"]
+            + ["-s3.port.iceberg=0", "-s3.port.lance=0", *sockets],
+        )
+
+    def start_gateway(self, flags: tuple[str, ...]) -> None:
+        """The gateway before the store."""
+        ready = self.folder / "ready.json"
+        self.start(
+            "gateway",
+            [*self.link.gateway.command, BINARIES / "pushdown-gateway", "serve", "--upstream", self.store]
+            + ["--models", self.models, "--onnxruntime", RUNTIME, "--listen", self.gateway[7:]]
+            + ["--admin-listen", self.admin[7:], "--ready-file", ready, *flags],
+        )
+        self.wait("the gateway", ready.exists)
+
+    def accepts(self, address: str) -> bool:
+        """Whether something listens there."""
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def start(self, name: str, command: list, **environment: str) -> None:
+        """Starts a program on the cores of the store's side."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            command = [*self.side.command, *map(str, command)]
             pinned = lambda: os.sched_setaffinity(0, THERE)
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=pinned)
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": os.environ | environment}
+            process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
         self.started.append((name, process))
 
     def wait(self, what: str, done) -> None:
@@ -94,32 +154,12 @@ class Stack:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, files.items()))
 
-    def cpu_seconds(self, name: str | None = None) -> float:
-        """What all that was started has taken so far, or one program of it."""
-        ticks = 0
-        for started, process in self.started:
-            if name not in (None, started):
-                continue
-            # Behind the name, which may hold anything: fields 14 and 15 are time in user mode and in the kernel.
-            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def peak_bytes(self, name: str) -> int:
-        """The most memory that a program has held so far."""
-        process = next(process for started, process in self.started if started == name)
-        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-
-    def pushdown(self, *arguments: object, weights_at_hand: bool = True) -> str:
-        """Runs a command on this side, and returns what it prints. Weights that are not at hand come over the link."""
-        command = [*arguments, "--endpoint-url", self.gateway]
-        if weights_at_hand:
-            return programs.pushdown(*command, "--models", self.folder / "models", cores=HERE, ORT_DYLIB_PATH=str(RUNTIME))
-        with tempfile.TemporaryDirectory(prefix="pushdown-cache-") as cache:
-            return programs.pushdown(*command, cores=HERE, ORT_DYLIB_PATH=str(RUNTIME), XDG_CACHE_HOME=cache)
+    def pushdown(self, *arguments: object) -> str:
+        """Runs a command on this side, and returns what it prints. Weights are at hand."""
+        command = [*arguments, "--endpoint-url", self.gateway, "--models", self.models]
+        return programs.pushdown(*command, cores=HERE, ORT_DYLIB_PATH=str(RUNTIME))
 
     def stop(self) -> None:
         """Ends what was started."""
         programs.end(*(process for _, process in reversed(self.started)))
+        forget_sockets(self.folder)

@@ -41,22 +41,22 @@ def main() -> None:
     for file in (PHOTOS / "labels.csv", MODELS / f"{NETWORK}.onnx", RUNTIME):
         if not file.exists():
             sys.exit(f"demo: {file} is missing: make demo fetches it")
-    with links.side() as side, tempfile.TemporaryDirectory(prefix="pushdown-demo-") as folder:
+    with links.links() as link, tempfile.TemporaryDirectory(prefix="pushdown-demo-") as folder:
         stack = None
         try:
-            stack = Stack(pathlib.Path(folder), side, [NETWORK])
+            stack = Stack(pathlib.Path(folder), link, [NETWORK])
             print(f"demo: transfer learning; gateway at {stack.gateway} beside SeaweedFS, one core on each side", flush=True)
             names = [line.split(",")[0] for line in (PHOTOS / "labels.csv").read_text().splitlines()]
             stack.upload({f"photos/{name}": PHOTOS / "images" / name for name in names})
             print(f"demo: {len(names)} labelled photos are stored", flush=True)
-            if not side.can_be_shaped:
-                print(f"demo: the link is not shaped: {side.reason}\n", flush=True)
+            if not link.can_be_shaped:
+                print(f"demo: the link is not shaped: {link.reason}\n", flush=True)
                 print(transfer(stack, *SIZE), flush=True)
                 return
             even = crossover(stack)
             print(f"demo: at {even / 1e6:.1f} Mbit/s plain reading waits for the link as long as for the CPU", flush=True)
             for name, factor in (("below", BELOW), ("above", ABOVE)):
-                side.shape(even * factor)
+                link.shape(even * factor)
                 print(f"\ndemo: a link of {even * factor / 1e6:.1f} Mbit/s, {name} that\n", flush=True)
                 print(transfer(stack, *SIZE), flush=True)
         finally:

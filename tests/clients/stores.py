@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import sys
 
 import boto3
 import botocore.exceptions
@@ -88,7 +87,7 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     master, volume, filer, s3 = free_ports(4)
     weed = Process(
         [
-            str(pathlib.Path(sys.executable).with_name("weed")),
+            str(ROOT / ".venv/bin/weed"),
             "server", "-s3", "-filer", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}",
             f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",

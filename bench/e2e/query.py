@@ -1,6 +1,5 @@
-"""The query of the table benchmark: 3 of the 16 columns of TPC-H's lineitem, of one year."""
+"""The query of the table scenarios: 3 of the 16 columns of TPC-H's lineitem, of one year."""
 
-BUCKET = "samples"
 COLUMNS = ["l_orderkey", "l_extendedprice", "l_shipdate"]
 FROM, TO = "1994-01-01", "1995-01-01"
 PIPELINE = (

@@ -1,8 +1,8 @@
-"""Reads a table in Python: table_peers.py WAY ENDPOINT KEY ROUNDS, what `tables.py` runs.
+"""Reads a table in Python, once for each line on standard input: WAY ENDPOINT BUCKET KEY.
 
 Straight from a store as others do; or, as `pushed`, from a gateway, by a GET with a header.
 
-Prints for each round a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
+Prints each time a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
 connection cost does not count.
 """
 
@@ -21,9 +21,9 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from programs import KEYS
-from table_query import BUCKET, COLUMNS, FROM, PIPELINE, TO
+from e2e.query import COLUMNS, FROM, PIPELINE, TO
 
-WAY, ENDPOINT, KEY, ROUNDS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+WAY, ENDPOINT, BUCKET, KEY = sys.argv[1:]
 ACCESS = {"access_key": KEYS["AWS_ACCESS_KEY_ID"], "secret_key": KEYS["AWS_SECRET_ACCESS_KEY"]}
 HOST = ENDPOINT.removeprefix("http://")
 day = lambda text: datetime.date.fromisoformat(text)
@@ -77,8 +77,7 @@ def pushed():
 
 
 read = pushed() if WAY == "pushed" else {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}[WAY]
-for turn in range(ROUNDS):
-    sys.stdin.readline()
+for _ in sys.stdin:
     cpu, clock = time.process_time(), time.monotonic()
     table = read()
     figures = {"cpu": time.process_time() - cpu, "seconds": time.monotonic() - clock}

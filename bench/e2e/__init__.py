@@ -1,0 +1,1 @@
+"""The end-to-end benchmark: a trainer, a shaped link, a gateway, a store, and the ways in which samples get across."""

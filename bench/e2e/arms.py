@@ -1,0 +1,149 @@
+"""The arms of a scenario: ways of getting the same samples, each a command that prints its figures."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import programs
+from stack import BUCKET, CORES, HERE
+
+from .data import Data
+from .scenario import Scenario
+from .tiers import Tiers, started
+
+FOLDER = Path(__file__).parent / "peers"
+PUSHDOWN = programs.BINARIES / "pushdown"
+# Ours: what each is, and what the command is told.
+OURS = {
+    "plain": ("plain", ["--plain"]),
+    "again": ("again", ["--plain"]),
+    "pushed": ("pushed", ["--split", "full"]),
+    "smallest": ("pushed", ["--split", "smallest"]),
+    "auto": ("auto", ["--auto"]),
+    "auto-first": ("auto", ["--auto"]),
+    "kept": ("layout", ["--auto", "--keep"]),
+    "resized": ("layout", ["--plain"]),
+}
+# Others': what each is, and in which environment it is installed.
+PEERS = {
+    "boto3": ("peer", ".venv-e2e"),
+    "urllib3": ("peer", ".venv-e2e"),
+    "webdataset": ("layout", ".venv-e2e"),
+    "files": ("ceiling", ".venv-e2e"),
+    "s3torchconnector": ("peer", ".venv-e2e-torch"),
+    "tfdata": ("rival", ".venv-e2e-tf"),
+}
+NAMES = (*OURS, *PEERS)
+
+
+@dataclass
+class Arm:
+    """A way of getting the samples."""
+
+    name: str
+    kind: str
+    settings: str
+    command: list
+    environment: dict[str, str]
+
+
+def missing(name: str) -> str:
+    """Why an arm cannot be run here, if so."""
+    if name in PEERS:
+        python = programs.ROOT / PEERS[name][1] / "bin/python"
+        if not python.exists():
+            return f"{name} is left out: {PEERS[name][1]} is not installed"
+    return ""
+
+
+def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:
+    """One of our own reader's ways."""
+    kind, flags = OURS[name]
+    pipeline, prefix = scenario.pipeline, data.photos(scenario.data, scenario.samples)
+    if name == "resized":
+        prefix = data.resized(scenario.data, scenario.samples, short_side(pipeline))
+    kept = folder / f"kept-{scenario.name}"
+    flags = [*flags, kept] if name == "kept" else flags
+    shutil.rmtree(kept, ignore_errors=True)
+    plain = "--plain" in flags
+    endpoint = tiers.stack.store if plain else tiers.stack.gateway
+    command = [PUSHDOWN, "read", f"s3://{BUCKET}/{prefix}", "--pipeline", pipeline, "--endpoint-url", endpoint]
+    # A way that is fixed is the same in every epoch: one of them tells.
+    epochs = scenario.epochs if kind in ("auto", "layout") else 1
+    command += ["--epochs", epochs, "--batch-size", scenario.batch_size, "--step-ms", scenario.trainer_step_ms]
+    environment = {}
+    if name == "auto-first":
+        # Nothing is here yet: weights come over the link, where a plan has use for them.
+        environment["XDG_CACHE_HOME"] = str(folder / "cache")
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+    elif scenario.networks:
+        command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    told = " ".join(str(flag) for flag in flags if flag != kept)
+    where = "straight to the store" if plain else "to the gateway"
+    return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment)
+
+
+def peer(name: str, scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
+    """One of the loaders that others use."""
+    kind, venv = PEERS[name]
+    endpoint, prefix = tiers.stack.store, data.photos(scenario.data, scenario.samples)
+    if name == "webdataset":
+        prefix = data.shards(scenario.data, scenario.samples)
+    elif name == "files":
+        prefix = data.folder(scenario.data, scenario.samples)
+    elif name == "tfdata":
+        endpoint = f"grpc://{service(tiers)}"
+    command = [programs.ROOT / venv / "bin/python", FOLDER / "loader.py", name, "--endpoint", endpoint, "--bucket", BUCKET]
+    command += ["--prefix", prefix, "--work", work(scenario.pipeline), "--batch-size", scenario.batch_size]
+    command += ["--step-ms", scenario.trainer_step_ms]
+    command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    return Arm(name, kind, "", command, {})
+
+
+def service(tiers: Tiers) -> str:
+    """Where tf.data service listens; its worker has the next port."""
+    return f"{tiers.link.gateway.address}:{tiers.stack.spare_port}"
+
+
+@contextmanager
+def beside_the_store(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Iterator[None]:
+    """Runs what an arm needs beside the store: of all arms only tf.data service."""
+    if name != "tfdata":
+        yield
+        return
+    ready = folder / f"tfdata-{scenario.name}"
+    address, _, port = service(tiers).rpartition(":")
+    pixels = work(scenario.pipeline)
+    python = programs.ROOT / PEERS[name][1] / "bin/python"
+    command = [*tiers.link.gateway.command, python, FOLDER / "tfdata_server.py"]
+    command += ["--endpoint", tiers.stack.store, "--bucket", BUCKET, "--batch-size", scenario.batch_size]
+    command += ["--prefix", data.photos(scenario.data, scenario.samples), "--ready-file", ready]
+    command += ["--work", pixels if pixels.startswith("pixels") else "pixels:256:224", "--address", address, "--port", port]
+    # By the environment: anyone may look at a command line.
+    with started(tiers, "tfdata", command, **programs.KEYS):
+        tiers.stack.wait("tf.data service", ready.exists)
+        yield
+    ready.unlink()
+
+
+def work(pipeline: str) -> str:
+    """What others' loaders are told to do: the same."""
+    if "model(" in pipeline:
+        return pipeline.rpartition("| model(")[2].partition(")")[0].partition(",")[0]
+    _, _, crop = pipeline.partition("center_crop(")
+    return f"pixels:{short_side(pipeline)}:{crop.partition(')')[0]}" if crop else "bytes"
+
+
+def cores() -> str:
+    """Which cores are whose."""
+    if len(CORES) == 1:
+        return "one core for all"
+    return f"store and gateway on core {CORES[0]}, reader and trainer on core {', '.join(map(str, sorted(HERE)))}"
+
+
+def short_side(pipeline: str) -> int:
+    """What a pipeline resizes the short side to."""
+    _, _, rest = pipeline.partition("resize(short=")
+    return int(rest.partition(")")[0])

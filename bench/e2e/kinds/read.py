@@ -1,0 +1,147 @@
+"""Samples of a pipeline, read by each arm in turn over links of several widths."""
+
+import json
+import statistics
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import programs
+
+from .. import arms
+from ..results import Arm, Bound, Cell, Turn
+from ..scenario import OPEN, Link, Scenario
+from . import Run, cell_of, in_turns
+
+ARMS = arms.NAMES
+# Photos that tell where the crossover is.
+CROSSOVER = 200
+
+
+def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
+    """A cell for each link."""
+    for text in scenario.links:
+        link = Link.parse(text)
+        even = crossover(scenario, run) if link.factor is not None else None
+        yield cell(scenario, run, link, even)
+
+
+def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
+    """All arms over one link, in turns."""
+    asked = link.bits(even)
+    chosen, notes = {}, [arms.cores()]
+    for name in scenario.arms:
+        if why := arms.missing(name):
+            notes.append(why)
+            continue
+        if name in arms.OURS:
+            chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
+        else:
+            chosen[name] = arms.peer(name, scenario, run.tiers, run.data)
+    measured = run.tiers.shape(asked, scenario.latency_ms)
+    found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
+
+    def turn(name: str) -> None:
+        figures = {}
+
+        def take() -> dict:
+            figures.update(run.tiers.run(chosen[name].command, **chosen[name].environment))
+            return figures
+
+        found[name].turns.append(run.tiers.turn(take))
+        found[name].settings = chosen[name].settings or figures["settings"]
+
+    with ExitStack() as stack:
+        for name in chosen:
+            stack.enter_context(arms.beside_the_store(name, scenario, run.tiers, run.data, run.folder))
+        in_turns(list(chosen), scenario.repeats, turn, run.progress)
+    rounds = simulated(found, measured)
+    return cell_of(
+        f"{scenario.group}, {at(link, asked)}",
+        scenario.group,
+        found,
+        [*notes, *agreement(found, rounds)],
+        x=link.factor,
+        x_label="link, in multiples of the crossover",
+        asked=asked,
+        measured=measured,
+        crossover=even,
+        bound=bound(found, rounds, measured, link),
+    )
+
+
+def at(link: Link, bits: float) -> str:
+    """How a link is called."""
+    if bits == OPEN:
+        return "open link"
+    return f"{link.text} = {bits / 1e6:.0f} Mbit/s" if link.factor is not None else link.text
+
+
+def crossover(scenario: Scenario, run: Run) -> float:
+    """The link over which plain reading keeps the host just busy, in bits per second; found once for each pipeline."""
+    key = (scenario.pipeline, scenario.data)
+    if key not in run.crossovers:
+        run.tiers.shape(OPEN)
+        few = Scenario(
+            name=scenario.name,
+            title="",
+            kind="read",
+            default=False,
+            data=scenario.data,
+            samples=CROSSOVER,
+            pipeline=scenario.pipeline,
+            arms=("pushed", "plain"),
+            batch_size=scenario.batch_size,
+            networks=scenario.networks,
+        )
+        # The gateway finds out on the way how many samples its networks are best run on at once.
+        for name in few.arms:
+            arm = arms.ours(name, few, run.tiers, run.data, run.folder)
+            plain = run.tiers.run(arm.command)
+        run.crossovers[key] = plain["stored_bytes"] * 8 / plain["cpu_seconds"]
+    return run.crossovers[key]
+
+
+def costs(turn: Turn) -> dict[str, float]:
+    """What a sample costs each side."""
+    samples = turn.samples * len(turn.seconds)
+    there = turn.cpu["store"] + turn.cpu["gateway"]
+    each = {"bytes": turn.wire_down, "store_seconds": there, "host_seconds": turn.cpu["host"]}
+    return {name: cost / samples for name, cost in each.items()}
+
+
+def simulated(found: dict[str, Arm], link_bits: float | None) -> list[dict]:
+    """What the planner's simulator makes of each round: seconds of an epoch by way, from what a sample cost the plain and the
+    pushed turn, without a clock; and what bounds the best mixture. Nothing where the gateway is another machine's."""
+    if not {"plain", "pushed"} <= set(found) or "gateway" not in found["pushed"].turns[0].cpu:
+        return []
+    rounds = []
+    for plain, pushed in zip(found["plain"].turns, found["pushed"].turns):
+        epoch = {"plain": costs(plain), "pushed": costs(pushed), "store_cores": 1, "host_cores": 1}
+        epoch |= {"samples": plain.samples, "link_bits": link_bits}
+        command = [programs.BINARIES / "pushdown-bench", "simulate"]
+        ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
+        rounds.append(json.loads(ended.stdout))
+    return rounds
+
+
+def agreement(found: dict[str, Arm], rounds: list[dict]) -> list[str]:
+    """How far the simulator is from the clock, as a note: medians of the rounds, for each way that it knows."""
+    ways = [way for way in ("plain", "pushed", "auto") if way in found and rounds]
+    ratio = lambda way: statistics.median(each[way] / turn.seconds[-1] for each, turn in zip(rounds, found[way].turns))
+    ratios = ", ".join(f"{way} {ratio(way):.2f}" for way in ways)
+    return [f"epochs of the simulator to those of the clock: {ratios}"] if ratios else []
+
+
+def bound(found: dict[str, Arm], rounds: list[dict], link_bits: float | None, link: Link) -> Bound | None:
+    """What no way can beat: by the simulator; over a link much thinner than the crossover by what the gateway makes and the link
+    brings of nothing but values."""
+    if not rounds:
+        return None
+    middle = len(rounds) // 2
+    if link.factor is not None and link.factor < 0.3 and link_bits:
+        pushed = costs(found["pushed"].turns[middle])
+        gateway, wire = 1 / pushed["store_seconds"], link_bits / 8 / pushed["bytes"]
+        return Bound(min(gateway, wire), "gateway" if gateway < wire else "link")
+    samples = found["plain"].turns[0].samples
+    return Bound(samples / rounds[middle]["auto"], rounds[middle]["bound"])

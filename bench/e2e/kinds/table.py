@@ -1,0 +1,92 @@
+"""A projection and a filter of TPC-H's `lineitem`: pushed down, by ranges, and as pyarrow and DuckDB read it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import programs
+from stack import BUCKET, HERE
+
+from .. import arms
+from ..query import PIPELINE
+from ..results import Arm, Cell
+from ..scenario import Link, Scenario
+from ..tiers import ArmError, Tiers
+from . import Run, cell_of, in_turns
+
+PYTHON = programs.ROOT / ".venv-e2e/bin/python"
+# Ours in Rust, and what others do in Python. `plain` is the nearest to a GET: the whole object, filtered here.
+OURS = {"pushed": ("pushed", "pushed"), "ranges": ("pushed", "ranges"), "auto": ("auto", "smallest")}
+PEERS = {"plain": ("plain", "download"), "pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}
+PEERS |= {"pushed-boto3": ("pushed", "pushed")}
+
+ARMS = (*OURS, *PEERS)
+
+
+def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
+    """A cell for each link."""
+    key = run.data.tables()[scenario.data]
+    for text in scenario.links:
+        link = Link.parse(text)
+        yield cell(scenario, run, link, run.tiers.shape(link.bits(None)), key)
+
+
+def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: str) -> Cell:
+    """All ways in turns; the first round warms up."""
+    with ExitStack() as stack:
+        readers = {name: stack.enter_context(Reader(name, run.tiers, key)) for name in scenario.arms}
+        # What the first connection and the first rows cost does not count; beside a download it is nothing.
+        for name, reader in readers.items():
+            if name != "plain":
+                reader.read()
+        found = {name: Arm((OURS | PEERS)[name][0], reader.settings) for name, reader in readers.items()}
+
+        def turn(name: str) -> None:
+            found[name].turns.append(run.tiers.turn(readers[name].read))
+
+        in_turns(list(found), scenario.repeats, turn, run.progress)
+    rows = {turn.rows for arm in found.values() for turn in arm.turns}
+    if len(rows) != 1:
+        raise ArmError(f"{key}: the ways found different numbers of rows: {rows}")
+    name = f"lineitem {scenario.data}"
+    notes = [arms.cores(), f"{rows.pop():,} rows of `{PIPELINE}`", "every reader is a process that stays"]
+    return cell_of(f"{name}, {link.text} link", name, found, notes, asked=link.bits(None), measured=measured)
+
+
+class Reader:
+    """A process that has imported what it needs, and reads when it is told to."""
+
+    def __init__(self, name: str, tiers: Tiers, key: str) -> None:
+        stack = tiers.stack
+        if name in OURS:
+            way = OURS[name][1]
+            command = [programs.BINARIES / "table-reader", way, stack.gateway, BUCKET, key, PIPELINE]
+            self.settings = f"`pushdown-client`, {way}"
+        else:
+            way = PEERS[name][1]
+            endpoint = stack.gateway if way == "pushed" else stack.store
+            command = [PYTHON, "-m", "e2e.peers.table", way, endpoint, BUCKET, key]
+            self.settings = f"{way} in Python"
+        pinned = lambda: os.sched_setaffinity(0, HERE)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": os.environ | programs.KEYS}
+        self.process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def read(self) -> dict:
+        """Once; the figures as those of an epoch of one sample."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise ArmError(f"{self.settings}: ended with {self.process.wait()}")
+        figures = json.loads(line)
+        ours = {"samples": 1, "errors": 0, "epoch_seconds": [figures["seconds"]], "cpu_seconds": figures["cpu"]}
+        return ours | {"value_bytes": figures.get("bytes", 0), "rows": figures["rows"]}

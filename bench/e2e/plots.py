@@ -1,0 +1,161 @@
+"""The plots of a run, as PNG and SVG: speed-up over the link, bytes on the wire and CPU by tier of each scenario.
+
+Only what the results have data for is drawn. The same results give the same bytes: no dates, a fixed salt for the names inside
+an SVG, and the font that matplotlib brings along, drawn as outlines, so that no machine has to have it. Colours are those of
+Okabe and Ito, which colour-blind people tell apart; what differs by colour differs by a marker, a dash or its place, too.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from . import figures, stats, text
+from .figures import Bar, Line
+from .results import TIERS, Results
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+LINES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK)
+MARKERS = "osD^vPX"
+KINDS = {"plain": SKY, "peer": ORANGE, "pushed": GREEN, "auto": BLUE, "layout": PINK, "ceiling": YELLOW, "rival": RED}
+STYLE = {
+    "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "figure.facecolor": "white", "savefig.facecolor": "white", "svg.fonttype": "path", "svg.hashsalt": "pushdown",
+    "axes.axisbelow": True, "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "legend.frameon": False,
+}
+# The open link stands this many times as far to the right as the widest link that is shaped.
+OPEN = 3
+
+
+def draw(results: Results, folder: Path) -> list[Path]:
+    """Draw what there is data for into a folder; the files that were written."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        for index, (label, lines) in enumerate(figures.speedups(results).items()):
+            written += _save(_speedup(label, lines), folder, "speedup" + (f"-{index + 1}" if index else ""))
+        for scenario in results.scenarios:
+            name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name)
+            if bars := figures.wire(scenario):
+                written += _save(_wire(scenario.title, bars), folder, f"wire-{name}")
+            if bars := figures.cpu(scenario):
+                written += _save(_cpu(scenario.title, bars), folder, f"cpu-{name}")
+    return written
+
+
+def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    written = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    figure.savefig(written[0], dpi=160, metadata={"Software": None})
+    figure.savefig(written[1], metadata={"Date": None, "Creator": None})
+    return written
+
+
+def _speedup(label: str, lines: list[Line]) -> Figure:
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    known = sorted({point.x for line in lines for point in line.points if point.x is not None})
+    right = known[-1] * OPEN
+    groups = list(dict.fromkeys(line.group for line in lines))
+    for line in lines:
+        index = groups.index(line.group)
+        colour, marker = LINES[index % len(LINES)], MARKERS[index % len(MARKERS)]
+        places = [right if point.x is None else point.x for point in line.points]
+        middle = [point.ratio.median for point in line.points]
+        dash = {"auto": "-", "pushed": "--"}[line.kind]
+        label_of = f"{line.group}, {'auto' if line.kind == 'auto' else 'everything pushed'}"
+        axes.plot(places, middle, dash, color=colour, linewidth=1.4, label=label_of, marker=marker, markersize=5)
+        bars = [[point.ratio.median - point.ratio.low for point in line.points],
+                [point.ratio.high - point.ratio.median for point in line.points]]
+        axes.errorbar(places, middle, bars, fmt="none", ecolor=colour, elinewidth=1, capsize=3)
+        hollow = [(place, point.ratio.median) for place, point in zip(places, line.points) if point.noisy]
+        if hollow:
+            axes.plot(*zip(*hollow), marker, color=colour, markerfacecolor="white", markersize=5, zorder=3)
+    axes.axhline(1, color=BLACK, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = {place: f"{place:g}" for place in known}
+    if any(point.x is None for line in lines for point in line.points):
+        ticks[right] = "open"
+    _ticks(axes, ticks)
+    noisy = any(point.noisy for line in lines for point in line.points)
+    axes.set_xlabel(label + (f"   (hollow: {stats.NOISY})" if noisy else ""))
+    axes.set_ylabel("rate to the fastest plain arm")
+    axes.set_title("Speed-up over plain reading, medians with 95 % intervals", loc="left", fontsize=10)
+    axes.grid(True)
+    axes.legend(fontsize=8, handlelength=3.5)
+    return figure
+
+
+def _ticks(axes: Axes, places: dict[float, str]) -> None:
+    """Ticks where the cells are, and plain numbers for ratios instead of powers of ten."""
+    axes.xaxis.set_major_locator(FixedLocator(list(places)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: places.get(place, "")))
+    axes.xaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_ylim()
+    low, high = min(low, 0.9), max(high, 1.1)
+    axes.set_ylim(low, high)
+    # Near 1 the small steps matter; over a wide range they would stand on each other.
+    fine = [0.8, 0.9, 1.1, 1.2] if high / low < 5 else []
+    steps = fine + [step * decade for decade in (0.01, 0.1, 1, 10, 100) for step in (1, 1.5, 2, 3, 5, 7)]
+    axes.yaxis.set_major_locator(FixedLocator(sorted(step for step in steps if low <= step <= high)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _wire(title: str, bars: list[Bar]) -> Figure:
+    figure, axes, places = _canvas(bars, f"{title}: bytes on the wire per sample, both ways")
+    for bar, place in zip(bars, places):
+        axes.barh(place, sum(bar.parts), color=KINDS[bar.kind], edgecolor="#444444", linewidth=0.4, height=0.8)
+    _labels(axes, bars, places, text.size)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.size(value)))
+    return figure
+
+
+def _cpu(title: str, bars: list[Bar]) -> Figure:
+    figure, axes, places = _canvas(bars, f"{title}: CPU seconds per 1,000 samples")
+    left = [0.0] * len(bars)
+    for index, (tier, colour, hatch) in enumerate(zip(TIERS, (YELLOW, BLUE, ORANGE), ("", "", "///"))):
+        parts = [bar.parts[index] for bar in bars]
+        axes.barh(places, parts, left=left, color=colour, edgecolor="#444444", linewidth=0.4, height=0.8, label=tier, hatch=hatch)
+        left = [before + part for before, part in zip(left, parts)]
+    _labels(axes, bars, places, text.number)
+    figure.legend(loc="outside lower center", ncols=len(TIERS), fontsize=8)
+    return figure
+
+
+def _canvas(bars: list[Bar], title: str) -> tuple[Figure, Axes, list[float]]:
+    """Bars from top to bottom, a gap and a heading before each cell."""
+    places, headings, at, cell = [], {}, 0.0, None
+    for bar in bars:
+        if bar.cell != cell:
+            cell, at = bar.cell, at + 1.2
+            headings[cell] = at - 0.9
+        places.append(at)
+        at += 1
+    figure = Figure(figsize=(7.2, 1.1 + 0.2 * at), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_ylim(at - 0.3, -0.2)
+    axes.set_yticks(places, [bar.arm for bar in bars], fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    for heading, place in headings.items():
+        axes.annotate(heading, (0, place), (2, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+                      fontsize=8, fontweight="bold", va="center")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.grid(True, axis="x")
+    return figure, axes, places
+
+
+def _labels(axes: Axes, bars: list[Bar], places: list[float], show: Callable[[float], str]) -> None:
+    """The sum at the end of each bar: a short one is not seen otherwise."""
+    axes.set_xlim(0, max(sum(bar.parts) for bar in bars) * 1.15)
+    for bar, place in zip(bars, places):
+        axes.annotate(show(sum(bar.parts)), (sum(bar.parts), place), (3, 0), textcoords="offset points", fontsize=7, va="center")

@@ -1,0 +1,186 @@
+"""The report of a run as Markdown.
+
+Verdicts are made anew from the turns, so that every report goes by the rules that it states. What is lost or cannot be decided
+comes first. Each figure of an arm is the median of its turns.
+"""
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from . import stats, text
+from .results import TIERS, Arm, Bound, Cell, Environment, Results, Scenario, Turn, Verdict
+from .stats import Interval
+
+ASKED = {
+    "plain": "rate to the fastest plain arm",
+    "best": "rate to the better of the fixed arms",
+    "bytes": "wire bytes of the baseline to its own",
+    "bound": "rate to the bound",
+    "again": "A/A",
+}
+MEASURED = {"seconds": "", "cpu": ", by CPU seconds", "wire": ""}
+COLUMNS = [
+    "arm", "samples/s", "first epoch", "bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99", "first batch",
+    *(f"CPU s: {tier}" for tier in (*TIERS, "all")), *(f"peak memory: {tier}" for tier in TIERS),
+]
+SEVERITY = ("fail", "undecided", "void", "given", "pass")
+HAPI = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
+[arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
+too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
+off it. Its networks, machines and links are others: that is for orientation, not a comparison."""
+READING = f"""Each arm has its turn in every round. A ratio is taken round by round; the figure is the median, in brackets is the
+95 % interval of its bootstrap ({stats.DRAWS:,} draws), and above 1 is good for the arm that is judged. With fewer than
+{stats.FEWEST} rounds it is the least and the greatest round, a note says so, and nothing is decided. An interval at or above what
+is asked is a pass, one below it a fail, any other undecided. A/A is the baseline against itself, and a tie unless its whole
+interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)}, verdicts by the clock
+are void, and the ratio of CPU seconds of store, gateway and host together is given, which decides nothing: a plan that keeps both
+sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. A verdict on an
+arm that failed samples is void.
+
+Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the better of
+the fixed arms, plain and pushed, of the same round; no more bytes on the wire than the baseline; {stats.BOUND} of the bound where
+the link is at most {stats.THIN} of the crossover. Rivals do what the gateway does in their own way, and are asked for nothing.
+
+Samples/s are those of the later epochs, the first beside them. Bytes are per sample, those of the wire by the counters of the
+interface; CPU is per 1,000 samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first
+batch has the start before it, listing, and weights that had to be fetched."""
+
+
+def markdown(results: Results, plots: Iterable[str] = ()) -> str:
+    """The report; `plots` are addresses of pictures, relative to where it will be."""
+    ran = [scenario for scenario in results.scenarios if scenario.cells]
+    lines = ["# End to end", "", *_head(results), "", "## What we lose or cannot decide", "", *_lost(results)]
+    for plot in plots:
+        lines += ["", f"![{plot.rsplit('/', 1)[-1].rsplit('.', 1)[0]}]({plot})"]
+    for scenario in ran:
+        lines += ["", *_scenario(scenario)]
+    return "\n".join([*lines, "", "## How to read it", "", READING, "", *_orientation(ran)]) + "\n"
+
+
+def _head(results: Results) -> list[str]:
+    found: Environment = results.environment
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    changed = ", **with changes that are not committed**" if results.dirty else ""
+    shaped = "shaped" + (", with latency" if found.latency else "") if found.shaped else (
+        f"**not shaped: {found.why_not_shaped}. No figure here is one of a link**")
+    again = " ".join(f"`make bench-e2e SCENARIO={scenario.name}`" for scenario in results.scenarios)
+    return [
+        f"- Commit {results.commit}{changed}; {results.started}, {text.number(results.seconds)} s",
+        f"- Machine: {found.cpu}, {text.count(found.cores, 'core')}, {text.size(found.memory_bytes)}, {found.kernel}, load "
+        f"average {' '.join(f'{load:.2f}' for load in found.load_average)}",
+        f"- Links: {shaped}",
+        f"- Versions: Python {found.python}{', ' if versions else ''}{versions}",
+        f"- To run it again: {again or '`make bench-e2e`'}",
+    ]
+
+
+def _lost(results: Results) -> list[str]:
+    """What a reader has to know first."""
+    cells = [(scenario, cell) for scenario in results.scenarios for cell in scenario.cells]
+    found = [(scenario, cell, verdict) for scenario, cell in cells for verdict in stats.verdicts(cell)]
+    outcomes = Counter(verdict.outcome for _, _, verdict in found)
+    said = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in SEVERITY if outcomes[outcome])
+    lines = [f"{text.count(len(found), 'verdict')}: {said}." if found else "No cell has a verdict."]
+    bad = [each for each in found if each[2].outcome not in ("pass", "given")]
+    bad.sort(key=lambda each: SEVERITY.index(each[2].outcome))
+    if bad:
+        rows = [[f"**{each.outcome}**", scenario.name, cell.name, *_judged(each)[:-2], each.note] for scenario, cell, each in bad]
+        lines += ["", *text.table(["outcome", "scenario", "cell", "verdict", "found", "asked", "note"], rows)]
+    slow = [(scenario, cell, stats.ours(cell), *each) for scenario, cell in cells for each in stats.faster(cell).items()]
+    if slow:
+        lines += ["", "Faster than ours by its whole interval, a verdict or not:", ""]
+        lines += [f"- {scenario.name}, {cell.name}: `{name}` is {text.ratio(by)} times as fast as `{mine}`"
+                  + (f"; {stats.NOISY}" if stats.noisy(cell) else "") for scenario, cell, mine, name, by in slow]
+    lost = [(cell, name, stats.failed(arm)) for _, cell in cells for name, arm in cell.arms.items() if stats.failed(arm)]
+    lines += [""] * bool(lost) + [f"- {cell.name}: `{name}` failed {text.count(failed, 'sample')}" for cell, name, failed in lost]
+    skipped = [scenario for scenario in results.scenarios if scenario.skipped or not scenario.cells]
+    lines += [""] * bool(skipped)
+    return lines + [f"- {each.name} was skipped: {each.skipped or 'it has no cells'}" for each in skipped]
+
+
+def _scenario(scenario: Scenario) -> list[str]:
+    lines = [f"## {scenario.title}", "", f"`make bench-e2e SCENARIO={scenario.name}`"]
+    if scenario.skipped:
+        lines += ["", f"Not whole: {scenario.skipped}"]
+    for cell in scenario.cells:
+        lines += ["", *_cell(cell)]
+    settings = json.dumps(scenario.settings, indent=1, ensure_ascii=False)
+    return lines + ["", "<details><summary>Settings</summary>", "", "```json", settings, "```", "", "</details>"]
+
+
+def _cell(cell: Cell) -> list[str]:
+    bound = f"cannot beat {text.number(cell.bound.samples_per_second)} samples/s ({cell.bound.by})" if cell.bound else ""
+    if cell.asked_link_bits is None and cell.link_bits is None:
+        link = "open link"
+    else:
+        asked = "no rate" if cell.asked_link_bits is None else text.rate(cell.asked_link_bits)
+        link = f"link: {asked} asked, {text.rate(cell.link_bits)} measured"
+    crossover = "" if cell.crossover_bits is None else f"crossover at {text.rate(cell.crossover_bits)}"
+    lines = [f"### {cell.name}", "", "; ".join(filter(None, [link, crossover, bound])) + ".", ""]
+    lines += text.table(COLUMNS, [_arm(name, arm, cell.bound) for name, arm in cell.arms.items()])
+    found = stats.verdicts(cell)
+    if found:
+        rows = [_judged(verdict) for verdict in found]
+        lines += ["", *text.table(["verdict", "found", "asked", "outcome", "note"], rows)]
+    lines += ["", *(f"- `{name}`: {arm.kind}; {arm.settings or 'no settings'}; {text.count(len(arm.turns), 'round')}"
+                    for name, arm in cell.arms.items())]
+    return lines + [f"- {note}" for note in cell.notes]
+
+
+def _judged(verdict: Verdict) -> list[str]:
+    """The columns of a verdict: what, found, asked, outcome, note."""
+    against = verdict.against if verdict.rule == "bound" else " or ".join(f"`{name}`" for name in verdict.against.split(" or "))
+    against = f" ({against})" if verdict.against else ""
+    what = f"`{verdict.arm}`: {ASKED[verdict.rule]}{against}{MEASURED[verdict.measure]}"
+    found = None
+    if verdict.median is not None:
+        found = Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= stats.FEWEST)
+    asked = "a tie" if verdict.rule == "again" else f"{verdict.asked:g}"
+    return [what, text.ratio(found), asked, f"**{verdict.outcome}**", verdict.note]
+
+
+def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
+    """A row of the table."""
+    median = lambda each: _median(arm, each)
+    rate = median(lambda turn: 1 / stats.seconds(turn) if turn.samples else None)
+    first = median(lambda turn: turn.samples / turn.seconds[0] if len(turn.seconds) > 1 else None)
+    per_sample = lambda get: median(lambda turn: _over(get(turn), stats.read(turn)))
+    cpu = [per_sample(lambda turn, tier=tier: turn.cpu.get(tier)) for tier in TIERS]
+    cpu.append(median(lambda turn: stats.cpu(turn) if turn.samples else None))
+    waits = [median(lambda turn: turn.batch_wait_p50_seconds), median(lambda turn: turn.batch_wait_p99_seconds)]
+    of_bound = text.NONE
+    if bound and rate:
+        of_bound = f"{text.percent(rate / bound.samples_per_second)} of {text.number(bound.samples_per_second)}, {bound.by}"
+    return [
+        f"`{name}`", text.number(rate), text.number(first), of_bound,
+        text.size(per_sample(lambda turn: turn.value_bytes)),
+        text.size(per_sample(lambda turn: turn.wire_up)),
+        text.size(per_sample(lambda turn: turn.wire_down)),
+        text.percent(median(lambda turn: _over(turn.stall_seconds, sum(turn.seconds)))),
+        text.NONE if waits == [None, None] else " / ".join(map(text.seconds, waits)),
+        text.seconds(median(lambda turn: turn.first_batch_seconds)),
+        *(text.number(None if each is None else each * 1000) for each in cpu),
+        *(text.size(median(lambda turn, tier=tier: turn.peak_bytes.get(tier))) for tier in TIERS),
+    ]
+
+
+def _over(part: float | None, whole: float) -> float | None:
+    return None if part is None or whole == 0 else part / whole
+
+
+def _median(arm: Arm, get: Callable[[Turn], float | None]) -> float | None:
+    """The median of the turns that can tell."""
+    told = [value for value in map(get, arm.turns) if value is not None]
+    return statistics.median(told) if told else None
+
+
+def _orientation(scenarios: list[Scenario]) -> list[str]:
+    """What others published, beside ours."""
+    cells = [cell for scenario in scenarios for cell in scenario.cells if cell.x is not None]
+    found = [(cell, stats.speedup(cell, name)) for cell in cells for name in stats.of_kind(cell, "auto")]
+    rows = [[cell.name, text.ratio(ratio)] for cell, ratio in found if ratio is not None]
+    if not rows:
+        return []
+    return ["## For orientation", "", HAPI, "", *text.table(["here", "`auto` to the fastest plain arm"], rows), ""]

@@ -1,0 +1,162 @@
+"""A run: a stack for as long as its flags stay the same, the scenarios one after the other, and results after each cell."""
+
+import dataclasses
+import datetime
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import links
+import programs
+import psutil
+from stack import Stack
+from tqdm import tqdm
+
+from . import guard, machine, plots, report, results, stats
+from .data import Data
+from .kinds import Run, forward, growth, read, scans, table, tenants, transfer
+from .scenario import OPEN, Link, Scenario, ScenarioError
+from .tiers import ArmError, Tiers
+
+KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
+KINDS |= {"transfer": transfer}
+PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "object-reader", "table-reader")
+# These start programs of their own beside the store, or read what the gateway's process takes.
+NEEDS_OUR_STACK = ("forward", "scans", "tenants")
+
+
+@dataclass
+class Options:
+    """How a run is to be done."""
+
+    scenarios: list[Scenario]
+    results: Path
+    shaping: bool = True
+    upstream: str | None = None
+    gateway: str | None = None
+    admin: str | None = None
+    interface: str | None = None
+    repeats: int | None = None
+    elsewhere: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.elsewhere = self.upstream is not None
+        if self.repeats is not None:
+            replaced = [dataclasses.replace(scenario, repeats=self.repeats) for scenario in self.scenarios]
+            self.scenarios = replaced
+        for scenario in self.scenarios:
+            known = getattr(KINDS[scenario.kind], "ARMS", scenario.arms)
+            if unknown := [name for name in scenario.arms if name not in known]:
+                expected = ", ".join(known)
+                raise ScenarioError(f"{scenario.name}: arms: {', '.join(unknown)} found, expected some of {expected}")
+
+
+def run(options: Options) -> Path:
+    """Runs them all. The file with the results, beside which stand a report and plots."""
+    if options.elsewhere:
+        programs.KEYS |= {name: os.environ[name] for name in programs.KEYS if name in os.environ}
+    started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+    for program in PROGRAMS:
+        if not (programs.BINARIES / program).exists():
+            raise SystemExit(f"e2e: {programs.BINARIES / program} is not built: `make build`")
+    commit, dirty = machine.commit()
+    with links.links(options.shaping, options.interface) as link:
+        if link.reason and options.shaping:
+            print(f"e2e: links cannot be shaped: {link.reason}. --no-shaping goes on without", file=sys.stderr)
+            raise SystemExit(2)
+        found = results.Results(commit, dirty, started.strftime("%Y-%m-%dT%H:%M:%SZ"), 0.0, machine.environment(link.reason))
+        file = options.results / f"e2e-{started:%Y%m%d-%H%M%S}.json"
+        total = sum(turns(scenario) for scenario in options.scenarios)
+        with tqdm(total=total, unit="turn", dynamic_ncols=True, disable=None) as progress:
+            stacks = Stacks(options, link, progress)
+            try:
+                for scenario in options.scenarios:
+                    progress.set_description(scenario.name)
+                    measured = results.Scenario(scenario.name, scenario.title, scenario.settings)
+                    found.scenarios.append(measured)
+                    for cell in cells(scenario, stacks, link, measured):
+                        cell.verdicts = stats.verdicts(cell)
+                        measured.cells.append(cell)
+                        progress.write(f"e2e: {scenario.name}: {cell.name}: done", file=sys.stderr)
+                        found.seconds = time.monotonic() - clock
+                        results.save(found, file)
+            finally:
+                stacks.stop()
+    found.seconds = time.monotonic() - clock
+    results.save(found, file)
+    write(found, file)
+    return file
+
+
+def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: results.Scenario) -> Iterator[results.Cell]:
+    """The cells of a scenario, or why there are none."""
+    measured.skipped = why_not(scenario, stacks.options, link)
+    if measured.skipped:
+        stacks.progress.write(f"e2e: {scenario.name} is skipped: {measured.skipped}")
+        return
+    try:
+        yield from KINDS[scenario.kind].cells(scenario, stacks.of(scenario))
+    except (ArmError, FileNotFoundError, psutil.Error, subprocess.SubprocessError) as error:
+        measured.skipped = str(error)
+        stacks.progress.write(f"e2e: {scenario.name} ended: {error}")
+
+
+def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
+    """Why a scenario cannot be measured here, if so."""
+    if options.elsewhere and scenario.kind in NEEDS_OUR_STACK:
+        return "it needs a store and a gateway of its own"
+    if link.reason and any(Link.parse(text).bits(1.0) != OPEN for text in scenario.links):
+        return f"its links are to be shaped, and {link.reason}"
+    if scenario.latency_ms and not machine.can_delay():
+        return "its links are to have latency, and this kernel has no netem"
+    return ""
+
+
+def turns(scenario: Scenario) -> int:
+    """How many steps its progress has, about."""
+    rows = len(scenario.sizes) or 1
+    growing = len(growth.CONNECTIONS) if scenario.kind == "growth" else 0
+    of_kind = {"forward": 4, "scans": 1, "growth": 2, "transfer": 1}.get(scenario.kind, len(scenario.arms))
+    return (rows + growing) * of_kind * scenario.repeats * len(scenario.links)
+
+
+class Stacks:
+    """One stack at a time: another one where a scenario asks for other flags or networks."""
+
+    def __init__(self, options: Options, link: links.Links, progress: tqdm) -> None:
+        self.options, self.link, self.progress = options, link, progress
+        networks = {network for scenario in options.scenarios for network in scenario.networks}
+        self.networks = sorted(networks)
+        self.flags: tuple[str, ...] | None = None
+        self.run: Run | None = None
+        self.count = 0
+
+    def of(self, scenario: Scenario) -> Run:
+        """What a scenario runs on."""
+        if self.run is None or self.flags != scenario.gateway_flags:
+            self.stop()
+            self.count += 1
+            folder = guard.folder() / f"stack-{self.count}"
+            folder.mkdir()
+            given = {"store": self.options.upstream, "gateway": self.options.gateway, "admin": self.options.admin}
+            stack = Stack(folder, self.link, self.networks, *scenario.gateway_flags, **given)
+            self.flags = scenario.gateway_flags
+            self.run = Run(Tiers(stack), Data(stack), folder, self.progress)
+        return self.run
+
+    def stop(self) -> None:
+        """Ends the stack."""
+        if self.run is not None:
+            self.run.tiers.stack.stop()
+        self.run = None
+
+
+def write(found: results.Results, file: Path) -> None:
+    """The report and the plots, beside the results."""
+    drawn = plots.draw(found, file.with_suffix(""))
+    shown = [str(plot.relative_to(file.parent)) for plot in drawn if plot.suffix == ".svg"]
+    file.with_suffix(".md").write_text(report.markdown(found, shown), encoding="utf-8")

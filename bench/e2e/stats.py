@@ -1,0 +1,225 @@
+"""Ratios, intervals and verdicts.
+
+Arms run in turns, one turn each in every round, so that what slows the machine down for a while slows all arms down alike.
+Ratios are therefore taken round by round. The figure is their median, and its interval is where 95 % of the medians of 2,000
+draws with replacement lie, from a fixed seed. With fewer than 3 rounds there is nothing to draw from: the interval is the
+least and the greatest ratio, and `Interval.drawn` is false.
+
+Later epochs count: of a turn, the median of all but its first epoch, or its only epoch. Everything is per sample, so that arms
+may read different numbers of epochs.
+
+A ratio above 1 is always good for the arm that is judged. What is asked of it, and of which arm:
+
+- `plain` (`auto`): rate against the fastest arm of kind `plain` or `peer`, by its median: 0.97.
+- `best` (`auto`): rate against the fastest arm of kind `plain` or `pushed` of the same round: 0.95.
+- `bytes` (`auto`): bytes on the wire, up and down, of the baseline to its own, where that is plain reading: 1.
+- `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
+- `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1.
+
+*pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
+than 3 rounds say. An arm of kind `rival` does what ours does in its own way: it is held against no rule, and told first where it
+is faster. Where the interval
+of A/A is wider than 0.05, wall-clock verdicts (`plain`, `best`, `bound`) are *void*, however clear they look, and `plain` and
+`best` are *given* once more on CPU seconds of store, gateway and host together, all epochs. These decide nothing: a plan that
+keeps both sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. Void
+is also what cannot be measured, and every verdict on an arm that failed samples: what is not delivered costs nothing.
+"""
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .results import TIERS, Arm, Cell, Turn, Verdict
+
+SEED, DRAWS, TAIL = 7, 2000, 50
+FEWEST = 3
+PLAIN, BEST, BYTES, BOUND, SAME = 0.97, 0.95, 1.0, 0.85, 1.0
+THIN, NOISE, TIE = 0.3, 0.05, 0.03
+NOISY = f"A/A is wider than {NOISE * 100:g} %"
+
+Measure = Callable[[Turn], float]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median, and where it may as well lie. `drawn` is whether there were enough rounds to draw from."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+    drawn: bool
+
+
+def seconds(turn: Turn) -> float:
+    """Seconds per sample of the later epochs."""
+    return statistics.median(turn.seconds[1:] or turn.seconds) / turn.samples if turn.samples else 0.0
+
+
+def cpu(turn: Turn) -> float:
+    """CPU seconds per sample of all tiers and epochs."""
+    return sum(turn.cpu.get(tier, 0.0) for tier in TIERS) / read(turn) if turn.samples else 0.0
+
+
+def wire(turn: Turn) -> float:
+    """Bytes on the wire per sample, both ways, of all epochs."""
+    return (turn.wire_up + turn.wire_down) / read(turn) if turn.samples else 0.0
+
+
+def read(turn: Turn) -> int:
+    """Samples of all epochs."""
+    return turn.samples * len(turn.seconds)
+
+
+MEASURES: dict[str, Measure] = {"seconds": seconds, "cpu": cpu, "wire": wire}
+
+
+def interval(ratios: Sequence[float]) -> Interval | None:
+    """The median of paired ratios with its interval."""
+    if len(ratios) < FEWEST:
+        return Interval(statistics.median(ratios), min(ratios), max(ratios), len(ratios), False) if ratios else None
+    draw = random.Random(SEED)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
+    return Interval(statistics.median(ratios), medians[TAIL], medians[-TAIL - 1], len(ratios), True)
+
+
+def unpaired(over: Sequence[float], under: Sequence[float]) -> Interval | None:
+    """The ratio of two medians whose rounds have nothing to do with each other: each is drawn for itself."""
+    rounds = min(len(over), len(under))
+    if rounds == 0 or min(under) <= 0:
+        return None
+    middle = statistics.median(over) / statistics.median(under)
+    if rounds < FEWEST:
+        return Interval(middle, min(over) / max(under), max(over) / min(under), rounds, False)
+    draw = random.Random(SEED)
+    drawn = lambda values: statistics.median(draw.choices(values, k=len(values)))
+    medians = sorted(drawn(over) / drawn(under) for _ in range(DRAWS))
+    return Interval(middle, medians[TAIL], medians[-TAIL - 1], rounds, True)
+
+
+def paired(over: Sequence[float], under: Sequence[float]) -> Interval | None:
+    """The interval of ratios that are taken round by round. A round in which nothing was measured gives none."""
+    return interval([a / b for a, b in zip(over, under) if a > 0 and b > 0])
+
+
+def measured(arm: Arm, measure: Measure) -> list[float]:
+    """What each round of an arm took."""
+    return [measure(turn) for turn in arm.turns]
+
+
+def failed(arm: Arm) -> int:
+    """Samples that were not delivered."""
+    return sum(turn.errors for turn in arm.turns)
+
+
+def of_kind(cell: Cell, *kinds: str) -> dict[str, Arm]:
+    """The arms of these kinds that ran."""
+    return {name: arm for name, arm in cell.arms.items() if arm.kind in kinds and arm.turns}
+
+
+def fastest_plain(cell: Cell) -> str | None:
+    """The fastest of the arms that do without the gateway's work, of those that delivered every sample."""
+    sound = {name: arm for name, arm in of_kind(cell, "plain", "peer").items() if not failed(arm)}
+    took = {name: statistics.median(measured(arm, seconds)) for name, arm in sound.items()}
+    took = {name: value for name, value in took.items() if value > 0}
+    return min(took, key=took.get) if took else None
+
+
+def same(cell: Cell) -> Interval | None:
+    """The A/A test: the baseline's seconds to those of the same thing run once more."""
+    again = next(iter(of_kind(cell, "again").values()), None)
+    return paired(measured(cell.arms[cell.baseline], seconds), measured(again, seconds)) if again else None
+
+
+def noisy(cell: Cell) -> bool:
+    """Whether the A/A test differs so much from round to round that the clock cannot decide anything."""
+    found = same(cell)
+    return found is not None and found.high - found.low > NOISE
+
+
+def speedup(cell: Cell, name: str) -> Interval | None:
+    """How many times as fast as the fastest plain arm an arm is."""
+    fastest = fastest_plain(cell)
+    if fastest is None or not cell.arms[name].turns or failed(cell.arms[name]):
+        return None
+    return paired(measured(cell.arms[fastest], seconds), measured(cell.arms[name], seconds))
+
+
+def ours(cell: Cell) -> str | None:
+    """The arm that stands for the gateway: `auto`, or what is pushed where nothing plans."""
+    return next(iter(of_kind(cell, "auto") or of_kind(cell, "pushed")), None)
+
+
+def faster(cell: Cell) -> dict[str, Interval]:
+    """Arms that do the same work in less time than ours, by their whole interval; with how many times as fast they are."""
+    mine = ours(cell)
+    if mine is None:
+        return {}
+    others = of_kind(cell, "plain", "peer", "rival", "layout", *(["pushed"] if cell.arms[mine].kind == "auto" else []))
+    ratio = lambda arm: paired(measured(cell.arms[mine], seconds), measured(arm, seconds))
+    found = {name: ratio(arm) for name, arm in others.items() if not failed(arm)}
+    return {name: each for name, each in found.items() if each is not None and each.low > 1}
+
+
+def verdicts(cell: Cell) -> list[Verdict]:
+    """All verdicts of a cell, in the order of the rules."""
+    found = []
+    for name, arm in of_kind(cell, "auto").items():
+        if of_kind(cell, "plain", "peer"):
+            found += _timed(cell, name, "plain", PLAIN, {each: cell.arms[each] for each in [fastest_plain(cell)] if each})
+        fixed = {each: fixed for each, fixed in of_kind(cell, "plain", "pushed").items() if not failed(fixed)}
+        found += _timed(cell, name, "best", BEST, fixed)
+        plain = cell.arms[cell.baseline]
+        if plain.kind == "plain":
+            ratio = None if failed(plain) else paired(measured(plain, wire), measured(arm, wire))
+            found.append(_judged(cell, "bytes", name, cell.baseline, "wire", BYTES, ratio))
+        if cell.bound is not None and cell.x is not None and cell.x <= THIN:
+            rates = [1 / each for each in measured(arm, seconds) if each > 0]
+            ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
+            found.append(_judged(cell, "bound", name, cell.bound.by, "seconds", BOUND, ratio))
+    tie = same(cell)
+    if tie is not None:
+        again = next(iter(of_kind(cell, "again")))
+        lost = failed(cell.arms[again]) + failed(cell.arms[cell.baseline])
+        outcome = "void" if lost else "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
+        notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
+        found.append(_verdict("again", again, cell.baseline, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
+    return found
+
+
+def _timed(cell: Cell, name: str, rule: str, asked: float, others: dict[str, Arm]) -> list[Verdict]:
+    """The verdict by the clock, and where that is void for its noise the ratio of CPU seconds."""
+    found = []
+    for measure in ["seconds", "cpu"] if noisy(cell) else ["seconds"]:
+        each = MEASURES[measure]
+        rounds = [list(filter(None, round)) for round in zip(*(measured(arm, each) for arm in others.values()))]
+        least = [min(round, default=0.0) for round in rounds]
+        ratio = paired(least, measured(cell.arms[name], each))
+        found.append(_judged(cell, rule, name, " or ".join(others), measure, asked, ratio))
+    return found
+
+
+def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked: float, ratio: Interval | None) -> Verdict:
+    lost = failed(cell.arms[name])
+    if ratio is None:
+        return _verdict(rule, name, against, measure, asked, None, "void", "there is nothing whole to measure it against")
+    if lost:
+        return _verdict(rule, name, against, measure, asked, ratio, "void", f"{lost} samples failed")
+    if measure == "seconds" and noisy(cell):
+        return _verdict(rule, name, against, measure, asked, ratio, "void", NOISY)
+    if measure == "cpu":
+        return _verdict(rule, name, against, measure, asked, ratio, "given", _few(ratio))
+    outcome = "pass" if ratio.low >= asked else "fail" if ratio.high < asked else "undecided"
+    outcome = outcome if ratio.drawn else "undecided"
+    return _verdict(rule, name, against, measure, asked, ratio, outcome, _few(ratio))
+
+
+def _few(ratio: Interval) -> str:
+    return "" if ratio.drawn else f"least to greatest of {ratio.rounds} round{'s' if ratio.rounds > 1 else ''}"
+
+
+def _verdict(rule: str, arm: str, against: str, measure: str, asked: float, ratio: Interval | None, outcome: str,
+             note: str) -> Verdict:
+    median, low, high, rounds = (ratio.median, ratio.low, ratio.high, ratio.rounds) if ratio else (None, None, None, 0)
+    return Verdict(rule, arm, against, measure, asked, median, low, high, rounds, outcome, note)

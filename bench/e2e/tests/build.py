@@ -1,0 +1,36 @@
+"""Results for tests: a cell of which only the times, the CPU or the bytes matter."""
+
+from collections.abc import Sequence
+
+from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Turn
+
+KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "loader": "peer", "shards": "layout"}
+
+
+def turn(*seconds: float, wire: float = 1000, cpu: float = 1.0, samples: int = 100, errors: int = 0) -> Turn:
+    """A turn: its epochs, bytes per sample, CPU seconds of all epochs."""
+    down = wire * samples * len(seconds)
+    return Turn(
+        samples=samples, errors=errors, seconds=list(seconds), first_batch_seconds=0.1, batch_wait_p50_seconds=0.01,
+        batch_wait_p99_seconds=0.02, stall_seconds=0.5, value_bytes=100, stored_bytes=None, wire_up=0, wire_down=down,
+        cpu={"store": cpu / 4, "gateway": cpu / 4, "host": cpu / 2}, peak_bytes={"host": 1e6},
+    )
+
+
+def arm(name: str, seconds: Sequence[float], **of_turns: float) -> Arm:
+    """An arm of one epoch a round; its kind goes by its name."""
+    return Arm(KINDS[name], "", [turn(each, **of_turns) for each in seconds])
+
+
+def cell(x: float | None = None, bound: float | None = None, **arms: Arm | Sequence[float]) -> Cell:
+    """A cell of arms, which are given by the seconds of their rounds or whole."""
+    whole = {name: each if isinstance(each, Arm) else arm(name, each) for name, each in arms.items()}
+    limit = Bound(bound, "gateway") if bound is not None else None
+    return Cell("cell", "group", x, "link", None, None, None, "plain", [], limit, whole)
+
+
+def results(*cells: Cell) -> Results:
+    """A run of one scenario."""
+    environment = Environment("cpu", 2, 10**9, "6.1", "3.11", True, "", False, [0, 0, 0], {"pushdown": "0.1.0"})
+    scenario = Scenario("s", "S", {"samples": 100}, "", list(cells))
+    return Results("abc", False, "2026-01-01T00:00:00Z", 1.0, environment, [scenario])

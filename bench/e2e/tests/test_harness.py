@@ -1,0 +1,224 @@
+"""The harness itself: links are as wide as they are set, all who count bytes count the same, and nothing is left behind.
+
+What shapes links takes root and a kernel that lets it make namespaces, and is skipped elsewhere.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import links
+import programs
+import pytest
+from stack import Stack
+
+from e2e import arms, guard, results, stats
+from e2e.data import Data
+from e2e.scenario import Scenario
+from e2e.tiers import HEADERS, Tiers
+
+ROOT = programs.ROOT
+SCENARIO = Path(__file__).parent / "fixtures/smoke.toml"
+WHY_NOT = links.forbidden()
+shaped = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: {WHY_NOT}")
+built = pytest.mark.skipif(not arms.PUSHDOWN.exists(), reason=f"{arms.PUSHDOWN} is not built")
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT / 'bench'}:{ROOT / 'scripts'}"}
+RUN = [sys.executable, "-m", "e2e", "run"]
+
+
+@pytest.fixture(name="tiers", scope="module")
+def tiers_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiers]:
+    """Store, gateway and trainer in their namespaces."""
+    folder = tmp_path_factory.mktemp("stack")
+    with links.links() as link:
+        stack = Stack(folder, link, [])
+        try:
+            yield Tiers(stack)
+        finally:
+            stack.stop()
+
+
+@built
+@shaped
+@pytest.mark.parametrize("megabits", [10, 100, 1000])
+def test_a_shaped_link_is_as_wide_as_it_is_set(tiers: Tiers, megabits: int) -> None:
+    measured = tiers.shape(megabits * 1e6)
+    assert measured == pytest.approx(megabits * 1e6, rel=0.05)
+
+
+@built
+@shaped
+def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers) -> None:
+    data, link = Data(tiers.stack), tiers.link
+    photos = "testkit/fixtures/photos/jpeg_large.jpg"
+    scenario = Scenario("bytes", "", "read", False, data=photos, samples=200, pipeline="decode", arms=("plain",))
+    tiers.shape(200e6)
+    command = arms.ours("plain", scenario, tiers, data, tiers.stack.folder).command
+    # Through the gateway, which forwards.
+    command[command.index("--endpoint-url") + 1] = tiers.stack.gateway
+    before, wire = sent_by(tiers.stack.admin), link.counters()
+    reader = tiers.run(command)
+    after, passed = sent_by(tiers.stack.admin), link.counters()
+    interface = passed["down"] - wire["down"] - HEADERS * (passed["packets_down"] - wire["packets_down"])
+    assert after - before == pytest.approx(reader["value_bytes"], rel=0.02)
+    assert reader["wire_bytes_down"] == pytest.approx(reader["value_bytes"], rel=0.02)
+    assert interface == pytest.approx(reader["wire_bytes_down"], rel=0.02)
+
+
+def sent_by(admin: str) -> float:
+    """Bytes of answers to clients, as the gateway's metric has them."""
+    with urllib.request.urlopen(f"{admin}/metrics") as answer:
+        text = answer.read().decode()
+    return sum(float(value) for value in re.findall(r"^pushdown_client_sent_bytes_total(?:{[^}]*})? (\S+)$", text, re.M))
+
+
+@built
+def test_a_run_measures_compares_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    ended = run("--results", tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    (file,) = tmp_path.glob("*.json")
+    found = results.load(file)
+    (cell,) = found.scenarios[0].cells
+    assert set(cell.arms) == {"plain", "again", "pushed", "auto"}
+    assert all(turn.errors == 0 and turn.samples == 60 for arm in cell.arms.values() for turn in arm.turns)
+    assert found.environment.shaped == (WHY_NOT == "")
+    assert "## What we lose or cannot decide" in ended.stdout
+    assert file.with_suffix(".md").exists()
+    compared = e2e("compare", file, file)
+    assert compared.returncode == 0 and "1.000" in compared.stdout
+    assert left_behind() == []
+
+
+@built
+@shaped
+def test_the_same_thing_twice_is_called_a_tie(tmp_path: Path) -> None:
+    """Over a link that takes most of the time: that this machine has other things to do is not what is tested."""
+    text = SCENARIO.read_text(encoding="utf-8").replace('"pushed", "auto"', "")
+    scenario = tmp_path / "tie.toml"
+    scenario.write_text(f'{text}links = ["20 Mbit/s"]\n', encoding="utf-8")
+    ended = e2e("run", scenario, "--results", tmp_path, "--repeats", "5")
+    assert ended.returncode == 0, ended.stderr
+    (file,) = tmp_path.glob("*.json")
+    (cell,) = results.load(file).scenarios[0].cells
+    (same,) = [verdict for verdict in stats.verdicts(cell) if verdict.arm == "again"]
+    assert same.outcome == "pass", same
+
+
+@built
+@pytest.mark.parametrize("who, number", [("outer", signal.SIGTERM), ("outer", signal.SIGKILL), ("inner", signal.SIGKILL)])
+def test_a_run_that_is_killed_leaves_nothing_behind(tmp_path: Path, who: str, number: signal.Signals) -> None:
+    sockets = set(Path("/tmp").glob("seaweedfs-*"))
+    outer = subprocess.Popen([*RUN, str(SCENARIO), "--results", tmp_path, *loose()], env=ENVIRONMENT, cwd=ROOT)
+    wait("a reader runs", lambda: any("pushdown read" in line for line in descendants(outer.pid).values()))
+    inner = next(process for process, line in descendants(outer.pid).items() if " inside" in line)
+    started = [outer.pid, *descendants(outer.pid)]
+    os.kill(outer.pid if who == "outer" else inner, number)
+    outer.wait(30)
+    wait("all have ended", lambda: not any(alive(process) for process in started))
+    wait("nothing is left", lambda: left_behind() == [])
+    assert set(Path("/tmp").glob("seaweedfs-*")) <= sockets
+
+
+def test_who_may_not_shape_is_told_of_the_way_without(tmp_path: Path) -> None:
+    allowed = ENVIRONMENT | {"PATH": "/nonexistent"}
+    ended = subprocess.run(
+        [*RUN, str(SCENARIO), "--results", str(tmp_path)], env=allowed, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode != 0
+    assert "links cannot be shaped" in ended.stderr and "--no-shaping" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("title = 'T'\nkind = 'read'\n", "missing: default"),
+        ("title = 'T'\nkind = 'reed'\ndefault = true\n", "kind: 'reed' found, expected one of read"),
+        ("title = 'T'\nkind = 'forward'\ndefault = true\nlinks = ['fast']\n", "expected a link such as '0.3 b*'"),
+        ("title = 'T'\nkind = 'forward'\ndefault = true\nsamplse = 3\n", "unknown: samplse"),
+        ("title = 'T'\nkind = 'forward'\ndefault = true\nsamples = 'many'\n", "samples: 'many' found, expected int"),
+        ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline and arms: expected"),
+        ("title = ", "Invalid value"),
+    ],
+)
+def test_a_scenario_with_a_fault_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
+    ended = e2e("run", tmp_path / "faulty.toml")
+    assert ended.returncode == 1 and said in ended.stderr and "faulty.toml" in ended.stderr
+
+
+def test_a_scenario_that_is_not_there_is_refused_with_those_that_are() -> None:
+    ended = e2e("run", "fetures-100mbit")
+    assert ended.returncode == 1 and "features-100mbit" in ended.stderr
+
+
+@built
+def test_an_arm_that_there_is_not_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    text = SCENARIO.read_text(encoding="utf-8").replace('"pushed"', '"pusht"')
+    (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
+    ended = e2e("run", tmp_path / "faulty.toml", "--results", tmp_path)
+    assert ended.returncode == 1 and "pusht found" in ended.stderr and "boto3" in ended.stderr
+
+
+def test_every_scenario_can_be_listed() -> None:
+    ended = e2e("list")
+    assert ended.returncode == 0
+    assert len(ended.stdout.splitlines()) == len(list((ROOT / "bench/e2e/scenarios").glob("*.toml")))
+
+
+def loose() -> list[str]:
+    """Where no link can be shaped the same is tried without."""
+    return ["--no-shaping"] if WHY_NOT else []
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return e2e("run", SCENARIO, *loose(), *arguments)
+
+
+def e2e(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "e2e", *map(str, arguments)]
+    return subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def left_behind() -> list[str]:
+    """Namespaces and folders of runs."""
+    namespaces = links.NAMESPACES.glob("pushdown-*-trainer")
+    mine = [path.name for path in namespaces if not alive(int(path.name.split("-")[1]))]
+    folders = Path(tempfile.gettempdir()).glob(f"{guard.PREFIX}*")
+    # Another run may be under way.
+    return mine + [path.name for path in folders if not alive(int(path.name.removeprefix(guard.PREFIX).split("-")[0]))]
+
+
+def descendants(process: int) -> dict[int, str]:
+    """All processes below one, with their command lines."""
+    found = {}
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in map(int, task.read_text(encoding="ascii").split()):
+            line = Path(f"/proc/{child}/cmdline")
+            found[child] = line.read_bytes().replace(b"\0", b" ").decode() if line.exists() else ""
+            found |= descendants(child)
+    return found
+
+
+def alive(process: int) -> bool:
+    """Whether it runs: one that has ended and was not asked for does not."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait(what: str, done) -> None:
+    """Until it is so, a minute at most."""
+    deadline = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.05)

@@ -1,0 +1,49 @@
+"""What is drawn, and that the same is drawn again."""
+
+from pathlib import Path
+
+import pytest
+
+from .. import figures
+from ..results import Results, load
+from .build import cell, results
+
+RUN = Path(__file__).parent / "fixtures/run.json"
+
+
+def test_lines_go_from_thin_to_open_links():
+    (lines,) = figures.speedups(load(RUN)).values()
+    assert [(line.group, line.kind, [point.x for point in line.points]) for line in lines] == [
+        ("EfficientNet-Lite0", "auto", [0.3, 3.0, None]),
+        ("EfficientNet-Lite0", "pushed", [0.3, 3.0, None]),
+        # The other arm of the first start failed samples.
+        ("EfficientNet-Lite0, first start", "pushed", [0.3]),
+    ]
+    assert [point.noisy for point in lines[0].points] == [False, True, False]
+    assert lines[0].points[0].ratio.median == pytest.approx(8.12 / 2.13, rel=0.02)
+
+
+def test_bars_leave_out_the_second_run_of_the_baseline():
+    scenario = load(RUN).scenarios[0]
+    assert [bar.arm for bar in figures.wire(scenario)][:4] == ["plain", "loader", "pushed", "auto"]
+    assert figures.wire(scenario)[0].parts == pytest.approx((1100, 109000))
+    assert figures.cpu(scenario)[0].parts == pytest.approx((0.2, 0, 10.4))
+
+
+def without(run: Results) -> Results:
+    for turn in (turn for each in run.scenarios[0].cells for arm in each.arms.values() for turn in arm.turns):
+        turn.wire_down, turn.cpu = 0, {}
+    return run
+
+
+def test_only_what_has_data_is_drawn_and_the_same_results_give_the_same_bytes(tmp_path):
+    plots = pytest.importorskip("e2e.plots", reason="matplotlib is in .venv-e2e", exc_type=ImportError)
+    first = plots.draw(load(RUN), tmp_path / "a")
+    names = ["speedup", "wire-features", "cpu-features", "wire-starts", "cpu-starts"]
+    assert [path.name for path in first] == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
+    for path, again in zip(first, plots.draw(load(RUN), tmp_path / "b")):
+        assert path.read_bytes() == again.read_bytes(), path.name
+        assert len(path.read_bytes()) > 5000
+        assert b"dc:date" not in path.read_bytes()
+    assert plots.draw(results(), tmp_path / "none") == []
+    assert plots.draw(without(results(cell(plain=[1.0], auto=[1.0]))), tmp_path / "none") == []

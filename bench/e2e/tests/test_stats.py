@@ -1,0 +1,173 @@
+"""Ratios, intervals, and what verdict follows from them."""
+
+import random
+import statistics
+
+import pytest
+
+from .. import stats
+from ..results import Cell, Verdict
+from .build import arm, cell, turn
+
+
+def judged(found: Cell, rule: str, measure: str = "seconds") -> Verdict:
+    (verdict,) = [each for each in stats.verdicts(found) if (each.rule, each.measure) == (rule, measure)]
+    return verdict
+
+
+def test_the_interval_holds_the_median_and_narrows_with_rounds():
+    draw = random.Random(1)
+    few, many = ([draw.gauss(1, 0.1) for _ in range(rounds)] for rounds in (5, 100))
+    for ratios in (few, many):
+        found = stats.interval(ratios)
+        assert min(ratios) <= found.low <= found.median == statistics.median(ratios) <= found.high <= max(ratios)
+    assert stats.interval(many).high - stats.interval(many).low < stats.interval(few).high - stats.interval(few).low
+
+
+def test_the_interval_of_many_rounds_is_that_of_the_median_in_theory():
+    ratios = [draw.gauss(1, 0.1) for draw in [random.Random(3)] for _ in range(400)]
+    found = stats.interval(ratios)
+    # The median of n normal values has the standard deviation 1.2533 s / sqrt(n), and 95 % lie within 1.96 of those.
+    width = 2 * 1.96 * 1.2533 * 0.1 / 400**0.5
+    assert found.high - found.low == pytest.approx(width, rel=0.35)
+    assert found.low < 1 < found.high
+
+
+def test_the_same_rounds_give_the_same_interval():
+    ratios = [0.9, 1.0, 1.2, 1.3, 1.1]
+    assert stats.interval(ratios) == stats.interval(ratios)
+
+
+@pytest.mark.parametrize("ratios", [[1.5], [0.5, 2.0]])
+def test_fewer_than_three_rounds_give_the_least_and_the_greatest_and_say_so(ratios):
+    found = stats.interval(ratios)
+    assert (found.low, found.high, found.rounds, found.drawn) == (min(ratios), max(ratios), len(ratios), False)
+    verdict = judged(cell(plain=ratios, auto=[1.0] * len(ratios)), "plain")
+    assert f"{len(ratios)} round" in verdict.note
+    assert stats.interval([1.0, 1.0, 1.0]).drawn
+
+
+def test_ratios_are_taken_round_by_round():
+    # The machine was three times slower in the second round: side by side nothing is different.
+    found = cell(plain=[1.0, 3.0, 1.1], auto=[0.5, 1.5, 0.55])
+    verdict = judged(found, "plain")
+    assert (verdict.median, verdict.low, verdict.high) == pytest.approx((2, 2, 2))
+
+
+def test_later_epochs_count_and_the_only_one_where_there_is_no_other():
+    assert stats.seconds(turn(9.0, 2.0, 4.0, 3.0)) == pytest.approx(0.03)
+    assert stats.seconds(turn(9.0)) == pytest.approx(0.09)
+
+
+def test_bytes_and_cpu_are_those_of_all_epochs():
+    assert stats.wire(turn(9.0, 2.0, wire=700)) == pytest.approx(700)
+    assert stats.cpu(turn(9.0, 2.0, cpu=4.0)) == pytest.approx(4 / 200)
+
+
+@pytest.mark.parametrize(
+    ("auto", "outcome"), [([1.0, 1.0, 1.0], "pass"), ([1.03] * 3, "pass"), ([1.1] * 3, "fail"), ([1.0, 1.1, 1.2], "undecided")]
+)
+def test_a_verdict_is_that_of_the_whole_interval(auto, outcome):
+    verdict = judged(cell(plain=[1.0, 1.0, 1.0], auto=auto), "plain")
+    assert (verdict.outcome, verdict.asked) == (outcome, 0.97)
+
+
+def test_exactly_what_is_asked_is_a_pass():
+    assert judged(cell(plain=[0.97] * 3, auto=[1.0] * 3), "plain").outcome == "pass"
+
+
+def test_the_fastest_plain_arm_may_be_a_peer_and_is_no_layout():
+    found = cell(plain=[2.0] * 3, loader=[1.0] * 3, shards=[0.1] * 3, pushed=[0.1] * 3, auto=[1.2] * 3)
+    assert stats.fastest_plain(found) == "loader"
+    verdict = judged(found, "plain")
+    assert (verdict.against, verdict.outcome) == ("loader", "fail")
+
+
+def test_a_peer_that_failed_samples_is_not_the_fastest():
+    assert stats.fastest_plain(cell(plain=[2.0] * 3, loader=arm("loader", [1.0] * 3, errors=1))) == "plain"
+
+
+def test_the_better_fixed_arm_is_that_of_each_round_and_no_peer():
+    found = cell(plain=[1.0, 4.0, 1.0], pushed=[4.0, 1.0, 4.0], loader=[0.1] * 3, auto=[1.0] * 3)
+    verdict = judged(found, "best")
+    assert (verdict.low, verdict.high, verdict.outcome, verdict.asked) == (1, 1, "pass", 0.95)
+
+
+@pytest.mark.parametrize(("wire", "outcome"), [(900, "pass"), (1000, "pass"), (1001, "fail")])
+def test_no_more_bytes_than_the_baseline(wire, outcome):
+    found = cell(plain=[1.0] * 3, loader=arm("loader", [1.0] * 3, wire=1), auto=arm("auto", [1.0] * 3, wire=wire))
+    verdict = judged(found, "bytes", "wire")
+    assert (verdict.against, verdict.outcome) == ("plain", outcome)
+
+
+def test_the_bound_is_asked_for_on_thin_links_only():
+    # 100 samples in 1.1 s are 91 in a second.
+    arms = {"plain": [9.0] * 3, "auto": [1.1] * 3}
+    assert judged(cell(x=0.3, bound=100, **arms), "bound").outcome == "pass"
+    assert judged(cell(x=0.1, bound=120, **arms), "bound").outcome == "fail"
+    for found in (cell(x=1, bound=100, **arms), cell(x=None, bound=100, **arms), cell(x=0.3, **arms)):
+        assert [each for each in stats.verdicts(found) if each.rule == "bound"] == []
+
+
+@pytest.mark.parametrize(("again", "outcome"), [([1.0, 1.01, 0.99], "pass"), ([1.04] * 3, "fail")])
+def test_the_baseline_against_itself_is_a_tie_unless_its_whole_interval_is_far_from_one(again, outcome):
+    found = cell(plain=[1.0] * 3, again=again)
+    assert judged(found, "again").outcome == outcome
+    assert not stats.noisy(found)
+
+
+def test_where_the_baseline_differs_from_itself_the_clock_decides_nothing_and_cpu_is_given():
+    arms = {"plain": arm("plain", [1.0] * 3, cpu=1.0), "pushed": arm("pushed", [1.0] * 3, cpu=0.8)}
+    found = cell(x=0.1, bound=10, again=[1.0, 1.06, 1.0], auto=arm("auto", [0.1] * 3, cpu=0.9), **arms)
+    assert stats.noisy(found)
+    for rule in ("plain", "best", "bound"):
+        assert judged(found, rule).outcome == "void"
+    assert judged(found, "plain", "cpu").outcome == "given"
+    assert judged(found, "best", "cpu").median == pytest.approx(0.8 / 0.9)
+    assert judged(found, "best", "cpu").outcome == "given"
+    assert judged(found, "bytes", "wire").outcome == "pass"
+
+
+def test_a_quiet_cell_has_no_verdict_on_cpu():
+    found = stats.verdicts(cell(plain=[1.0] * 3, again=[1.0, 1.02, 1.0], auto=[1.0] * 3))
+    assert [each.measure for each in found] == ["seconds", "seconds", "wire", "seconds"]
+
+
+def test_where_nothing_is_read_plainly_no_rule_speaks_of_it():
+    found = cell(plain=[1.0] * 3, pushed=[1.0] * 3, auto=[1.0] * 3)
+    del found.arms["plain"]
+    found.baseline = "pushed"
+    assert [each.rule for each in stats.verdicts(found)] == ["best"]
+
+
+def test_an_arm_that_failed_samples_passes_nothing():
+    found = cell(plain=[1.0] * 3, again=[1.0] * 3, auto=arm("auto", [0.1] * 3, errors=2))
+    outcomes = {each.rule: (each.outcome, each.note) for each in stats.verdicts(found)}
+    assert outcomes["plain"] == outcomes["best"] == outcomes["bytes"] == ("void", "6 samples failed")
+    assert stats.speedup(found, "auto") is None
+
+
+def test_what_cannot_be_measured_is_void_and_has_no_ratio():
+    found = cell(plain=arm("plain", [1.0] * 3, errors=1), auto=[1.0] * 3)
+    for verdict in stats.verdicts(found):
+        assert (verdict.outcome, verdict.median, verdict.rounds) == ("void", None, 0)
+    empty = cell(plain=arm("plain", [1.0], samples=0), auto=[1.0])
+    assert {each.outcome for each in stats.verdicts(empty)} == {"void"}
+
+
+def test_arms_that_are_faster_than_ours_are_known_whatever_the_verdict():
+    found = cell(plain=[0.99] * 3, loader=[1.0] * 3, shards=[0.5] * 3, pushed=[0.9, 1.2, 0.9], auto=[1.0] * 3)
+    assert list(stats.faster(found)) == ["plain", "shards"]
+    assert judged(found, "plain").outcome == "pass"
+    assert list(stats.faster(cell(plain=[0.5] * 3, pushed=[1.0] * 3))) == ["plain"]
+
+
+def test_unpaired_medians_are_drawn_for_themselves():
+    a, b = [2.0, 2.2, 2.1, 1.9, 2.0], [1.0, 1.1, 0.9, 1.0, 1.0]
+    found = stats.unpaired(a, b)
+    assert found.median == pytest.approx(2.0)
+    assert 1.7 < found.low < found.median < found.high < 2.4
+    few = stats.unpaired([2.0, 4.0], [1.0, 2.0])
+    assert (few.low, few.high, few.drawn) == (1.0, 4.0, False)
+    assert stats.unpaired([], [1.0]) is None
+    assert stats.unpaired([1.0], [0.0]) is None

@@ -1,0 +1,172 @@
+"""Store, gateway and trainer of a run, and what a turn takes of each."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+import links
+import programs
+from stack import HERE, RUNTIME, Stack
+
+from .results import Turn
+
+# An arm that takes longer hangs.
+PATIENCE = 900
+MEBI = 1 << 20
+# What Ethernet, IP and TCP with timestamps add to each packet.
+HEADERS = 14 + 20 + 32
+
+
+class ArmError(Exception):
+    """An arm that did not end well."""
+
+
+class Tiers:
+    """A stack, its link, and commands on the trainer's side."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.link = stack, stack.link
+        self.measured: dict[float, float] = {}
+
+    def shape(self, bits: float, latency_ms: float = 0.0) -> float | None:
+        """Sets the link, and returns what it lets through, which is measured once; none where it is open."""
+        if bits == float("inf") or not self.link.can_be_shaped:
+            self.link.open()
+            return None
+        self.link.shape(bits, latency_ms)
+        if bits not in self.measured:
+            self.measured[bits] = measure(self.link, bits) if self.link.gateway.command else bits
+        return self.measured[bits]
+
+    def run(self, command: list, cores: set[int] = HERE, **environment: str) -> dict:
+        """Runs an arm on the trainer's cores; the figures that it prints as one line of JSON."""
+        # An error is told in a line.
+        env = os.environ | programs.KEYS | {"ORT_DYLIB_PATH": str(RUNTIME), "RUST_BACKTRACE": "0"} | environment
+        pinned = lambda: os.sched_setaffinity(0, cores)
+        text = list(map(str, command))
+        with tempfile.TemporaryFile("w+") as errors:
+            ended = subprocess.run(
+                text, env=env, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=pinned, timeout=PATIENCE
+            )
+            errors.seek(0)
+            said = errors.read()[:2000]
+        if ended.returncode != 0:
+            raise ArmError(f"`{' '.join(text)}` ended with {ended.returncode}:\n{said}")
+        try:
+            return json.loads(ended.stdout)
+        except ValueError as error:
+            raise ArmError(f"`{' '.join(text)}` printed no JSON but {ended.stdout[:200]!r}") from error
+
+    def turn(self, arm: Callable[[], dict]) -> Turn:
+        """Runs an arm, and measures what that takes of all sides."""
+        trees = {"store": self.trees("weed", "tfdata"), "gateway": self.trees("gateway", "nginx")}
+        before = {tier: cpu_seconds(processes) for tier, processes in trees.items()}
+        wire = self.link.counters()
+        for processes in trees.values():
+            forget_peaks(processes)
+        figures = arm()
+        passed = {name: count - wire[name] for name, count in self.link.counters().items()}
+        epochs = figures["epoch_seconds"]
+        stall = figures.get("stall_seconds", figures.get("waiting_seconds"))
+        return Turn(
+            samples=round(figures["samples"] / len(epochs)),
+            errors=figures["errors"],
+            # Without the start, of which the first batch tells: it is no part of later epochs.
+            seconds=epochs,
+            first_batch_seconds=figures.get("first_batch_seconds"),
+            batch_wait_p50_seconds=figures.get("batch_wait_p50_seconds"),
+            batch_wait_p99_seconds=figures.get("batch_wait_p99_seconds"),
+            stall_seconds=stall,
+            value_bytes=figures["value_bytes"],
+            stored_bytes=figures.get("stored_bytes"),
+            # Without a link of its own only a reader that counts can tell.
+            wire_up=passed.get("up", figures.get("wire_bytes_up", 0)),
+            wire_down=passed.get("down", figures.get("wire_bytes_down", figures["value_bytes"])),
+            cpu={tier: cpu_seconds(processes) - before[tier] for tier, processes in trees.items() if processes}
+            | {"host": figures["cpu_seconds"]},
+            peak_bytes={tier: peak_bytes(processes) for tier, processes in trees.items()}
+            | {"host": figures.get("peak_bytes")},
+            rows=figures.get("rows"),
+        )
+
+    def trees(self, *names: str) -> list[psutil.Process]:
+        """The processes that were started by these names, with those that they started."""
+        roots = [psutil.Process(process.pid) for name, process in self.stack.started if name in names]
+        return [each for root in roots for each in (root, *root.children(recursive=True))]
+
+
+def cpu_seconds(processes: list[psutil.Process]) -> float:
+    """In user mode and in the kernel."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
+def forget_peaks(processes: list[psutil.Process]) -> None:
+    """From now on the most memory held is counted anew, where the kernel lets us say so."""
+    for process in processes:
+        try:
+            Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            continue
+
+
+def peak_bytes(processes: list[psutil.Process]) -> int | None:
+    """The most memory held since."""
+    found = []
+    for process in processes:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        found += [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
+    return sum(found) if found else None
+
+
+SENDER = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], 0))
+print(listener.getsockname()[1], flush=True)
+connection, _ = listener.accept()
+connection.sendall(bytes(int(sys.argv[2])))
+connection.shutdown(socket.SHUT_WR)
+connection.recv(1)
+"""
+
+
+def measure(link: links.Links, bits: float) -> float:
+    """Bits per second, headers included, that come over the link while one connection sends as much as it can."""
+    # Long enough that what passes at once does not count: a second, or what a bucket holds fifty times.
+    size = max(int(bits / 8), 50 * links.BURST_BYTES)
+    command = [*link.gateway.command, sys.executable, "-c", SENDER, link.gateway.address, str(size)]
+    sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(sender.stdout.readline())
+        with socket.create_connection((link.gateway.address, port), timeout=60) as connection:
+            buffer, received = bytearray(MEBI), 0
+            # The bucket is full at first: what it holds passes at once, and neither it nor its time counts.
+            while received < 2 * links.BURST_BYTES:
+                received += connection.recv_into(buffer)
+            before, started = link.counters()["down"], time.perf_counter()
+            while connection.recv_into(buffer):
+                pass
+            return (link.counters()["down"] - before) * 8 / (time.perf_counter() - started)
+    finally:
+        sender.kill()
+        sender.wait()
+
+
+@contextmanager
+def started(tiers: Tiers, name: str, command: list, **environment: str) -> Iterator[subprocess.Popen]:
+    """A further program on the store's side, while it is needed."""
+    tiers.stack.start(name, command, **environment)
+    entry = tiers.stack.started[-1]
+    try:
+        yield entry[1]
+    finally:
+        programs.end(entry[1])
+        tiers.stack.started.remove(entry)

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Starts the gateway in the root that docker-steps.sh has made, as the image would: its user, its environment, its command,
+# a root that cannot be written to, and its health check. In a network namespace of its own, since the image's ports may be
+# taken. Usage: docker-steps-check.sh ROOT STAGES
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$1 stages=$2
+say() { printf 'docker-steps: %s\n' "$*"; }
+fail() { say "$@" >&2; exit 1; }
+of() { jq -r --arg kind "$1" '.gateway[] | select(.do == $kind) | .with' "$stages"; }
+
+user=$(of USER)
+mapfile -t environment < <(of ENV | jq -r '.[]')
+mapfile -t entrypoint < <(of ENTRYPOINT | jq -r '.[]')
+mapfile -t command < <(of CMD | jq -r '.[]')
+mapfile -t health < <(of HEALTHCHECK | sed 's/^.* CMD //' | jq -r '.[]')
+networks=(.cache/models/*.onnx)
+install -m 644 "${networks[@]}" "${networks[@]/%.onnx/.json}" "$root/models/"
+
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+ip link set lo up
+group=$(chroot "$root" id -g "$user")
+as_image=(env -i PATH=/usr/local/bin:/usr/bin:/bin "${environment[@]}"
+  PUSHDOWN_STORE=/tmp/store PUSHDOWN_ACCESS_KEY=check PUSHDOWN_SECRET_KEY=check-secret PUSHDOWN_MODELS=/models
+  setpriv --no-new-privs "$(command -v chroot)" --userspec="+$user:+$group" --groups= "$root")
+
+user=$("${as_image[@]}" id)
+say "user: $user"
+if "${as_image[@]}" touch /models/written 2>/dev/null; then fail "found a root that can be written to"; fi
+for file in /usr/local/bin/pushdown-gateway /usr/local/lib/libonnxruntime.so; do
+  libraries=$("${as_image[@]}" ldd "$file")
+  if grep 'not found' <<<"$libraries"; then fail "$file lacks libraries"; fi
+  say "$file: $(grep -c '=>' <<<"$libraries") libraries of the system, all there"
+done
+version=$("${as_image[@]}" "${entrypoint[@]}" --version)
+[[ $version == pushdown-gateway\ * ]] || fail "--version: found \`$version\`, expected pushdown-gateway and a number"
+say "--version: $version"
+"${as_image[@]}" "${entrypoint[@]}" serve --help >/dev/null
+say "serve --help: well"
+
+"${as_image[@]}" "${entrypoint[@]}" "${command[@]}" >"$root/tmp/log" 2>&1 &
+gateway=$!
+wait_for() { # patience in seconds, command...
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    if [ $SECONDS -ge $end ] || ! kill -0 $gateway 2>/dev/null; then
+      cat "$root/tmp/log" >&2
+      fail "\`$*\` did not succeed in time"
+    fi
+    sleep 0.2
+  done
+}
+wait_for 10 "${as_image[@]}" "${health[@]}"
+say "health check: ${health[*]}: well"
+wait_for 120 "${as_image[@]}" "${health[@]}" --ready
+found=$(curl --fail --silent http://127.0.0.1:9901/status.json | jq -r '.models[] | "\(.name) on \(.execution_provider)"')
+[ "$(wc -l <<<"$found")" -eq ${#networks[@]} ] && [ -n "$found" ] || { cat "$root/tmp/log" >&2; fail "found networks: $found"; }
+say "ONNX Runtime runs ${found//$'\n'/, }"
+curl --fail --silent http://127.0.0.1:9901/metrics | grep -q '^pushdown_connections ' || fail "no metrics"
+kill -TERM $gateway
+wait $gateway || fail "SIGTERM: the gateway ended with $?"
+say "SIGTERM: it ended well"

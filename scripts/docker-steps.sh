@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# Runs the steps of docker/Dockerfile that make the gateway's image in clean Debian roots, without Docker, and starts the
+# gateway there as the image would. As root. Usage: docker-steps.sh [PROGRAM], by default target/release/pushdown-gateway.
+# The program is not compiled there, which takes 20 minutes, unless BUILD=1 asks for it: then by this machine's Rust.
+# Roots and mounts are in a namespace of their own, in memory (2 GB): however this ends, nothing of them is left.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "$(id -u)" -eq 0 ] || { echo "docker-steps: only root can make roots and mounts" >&2; exit 1; }
+say() { printf 'docker-steps: %s\n' "$*"; }
+
+if [ "${1:-}" != --inside ]; then
+  program=${1:-${CARGO_TARGET_DIR:-target}/release/pushdown-gateway}
+  if [ -z "${BUILD:-}" ] && [ ! -x "$program" ]; then
+    say "found no program at $program: name one, build it by make build, or set BUILD=1" >&2
+    exit 1
+  fi
+  scripts/setup.sh lint
+  if ! command -v debootstrap >/dev/null; then
+    say "installing the Debian package debootstrap"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap </dev/null >/dev/null
+  fi
+  network=(.cache/models/*.onnx)
+  if [ ! -e "${network[0]}" ]; then
+    scripts/setup.sh
+    scripts/models.sh efficientnet_lite0
+  fi
+  exec unshare --mount --pid --fork --kill-child --mount-proc "$0" --inside "$program"
+fi
+
+program=$2
+roots=/mnt
+mount -t tmpfs -o size=75%,mode=755 roots "$roots"
+context=$roots/context
+mkdir "$context"
+git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$context"
+# Stages by name, each with its instructions in order.
+.venv-lint/bin/python - docker/Dockerfile >"$roots/stages.json" <<'PYTHON'
+import json, pathlib, shlex, sys
+from dockerfile_parse import DockerfileParser
+stages, name = {}, None
+parser = DockerfileParser(fileobj=pathlib.Path(sys.argv[1]).open("rb"))
+for step in parser.structure:
+    if step["instruction"] == "FROM":
+        name = step["value"].split(" AS ")[-1]
+        stages[name] = []
+    elif step["instruction"] != "COMMENT":
+        value = shlex.split(step["value"]) if step["instruction"] == "ENV" else step["value"]
+        stages[name].append({"do": step["instruction"], "with": value})
+json.dump(stages, sys.stdout)
+PYTHON
+
+# The root's own programs only, and registries as they are reached from this machine, proxies and their authorities too.
+inside() { # root, command...
+  local root=$1 passed=()
+  shift
+  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL; do
+    if [ -n "${!name:-}" ]; then passed+=("$name=${!name}"); fi
+  done
+  env -i PATH=/usr/local/cargo/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root \
+    PIP_CERT=/trusted.pem CARGO_HTTP_CAINFO=/trusted.pem DEBIAN_FRONTEND=noninteractive "${passed[@]}" "${environment[@]}" chroot "$root" "$@"
+}
+
+# The same, silent when it is well.
+run() {
+  inside "$@" >"$roots/log" 2>&1 </dev/null || { tail -n 40 "$roots/log" >&2; exit 1; }
+}
+
+# A stage in its root, from its first instruction to its last. A cache for the build is a matter of Docker's.
+environment=()
+stage() { # name
+  local root=$roots/$1 folder=/ instruction value from
+  environment=()
+  while IFS=$'\t' read -r instruction value; do
+    case $instruction in
+      WORKDIR) folder=$value; mkdir -p "$root$folder" ;;
+      ENV) mapfile -t -O "${#environment[@]}" environment < <(jq -r '.[]' <<<"$value") ;;
+      COPY)
+        from=$context
+        if [[ $value =~ ^--from=([a-z-]+)\ (.*)$ ]]; then from=$roots/${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}; fi
+        copy "$from" "$root" "$folder" "$value"
+        ;;
+      RUN)
+        while [[ $value =~ ^--mount=[^\ ]+\ +(.*)$ ]]; do value=${BASH_REMATCH[1]}; done
+        if [[ $value == cargo\ * && -z ${BUILD:-} ]]; then
+          say "$1: NOT RUN: $value"
+          continue
+        fi
+        say "$1: $value"
+        run "$root" /bin/sh -c "cd $folder"$'\n'"$value"
+        ;;
+    esac
+  done < <(jq -r --arg stage "$1" '.[$stage][] | [.do, (.with | if type == "array" then tojson else . end)] | join("\t")' \
+    "$roots/stages.json")
+}
+
+copy() { # from, root, folder, "source... destination"
+  local words destination
+  read -r -a words <<<"$4"
+  destination=${words[-1]}
+  [[ $destination == /* ]] || destination=$3/$destination
+  # A file into a folder, a folder's content into one of that name: what Docker makes of it.
+  for word in "${words[@]:0:${#words[@]}-1}"; do
+    if [ -d "$1/$word" ]; then
+      mkdir -p "$2$destination"
+      cp -r "$1/$word/." "$2$destination"
+    else
+      install -D "$1/$word" "$2$destination$([[ $destination == */ ]] && basename "$word")"
+    fi
+  done
+}
+
+root() { # name: a fresh copy of Debian
+  cp -a "$roots/debian" "$roots/$1"
+  mount -t proc proc "$roots/$1/proc"
+}
+# The gateway's own root is not touched: what it trusts has to come from its packages.
+trust() { install -m 644 /etc/ssl/certs/ca-certificates.crt "$roots/$1/trusted.pem"; }
+size() { du -xsm --exclude=proc --exclude=models "$1" | cut -f1; }
+
+say "debian:bookworm-slim is debootstrap's minbase here"
+debootstrap --variant=minbase bookworm "$roots/debian" >"$roots/log" 2>&1 || { tail "$roots/log" >&2; exit 1; }
+# As in Debian's image: its sources, and nothing of apt is kept once it has installed.
+rm -rf "$roots/debian/etc/apt/sources.list" "$roots"/debian/var/cache/apt/archives/*.deb "$roots"/debian/var/lib/apt/lists/*
+echo 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };' \
+  >"$roots/debian/etc/apt/apt.conf.d/docker-clean"
+cat >"$roots/debian/etc/apt/sources.list.d/debian.sources" <<'SOURCES'
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+SOURCES
+
+say "rust:slim-bookworm is the same with ${BUILD:+"this machine's Rust and "}the C compiler that comes with it"
+root build
+run "$roots/build" sh -c 'apt-get update && apt-get install -y --no-install-recommends ca-certificates gcc libc6-dev'
+if [ -n "${BUILD:-}" ]; then
+  mkdir -p "$roots/build/usr/local/cargo"
+  mount --bind -o ro "$(rustc --print sysroot)" "$roots/build/usr/local/cargo"
+fi
+trust build
+stage build
+say "build: $(inside "$roots/build" sh -c 'cmake --version | head -n 1; nasm -v; g++ --version | head -n 1' | tr '\n' ';')"
+if [ -z "${BUILD:-}" ]; then
+  cargo metadata --offline --locked --no-deps --format-version 1 --manifest-path "$roots/build/src/Cargo.toml" >/dev/null
+  say "build: what was copied is a whole workspace"
+  strip -o "$roots/build/usr/local/bin/pushdown-gateway" "$program"
+fi
+
+say "python:slim-bookworm is the same with Debian's Python and pip"
+root runtime
+run "$roots/runtime" sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip python-is-python3'
+trust runtime
+stage runtime
+
+root gateway
+stage gateway
+unshare --net scripts/docker-steps-check.sh "$roots/gateway" "$roots/stages.json"
+say "the image's files: $(size "$roots/gateway") MB, of which Debian $(size "$roots/debian") MB, the gateway" \
+  "$(size "$roots/gateway/usr/local/bin/pushdown-gateway") MB, ONNX Runtime $(size "$roots/gateway/usr/local/lib/libonnxruntime.so") MB"

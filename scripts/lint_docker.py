@@ -1,0 +1,145 @@
+"""What no schema knows of docker/: lint_docker.py COMPOSE-FILE... The first file stands alone, others are laid over it."""
+
+import json
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+import promql_parser
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCKER = ROOT / "docker"
+# A test of the gateway holds this page to what it exports, each metric and each label once.
+EXPORTED = ROOT / "gateway/src/telemetry/snapshots/pushdown_gateway__telemetry__metrics__tests__the_page_lists_every_metric.snap"
+# What Prometheus adds: whether a target answered, and where a sample comes from.
+ADDED_METRICS, ADDED_LABELS = {"up"}, {"instance", "job"}
+HARDENED = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
+# Each has a link of its own, or would take the CPU of another.
+PINNED = {"store": "STORE_CPUS", "gateway": "GATEWAY_CPUS", "bench": "TRAINER_CPUS"}
+
+
+def main(files: list[pathlib.Path]) -> list[str]:
+    """Everything that is wrong."""
+    services = yaml.safe_load(files[0].read_text())["services"]
+    wrong = [fault for file in files for fault in without_default(file)]
+    for name, service in services.items():
+        wrong += [f"{name}: {fault}" for fault in [*hardening(name, service), *dependencies(service, services), *mounts(service)]]
+    return wrong + monitoring(services) + dashboards()
+
+
+def without_default(file: pathlib.Path) -> Iterator[str]:
+    """Variables that have to be set before anything starts."""
+    for variable in re.findall(r"(?<!\$)\$(?!\$)(\{[^}]*\}|\w+)", file.read_text()):
+        if not re.fullmatch(r"\{[A-Z_]+:-[^}]+\}", variable):
+            yield f"{file.name}: found ${variable}, expected a default, as in ${{NAME:-value}}"
+
+
+def hardening(name: str, service: dict) -> Iterator[str]:
+    for key, expected in HARDENED.items():
+        if service.get(key) != expected:
+            yield f"found {key}: {service.get(key)}, expected {expected}"
+    if not service.get("tmpfs"):
+        yield "its root is read-only and it has no tmpfs"
+    if not service.get("mem_limit"):
+        yield "it has no mem_limit"
+    if name in PINNED and f"${{{PINNED[name]}:-" not in str(service.get("cpuset")):
+        yield f"found cpuset: {service.get('cpuset')}, expected {PINNED[name]}"
+
+
+def dependencies(service: dict, services: dict) -> Iterator[str]:
+    """What a service waits for is started with it, and tells how it is."""
+    for name, dependency in service.get("depends_on", {}).items():
+        missing = set(service["profiles"]) - set(services[name]["profiles"])
+        if missing and dependency.get("required", True):
+            yield f"it needs {name}, which the profile {', '.join(missing)} does not start"
+        if dependency["condition"] == "service_healthy" and "healthcheck" not in services[name]:
+            yield f"it waits for the health of {name}, which has no health check"
+
+
+def mounts(service: dict) -> Iterator[str]:
+    for volume in service.get("volumes", []):
+        source = volume.partition(":")[0]
+        if source.startswith("./") and not (DOCKER / source).exists():
+            yield f"there is no {source} in docker/"
+
+
+def monitoring(services: dict) -> list[str]:
+    """Addresses are those of services, and folders those that are mounted."""
+    provisioning = DOCKER / "grafana/provisioning"
+    scraped = yaml.safe_load((DOCKER / "prometheus.yml").read_text())["scrape_configs"]
+    addresses = [target for job in scraped for group in job["static_configs"] for target in group["targets"]]
+    sources = yaml.safe_load((provisioning / "datasources/prometheus.yaml").read_text())["datasources"]
+    addresses += [source["url"].removeprefix("http://") for source in sources]
+    wrong = []
+    for address in addresses:
+        name, _, port = address.partition(":")
+        if not any(published.endswith(f":{port}") for published in services.get(name, {}).get("ports", [])):
+            wrong.append(f"{address} is no port of a service")
+    mounted = [volume.split(":")[1] for volume in services["grafana"]["volumes"]]
+    for provider in yaml.safe_load((provisioning / "dashboards/pushdown.yaml").read_text())["providers"]:
+        if provider["options"]["path"] not in mounted:
+            wrong.append(f"dashboards are looked for in {provider['options']['path']}, which is not mounted")
+    uids = {source["uid"] for source in sources}
+    for file in (DOCKER / "grafana/dashboards").glob("*.json"):
+        used = set(re.findall(r'"type": "prometheus", "uid": "([^"]*)"', file.read_text()))
+        wrong += [f"{file.name}: there is no data source {uid}" for uid in used - uids]
+    return wrong
+
+
+def dashboards() -> list[str]:
+    """Each query is PromQL, of metrics and labels that the gateway exports."""
+    page = [line for line in EXPORTED.read_text().splitlines() if re.match(r"(process|pushdown)_", line)]
+    metrics = {re.match(r"\w+", line)[0] for line in page} | ADDED_METRICS
+    labels = {label for line in page for label in re.findall(r'(\w+)="', line)} | ADDED_LABELS
+    wrong, queries = [], 0
+    for file in (DOCKER / "grafana/dashboards").glob("*.json"):
+        dashboard = json.loads(file.read_text())
+        variables = [variable["query"]["query"] for variable in dashboard["templating"]["list"]]
+        for query in [*expressions(dashboard), *filter(None, map(first_argument, variables))]:
+            queries += 1
+            try:
+                unknown = names(query) - metrics - labels
+            except ValueError as error:
+                wrong.append(f"{file.name}: {query}: {error}")
+            else:
+                wrong += [f"{file.name}: {query}: the gateway exports no {name}" for name in sorted(unknown)]
+    if not wrong:
+        print(f"lint-docker: {queries} queries of the dashboard, all of what the gateway exports")
+    return wrong
+
+
+def expressions(dashboard: dict) -> Iterator[str]:
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"].replace("$__rate_interval", "1m")
+
+
+def first_argument(variable: str) -> str | None:
+    """The metric in `label_values(metric, label)`."""
+    found = re.fullmatch(r"label_values\((.+), \w+\)", variable)
+    return found[1] if found else None
+
+
+def names(query: str) -> set[str]:
+    """Metrics and labels that a query names."""
+    found = set()
+
+    def visit(node: object) -> bool:
+        if isinstance(node, promql_parser.VectorSelector):
+            found.add(node.name)
+            found.update(matcher.name for matcher in node.matchers.matchers)
+        elif isinstance(node, promql_parser.AggregateExpr) and node.modifier:
+            found.update(node.modifier.labels)
+        return True
+
+    promql_parser.walk(promql_parser.parse(query), visit)
+    return found
+
+
+if __name__ == "__main__":
+    faults = main([pathlib.Path(argument) for argument in sys.argv[1:]])
+    for fault in faults:
+        print(f"lint-docker: {fault}", file=sys.stderr)
+    sys.exit(bool(faults))

@@ -41,7 +41,7 @@ test-clients: setup ## boto3, aws-cli, s3fs and pyarrow against the gateway in f
 test-e2e: ## The harness of the end-to-end benchmark: links, counters, statistics, and what it leaves behind
 	@scripts/setup.sh e2e
 	@$(CARGO) test $(ALL) --no-run --quiet
-	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts .venv-e2e/bin/python -m pytest -q -p no:cacheprovider bench/e2e/tests
+	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts .venv-e2e/bin/python -m pytest -q bench/e2e/tests
 
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh

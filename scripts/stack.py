@@ -97,6 +97,8 @@ class Stack:
             + [f"-ip={address}", f"-ip.bind={address}", f"-master.port={master}", f"-volume.port={volume}"]
             + [f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={identities}", "-master.telemetry=false"]
             + ["-master.electionTimeout=1s", "-volume.max=100", "-master.volumeSizeLimitMB=256"]
+            # With less than a hundredth of the disk free, gigabytes, it would take no object.
+            + ["-volume.minFreeSpace=100MiB"]
             + ["-s3.port.iceberg=0", "-s3.port.lance=0", *sockets],
         )
 

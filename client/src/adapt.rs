@@ -32,8 +32,8 @@ use crate::{
 
 /// Batches that go both ways, before there is a plan.
 pub(crate) const EXPLORING: usize = 2;
-/// What passes in less time may have waited in buffers before: it does not tell how fast the link is.
-const ENOUGH: Duration = Duration::from_millis(100);
+/// What passes in fewer seconds may have waited in buffers before: it does not tell how fast the link is.
+const ENOUGH: f64 = 0.1;
 
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ struct State {
     fetching: bool,
     /// Batches that were asked for and are not here.
     under_way: usize,
-    /// When a batch was done, and how many bytes had passed.
-    last: Option<(Instant, u64)>,
+    /// Since when and how many bytes it is told what passed in a time; from the first object that was asked for.
+    since: Option<(Instant, u64)>,
 }
 
 /// A step, or steps that ran as one: the first, how many, and for how long.
@@ -93,7 +93,7 @@ impl Adapter {
                 changes: 0,
                 fetching: false,
                 under_way: 0,
-                last: None,
+                since: None,
             }),
             ground,
         })
@@ -126,8 +126,9 @@ impl Adapter {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
         for Ran { first, steps, time } in ran {
-            let costs = state.replanner.costs();
-            costs.host(class, *first, *steps, time.as_secs_f64());
+            state
+                .replanner
+                .host(class, *first, *steps, time.as_secs_f64());
         }
     }
 
@@ -137,7 +138,6 @@ impl Adapter {
         let mut state = self.state.lock();
         state
             .replanner
-            .costs()
             .gateway(class, usize::from(stage), seconds.into());
     }
 
@@ -161,12 +161,13 @@ impl Adapter {
     pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
         let mut state = self.state.lock();
         let (now, passed) = (Instant::now(), traffic.down());
-        let (since, before) = *state.last.get_or_insert((now, passed));
-        let time = now.saturating_duration_since(since);
-        if time >= ENOUGH {
-            let rate = float(passed.saturating_sub(before)) / time.as_secs_f64();
+        let (since, before) = *state.since.get_or_insert((now, passed));
+        let seconds = now.saturating_duration_since(since).as_secs_f64();
+        if seconds >= ENOUGH {
+            let rate = float(passed.saturating_sub(before)) / seconds;
             state.replanner.link().passed(rate);
-            state.last = Some((now, passed));
+            state.replanner.elapsed(seconds);
+            state.since = Some((now, passed));
         }
         state.batches += 1;
         if state.batches >= EXPLORING || left == 0 {

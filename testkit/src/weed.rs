@@ -65,6 +65,8 @@ impl Weed {
         command.arg(format!("-s3.config={}", config.display()));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
+        // With less than a hundredth of the disk free, gigabytes, it would take no object.
+        command.arg("-volume.minFreeSpace=100MiB");
         // Further listeners on fixed ports: a second instance would end because of them.
         command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
         command

@@ -93,6 +93,8 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",
             # Each bucket has volumes of its own.
             "-volume.max=2000", "-master.volumeSizeLimitMB=64",
+            # With less than a hundredth of the disk free, gigabytes, it would take no object.
+            "-volume.minFreeSpace=100MiB",
             # Services at fixed ports, which a second SeaweedFS on this machine could not have.
             "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],

@@ -51,17 +51,17 @@ impl Adapter {
         let mut state = self.state.lock();
         for sample in &profile.samples {
             let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
-            let costs = state.replanner.costs();
+            let replanner = &mut state.replanner;
             for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
                 let seconds = way.host_seconds - next.host_seconds;
-                costs.host(class, way.stage, next.stage - way.stage, seconds);
+                replanner.host(class, way.stage, next.stage - way.stage, seconds);
             }
             if let Some(last) = sample.ways.last() {
                 let rest = self.pipeline.len() - last.stage;
-                costs.host(class, last.stage, rest, last.host_seconds);
+                replanner.host(class, last.stage, rest, last.host_seconds);
             }
             for way in sample.ways.iter().skip(1) {
-                costs.gateway(class, way.stage, way.gateway_seconds);
+                replanner.gateway(class, way.stage, way.gateway_seconds);
             }
         }
         if let Some(rate) = profile.link_bytes {

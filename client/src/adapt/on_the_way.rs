@@ -21,7 +21,9 @@ impl Adapter {
     /// An object is asked for, as it is stored.
     pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
         let mut state = self.state.lock();
-        state.meter.asked(Instant::now(), traffic.down());
+        let (now, passed) = (Instant::now(), traffic.down());
+        state.since.get_or_insert((now, passed));
+        state.meter.asked(now, passed);
         OnItsWay {
             adapter: self,
             traffic,
@@ -57,7 +59,7 @@ impl Drop for OnItsWay<'_> {
             .meter
             .arrived(self.long, Instant::now(), self.traffic.down());
         if let Some(rate) = rate {
-            state.replanner.link().measured(rate);
+            state.replanner.link().seen(rate);
         }
     }
 }

@@ -1,14 +1,17 @@
 //! How fast a link is, told from what passes over it.
 
-use super::recent::Recent;
+use super::recent::{MOST, Recent};
 
 /// An estimate of a link's rate.
 ///
 /// What passes tells the rate only while the link is what everything waits for: while an object is on its way that lies
-/// ready on the one side and is taken at once on the other. At any other time what passes is less than could.
+/// ready on the one side and is taken at once on the other. At any other time what passes is less than could: an end of
+/// the link that has its hands full hands over and takes late.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {
     measured: Recent,
+    /// Measured since it was last known whether the ends of the link had their hands full.
+    open: Vec<f64>,
     /// The most that passed during this batch, and during the one before it.
     passed: [f64; 2],
 }
@@ -18,6 +21,25 @@ impl Link {
     pub fn measured(&mut self, bytes_per_second: f64) {
         if bytes_per_second > 0.0 {
             self.measured.add(bytes_per_second);
+        }
+    }
+
+    /// So many bytes per second passed while objects were on their way: the rate, if neither end [had its hands
+    /// full](Self::settle).
+    pub fn seen(&mut self, bytes_per_second: f64) {
+        if self.open.len() < MOST {
+            self.open.push(bytes_per_second);
+        }
+    }
+
+    /// Whether an end of the link had its hands full while that was seen which was not settled before.
+    pub fn settle(&mut self, full: bool) {
+        for rate in std::mem::take(&mut self.open) {
+            if full {
+                self.passed(rate);
+            } else {
+                self.measured(rate);
+            }
         }
     }
 
@@ -58,5 +80,24 @@ mod tests {
         assert_eq!(link.rate(), Some(20e6));
         link.next_batch();
         assert_eq!(link.rate(), Some(11e6));
+    }
+
+    #[test]
+    fn what_busy_ends_let_pass_is_the_least() {
+        let mut link = Link::default();
+        link.seen(4e6);
+        assert_eq!(link.rate(), None, "not known yet");
+        link.settle(true);
+        assert_eq!(link.rate(), None, "the least is no rate");
+        link.seen(11e6);
+        link.settle(false);
+        assert_eq!(link.rate(), Some(11e6));
+        link.seen(3e6);
+        link.seen(f64::NAN);
+        link.settle(true);
+        assert_eq!(link.rate(), Some(11e6));
+        link.seen(13e6);
+        link.settle(true);
+        assert_eq!(link.rate(), Some(13e6));
     }
 }

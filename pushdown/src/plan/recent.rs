@@ -3,7 +3,7 @@
 /// Batches of which measurements count.
 const BATCHES: usize = 2;
 /// The most of them in a batch: more make no better median.
-const MOST: usize = 1024;
+pub(super) const MOST: usize = 1024;
 
 /// The median of what was measured during this batch and the one before it; of nothing, the last one that there was.
 ///

@@ -13,7 +13,12 @@ pub struct Replanner {
     gateway_cores: Option<f64>,
     hysteresis: Hysteresis,
     decision: Option<Decision>,
+    /// CPU seconds of gateway and host that were told of since the [last turn](Replanner::elapsed).
+    busy: [f64; 2],
 }
+
+/// A tier that has this much of its time to do has its hands full: measurements are off by as much as the rest.
+const FULL: f64 = 0.8;
 
 /// A plan with what it was made from.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,12 +59,29 @@ impl Replanner {
             gateway_cores: None,
             hysteresis: Hysteresis::default(),
             decision: None,
+            busy: [0.0; 2],
         }
     }
 
-    /// What samples cost, to be told of more.
-    pub const fn costs(&mut self) -> &mut Costs {
-        &mut self.costs
+    /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
+    pub fn host(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
+        self.busy[1] += seconds;
+        self.costs.host(class, first, steps, seconds);
+    }
+
+    /// The gateway took so many seconds for a sample up to `stage`.
+    pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
+        self.busy[0] += seconds;
+        self.costs.gateway(class, stage, seconds);
+    }
+
+    /// So many seconds passed since this was called last. What was [seen](Link::seen) of the link in them is its rate only
+    /// where neither of its ends had its hands full.
+    pub fn elapsed(&mut self, seconds: f64) {
+        let [gateway, host] = std::mem::take(&mut self.busy);
+        let full = |busy: f64, cores: f64| busy >= FULL * seconds * cores;
+        let gateway_full = self.gateway_cores.is_some_and(|cores| full(gateway, cores));
+        self.link.settle(gateway_full || full(host, self.host_cores));
     }
 
     /// The link, to be told of more.

@@ -1,10 +1,10 @@
 //! A reader that learns while conditions change under it, without a clock.
 
 use super::*;
-use crate::plan::Candidate;
+use crate::plan::{Bound, Candidate};
 
 const STORED: f64 = 107_000.0;
-const BATCH: usize = 64;
+const BATCH: f64 = 64.0;
 const RULES: Rules = Rules {
     max_expand: 1.0,
     samples_left: f64::INFINITY,
@@ -19,6 +19,8 @@ struct World {
     host_load: f64,
     /// Seconds of the gateway for a second of work.
     gateway_load: f64,
+    /// What part of the link's rate is seen where another tier than the link is the slowest.
+    seen: f64,
 }
 
 /// What a reader knows.
@@ -45,6 +47,7 @@ impl World {
             },
             host_load: 1.0,
             gateway_load: 1.0,
+            seen: 0.4,
         }
     }
 
@@ -85,7 +88,9 @@ impl Reader {
         let classes = world.classes(seconds);
         let ways = &classes[0].candidates;
         let mut owed = vec![0.0; ways.len()];
-        for sample in 0..BATCH {
+        let mut taken = vec![0.0; ways.len()];
+        let mut seen = Vec::new();
+        for sample in 0..64_usize {
             let explored = self.batches < 2 || sample < 2;
             let way = if explored {
                 // By turns as it is, and as far as the gateway can take it.
@@ -105,23 +110,28 @@ impl Reader {
                 next
             };
             let stage = ways[way].stage;
+            taken[way] += 1.0 / BATCH;
             // No two measurements are the same.
             let noise =
                 0.85 + 0.3 * f64::from(u32::try_from((sample * 37 + self.batches * 11) % 64).unwrap()) / 64.0;
             for (step, seconds) in seconds.iter().enumerate().skip(stage) {
                 self.replanner
-                    .costs()
                     .host(0, step, 1, seconds * world.host_load * noise);
             }
             if stage == 0 {
-                self.replanner.link().measured(world.tiers.link_bytes * noise);
+                seen.push(noise);
             } else {
                 self.replanner
-                    .costs()
                     .gateway(0, stage, ways[way].gateway_seconds * noise);
             }
         }
         self.replanner.gateway_cores(world.tiers.gateway_cores);
+        let load = Plan::of(&world.tiers, &classes, vec![taken], &RULES).load;
+        let part = if load.bound() == Bound::Link { 1.0 } else { world.seen };
+        for noise in seen {
+            self.replanner.link().seen(world.tiers.link_bytes * part * noise);
+        }
+        self.replanner.elapsed(load.seconds() * BATCH);
         self.replanner.trainer(world.tiers.trainer_seconds);
         self.batches += 1;
         if let Some(decision) = self.replanner.next_batch(0.0, &RULES) {

@@ -29,8 +29,9 @@ BURST_BYTES = 32_000
 # What waits at most: enough that a dozen connections with a photo each lose no packets. Where they do, what is measured is how
 # long TCP takes to find out.
 QUEUE_BYTES, QUEUE_SECONDS = 2_000_000, 0.2
-# What Linux does unless told otherwise; but a connection is to know nothing of those before it, when the link was another.
-TCP = {"tcp_congestion_control": "cubic", "tcp_no_metrics_save": 1}
+# What Linux does unless told otherwise, or else what every namespace may have: a kernel's own default can be one that makes
+# its own rates.
+CONTROLS = ("cubic", "reno")
 # Up to here packets go one by one; a faster link would take too much of the CPUs so.
 SINGLY = 250e6
 # What a device hands on as one packet, in packets, where nothing is said.
@@ -186,8 +187,9 @@ def connect(inside: dict[str, list[str]]) -> None:
     for tier, command in inside.items():
         run("ip", "netns", "add", name(tier))
         run(*command, "ip", "link", "set", "lo", "up")
-        for setting, value in TCP.items():
-            run(*command, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{setting}")
+        # The first of them that is allowed; a connection is to know nothing of those before it, when the link was another.
+        tried = [f"echo {control} 2>/dev/null > tcp_congestion_control" for control in CONTROLS]
+        run(*command, "sh", "-c", f"cd /proc/sys/net/ipv4; echo 1 > tcp_no_metrics_save; {' || '.join(tried)}")
     for ends in (
         (("trainer", "trainer", TRAINER), ("gateway", "gateway", GATEWAY)),
         (("gateway", "behind", GATEWAY_BEHIND), ("store", "store", STORE)),

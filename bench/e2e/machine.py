@@ -21,7 +21,7 @@ def environment(reason: str) -> Environment:
         cpu=cpu(),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        kernel=platform.release(),
+        kernel=f"{platform.release()}, TCP {Path('/proc/sys/net/ipv4/tcp_congestion_control').read_text().strip()}",
         python=platform.python_version(),
         shaped=not reason,
         why_not_shaped=reason,

@@ -46,7 +46,7 @@ pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> R
     let samples = u32::try_from(files.len())?;
     let models = only(engine.models)?;
     let runtime = Runtime::load(engine.onnxruntime, 1);
-    let networks = Folder::open(models.path(), &runtime, |_, _| ())?;
+    let networks = Folder::open(models.path(), runtime)?;
     let pipeline = Pipeline::parse_with(PIPELINE, &networks)?;
 
     let store = Store::launch()?;

@@ -6,6 +6,7 @@ mod look;
 mod meter;
 mod on_the_way;
 mod planned;
+mod since;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,13 +16,14 @@ use pushdown::{
     plan::{Plan, Replanner, Rules},
     step::model::Network,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 pub(crate) use assignment::Assignment;
 use assignment::Ground;
 use classes::classes;
 use meter::Meter;
 pub use planned::Planned;
+use since::Since;
 
 pub(crate) use crate::profile::float;
 use crate::{
@@ -32,9 +34,6 @@ use crate::{
 
 /// Batches that go both ways, before there is a plan.
 pub(crate) const EXPLORING: usize = 2;
-/// What passes in fewer seconds may have waited in buffers before: it does not tell how fast the link is.
-const ENOUGH: f64 = 0.1;
-
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
 #[derive(Debug)]
 pub(crate) struct Adapter {
@@ -48,6 +47,7 @@ pub(crate) struct Adapter {
 #[derive(Debug)]
 struct State {
     replanner: Replanner,
+    host_cores: f64,
     assignment: Arc<Assignment>,
     meter: Meter,
     batches: usize,
@@ -56,8 +56,11 @@ struct State {
     fetching: bool,
     /// Batches that were asked for and are not here.
     under_way: usize,
-    /// Since when and how many bytes it is told what passed in a time; from the first object that was asked for.
-    since: Option<(Instant, u64)>,
+    /// Since when it is told what happens in a time, and what had happened by then; from the first object that was asked
+    /// for.
+    since: Option<Since>,
+    /// Seconds that the gateway's CPUs were busy, and that there were, as it told last.
+    gateway_cpu: Option<[f64; 2]>,
 }
 
 /// A step, or steps that ran as one: the first, how many, and for how long.
@@ -87,6 +90,7 @@ impl Adapter {
             planned: watch::Sender::new(false),
             state: Mutex::new(State {
                 replanner: Replanner::new(pipeline, &samples, float(threads as u64)),
+                host_cores: float(threads as u64),
                 assignment: Arc::new(Assignment::unknown(Arc::clone(&ground))),
                 meter: Meter::default(),
                 batches: 0,
@@ -94,6 +98,7 @@ impl Adapter {
                 fetching: false,
                 under_way: 0,
                 since: None,
+                gateway_cpu: None,
             }),
             ground,
         })
@@ -126,9 +131,7 @@ impl Adapter {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
         for Ran { first, steps, time } in ran {
-            state
-                .replanner
-                .host(class, *first, *steps, time.as_secs_f64());
+            state.replanner.host(class, *first, *steps, time.as_secs_f64());
         }
     }
 
@@ -136,9 +139,7 @@ impl Adapter {
     pub(crate) fn gateway(&self, stored: Option<u64>, stage: u8, seconds: f32) {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
-        state
-            .replanner
-            .gateway(class, usize::from(stage), seconds.into());
+        state.replanner.gateway(class, usize::from(stage), seconds.into());
     }
 
     /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
@@ -147,6 +148,15 @@ impl Adapter {
         let own = float(state.under_way.max(1) as u64);
         let part = batches.map_or(1.0, |all| own / all.max(own));
         state.replanner.gateway_cores(cores * part);
+    }
+
+    /// The gateway says how many seconds its CPUs were busy, and how many there were.
+    pub(crate) fn gateway_cpu(&self, busy: f64, all: f64) {
+        let mut state = self.state.lock();
+        state.gateway_cpu = Some([busy, all]);
+        if let Some(since) = &mut state.since {
+            since.gateway_cpu.get_or_insert([busy, all]);
+        }
     }
 
     /// The consumer took so long for a batch.
@@ -160,15 +170,7 @@ impl Adapter {
     /// A batch is done: plans again, for the samples that are left.
     pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
         let mut state = self.state.lock();
-        let (now, passed) = (Instant::now(), traffic.down());
-        let (since, before) = *state.since.get_or_insert((now, passed));
-        let seconds = now.saturating_duration_since(since).as_secs_f64();
-        if seconds >= ENOUGH {
-            let rate = float(passed.saturating_sub(before)) / seconds;
-            state.replanner.link().passed(rate);
-            state.replanner.elapsed(seconds);
-            state.since = Some((now, passed));
-        }
+        state.elapsed(traffic);
         state.batches += 1;
         if state.batches >= EXPLORING || left == 0 {
             self.plan(&mut state, left);

@@ -105,7 +105,7 @@ pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
         let text = format!("the folder of networks {} cannot be read", folder.display());
         Error::config(text).with_source(error)
     };
-    let folder = Folder::open(folder, &host(), |_, _| ()).map_err(unreadable)?;
+    let folder = Folder::open(folder, host()).map_err(unreadable)?;
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 

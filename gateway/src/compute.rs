@@ -2,6 +2,7 @@
 
 mod batching;
 mod cpu;
+mod cpus;
 mod fair;
 mod layers;
 mod ledger;
@@ -11,6 +12,7 @@ mod turns;
 mod turnstile;
 
 pub use cpu::CpuPool;
+pub use cpus::Cpus;
 pub use layers::Layers;
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};

@@ -220,7 +220,8 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
     if let Ok(on_cpu) = runtime {
         runtime = Ok(on(models.execution_provider, on_cpu));
     }
-    Folder::open(&models.folder, &runtime, |name, network| match network {
+    let folder = Folder::open(&models.folder, runtime).with_context(|| unreadable(models))?;
+    folder.look(|name, network| match network {
         Ok(network) => {
             let description = network.description();
             info!(
@@ -232,8 +233,8 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
             );
         }
         Err(error) => warn!(name, "the network cannot be used: {error}"),
-    })
-    .with_context(|| unreadable(models))
+    });
+    Ok(folder)
 }
 
 fn unreadable(models: &Models) -> String {

@@ -19,7 +19,7 @@ mod table;
 mod timing;
 
 use crate::{
-    compute::{CpuPool, Layers, Memory},
+    compute::{CpuPool, Cpus, Layers, Memory},
     config::Limits,
     networks::Networks,
     origin::Origin,
@@ -38,6 +38,7 @@ pub struct Pushdown {
     limits: Limits,
     metrics: Metrics,
     in_flight: InFlight,
+    cpus: Cpus,
 }
 
 impl Pushdown {
@@ -59,6 +60,7 @@ impl Pushdown {
             limits,
             metrics,
             in_flight: InFlight::default(),
+            cpus: Cpus::default(),
         }
     }
 

@@ -45,8 +45,8 @@ pub struct TableLimits {
     pub max_columns: usize,
     /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
     pub max_footer_bytes: u64,
-    /// Bytes of a row group's columns that are read at once; the next one is read meanwhile, so that two may be held. Default
-    /// 512 MiB.
+    /// Bytes of a row group's columns that are read at once; the next ones are read meanwhile, up to 4 MiB of them, or one,
+    /// so that two of this size may be held. Default 512 MiB.
     pub max_row_group_bytes: u64,
     /// Bytes of the text, or of the Arrow message, that a record batch is made of, and of one of the answer. Default
     /// 256 MiB.

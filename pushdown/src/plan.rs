@@ -19,7 +19,7 @@ mod solve;
 pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
 pub use learn::Costs;
 pub use link::Link;
-pub use replanner::{Decision, Replanner};
+pub use replanner::{Decision, Ends, Replanner};
 use solve::solve;
 
 /// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.

@@ -49,8 +49,8 @@ pub struct Estimate {
     /// Size of the rows that the condition likely leaves, if values are spread evenly between the least and the greatest one
     /// of their row groups.
     pub likely: Option<u64>,
-    /// What of it is in memory at once: the columns of a row group as they are stored, and pages of them. What sorting,
-    /// grouping and joining hold comes on top.
+    /// What of it is in memory at once: the columns of a row group and of the next ones as they are stored, and pages of
+    /// one. What sorting, grouping and joining hold comes on top.
     pub held: Option<u64>,
 }
 

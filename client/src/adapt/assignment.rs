@@ -119,14 +119,26 @@ impl Assignment {
         let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
         let plainly = worthwhile(&0);
         let explored = ground.explored.iter().copied().filter(worthwhile).collect();
+        let tried = if plainly { enough } else { 0.0 };
         let classes = decision.classes.iter().zip(&plan.shares);
         let ways = classes.map(|(class, shares)| {
-            let mut sum = 0.0;
             let taken = class.candidates.iter().zip(shares);
             let taken = taken.filter(|(_, share)| **share > 0.0);
-            let taken = taken.map(|(way, share)| {
-                sum += share / class.share;
-                (u8::try_from(way.stage).unwrap_or(u8::MAX), sum)
+            let taken: Vec<_> = taken
+                .map(|(way, share)| (way.stage, share / class.share))
+                .collect();
+            let plain = taken.iter().find(|(stage, _)| *stage == 0);
+            let plain = plain.map_or(0.0, |(_, share)| *share);
+            // What is read plainly as a trial is a part of what the plan has read plainly, not more of it.
+            let rest = ((plain - tried) / (1.0 - tried)).max(0.0);
+            let mut sum = 0.0;
+            let taken = taken.into_iter().map(|(stage, share)| {
+                sum += match stage {
+                    _ if plain >= 1.0 => share,
+                    0 => rest,
+                    _ => share * (1.0 - rest) / (1.0 - plain),
+                };
+                (u8::try_from(stage).unwrap_or(u8::MAX), sum)
             });
             taken.collect()
         });

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::Adapter;
+use super::{Adapter, Since};
 use crate::stats::Traffic;
 
 /// An object on its way, as it is stored, until this is dropped.
@@ -21,9 +21,9 @@ impl Adapter {
     /// An object is asked for, as it is stored.
     pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
         let mut state = self.state.lock();
-        let (now, passed) = (Instant::now(), traffic.down());
-        state.since.get_or_insert((now, passed));
-        state.meter.asked(now, passed);
+        let since = Since::now(traffic, state.gateway_cpu);
+        state.since.get_or_insert(since);
+        state.meter.asked(since.at, since.passed);
         OnItsWay {
             adapter: self,
             traffic,

@@ -154,6 +154,12 @@ async fn attempt(
         if let Some(cores) = number(wire::header::CORES) {
             adapter.gateway_cores(cores, number(wire::header::BATCHES));
         }
+        let time = answer
+            .header(wire::header::CPU)
+            .and_then(|time| time.split_once('/'));
+        if let Some((Ok(busy), Ok(all))) = time.map(|(busy, all)| (busy.parse(), all.parse())) {
+            adapter.gateway_cpu(busy, all);
+        }
     }
     match answer.header(wire::header::ENGINE) {
         Some(engine) if engine != ENGINE.to_string() => return Ok(other_engine(session, engine)),

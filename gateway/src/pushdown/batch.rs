@@ -111,20 +111,26 @@ impl Pushdown {
 }
 
 impl Pushdown {
-    /// What a batch of this tenant has of the gateway: cores beside other tenants', and the batches that share them.
-    fn part(&self, tenant: &Tenant) -> [(HeaderName, HeaderValue); 2] {
+    /// What a batch of this tenant has of the gateway: cores beside other tenants', and the batches that share them; and
+    /// how busy its CPUs are.
+    fn part(&self, tenant: &Tenant) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let share = self.in_flight.share(tenant);
         // In hundredths, written as a decimal number.
         let hundredths = self.cpu.threads().get() * 100 / share.tenants;
         let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-        let cores = HeaderValue::from_str(&cores).unwrap_or_else(|_| HeaderValue::from(1));
-        [
-            (HeaderName::from_static(wire::header::CORES), cores),
+        let time = self.cpus.time();
+        let headers = [
+            (wire::header::CORES, Some(cores)),
+            (wire::header::BATCHES, Some(share.batches.to_string())),
             (
-                HeaderName::from_static(wire::header::BATCHES),
-                HeaderValue::from(share.batches),
+                wire::header::CPU,
+                time.map(|time| format!("{:.2}/{:.2}", time.busy, time.all)),
             ),
-        ]
+        ];
+        headers.into_iter().filter_map(|(name, value)| {
+            let value = HeaderValue::from_str(&value?).ok()?;
+            Some((HeaderName::from_static(name), value))
+        })
     }
 }
 

@@ -17,8 +17,18 @@ pub struct Replanner {
     busy: [f64; 2],
 }
 
-/// A tier that has this much of its time to do has its hands full: measurements are off by as much as the rest.
-const FULL: f64 = 0.8;
+/// A tier that is busy for so much of its time has its hands full: it does not wait for the link, or it waits for another tier
+/// now and then.
+const FULL: f64 = 0.7;
+
+/// For what part of a time the CPUs at either end of the link were busy, with whatever; absent where that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Ends {
+    /// Those of the gateway.
+    pub gateway: Option<f64>,
+    /// Those of this host.
+    pub host: Option<f64>,
+}
 
 /// A plan with what it was made from.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,12 +86,17 @@ impl Replanner {
     }
 
     /// So many seconds passed since this was called last. What was [seen](Link::seen) of the link in them is its rate only
-    /// where neither of its ends had its hands full.
-    pub fn elapsed(&mut self, seconds: f64) {
+    /// where neither of its ends had its hands full: with steps, by what was told of samples, or with anything.
+    pub fn elapsed(&mut self, seconds: f64, ends: &Ends) {
         let [gateway, host] = std::mem::take(&mut self.busy);
-        let full = |busy: f64, cores: f64| busy >= FULL * seconds * cores;
-        let gateway_full = self.gateway_cores.is_some_and(|cores| full(gateway, cores));
-        self.link.settle(gateway_full || full(host, self.host_cores));
+        let full = |busy: f64, cores: f64, end: Option<f64>| {
+            busy >= FULL * seconds * cores || end.is_some_and(|part| part >= FULL)
+        };
+        let gateway_full = self
+            .gateway_cores
+            .is_some_and(|cores| full(gateway, cores, ends.gateway));
+        self.link
+            .settle(gateway_full || full(host, self.host_cores, ends.host));
     }
 
     /// The link, to be told of more.

@@ -38,6 +38,9 @@ pub const CACHE: &str = "x-pushdown-cache";
 pub const CORES: &str = "x-pushdown-cores";
 /// Answer to a batch: batches of its tenant under way, itself among them, which share the tenant's cores.
 pub const BATCHES: &str = "x-pushdown-batches";
+/// Answer to a batch: seconds in which somebody used the CPUs of the gateway, its store if it is on the same host, and
+/// seconds that there were, as `busy/all`, both since the host started. Two answers tell how busy they were in between.
+pub const CPU: &str = "x-pushdown-cpu";
 /// Answer: something that the caller should know and that is no error.
 pub const WARNING: &str = "x-pushdown-warning";
 

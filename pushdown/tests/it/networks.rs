@@ -17,10 +17,9 @@ fn root() -> PathBuf {
 }
 
 static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
-    Folder::open(&models(), &Ok(RUNTIME.clone()), |name, network| {
-        assert!(network.is_ok(), "{name}: {network:?}");
-    })
-    .expect("scripts/models.sh makes .cache/models")
+    let folder = Folder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh makes .cache/models");
+    folder.look(|name, network| assert!(network.is_ok(), "{name}: {network:?}"));
+    folder
 });
 
 fn models() -> PathBuf {
@@ -316,11 +315,23 @@ fn error_texts() {
     });
 }
 
+/// A large one takes seconds to look at, which those who name another do not wait for.
+#[test]
+fn a_network_is_looked_at_when_it_is_asked_for() {
+    let folder = Folder::open(&models(), Ok(RUNTIME.clone())).unwrap();
+    assert_eq!(folder.iter().count(), 0);
+    let network = folder.find("squeezenet").unwrap();
+    assert_eq!(network.description().name, "squeezenet");
+    assert_eq!(folder.iter().count(), 1);
+    let error = folder.find("squeezenets").expect_err("there is no such network");
+    assert!(error.to_string().contains("served: squeezenet"), "{error}");
+}
+
 /// Each is refused by itself with the reason, and the folder serves the others.
 #[test]
 fn bad_networks() {
     let mut reasons = Vec::new();
-    let folder = Folder::open(&models().join("bad"), &Ok(RUNTIME.clone()), |_, _| ()).unwrap();
+    let folder = Folder::open(&models().join("bad"), Ok(RUNTIME.clone())).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(models().join("bad"))
         .unwrap()
         .map(|file| {

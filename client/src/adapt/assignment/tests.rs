@@ -86,6 +86,23 @@ fn shares_of_a_plan_are_kept_to() {
     assert!((found - share).abs() < 0.03, "{found}, planned {share}");
 }
 
+/// A photo that is read plainly over a thin link takes as long as ten that are pushed.
+#[test]
+fn trials_are_a_part_of_the_plan() {
+    let (_, decision) = planned(1e6);
+    for plain in [0.0, 0.01, 0.05, 0.5, 1.0] {
+        let mut plan = decision.plan.clone();
+        // Of the small ones none is read plainly, so that this way is tried.
+        plan.shares = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
+        let assignment = Assignment::planned(ground(PIPELINE), &decision, &plan);
+        let stages = stages(&assignment, 4_000_000);
+        let found = stages.iter().filter(|stage| **stage == 0).count();
+        let found = float(found as u64) / 1000.0;
+        let expected = f64::max(plain, 1.0 / 64.0);
+        assert!((found - expected).abs() < 0.01, "{found}, planned {plain}");
+    }
+}
+
 #[test]
 fn before_anything_is_known_both_ways_are_tried() {
     let unknown = Assignment::unknown(ground(PIPELINE));

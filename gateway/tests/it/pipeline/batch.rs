@@ -68,6 +68,31 @@ fn keys(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("{index:03}.jpg")).collect()
 }
 
+/// What readers plan with: their part of the cores, and how busy the CPUs were between two answers.
+#[test]
+fn an_answer_tells_of_the_gateways_cpus() -> Result<()> {
+    let lab = Lab::new(&["--threads=2"])?;
+    let keys = keys(64);
+    for key in &keys {
+        lab.put(key, photo(800, 600, "jpeg"))?;
+    }
+    let told = |answer: &Response| -> Result<(f64, f64)> {
+        let number = |name| answer.header(name).map(str::to_owned).context(name);
+        ensure!(number("x-pushdown-cores")? == "2.00");
+        ensure!(number("x-pushdown-batches")? == "1");
+        let time = number("x-pushdown-cpu")?;
+        let (busy, all) = time.split_once('/').context("no seconds that there were")?;
+        Ok((busy.parse()?, all.parse()?))
+    };
+    let request = batch(&lab, SHORT, &keys)?;
+    let first = told(&send(&lab, &request)?)?;
+    let second = told(&send(&lab, &request)?)?;
+    let (busy, all) = (second.0 - first.0, second.1 - first.1);
+    // Decoding took place in between; the system counts in hundredths of a second.
+    ensure!(busy > 0.0 && busy <= all + 0.05, "{busy} of {all}");
+    Ok(())
+}
+
 #[test]
 fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
     let lab = Lab::new(&[])?;

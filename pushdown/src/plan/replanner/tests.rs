@@ -115,8 +115,7 @@ impl Reader {
             let noise =
                 0.85 + 0.3 * f64::from(u32::try_from((sample * 37 + self.batches * 11) % 64).unwrap()) / 64.0;
             for (step, seconds) in seconds.iter().enumerate().skip(stage) {
-                self.replanner
-                    .host(0, step, 1, seconds * world.host_load * noise);
+                self.replanner.host(0, step, 1, seconds * world.host_load * noise);
             }
             if stage == 0 {
                 seen.push(noise);
@@ -127,11 +126,15 @@ impl Reader {
         }
         self.replanner.gateway_cores(world.tiers.gateway_cores);
         let load = Plan::of(&world.tiers, &classes, vec![taken], &RULES).load;
-        let part = if load.bound() == Bound::Link { 1.0 } else { world.seen };
+        let part = if load.bound() == Bound::Link {
+            1.0
+        } else {
+            world.seen
+        };
         for noise in seen {
             self.replanner.link().seen(world.tiers.link_bytes * part * noise);
         }
-        self.replanner.elapsed(load.seconds() * BATCH);
+        self.replanner.elapsed(load.seconds() * BATCH, &Ends::default());
         self.replanner.trainer(world.tiers.trainer_seconds);
         self.batches += 1;
         if let Some(decision) = self.replanner.next_batch(0.0, &RULES) {

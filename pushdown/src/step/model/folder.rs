@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -12,11 +12,12 @@ use bytes::Bytes;
 use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights};
 use crate::{Error, Result, pipeline::is_plain};
 
-/// The networks of a folder. A network that cannot be used is remembered with the reason.
+/// The networks of a folder, each looked at once it is asked for. One that cannot be used is remembered with the reason.
 #[derive(Debug)]
 pub struct Folder {
-    networks: BTreeMap<String, Result<Arc<Network>>>,
+    networks: BTreeMap<String, OnceLock<Result<Arc<Network>>>>,
     folder: PathBuf,
+    runtime: Result<Runtime>,
 }
 
 /// The file of a network.
@@ -27,15 +28,11 @@ struct File {
 }
 
 impl Folder {
-    /// Looks at every network in `folder`, telling `seen` of each. Without a runtime each has that for its reason.
+    /// Finds the networks in `folder`. Without a runtime each has that for the reason why it cannot be used.
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn open(
-        folder: &Path,
-        runtime: &Result<Runtime>,
-        mut seen: impl FnMut(&str, &Result<Arc<Network>>),
-    ) -> io::Result<Self> {
+    pub fn open(folder: &Path, runtime: Result<Runtime>) -> io::Result<Self> {
         let mut networks = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -47,24 +44,39 @@ impl Folder {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            let network = look(&name, &path, runtime).map(Arc::new);
-            seen(&name, &network);
-            networks.insert(name, network);
+            networks.insert(name, OnceLock::new());
         }
         Ok(Self {
             networks,
             folder: folder.to_owned(),
+            runtime,
         })
     }
 
-    /// The networks that can be used, by name.
+    /// Looks at every network, telling `seen` of each: seconds for one of hundreds of megabytes.
+    pub fn look(&self, mut seen: impl FnMut(&str, &Result<Arc<Network>>)) {
+        for name in self.networks.keys() {
+            if let Some(network) = self.network(name) {
+                seen(name, network);
+            }
+        }
+    }
+
+    /// Those networks that were looked at and can be used, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Network>> {
-        self.networks.values().filter_map(|network| network.as_ref().ok())
+        let seen = self.networks.values().filter_map(OnceLock::get);
+        seen.filter_map(|network| network.as_ref().ok())
+    }
+
+    fn network(&self, name: &str) -> Option<&Result<Arc<Network>>> {
+        let network = self.networks.get(name)?;
+        let path = || self.folder.join(format!("{name}.onnx"));
+        Some(network.get_or_init(|| look(name, &path(), &self.runtime).map(Arc::new)))
     }
 }
 
 impl Folder {
-    /// The file of the network that has this digest.
+    /// The file of the network that has this digest, once it was looked at.
     pub fn path(&self, digest: &str) -> Option<PathBuf> {
         let found = self
             .iter()
@@ -75,7 +87,7 @@ impl Folder {
 
 impl Networks for Folder {
     fn find(&self, name: &str) -> Result<Arc<Network>> {
-        match self.networks.get(name) {
+        match self.network(name) {
             Some(Ok(network)) => Ok(Arc::clone(network)),
             Some(Err(error)) => Err(Error::new(
                 error.kind(),

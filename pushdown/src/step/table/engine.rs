@@ -157,6 +157,8 @@ fn config() -> SessionConfig {
     options.execution.enable_recursive_ctes = false;
     // Names are those of the file, upper case and lower.
     options.sql_parser.enable_ident_normalization = false;
+    // What is wrong is told with its place.
+    options.sql_parser.collect_spans = true;
     options.sql_parser.map_string_types_to_utf8view = false;
     // Filters that a running query makes would have what is read depend on how far it has come.
     options.optimizer.enable_dynamic_filter_pushdown = false;

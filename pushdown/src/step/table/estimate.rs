@@ -69,21 +69,31 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
     estimate
 }
 
-/// The most bytes of one scan that are in memory at once: one row group after the other is read.
+/// The most bytes of one scan that are in memory at once: row groups as they are stored, and pages of one.
 fn held(file: &File, scan: &Kept) -> u64 {
     let mask = file.leaves(&scan.part.columns);
     let groups = file.metadata().metadata().row_groups();
-    let chunk = |(leaf, chunk): (usize, &ColumnChunkMetaData)| {
-        let bytes = |size: i64| u64::try_from(size).unwrap_or_default();
-        let pages = bytes(chunk.uncompressed_size()).min(PAGE_BYTES);
-        mask.leaf_included(leaf)
-            .then(|| bytes(chunk.compressed_size()).saturating_add(pages))
-    };
+    let bytes = |size: i64| u64::try_from(size).unwrap_or_default();
     let group = |(index, _): &(usize, u64)| {
         let chunks = groups.get(*index)?.columns().iter().enumerate();
-        Some(chunks.filter_map(chunk).fold(0, u64::saturating_add))
+        let read = chunks.filter(|(leaf, _)| mask.leaf_included(*leaf));
+        Some(read.fold((0_u64, 0_u64), |(stored, pages), (_, chunk)| {
+            (
+                stored.saturating_add(bytes(chunk.compressed_size())),
+                pages.saturating_add(bytes(chunk.uncompressed_size()).min(PAGE_BYTES)),
+            )
+        }))
     };
-    scan.rows.iter().filter_map(group).max().unwrap_or_default()
+    let groups: Vec<_> = scan.rows.iter().filter_map(group).collect();
+    let together = groups.windows((1 + scan.part.ahead).min(groups.len()).max(1));
+    let stored = together.map(|groups| {
+        groups
+            .iter()
+            .fold(0, |sum: u64, group| sum.saturating_add(group.0))
+    });
+    let pages = groups.iter().map(|(_, pages)| *pages).max();
+    let stored = stored.max().unwrap_or_default();
+    stored.saturating_add(pages.unwrap_or_default())
 }
 
 /// The most rows of a plan that gives rows of one scan, one for one at most; `None` for any other plan.

@@ -49,6 +49,19 @@ pub(super) fn query(error: DataFusionError) -> Error {
     }
 }
 
+/// What is wrong with a query, and where in its text, where the planner tells.
+pub(super) fn planned(error: DataFusionError) -> Error {
+    let place = error.diagnostic().and_then(|found| found.span);
+    let found = query(error);
+    match place.map(|span| span.start) {
+        Some(at) if at.line > 0 => found.explained(format_args!(
+            " (line {}, column {} of the query)",
+            at.line, at.column
+        )),
+        _ => found,
+    }
+}
+
 /// An error of this crate on its way through DataFusion.
 pub(super) fn outward(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))

@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use parquet::arrow::{
     ProjectionMask,
     arrow_reader::{ArrowReaderMetadata, RowSelection},
@@ -21,6 +21,7 @@ use crate::{
     limits::{BATCH_ROWS, TableLimits},
 };
 use ahead::Ahead;
+pub(super) use ahead::ahead;
 use arrow_array::RecordBatch;
 use reader::Ranges;
 pub(in crate::step::table) use reader::joined;
@@ -48,6 +49,8 @@ pub(super) struct Part {
     pub(super) rows: Option<RowSelection>,
     /// The most rows that are wanted.
     pub(super) limit: Option<usize>,
+    /// Row groups that are held beside the one whose rows are taken.
+    pub(super) ahead: usize,
 }
 
 impl File {
@@ -119,19 +122,34 @@ impl File {
     }
 
     /// Reads a part: record batches of the columns in ascending order, one row group after the other.
-    pub(super) fn read(&self, part: &Part) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let reader = Ranges::new(Arc::clone(&self.source), &self.limits);
-        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, self.metadata.clone())
-            .with_projection(self.leaves(&part.columns))
-            .with_row_groups(part.row_groups.clone())
-            .with_batch_size(self.batch_rows(&part.columns));
-        if let Some(rows) = &part.rows {
-            builder = builder.with_row_selection(rows.clone());
-        }
-        if let Some(limit) = part.limit {
-            builder = builder.with_limit(limit);
-        }
-        let groups = builder.build().map_err(fault::parquet)?;
-        Ok(Ahead::new(groups, part.limit.is_none()).boxed())
+    pub(super) fn read(&self, part: &Part) -> BoxStream<'static, Result<RecordBatch>> {
+        let (file, batch_rows) = (self.clone(), self.batch_rows(&part.columns));
+        let leaves = self.leaves(&part.columns);
+        let (mut rows, mut left) = (part.rows.clone(), part.limit);
+        let groups = part.row_groups.clone().into_iter().map_while(move |index| {
+            let all = file.metadata.metadata().row_group(index).num_rows();
+            let all = usize::try_from(all).unwrap_or_default();
+            let selected = rows.as_mut().map(|rows| rows.split_off(all));
+            let limit = left;
+            if let Some(left) = &mut left {
+                let taken = selected.as_ref().map_or(all, RowSelection::row_count);
+                (*left > 0).then_some(())?;
+                *left = left.saturating_sub(taken);
+            }
+            let reader = Ranges::new(Arc::clone(&file.source), &file.limits);
+            let metadata = file.metadata.clone();
+            let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
+                .with_projection(leaves.clone())
+                .with_row_groups(vec![index])
+                .with_batch_size(batch_rows);
+            if let Some(selected) = selected {
+                builder = builder.with_row_selection(selected);
+            }
+            if let Some(limit) = limit {
+                builder = builder.with_limit(limit);
+            }
+            Some(async move { builder.build()?.next_row_group().await }.boxed())
+        });
+        Ahead::new(groups, part.ahead).boxed()
     }
 }

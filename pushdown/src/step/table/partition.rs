@@ -54,7 +54,7 @@ impl Partition {
 
     fn batches(&self) -> Result<(BoxStream<'static, Result<RecordBatch>>, RowNumbers)> {
         match &self.input {
-            Input::Parquet(file, part) => Ok((file.read(part)?, RowNumbers::of(file, part))),
+            Input::Parquet(file, part) => Ok((file.read(part), RowNumbers::of(file, part))),
             Input::Stream(file, columns, None) => Ok((file.read(columns)?, RowNumbers::from(0))),
             Input::Stream(file, columns, Some(rows)) => {
                 Ok((rows.cut(file.read(columns)?), RowNumbers::from(rows.start())))

@@ -24,7 +24,7 @@ use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::Offs
 use super::{
     between::Between,
     bloom, fault, likely,
-    parquet::{File, Part, joined},
+    parquet::{File, Part, ahead, joined},
 };
 use crate::Result;
 
@@ -82,6 +82,7 @@ pub(super) async fn prune(
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
     let part = Part {
+        ahead: ahead(bytes, row_groups.len(), limit),
         columns,
         row_groups,
         rows: selection,

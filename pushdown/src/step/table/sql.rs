@@ -87,6 +87,6 @@ impl Query for Sql {
             .and_then(|schema| schema.register_table(engine::OBJECT.to_owned(), object))
             .map_err(fault::query)?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
-        state.statement_to_plan(statement).await.map_err(fault::query)
+        state.statement_to_plan(statement).await.map_err(fault::planned)
     }
 }

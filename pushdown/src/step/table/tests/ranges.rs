@@ -122,7 +122,7 @@ fn the_next_row_group_is_read_ahead() {
         let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
         scan.next().await.unwrap().unwrap();
         let reads = source.ranges.lock().len();
-        assert_eq!(reads, 2, "one row group is read, and the next");
+        assert_eq!(reads, 9, "one row group is read, and eight more, which are small");
     });
 }
 
@@ -137,30 +137,31 @@ fn a_limit_stops_reading() {
 
 #[test]
 fn rows_flow_before_the_last_row_group_is_read_and_dropping_stops() {
-    let object = parquet_of(&numbers(100_000), 10_000);
+    let object = parquet_of(&numbers(100_000), 1_000);
     let source = Counted::new(object.clone());
     on_runtime(async {
         let context = Context::new(b"object.parquet");
         let shared = Arc::new(source.clone());
         let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
         let first = scan.next().await.unwrap().unwrap();
-        assert_eq!(first.num_rows(), 8192);
+        assert_eq!(first.num_rows(), 1000);
     });
     assert!(source.read() < object.len() as u64 / 5, "{}", source.read());
 }
 
 #[test]
-fn what_is_held_is_a_row_group_of_the_columns_that_are_read() {
-    let object = parquet_of(&numbers(40_000), 10_000);
+fn what_is_held_are_row_groups_of_the_columns_that_are_read() {
+    // Of a column 1.6 MB each: two are read ahead.
+    let object = parquet_of(&numbers(2_000_000), 200_000);
     let held = |text: &str| {
         let scanned = scan_with(text, object.clone(), Limits::default()).expect(text);
         (scanned.1.held.unwrap(), scanned.1.read.unwrap())
     };
     let (one, of_one) = held("select(columns=[n])");
     let (all, of_all) = held("select()");
-    // A quarter of what is read, and pages of as many bytes.
-    assert!(one > of_one / 4 && one <= of_one, "{one} of {of_one}");
-    assert!(all > one && all <= of_all * 2, "{all} of {of_all}");
+    // Three of ten, and the pages of one.
+    assert!(one > of_one * 3 / 10 && one <= of_one / 2, "{one} of {of_one}");
+    assert!(all > one && all <= of_all / 2, "{all} of {of_all}");
     let (twice, _) = held("sql('select n from object union all select n from object')");
     assert_eq!(twice, 2 * one, "two scans may be on their way");
 }

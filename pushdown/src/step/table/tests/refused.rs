@@ -24,7 +24,22 @@ fn what_a_query_may_not_do_is_refused() {
         (
             "sql(\"select txt from object\")",
             ErrorKind::Unsuitable,
-            "did you mean `text`?",
+            "did you mean `text`? (line 1, column 8 of the query)",
+        ),
+        (
+            "sql(\"select n from object\n  where m = 1 and o.m = 2\")",
+            ErrorKind::Unsuitable,
+            "(line 2, column 19 of the query)",
+        ),
+        (
+            "sql(\"select n, sum(m) from object\")",
+            ErrorKind::InvalidPipeline,
+            "(line 1, column 8 of the query)",
+        ),
+        (
+            "sql(\"select -text from object\")",
+            ErrorKind::InvalidPipeline,
+            "(line 1, column ",
         ),
         (
             "sql(\"select now() from object\")",

@@ -1,0 +1,59 @@
+//! What happens in a time: what passes, and how busy the ends of the link are.
+
+use std::time::Duration;
+
+use pushdown::plan::Ends;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Instant;
+
+use super::{State, float};
+use crate::stats::Traffic;
+
+/// What passes in fewer seconds may have waited in buffers before, and CPU time is told in hundredths of a second.
+const ENOUGH: f64 = 0.2;
+
+/// The start of a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since {
+    pub(super) at: Instant,
+    /// Bytes that had passed.
+    pub(super) passed: u64,
+    /// Seconds of this process's CPU.
+    host_cpu: f64,
+    pub(super) gateway_cpu: Option<[f64; 2]>,
+}
+
+impl State {
+    /// Tells the planner what happened in the time since it was told last, once that is long enough.
+    pub(super) fn elapsed(&mut self, traffic: &Traffic) {
+        let now = Since::now(traffic, self.gateway_cpu);
+        let since = *self.since.get_or_insert(now);
+        let seconds = now.at.saturating_duration_since(since.at).as_secs_f64();
+        if seconds < ENOUGH {
+            return;
+        }
+        let gateway = since.gateway_cpu.zip(now.gateway_cpu);
+        let gateway = gateway.map(|(before, now)| [now[0] - before[0], now[1] - before[1]]);
+        let ends = Ends {
+            // Answers of another gateway behind the same address do not go together.
+            gateway: gateway.and_then(|[busy, all]| (all > 0.0).then(|| (busy / all).clamp(0.0, 1.0))),
+            host: Some((now.host_cpu - since.host_cpu) / seconds / self.host_cores),
+        };
+        let rate = float(now.passed.saturating_sub(since.passed)) / seconds;
+        self.replanner.link().passed(rate);
+        self.replanner.elapsed(seconds, &ends);
+        self.since = Some(now);
+    }
+}
+
+impl Since {
+    pub(super) fn now(traffic: &Traffic, gateway_cpu: Option<[f64; 2]>) -> Self {
+        let host_cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+        Self {
+            at: Instant::now(),
+            passed: traffic.down(),
+            host_cpu: host_cpu.as_secs_f64(),
+            gateway_cpu,
+        }
+    }
+}

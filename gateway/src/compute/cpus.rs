@@ -1,0 +1,116 @@
+//! What the CPUs that this process may use have done, whoever used them: the store is often on the same host.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The system is asked no more often: it tells in hundredths of a second.
+const FRESH: Duration = Duration::from_millis(20);
+/// Ticks of the system's clock in a second, the same on every Linux.
+const TICKS: f64 = 100.0;
+
+/// The CPUs of this process. Clones share what is known.
+#[derive(Debug, Clone, Default)]
+pub struct Cpus(Arc<Mutex<Option<(Instant, Option<CpuTime>)>>>);
+
+/// Seconds since the host started, of all these CPUs together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTime {
+    /// In which somebody used them.
+    pub busy: f64,
+    /// That there were.
+    pub all: f64,
+}
+
+impl Cpus {
+    /// What they have done so far; `None` where the system does not tell.
+    pub fn time(&self) -> Option<CpuTime> {
+        let mut seen = self.0.lock();
+        if let Some((at, time)) = *seen
+            && at.elapsed() < FRESH
+        {
+            return time;
+        }
+        let time = read();
+        *seen = Some((Instant::now(), time));
+        time
+    }
+}
+
+fn read() -> Option<CpuTime> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    time_of(&fs::read_to_string("/proc/stat").ok()?, allowed.trim())
+}
+
+/// Of what the system tells of each CPU, that of those in a list like `0-3,8`. See proc_stat(5) and proc_pid_status(5).
+fn time_of(stat: &str, allowed: &str) -> Option<CpuTime> {
+    let mut time = CpuTime { busy: 0.0, all: 0.0 };
+    for line in stat.lines().take_while(|line| line.starts_with("cpu")) {
+        let mut fields = line.split_ascii_whitespace();
+        let number = fields.next()?.strip_prefix("cpu")?;
+        // The first line is the sum of all.
+        if number.is_empty() || !is_among(number.parse().ok()?, allowed)? {
+            continue;
+        }
+        // user, nice, system, idle, iowait, irq, softirq, steal; what comes behind is a part of `user`.
+        let ticks: Vec<f64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
+        let [_, _, _, idle, iowait, ..] = ticks[..] else {
+            return None;
+        };
+        let all: f64 = ticks.iter().sum();
+        time.busy += (all - idle - iowait) / TICKS;
+        time.all += all / TICKS;
+    }
+    (time.all > 0.0).then_some(time)
+}
+
+fn is_among(cpu: usize, list: &str) -> Option<bool> {
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if (first.parse().ok()?..=last.parse().ok()?).contains(&cpu) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  10 0 30 600 60 0 0 0 0 0\ncpu0 10 0 10 100 20 5 5 0 0 0\ncpu1 0 0 20 300 40 0 0 0\ncpu2 1 1 1 1 1\nintr 5\n";
+
+    #[test]
+    fn only_the_cpus_of_this_process_count() {
+        let time = |allowed| time_of(STAT, allowed);
+        let is = |busy, all| Some(CpuTime { busy, all });
+        assert_eq!(time("0"), is(0.3, 1.5));
+        assert_eq!(time("1"), is(0.2, 3.6));
+        assert_eq!(time("0-1"), is(0.5, 5.1));
+        assert_eq!(time("0,2"), is(0.33, 1.55));
+        assert_eq!(time("7"), None);
+        assert_eq!(time("none"), None);
+        assert_eq!(time_of("cpu0 1 2\n", "0"), None);
+    }
+
+    #[test]
+    fn work_is_seen() {
+        let cpus = Cpus::default();
+        let before = cpus.time().unwrap();
+        let mut digest = 0_u64;
+        loop {
+            for value in 0..1_000_000_u64 {
+                digest = std::hint::black_box(digest ^ value);
+            }
+            let now = cpus.time().unwrap();
+            assert!(now.busy - before.busy <= now.all - before.all + 0.02, "{now:?}");
+            if now.busy > before.busy && now.all > before.all {
+                break;
+            }
+        }
+    }
+}

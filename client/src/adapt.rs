@@ -3,7 +3,6 @@
 mod assignment;
 mod classes;
 mod look;
-mod meter;
 mod on_the_way;
 mod planned;
 mod since;
@@ -21,12 +20,12 @@ use tokio::sync::watch;
 pub(crate) use assignment::Assignment;
 use assignment::Ground;
 use classes::classes;
-use meter::Meter;
 pub use planned::Planned;
 use since::Since;
 
 pub(crate) use crate::profile::float;
 use crate::{
+    meter::Meter,
     networks::{of_steps, prepare},
     stats::Traffic,
     store::Object,

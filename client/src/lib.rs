@@ -39,6 +39,7 @@ mod budget;
 mod cpu;
 mod error;
 mod keep;
+mod meter;
 mod networks;
 mod order;
 mod profile;

@@ -4,6 +4,7 @@ mod aws;
 mod get;
 mod list;
 mod parts;
+mod rate;
 mod several;
 mod table;
 

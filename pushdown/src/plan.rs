@@ -18,6 +18,7 @@ mod solve;
 
 pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
 pub use learn::Costs;
+pub(crate) use learn::float;
 pub use link::Link;
 pub use replanner::{Decision, Ends, Replanner};
 use solve::solve;

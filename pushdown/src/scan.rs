@@ -19,6 +19,7 @@ use futures::{
 
 use crate::{
     Context, Error, Pipeline, Result, Source, Step,
+    plan::float,
     step::table::{Opened, Rows, Rowwise as _, open, parts},
 };
 
@@ -54,6 +55,10 @@ pub struct Estimate {
     pub held: Option<u64>,
 }
 
+/// Bytes of stored columns that are made into rows beside the store in a second, by one core that the store may use, too: of
+/// `lineitem` 335 MB without the store's own work, 130 MB with it.
+const MADE: f64 = 200e6;
+
 impl Estimate {
     /// Whether the rows are likely fewer bytes than what has to be read for them: then they are better made beside the store.
     /// A sixteenth counts for nothing: making them there takes time.
@@ -64,6 +69,16 @@ impl Estimate {
             (Some(rows), Some(read)) => rows.saturating_add(rows / 16) < read,
             _ => true,
         }
+    }
+
+    /// Whether the rows are likely there sooner if they are made beside the store, where so many bytes per second come from it:
+    /// whether that which need not come takes longer than making them there.
+    pub fn sooner_beside_the_store(&self, bytes_per_second: f64) -> bool {
+        let (Some(rows), Some(read)) = (self.likely, self.read) else {
+            return true;
+        };
+        let spared = float(read.saturating_sub(rows));
+        self.rows_are_fewer_bytes() && spared * MADE >= float(read) * bytes_per_second
     }
 
     /// That of this object and of another one, read one after the other.
@@ -85,6 +100,17 @@ impl Scan {
     /// The columns.
     pub const fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The same, with the rows before it that were taken from it.
+    #[must_use]
+    pub fn behind(self, first: RecordBatch) -> Self {
+        let rest = self.batches.into_iter();
+        let batches = stream::iter([Ok(first)]).chain(stream::iter(rest).flatten());
+        Self {
+            batches: Some(batches.boxed()),
+            ..self
+        }
     }
 
     /// The same with a step behind it.
@@ -199,5 +225,31 @@ impl Pipeline {
             scan = scan.followed_by(rows.map_err(|error| self.located(index, error))?);
         }
         Ok(scan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_made_where_they_are_there_sooner() {
+        let of = |read, likely| Estimate {
+            read: Some(read),
+            likely: Some(likely),
+            ..Estimate::default()
+        };
+        let (thin, wide) = (12.5e6, 400e6);
+        let half = of(67_000_000, 26_000_000);
+        assert!(half.sooner_beside_the_store(thin));
+        assert!(!half.sooner_beside_the_store(wide), "making them takes longer");
+        let few = of(67_000_000, 1_000);
+        assert!(few.sooner_beside_the_store(MADE * 0.99));
+        assert!(!few.sooner_beside_the_store(MADE * 1.01));
+        assert!(!of(10, 26).sooner_beside_the_store(0.0), "rows are more bytes");
+        assert!(
+            Estimate::default().sooner_beside_the_store(wide),
+            "of grouping nothing is known"
+        );
     }
 }

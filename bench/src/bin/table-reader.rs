@@ -66,9 +66,12 @@ impl Cli {
             return self.pushed(store, pipeline).await;
         }
         let table = store.table(&self.bucket, &self.key, &Limits::default());
-        let scan: Scan = table.scan(pipeline, None, 0).await?;
-        if matches!(self.way, Way::Smallest) && scan.estimate().rows_are_fewer_bytes() {
-            return self.pushed(store, pipeline).await;
+        let mut scan: Scan = table.scan(pipeline, None, 0).await?;
+        if matches!(self.way, Way::Smallest) {
+            match table.sooner_here(scan).await? {
+                Some(here) => scan = here,
+                None => return self.pushed(store, pipeline).await,
+            }
         }
         let batches: Vec<_> = scan.try_collect().await?;
         Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())

@@ -14,7 +14,7 @@ use http::{
 use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
 
-use super::{Failure, Store};
+use super::{Failure, Store, rate::Rate};
 use crate::{
     error::{Error, ErrorKind, Result},
     retry::Backoff,
@@ -30,6 +30,7 @@ pub(super) struct Parts {
     key: String,
     path: String,
     limits: Limits,
+    rate: Rate,
     version: Mutex<Option<Version>>,
     fault: Mutex<Option<Error>>,
 }
@@ -57,6 +58,7 @@ impl Parts {
             key: key.to_owned(),
             path: object_path(bucket, key),
             limits: *limits,
+            rate: Rate::default(),
             version: Mutex::default(),
             fault: Mutex::default(),
         }
@@ -68,6 +70,11 @@ impl Parts {
             Some(Version::Parts { etag, .. }) => Some(etag.clone()),
             Some(Version::Whole(_)) | None => None,
         }
+    }
+
+    /// Bytes per second at which parts come, once enough has come to tell.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate.get()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -165,7 +172,9 @@ impl Parts {
 
     async fn part_once(&self, range: &Range<u64>, etag: &HeaderValue, total: u64) -> Result<Bytes, Failure> {
         let text = format!("{}-{}", range.start, range.end.saturating_sub(1));
+        let mut on_its_way = self.rate.asked(self.store.traffic());
         let answer = self.ask(Some(&text), Some(etag)).await?;
+        on_its_way.found(answer.length());
         if answer.status != StatusCode::PARTIAL_CONTENT {
             return Err(self.not_this(answer).await);
         }

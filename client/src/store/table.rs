@@ -1,6 +1,6 @@
 //! A stored table: its rows are read here, by ranges.
 
-use std::{ops::Range, sync::Arc};
+use std::{future::poll_fn, ops::Range, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use futures::{
@@ -56,6 +56,35 @@ impl StoredTable {
         };
         let scan = pipeline.scan(0..pipeline.len(), source, &context).await;
         scan.map_err(|error| self.fault(error))
+    }
+
+    /// The scan, where its rows come sooner by going on with it than from the gateway; else `None`. Where the rows are fewer
+    /// bytes than what is read for them it is begun, to see at what rate that comes.
+    ///
+    /// # Errors
+    /// As reading the object fails.
+    pub async fn sooner_here(&self, mut scan: Scan) -> Result<Option<Scan>> {
+        let estimate = *scan.estimate();
+        if !estimate.rows_are_fewer_bytes() {
+            return Ok(Some(scan));
+        }
+        if estimate.likely.is_none() {
+            return Ok(None);
+        }
+        let begun = poll_fn(|task| match scan.poll_next_unpin(task) {
+            Poll::Ready(first) => Poll::Ready(Some(first)),
+            Poll::Pending if self.0.rate().is_some() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        let begun = begun.await;
+        if estimate.sooner_beside_the_store(self.0.rate().unwrap_or_default()) {
+            return Ok(None);
+        }
+        match begun.flatten() {
+            Some(Ok(first)) => Ok(Some(scan.behind(first))),
+            Some(Err(error)) => Err(self.fault(error)),
+            None => Ok(Some(scan)),
+        }
     }
 
     /// Whether this is the ETag of the version that is read, as far as both are known.

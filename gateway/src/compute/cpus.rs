@@ -12,7 +12,14 @@ const TICKS: f64 = 100.0;
 
 /// The CPUs of this process. Clones share what is known.
 #[derive(Debug, Clone, Default)]
-pub struct Cpus(Arc<Mutex<Option<(Instant, Option<CpuTime>)>>>);
+pub struct Cpus(Arc<Mutex<Option<Seen>>>);
+
+/// What was told, and when.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Instant,
+    time: Option<CpuTime>,
+}
 
 /// Seconds since the host started, of all these CPUs together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,13 +34,13 @@ impl Cpus {
     /// What they have done so far; `None` where the system does not tell.
     pub fn time(&self) -> Option<CpuTime> {
         let mut seen = self.0.lock();
-        if let Some((at, time)) = *seen
+        if let Some(Seen { at, time }) = *seen
             && at.elapsed() < FRESH
         {
             return time;
         }
-        let time = read();
-        *seen = Some((Instant::now(), time));
+        let (at, time) = (Instant::now(), read());
+        *seen = Some(Seen { at, time });
         time
     }
 }
@@ -46,7 +53,8 @@ fn read() -> Option<CpuTime> {
     time_of(&fs::read_to_string("/proc/stat").ok()?, allowed.trim())
 }
 
-/// Of what the system tells of each CPU, that of those in a list like `0-3,8`. See proc_stat(5) and proc_pid_status(5).
+/// Of what the system tells of each CPU, that of those in a list like `0-3,8`. See `proc_stat(5)` and
+/// `proc_pid_status(5)`.
 fn time_of(stat: &str, allowed: &str) -> Option<CpuTime> {
     let mut time = CpuTime { busy: 0.0, all: 0.0 };
     for line in stat.lines().take_while(|line| line.starts_with("cpu")) {

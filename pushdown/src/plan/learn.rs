@@ -203,7 +203,7 @@ impl Costs {
     clippy::cast_precision_loss,
     reason = "sizes and counts, of which a few digits matter"
 )]
-const fn float(number: u64) -> f64 {
+pub(crate) const fn float(number: u64) -> f64 {
     number as f64
 }
 

@@ -59,7 +59,7 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
 fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
     let folder = folder()?;
     let lab = lab(&folder, &[])?;
-    let here = Folder::open(folder.path(), &RUNTIME, |_, _| ())?;
+    let here = Folder::open(folder.path(), RUNTIME.clone())?;
     let objects: Vec<_> = (0..12).map(|index| photo(240 + index, 230, "jpeg")).collect();
     let keys: Vec<_> = (0..12).map(|index| format!("{index:02}.jpg")).collect();
     for (key, object) in keys.iter().zip(&objects) {

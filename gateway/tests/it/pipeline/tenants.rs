@@ -148,7 +148,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
 #[test]
 fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
     let folder = networks(&["squeezenet"])?;
-    let here = Folder::open(folder.path(), &RUNTIME, |_, _| ())?;
+    let here = Folder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &here)?;
     let weights = here.iter().next().context("no network")?.description().bytes;
     let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");

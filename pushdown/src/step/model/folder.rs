@@ -16,7 +16,7 @@ use crate::{Error, Result, pipeline::is_plain};
 #[derive(Debug)]
 pub struct Folder {
     networks: BTreeMap<String, OnceLock<Result<Arc<Network>>>>,
-    folder: PathBuf,
+    place: PathBuf,
     runtime: Result<Runtime>,
 }
 
@@ -48,7 +48,7 @@ impl Folder {
         }
         Ok(Self {
             networks,
-            folder: folder.to_owned(),
+            place: folder.to_owned(),
             runtime,
         })
     }
@@ -70,7 +70,7 @@ impl Folder {
 
     fn network(&self, name: &str) -> Option<&Result<Arc<Network>>> {
         let network = self.networks.get(name)?;
-        let path = || self.folder.join(format!("{name}.onnx"));
+        let path = || self.place.join(format!("{name}.onnx"));
         Some(network.get_or_init(|| look(name, &path(), &self.runtime).map(Arc::new)))
     }
 }
@@ -81,7 +81,7 @@ impl Folder {
         let found = self
             .iter()
             .find(|network| network.description().digest == digest)?;
-        Some(self.folder.join(format!("{}.onnx", found.description().name)))
+        Some(self.place.join(format!("{}.onnx", found.description().name)))
     }
 }
 

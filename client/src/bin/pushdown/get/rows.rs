@@ -86,7 +86,7 @@ impl Get {
         written
     }
 
-    /// Rows come from where they take fewer bytes, unless it is said where.
+    /// Rows come from where they are there sooner, unless it is said where.
     async fn rows_to(
         &self,
         store: &Store,
@@ -103,10 +103,15 @@ impl Get {
         let Randomness { seed, epoch } = self.randomness;
         let scan = table.scan(pipeline, seed, epoch).await;
         let scan = scan.map_err(|error| self.fault(error))?;
-        if !here && scan.estimate().rows_are_fewer_bytes() {
-            return self.rows_of_the_gateway(store, pipeline, format, out).await;
+        let scan = if here {
+            Some(scan)
+        } else {
+            table.sooner_here(scan).await.map_err(|error| self.fault(error))?
+        };
+        match scan {
+            Some(scan) => self.rows_here(&table, scan, format, out).await,
+            None => self.rows_of_the_gateway(store, pipeline, format, out).await,
         }
-        self.rows_here(&table, scan, format, out).await
     }
 
     async fn rows_of_the_gateway(

@@ -1,5 +1,7 @@
 //! Parquet, read by ranges: what is read, and when.
 
+use futures::TryStreamExt as _;
+
 use super::*;
 
 #[test]
@@ -123,6 +125,21 @@ fn the_next_row_group_is_read_ahead() {
         scan.next().await.unwrap().unwrap();
         let reads = source.ranges.lock().len();
         assert_eq!(reads, 9, "one row group is read, and eight more, which are small");
+    });
+}
+
+#[test]
+fn rows_that_were_taken_can_be_put_back() {
+    let object = parquet_of(&numbers(20_000), 5_000);
+    on_runtime(async {
+        let context = Context::new(b"object.parquet");
+        let source = Arc::new(object.clone());
+        let mut scan = pipeline("select").scan(0..1, source, &context).await.unwrap();
+        let first = scan.next().await.unwrap().unwrap();
+        let batches: Vec<_> = scan.behind(first).try_collect().await.unwrap();
+        let rows = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let found: Vec<_> = batches.iter().flat_map(rows).collect();
+        assert_eq!(found, (0..20_000).collect::<Vec<i64>>());
     });
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::profile::LONG;
+use crate::profile::{LONG, float};
 
 /// Of objects that are too short to keep the link busy alone, so many that were asked for keep it busy together.
 const TOGETHER: usize = 8;
@@ -16,7 +16,7 @@ const BYTES: u64 = 256 << 10;
 /// Measures what passes while objects are on their way, as they are stored, and keep the link busy: they lie ready on the
 /// other side, and are taken at once on this one.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     asked: usize,
     long: usize,
     since: Option<(Instant, u64)>,
@@ -26,14 +26,14 @@ pub(super) struct Meter {
 
 impl Meter {
     /// An object is asked for; so many bytes have passed in all so far.
-    pub(super) fn asked(&mut self, now: Instant, passed: u64) {
+    pub(crate) fn asked(&mut self, now: Instant, passed: u64) {
         self.advance(now, passed);
         self.asked += 1;
         self.go_on(now, passed);
     }
 
     /// The head of an answer says how long the object is. Whether that is long.
-    pub(super) fn found(&mut self, length: Option<u64>, now: Instant, passed: u64) -> bool {
+    pub(crate) fn found(&mut self, length: Option<u64>, now: Instant, passed: u64) -> bool {
         let long = length.is_some_and(|length| length >= LONG as u64);
         self.advance(now, passed);
         self.long += usize::from(long);
@@ -42,7 +42,7 @@ impl Meter {
     }
 
     /// It is here, or lost. Bytes per second, once there is enough to tell.
-    pub(super) fn arrived(&mut self, long: bool, now: Instant, passed: u64) -> Option<f64> {
+    pub(crate) fn arrived(&mut self, long: bool, now: Instant, passed: u64) -> Option<f64> {
         self.advance(now, passed);
         self.asked = self.asked.saturating_sub(1);
         self.long = self.long.saturating_sub(usize::from(long));
@@ -50,7 +50,7 @@ impl Meter {
         if self.time < SPAN || self.bytes < BYTES {
             return None;
         }
-        let rate = super::float(self.bytes) / self.time.as_secs_f64();
+        let rate = float(self.bytes) / self.time.as_secs_f64();
         (self.time, self.bytes) = (Duration::ZERO, 0);
         Some(rate)
     }

@@ -2,6 +2,10 @@
 
 use super::recent::{MOST, Recent};
 
+/// Bytes per second that come through however much else there is to do at either end: a core forwards a hundred times as much
+/// in a second of its own, and a thread that waits for a CPU gets it within milliseconds.
+const DESPITE: f64 = 12.5e6;
+
 /// An estimate of a link's rate.
 ///
 /// What passes tells the rate only while the link is what everything waits for: while an object is on its way that lies
@@ -32,10 +36,11 @@ impl Link {
         }
     }
 
-    /// Whether an end of the link had its hands full while that was seen which was not settled before.
+    /// Whether an end of the link had its hands full while that was seen which was not settled before. What is slower than that
+    /// could make it is the link's rate all the same.
     pub fn settle(&mut self, full: bool) {
         for rate in std::mem::take(&mut self.open) {
-            if full {
+            if full && rate > DESPITE {
                 self.passed(rate);
             } else {
                 self.measured(rate);
@@ -85,19 +90,26 @@ mod tests {
     #[test]
     fn what_busy_ends_let_pass_is_the_least() {
         let mut link = Link::default();
-        link.seen(4e6);
+        link.seen(40e6);
         assert_eq!(link.rate(), None, "not known yet");
         link.settle(true);
         assert_eq!(link.rate(), None, "the least is no rate");
-        link.seen(11e6);
+        link.seen(110e6);
         link.settle(false);
-        assert_eq!(link.rate(), Some(11e6));
-        link.seen(3e6);
+        assert_eq!(link.rate(), Some(110e6));
+        link.seen(30e6);
         link.seen(f64::NAN);
         link.settle(true);
-        assert_eq!(link.rate(), Some(11e6));
-        link.seen(13e6);
+        assert_eq!(link.rate(), Some(110e6));
+        link.seen(130e6);
         link.settle(true);
-        assert_eq!(link.rate(), Some(13e6));
+        assert_eq!(link.rate(), Some(130e6));
+        for _ in 0..2 {
+            link.next_batch();
+            link.seen(4e6);
+            link.settle(true);
+        }
+        link.next_batch();
+        assert_eq!(link.rate(), Some(4e6), "no CPU is as slow as that");
     }
 }

@@ -64,13 +64,14 @@ fn time_of(stat: &str, allowed: &str) -> Option<CpuTime> {
         if number.is_empty() || !is_among(number.parse().ok()?, allowed)? {
             continue;
         }
-        // user, nice, system, idle, iowait, irq, softirq, steal; what comes behind is a part of `user`.
+        // user, nice, system, idle, iowait, irq, softirq, steal; what comes behind is a part of `user`. Nice work waits for
+        // all other.
         let ticks: Vec<f64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
-        let [_, _, _, idle, iowait, ..] = ticks[..] else {
+        let [_, nice, _, idle, iowait, ..] = ticks[..] else {
             return None;
         };
         let all: f64 = ticks.iter().sum();
-        time.busy += (all - idle - iowait) / TICKS;
+        time.busy += (all - nice - idle - iowait) / TICKS;
         time.all += all / TICKS;
     }
     (time.all > 0.0).then_some(time)
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(time("0"), is(0.3, 1.5));
         assert_eq!(time("1"), is(0.2, 3.6));
         assert_eq!(time("0-1"), is(0.5, 5.1));
-        assert_eq!(time("0,2"), is(0.33, 1.55));
+        assert_eq!(time("0,2"), is(0.32, 1.55));
         assert_eq!(time("7"), None);
         assert_eq!(time("none"), None);
         assert_eq!(time_of("cpu0 1 2\n", "0"), None);

@@ -19,8 +19,6 @@ struct World {
     host_load: f64,
     /// Seconds of the gateway for a second of work.
     gateway_load: f64,
-    /// What part of the link's rate is seen where another tier than the link is the slowest.
-    seen: f64,
 }
 
 /// What a reader knows.
@@ -47,7 +45,6 @@ impl World {
             },
             host_load: 1.0,
             gateway_load: 1.0,
-            seen: 0.4,
         }
     }
 
@@ -126,13 +123,14 @@ impl Reader {
         }
         self.replanner.gateway_cores(world.tiers.gateway_cores);
         let load = Plan::of(&world.tiers, &classes, vec![taken], &RULES).load;
-        let part = if load.bound() == Bound::Link {
-            1.0
-        } else {
-            world.seen
+        let link = world.tiers.link_bytes;
+        // Where another tier is the slowest, objects come late.
+        let comes = match load.bound() {
+            Bound::Link => link,
+            _ => f64::max(0.4 * link, link.min(25e6)),
         };
         for noise in seen {
-            self.replanner.link().seen(world.tiers.link_bytes * part * noise);
+            self.replanner.link().seen(comes * noise);
         }
         self.replanner.elapsed(load.seconds() * BATCH, &Ends::default());
         self.replanner.trainer(world.tiers.trainer_seconds);

@@ -23,5 +23,5 @@ pub use process::eventually;
 pub use raw::{Incoming, Raw, Request, Response};
 pub use sign::{Keys, Payload};
 pub use stats::jain;
-pub use tables::{Parquet, ranged};
+pub use tables::{Parquet, first_byte, ranged};
 pub use weed::Weed;

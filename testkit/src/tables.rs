@@ -81,15 +81,23 @@ fn noise(column: usize, row: usize) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Answers a GET as a store does that heeds `Range` and not `If-Match`.
-pub fn ranged(exchange: &mut Exchange, object: &[u8], etag: &str) -> io::Result<()> {
-    let range = exchange.head.lines().find_map(|line| {
+/// The first byte that a GET asks for by `Range`; `None` where it asks for the end of an object, or for all of it.
+pub fn first_byte(exchange: &Exchange) -> Option<usize> {
+    range(exchange)?.split_once('-')?.0.parse().ok()
+}
+
+fn range(exchange: &Exchange) -> Option<&str> {
+    exchange.head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         let range = value.trim().strip_prefix("bytes=")?;
-        name.eq_ignore_ascii_case("range").then(|| range.to_owned())
-    });
+        name.eq_ignore_ascii_case("range").then_some(range)
+    })
+}
+
+/// Answers a GET as a store does that heeds `Range` and not `If-Match`.
+pub fn ranged(exchange: &mut Exchange, object: &[u8], etag: &str) -> io::Result<()> {
     let total = object.len();
-    let bounds = range.as_deref().and_then(|range| {
+    let bounds = range(exchange).and_then(|range| {
         let (first, last) = range.split_once('-')?;
         Some(match (first.parse::<usize>(), last.parse::<usize>()) {
             (Ok(first), Ok(last)) => first..(last + 1).min(total),

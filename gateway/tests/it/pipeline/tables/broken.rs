@@ -1,19 +1,33 @@
 //! Stores that change, lose or refuse an object while it is read.
 
 use anyhow::Result;
-use pushdown_testkit::{Exchange, Gateway, ScriptedOrigin, ranged};
+use pushdown_testkit::{Exchange, Gateway, ScriptedOrigin, first_byte, ranged};
 
 use super::{FEW, WIDE, get, rows, rows_here};
 use crate::it::in_front_of;
 
-/// A store that gives `first` parts of an object and then does what `then` says.
+/// What a store gives of an object in ten row groups, before it changes its mind.
+#[derive(Clone, Copy, PartialEq)]
+enum Gives {
+    Nothing,
+    End,
+    /// The end, and the first row group.
+    Rows,
+}
+
+/// A store that gives so much of an object, and does what `then` says when more is asked for.
 fn store(
-    first: usize,
+    gives: Gives,
     then: impl Fn(&mut Exchange, &[u8]) -> std::io::Result<()> + Send + Sync + 'static,
 ) -> Result<(ScriptedOrigin, Gateway)> {
     let object = WIDE.write()?;
     let origin = ScriptedOrigin::start(move |exchange| {
-        if exchange.earlier < first {
+        let of_the_first = || first_byte(exchange).is_some_and(|first| first < object.len() / 10);
+        let given = match exchange.earlier {
+            0 => gives != Gives::Nothing,
+            _ => gives == Gives::Rows && of_the_first(),
+        };
+        if given {
             ranged(exchange, &object, "one")
         } else {
             then(exchange, &object)
@@ -34,7 +48,7 @@ fn a_replaced_object_is_no_mixture() -> Result<()> {
         |exchange, _| exchange.answer("416 Range Not Satisfiable", ""),
     ];
     for script in scripts {
-        let (origin, gateway) = store(1, script)?;
+        let (origin, gateway) = store(Gives::End, script)?;
         let answer = get(&gateway, FEW).send(gateway.listen())?;
         assert_eq!(
             (answer.status, answer.element("Code").as_deref()),
@@ -45,7 +59,7 @@ fn a_replaced_object_is_no_mixture() -> Result<()> {
         assert!(answer.header("retry-after").is_some());
         assert!(origin.requests()[1].to_lowercase().contains("if-match: \"one\""));
         // With rows on their way there is no status any more: the answer must not look whole.
-        let (_origin, gateway) = store(3, script)?;
+        let (_origin, gateway) = store(Gives::Rows, script)?;
         assert!(get(&gateway, FEW).send(gateway.listen()).is_err());
     }
     Ok(())
@@ -53,7 +67,7 @@ fn a_replaced_object_is_no_mixture() -> Result<()> {
 
 #[test]
 fn a_signature_that_expires_says_so() -> Result<()> {
-    let (_origin, gateway) = store(1, |exchange, _| exchange.answer("403 Forbidden", ""))?;
+    let (_origin, gateway) = store(Gives::End, |exchange, _| exchange.answer("403 Forbidden", ""))?;
     let answer = get(&gateway, FEW).send(gateway.listen())?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),
@@ -70,14 +84,14 @@ fn a_store_lost_in_mid_scan_is_no_short_table() -> Result<()> {
         exchange.close();
         Ok(())
     };
-    let (_origin, gateway) = store(1, lost)?;
+    let (_origin, gateway) = store(Gives::End, lost)?;
     let answer = get(&gateway, FEW).send(gateway.listen())?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),
         (502, Some("OriginUnavailable"))
     );
     assert!(answer.header("retry-after").is_some());
-    let (_origin, gateway) = store(3, lost)?;
+    let (_origin, gateway) = store(Gives::Rows, lost)?;
     assert!(get(&gateway, FEW).send(gateway.listen()).is_err());
     assert!(gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
     Ok(())
@@ -86,7 +100,7 @@ fn a_store_lost_in_mid_scan_is_no_short_table() -> Result<()> {
 #[test]
 fn a_store_without_ranges_serves_as_well() -> Result<()> {
     let object = WIDE.write()?;
-    let (_origin, gateway) = store(0, |exchange, object| {
+    let (_origin, gateway) = store(Gives::Nothing, |exchange, object| {
         exchange.send(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"one\"\r\n\r\n",
             object.len()
@@ -106,7 +120,9 @@ fn a_store_without_ranges_serves_as_well() -> Result<()> {
 #[test]
 fn what_the_store_refuses_is_its_own_answer() -> Result<()> {
     for status in ["403 Forbidden", "404 Not Found", "503 Slow Down"] {
-        let (origin, gateway) = store(0, move |exchange, _| exchange.answer(status, "the store's words"))?;
+        let (origin, gateway) = store(Gives::Nothing, move |exchange, _| {
+            exchange.answer(status, "the store's words")
+        })?;
         let answer = get(&gateway, FEW).send(gateway.listen())?;
         assert_eq!(answer.text(), "the store's words");
         assert!(status.starts_with(&answer.status.to_string()));

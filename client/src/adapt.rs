@@ -33,6 +33,7 @@ use crate::{
 
 /// Batches that go both ways, before there is a plan.
 pub(crate) const EXPLORING: usize = 2;
+
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
 #[derive(Debug)]
 pub(crate) struct Adapter {

@@ -21,9 +21,10 @@ impl Adapter {
     /// An object is asked for, as it is stored.
     pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
         let mut state = self.state.lock();
-        let since = Since::now(traffic, state.gateway_cpu);
-        state.since.get_or_insert(since);
-        state.meter.asked(since.at, since.passed);
+        if state.since.is_none() {
+            state.since = Some(Since::now(traffic, state.gateway_cpu));
+        }
+        state.meter.asked(Instant::now(), traffic.down());
         OnItsWay {
             adapter: self,
             traffic,

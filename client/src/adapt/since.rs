@@ -15,9 +15,9 @@ const ENOUGH: f64 = 0.2;
 /// The start of a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Since {
-    pub(super) at: Instant,
+    at: Instant,
     /// Bytes that had passed.
-    pub(super) passed: u64,
+    passed: u64,
     /// Seconds of this process's CPU.
     host_cpu: f64,
     pub(super) gateway_cpu: Option<[f64; 2]>,

@@ -75,14 +75,14 @@ pub(super) async fn prune(
         }
     }
     let rows = rows(&file, &access);
-    let bytes = bytes(&file, &columns, &access);
+    let of_each = bytes_of_each(&file, &columns, &access);
     let row_groups: Vec<_> = rows.iter().map(|(row_group, _)| *row_group).collect();
     let likely = predicate.map_or(u64::MAX, |predicate| likely::rows(&file, &row_groups, &predicate));
     let selection = access
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
     let part = Part {
-        ahead: ahead(bytes, row_groups.len(), limit),
+        ahead: ahead(&of_each, limit),
         columns,
         row_groups,
         rows: selection,
@@ -91,7 +91,7 @@ pub(super) async fn prune(
     let kept = Kept {
         part,
         rows,
-        bytes,
+        bytes: sum(&of_each),
         likely,
     };
     Ok((file, kept))
@@ -230,9 +230,18 @@ fn rows(file: &File, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
 
 /// Bytes that are read for some columns.
 fn bytes(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
+    sum(&bytes_of_each(file, columns, access))
+}
+
+fn sum(bytes: &[u64]) -> u64 {
+    bytes.iter().copied().fold(0, u64::saturating_add)
+}
+
+/// The same of each row group that is left.
+fn bytes_of_each(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> Vec<u64> {
     let metadata = file.metadata().metadata();
     let mask = file.leaves(columns);
-    let mut bytes = 0;
+    let mut of_each = Vec::new();
     for (index, (group, access)) in metadata.row_groups().iter().zip(access.inner()).enumerate() {
         if matches!(access, RowGroupAccess::Skip) {
             continue;
@@ -254,8 +263,7 @@ fn bytes(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
                 _ => ranges.push(start..start.saturating_add(length)),
             }
         }
-        let read = joined(&ranges).iter().map(|range| range.end - range.start).sum();
-        bytes = u64::saturating_add(bytes, read);
+        of_each.push(joined(&ranges).iter().map(|range| range.end - range.start).sum());
     }
-    bytes
+    of_each
 }

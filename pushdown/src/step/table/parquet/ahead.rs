@@ -19,14 +19,16 @@ const AHEAD_BYTES: u64 = 4 << 20;
 /// The most row groups ahead, however small.
 const MOST_AHEAD: usize = 8;
 
-/// How many row groups are read ahead of the one whose rows are taken, where so many have so many bytes in all. None where
-/// a limit may end it all before they are wanted.
-pub(in crate::step::table) fn ahead(bytes: u64, groups: usize, limit: Option<usize>) -> usize {
+/// How many row groups are read ahead of the one whose rows are taken, by the bytes that are read of each. None where a limit
+/// may end it all before they are wanted.
+///
+/// By the largest: nine large ones among a thousand small ones would be in memory together.
+pub(in crate::step::table) fn ahead(groups: &[u64], limit: Option<usize>) -> usize {
     if limit.is_some() {
         return 0;
     }
-    let mean = bytes / (groups as u64).max(1);
-    usize::try_from(AHEAD_BYTES / mean.max(1)).map_or(MOST_AHEAD, |ahead| ahead.clamp(1, MOST_AHEAD))
+    let largest = groups.iter().copied().max().unwrap_or_default();
+    usize::try_from(AHEAD_BYTES / largest.max(1)).map_or(MOST_AHEAD, |ahead| ahead.clamp(1, MOST_AHEAD))
 }
 
 /// The rows of a row group, once what is read of it is here; none where nothing is.
@@ -98,5 +100,21 @@ impl<G: Iterator<Item = Group> + Unpin> Stream for Ahead<G> {
                 None => return Poll::Pending,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ahead_is_bounded_by_the_largest_row_group() {
+        assert_eq!(ahead(&[100], None), MOST_AHEAD);
+        assert_eq!(ahead(&[AHEAD_BYTES / 3; 50], None), 3);
+        assert_eq!(ahead(&[512 << 20], None), 1);
+        let mixed = [vec![1000; 10_000], vec![512 << 20; 9]].concat();
+        assert_eq!(ahead(&mixed, None), 1);
+        assert_eq!(ahead(&[100], Some(5)), 0);
+        assert_eq!(ahead(&[], None), MOST_AHEAD);
     }
 }

@@ -14,7 +14,10 @@ use http::{
 use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
 
-use super::{Failure, Store, rate::Rate};
+use super::{
+    Failure, Store,
+    rate::{Rate, Seen},
+};
 use crate::{
     error::{Error, ErrorKind, Result},
     retry::Backoff,
@@ -72,9 +75,9 @@ impl Parts {
         }
     }
 
-    /// Bytes per second at which parts come, once enough has come to tell.
-    pub(super) fn rate(&self) -> Option<f64> {
-        self.rate.get()
+    /// At what rate parts have come.
+    pub(super) fn seen(&self) -> Seen {
+        self.rate.seen()
     }
 
     pub(super) fn name(&self) -> &str {

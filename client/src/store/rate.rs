@@ -5,9 +5,18 @@ use tokio::time::Instant;
 
 use crate::{meter::Meter, stats::Traffic};
 
-/// The rate at which what was asked for has come lately.
+/// The rate at which what was asked for comes.
 #[derive(Debug, Default)]
-pub(super) struct Rate(Mutex<(Meter, Option<f64>)>);
+pub(super) struct Rate(Mutex<(Meter, Seen)>);
+
+/// What was seen of it so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Seen {
+    /// Bytes per second, link and store together, in the fastest measurement.
+    pub(super) fastest: f64,
+    /// Measurements.
+    pub(super) times: usize,
+}
 
 /// A part on its way, until this is dropped.
 #[derive(Debug)]
@@ -18,8 +27,7 @@ pub(super) struct OnItsWay<'a> {
 }
 
 impl Rate {
-    /// Bytes per second, link and store together; `None` before enough has come to tell.
-    pub(super) fn get(&self) -> Option<f64> {
+    pub(super) fn seen(&self) -> Seen {
         self.0.lock().1
     }
 
@@ -45,7 +53,32 @@ impl OnItsWay<'_> {
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         let mut rate = self.rate.0.lock();
-        let measured = rate.0.arrived(self.long, Instant::now(), self.traffic.down());
-        rate.1 = measured.or(rate.1);
+        if let Some(measured) = rate.0.arrived(self.long, Instant::now(), self.traffic.down()) {
+            rate.1.fastest = rate.1.fastest.max(measured);
+            rate.1.times += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_fastest_measurement_counts() {
+        let (rate, traffic) = (Rate::default(), Traffic::default());
+        for milliseconds in [40, 20, 80] {
+            let mut part = rate.asked(&traffic);
+            part.found(Some(1 << 20));
+            advance(Duration::from_millis(milliseconds)).await;
+            traffic.down.fetch_add(1 << 20, Relaxed);
+        }
+        let seen = rate.seen();
+        assert_eq!(seen.times, 3);
+        assert!((seen.fastest - 1_048_576.0 / 0.020).abs() < 1.0, "{seen:?}");
     }
 }

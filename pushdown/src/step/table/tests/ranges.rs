@@ -135,8 +135,11 @@ fn rows_that_were_taken_can_be_put_back() {
         let context = Context::new(b"object.parquet");
         let source = Arc::new(object.clone());
         let mut scan = pipeline("select").scan(0..1, source, &context).await.unwrap();
-        let first = scan.next().await.unwrap().unwrap();
-        let batches: Vec<_> = scan.behind(first).try_collect().await.unwrap();
+        let taken = vec![
+            scan.next().await.unwrap().unwrap(),
+            scan.next().await.unwrap().unwrap(),
+        ];
+        let batches: Vec<_> = scan.behind(taken).try_collect().await.unwrap();
         let rows = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
         let found: Vec<_> = batches.iter().flat_map(rows).collect();
         assert_eq!(found, (0..20_000).collect::<Vec<i64>>());

@@ -85,8 +85,8 @@ bench: ## Figures beside libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (P
 bench-memory: ## Peak memory under a storm of large photos, and while large bodies pass
 	@scripts/bench.sh memory
 
-bench-e2e: ## Store, gateway and trainer as a whole, links shaped (root); SCENARIO=NAME for one, FULL=1 for all; 25 minutes
-	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping)
+bench-e2e: ## Store, gateway and trainer as a whole, links shaped (root); SCENARIO=NAME for one, FULL=1 for all, NO_SHAPING=1 without root; 25 minutes
+	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping) $(if $(CHECK),--check)
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all

@@ -5,6 +5,24 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Links are shaped by whoever may: that is told before a set-up of many minutes. What is not installed yet is tried behind it.
+case " $* " in
+  *" --no-shaping "* | *" --help "* | *" -h "*) ;;
+  " run "*)
+    reason=
+    if [ "$(id -u)" != 0 ]; then
+      reason="that takes root"
+    elif [[ " $*" != *" --interface"* ]] && command -v ip >/dev/null && command -v tc >/dev/null &&
+      command -v python3 >/dev/null; then
+      reason=$(PYTHONPATH=scripts python3 -c 'import links; print(links.forbidden())')
+    fi
+    if [ -n "$reason" ]; then
+      echo "e2e: links cannot be shaped: $reason. --no-shaping goes on without; for make it is NO_SHAPING=1" >&2
+      exit 2
+    fi
+    ;;
+esac
+
 if [ "${E2E_SETUP:-1}" = 1 ]; then
   scripts/setup.sh e2e
   if [ "${1:-}" = run ]; then

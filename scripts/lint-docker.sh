@@ -19,13 +19,14 @@ mapfile -d '' -t dockerfiles < <(find docker -name '*Dockerfile' -print0)
 "$bin/hadolint" "${dockerfiles[@]}"
 echo "lint-docker: ${dockerfiles[*]}, nothing found"
 
-"$bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec "${compose[@]}"
-echo "lint-docker: ${compose[*]} as the specification of compose has it"
+"$bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec compose.yaml "${compose[@]}"
+echo "lint-docker: compose.yaml ${compose[*]} as the specification of compose has it"
 "$bin/python" scripts/lint_docker.py "${compose[@]}"
 
 # Compose reads its files without an engine; where it is there, it does.
 if docker compose version >/dev/null 2>&1; then
   for profile in minio gateway bench monitoring; do
+    docker compose --profile "$profile" config --quiet
     docker compose --file docker/compose.yaml --profile "$profile" config --quiet
     docker compose --file docker/compose.yaml --file docker/compose.seaweedfs.yaml --profile "$profile" config --quiet
   done

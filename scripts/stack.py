@@ -23,9 +23,22 @@ PARTS = ("master", "volume", "filer", "s3")
 SOCKETS = "sockets"
 # Who may read and write: the first one does so where nothing is said.
 TENANTS = [KEYS, *(KEYS | {"AWS_ACCESS_KEY_ID": f"tenant{number}"} for number in range(1, 10))]
-# One core on each side, so that they do not take each other's: on one machine every split looks alike otherwise.
 CORES = sorted(os.sched_getaffinity(0))
-HERE, THERE = ({CORES[-1]}, {CORES[0]}) if len(CORES) > 1 else (set(CORES), set(CORES))
+
+
+def sides(store: int = 1, host: int = 1) -> tuple[set[int], set[int]]:
+    """Cores of this side, from the last one on, and of the store's, from the first one on.
+
+    They do not take each other's: on one machine every split looks alike otherwise. A single core is of both.
+    """
+    if len(CORES) == 1 and store == host == 1:
+        return set(CORES), set(CORES)
+    if store + host > len(CORES):
+        raise ValueError(f"{len(CORES)} cores found, expected {store} for the store's side and {host} for this one")
+    return set(CORES[-host:]), set(CORES[:store])
+
+
+HERE, THERE = sides()
 
 
 def identity(keys: dict[str, str]) -> dict:
@@ -54,9 +67,10 @@ class Stack:
         store: str | None = None,
         gateway: str | None = None,
         admin: str | None = None,
+        there: set[int] = THERE,
     ) -> None:
         """Starts both, the gateway with these networks and flags, and waits for them. What is given runs already."""
-        self.folder, self.link, self.started = folder, link, []
+        self.folder, self.link, self.there, self.started = folder, link, there, []
         ports = link.free_ports(9)
         self.store = store or f"http://{link.store.address}:{ports[3]}"
         self.gateway = gateway or f"http://{link.gateway.address}:{ports[4]}"
@@ -125,7 +139,7 @@ class Stack:
     def start(self, name: str, command: list, **environment: str) -> None:
         """Starts a program on the cores of the store's side."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            pinned = lambda: os.sched_setaffinity(0, THERE)
+            pinned = lambda: os.sched_setaffinity(0, self.there)
             pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": os.environ | environment}
             process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
         self.started.append((name, process))

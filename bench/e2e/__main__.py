@@ -8,9 +8,13 @@ from pathlib import Path
 
 from programs import ROOT
 
-from . import compare, guard, results, run, scenario
+from . import compare, guard, machine, results, run, scenario
 
 INSIDE = "inside"
+NO_WAY_OUT = (
+    "a store elsewhere cannot be reached from the namespaces whose links are shaped. --no-shaping leaves links as they are, "
+    "--interface NAME shapes a network device of this machine"
+)
 
 
 def main() -> int:
@@ -37,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--full", action="store_true", help="all scenarios, not only the default matrix")
         one.add_argument("--repeats", type=positive, metavar="N", help="rounds of each cell, in place of the scenario's")
         one.add_argument("--results", type=Path, metavar="DIR", default=ROOT / "bench/results", help="[default: bench/results]")
+        one.add_argument("--check", action="store_true", help="end with 1 where a verdict is a fail, too")
         one.add_argument("--no-shaping", action="store_true", help="leave links as they are, which takes no rights")
         one.add_argument("--upstream", metavar="URL", help="a store that runs already; keys by AWS_ACCESS_KEY_ID and so on")
         one.add_argument("--gateway", metavar="URL", help="a gateway that runs already, before that store")
@@ -83,6 +88,9 @@ def watch(arguments: argparse.Namespace) -> int:
     if (arguments.gateway or arguments.gateway_admin) and not (arguments.upstream and arguments.gateway):
         print("e2e: --gateway goes with --upstream", file=sys.stderr)
         return 2
+    if arguments.upstream and not (arguments.no_shaping or arguments.interface):
+        print(f"e2e: --upstream {machine.public(arguments.upstream)}: {NO_WAY_OUT}", file=sys.stderr)
+        return 2
     rest = sys.argv[sys.argv.index("run") + 1 :]
     return guard.watched([sys.executable, "-m", "e2e", INSIDE, *rest])
 
@@ -102,6 +110,7 @@ def measure(arguments: argparse.Namespace) -> int:
         admin=arguments.gateway_admin,
         interface=arguments.interface,
         repeats=arguments.repeats,
+        flags=flags(arguments),
     )
     try:
         file = run.run(options)
@@ -111,7 +120,15 @@ def measure(arguments: argparse.Namespace) -> int:
         guard.clear()
     print(file.with_suffix(".md").read_text(encoding="utf-8"))
     print(f"written to {file}, the report beside it")
-    return 0
+    return run.status(results.load(file), arguments.check)
+
+
+def flags(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """What was said of all scenarios, for whoever runs them again. No password is."""
+    named = {"--upstream": arguments.upstream, "--gateway": arguments.gateway, "--gateway-admin": arguments.gateway_admin}
+    named |= {"--interface": arguments.interface, "--repeats": arguments.repeats}
+    said = [part for flag, value in named.items() if value is not None for part in (flag, machine.public(str(value)))]
+    return (*said, *(["--no-shaping"] if arguments.no_shaping else []))
 
 
 def tell(_: argparse.Namespace) -> int:

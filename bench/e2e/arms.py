@@ -1,5 +1,6 @@
 """The arms of a scenario: ways of getting the same samples, each a command that prints its figures."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import programs
-from stack import BUCKET, CORES, HERE
+from stack import BUCKET
 
 from .data import Data
 from .scenario import Scenario
@@ -35,7 +36,9 @@ PEERS = {
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
     "tfdata": ("rival", ".venv-e2e-tf"),
 }
-NAMES = (*OURS, *PEERS)
+# A fixed split, of which there is one for each number of steps that the gateway runs.
+SPLIT = "split:K"
+NAMES = (*OURS, SPLIT, *PEERS)
 
 
 @dataclass
@@ -47,6 +50,18 @@ class Arm:
     settings: str
     command: list
     environment: dict[str, str]
+    # Folders that no turn finds filled: what an earlier one has left there would be no cost of this one.
+    fresh: tuple[Path, ...] = ()
+
+    def before(self) -> None:
+        """What is done before each turn."""
+        for folder in self.fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def family(name: str) -> str:
+    """What an arm is called where all that there are are listed."""
+    return SPLIT if re.fullmatch("split:[1-9][0-9]*", name) else name if name != SPLIT else ""
 
 
 def missing(name: str) -> str:
@@ -60,13 +75,13 @@ def missing(name: str) -> str:
 
 def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:
     """One of our own reader's ways."""
-    kind, flags = OURS[name]
+    kind, flags = OURS[name] if name in OURS else ("pushed", ["--split", name.partition(":")[2]])
     pipeline, prefix = scenario.pipeline, data.photos(scenario.data, scenario.samples)
     if name == "resized":
         prefix = data.resized(scenario.data, scenario.samples, short_side(pipeline))
     kept = folder / f"kept-{scenario.name}"
     flags = [*flags, kept] if name == "kept" else flags
-    shutil.rmtree(kept, ignore_errors=True)
+    fresh = (kept,) if name == "kept" else ()
     plain = "--plain" in flags
     endpoint = tiers.stack.store if plain else tiers.stack.gateway
     command = [PUSHDOWN, "read", f"s3://{BUCKET}/{prefix}", "--pipeline", pipeline, "--endpoint-url", endpoint]
@@ -77,12 +92,12 @@ def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) 
     if name == "auto-first":
         # Nothing is here yet: weights come over the link, where a plan has use for them.
         environment["XDG_CACHE_HOME"] = str(folder / "cache")
-        shutil.rmtree(folder / "cache", ignore_errors=True)
+        fresh = (folder / "cache",)
     elif scenario.networks:
         command += ["--models", tiers.stack.networks(list(scenario.networks))]
     told = " ".join(str(flag) for flag in flags if flag != kept)
     where = "straight to the store" if plain else "to the gateway"
-    return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment)
+    return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment, fresh)
 
 
 def peer(name: str, scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
@@ -136,11 +151,13 @@ def work(pipeline: str) -> str:
     return f"pixels:{short_side(pipeline)}:{crop.partition(')')[0]}" if crop else "bytes"
 
 
-def cores() -> str:
+def cores(tiers: Tiers) -> str:
     """Which cores are whose."""
-    if len(CORES) == 1:
+    there, here = sorted(tiers.stack.there), sorted(tiers.here)
+    if there == here:
         return "one core for all"
-    return f"store and gateway on core {CORES[0]}, reader and trainer on core {', '.join(map(str, sorted(HERE)))}"
+    said = lambda which: f"core{'' if len(which) == 1 else 's'} {', '.join(map(str, which))}"
+    return f"store and gateway on {said(there)}, reader and trainer on {said(here)}"
 
 
 def short_side(pipeline: str) -> int:

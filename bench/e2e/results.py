@@ -126,13 +126,15 @@ class Cell:
 
 @dataclass
 class Scenario:
-    """Cells that belong together; without any where it was skipped, and then `skipped` says why."""
+    """Cells that belong together. `skipped` says why there are none, where this machine cannot measure them; `broke` what went
+    wrong, behind those that there are."""
 
     name: str
     title: str
     settings: dict[str, Any]
     skipped: str = ""
     cells: list[Cell] = field(default_factory=list)
+    broke: str = ""
 
 
 @dataclass
@@ -149,6 +151,9 @@ class Environment:
     latency: bool
     load_average: list[float]
     versions: dict[str, str]
+    # A store that ran already, and what the command line said of all scenarios.
+    store: str = ""
+    flags: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import links
 import programs
-import psutil
-from stack import Stack
+from stack import Stack, sides
 from tqdm import tqdm
 
-from . import guard, machine, plots, report, results, stats
+from . import arms, guard, machine, plots, report, results, stats
 from .data import Data
 from .kinds import Run, forward, growth, read, scans, table, tenants, transfer
 from .scenario import OPEN, Link, Scenario, ScenarioError
@@ -27,6 +25,9 @@ KINDS |= {"transfer": transfer}
 PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "object-reader", "table-reader")
 # These start programs of their own beside the store, or read what the gateway's process takes.
 NEEDS_OUR_STACK = ("forward", "scans", "tenants")
+
+
+WITHOUT = "--no-shaping goes on without; for make it is NO_SHAPING=1"
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Options:
     admin: str | None = None
     interface: str | None = None
     repeats: int | None = None
+    # What the command line said, for the report.
+    flags: tuple[str, ...] = ()
     elsewhere: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +53,7 @@ class Options:
             self.scenarios = replaced
         for scenario in self.scenarios:
             known = getattr(KINDS[scenario.kind], "ARMS", scenario.arms)
-            if unknown := [name for name in scenario.arms if name not in known]:
+            if unknown := [name for name in scenario.arms if arms.family(name) not in known]:
                 expected = ", ".join(known)
                 raise ScenarioError(f"{scenario.name}: arms: {', '.join(unknown)} found, expected some of {expected}")
 
@@ -66,9 +69,10 @@ def run(options: Options) -> Path:
     commit, dirty = machine.commit()
     with links.links(options.shaping, options.interface) as link:
         if link.reason and options.shaping:
-            print(f"e2e: links cannot be shaped: {link.reason}. --no-shaping goes on without", file=sys.stderr)
+            print(f"e2e: links cannot be shaped: {link.reason}. {WITHOUT}", file=sys.stderr)
             raise SystemExit(2)
-        found = results.Results(commit, dirty, started.strftime("%Y-%m-%dT%H:%M:%SZ"), 0.0, machine.environment(link.reason))
+        environment = machine.environment(link.reason, options.upstream, options.flags)
+        found = results.Results(commit, dirty, started.strftime("%Y-%m-%dT%H:%M:%SZ"), 0.0, environment)
         file = options.results / f"e2e-{started:%Y%m%d-%H%M%S}.json"
         total = sum(turns(scenario) for scenario in options.scenarios)
         with tqdm(total=total, unit="turn", dynamic_ncols=True, disable=None) as progress:
@@ -100,9 +104,24 @@ def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: res
         return
     try:
         yield from KINDS[scenario.kind].cells(scenario, stacks.of(scenario))
-    except (ArmError, FileNotFoundError, psutil.Error, subprocess.SubprocessError) as error:
-        measured.skipped = str(error)
-        stacks.progress.write(f"e2e: {scenario.name} ended: {error}")
+    except Exception as error:
+        # Whatever it is, the other scenarios are measured, and the run's status tells.
+        known = isinstance(error, (ArmError, FileNotFoundError))
+        measured.broke = str(error) if known else f"{type(error).__name__}: {error}"
+        stacks.progress.write(f"e2e: {scenario.name} broke: {measured.broke}", file=sys.stderr)
+        # A store or a gateway that is gone would break them all.
+        stacks.stop()
+
+
+def status(found: results.Results, check: bool) -> int:
+    """What a run ends with: 1 where a scenario broke, and where it is to be checked also where a verdict is a fail."""
+    failed = any(
+        verdict.outcome == "fail"
+        for scenario in found.scenarios
+        for cell in scenario.cells
+        for verdict in stats.verdicts(cell)
+    )
+    return int(any(scenario.broke for scenario in found.scenarios) or (check and failed))
 
 
 def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
@@ -111,6 +130,10 @@ def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
         return "it needs a store and a gateway of its own"
     if link.reason and any(Link.parse(text).bits(1.0) != OPEN for text in scenario.links):
         return f"its links are to be shaped, and {link.reason}"
+    try:
+        sides(scenario.store_cores, scenario.host_cores)
+    except ValueError as error:
+        return str(error)
     if scenario.latency_ms and not machine.can_delay():
         return "its links are to have latency, and this kernel has no netem"
     return ""
@@ -125,27 +148,31 @@ def turns(scenario: Scenario) -> int:
 
 
 class Stacks:
-    """One stack at a time: another one where a scenario asks for other flags or networks."""
+    """One stack at a time: another one where a scenario asks for other flags or cores."""
 
     def __init__(self, options: Options, link: links.Links, progress: tqdm) -> None:
         self.options, self.link, self.progress = options, link, progress
         networks = {network for scenario in options.scenarios for network in scenario.networks}
         self.networks = sorted(networks)
-        self.flags: tuple[str, ...] | None = None
+        self.asked: tuple | None = None
         self.run: Run | None = None
         self.count = 0
 
     def of(self, scenario: Scenario) -> Run:
         """What a scenario runs on."""
-        if self.run is None or self.flags != scenario.gateway_flags:
+        here, there = sides(scenario.store_cores, scenario.host_cores)
+        asked = (scenario.gateway_flags, there)
+        if self.run is None or self.asked != asked:
             self.stop()
             self.count += 1
             folder = guard.folder() / f"stack-{self.count}"
             folder.mkdir()
             given = {"store": self.options.upstream, "gateway": self.options.gateway, "admin": self.options.admin}
+            given["there"] = there
             stack = Stack(folder, self.link, self.networks, *scenario.gateway_flags, **given)
-            self.flags = scenario.gateway_flags
+            self.asked = asked
             self.run = Run(Tiers(stack), Data(stack), folder, self.progress)
+        self.run.tiers.here = here
         return self.run
 
     def stop(self) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer")
+# These read through a pipeline; and these by whatever arms are named.
+PIPED = ("read", "tenants", "growth")
+BY_ARMS = ("read", "tenants", "table")
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>b\*|Mbit/s)|open")
 
@@ -63,6 +66,9 @@ class Scenario:
     batch_size: int = 32
     epochs: int = 1
     repeats: int = 3
+    # Cores of store and gateway together, and of reader and trainer.
+    store_cores: int = 1
+    host_cores: int = 1
     # An accelerator that takes so long for a batch.
     trainer_step_ms: int = 0
     # Sizes of objects, numbers of tenants, of keys or of connections.
@@ -78,14 +84,22 @@ class Scenario:
             (self.batch_size > 0, "batch_size: expected more than 0"),
             (self.epochs > 0, "epochs: expected more than 0"),
             (self.repeats > 0, "repeats: expected more than 0"),
+            (self.store_cores > 0, "store_cores: expected more than 0"),
+            (self.host_cores > 0, "host_cores: expected more than 0"),
             (self.trainer_step_ms >= 0, "trainer_step_ms: expected 0 or more"),
-            (self.kind != "read" or (self.pipeline and self.arms), "pipeline and arms: expected for the kind read"),
+            (self.kind not in PIPED or self.pipeline, f"pipeline: none found, expected one for the kind {self.kind}"),
+            (self.kind not in BY_ARMS or self.arms, f"arms: none found, expected some for the kind {self.kind}"),
         ]
         for holds, problem in problems:
             if not holds:
                 raise ValueError(problem)
         for link in self.links:
             Link.parse(link)
+
+    @property
+    def trainer_seconds(self) -> float:
+        """What the accelerator takes for one sample; the last batch of an epoch may be a small one."""
+        return -(-self.samples // self.batch_size) * self.trainer_step_ms / 1000 / self.samples
 
     @property
     def settings(self) -> dict:

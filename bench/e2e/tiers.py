@@ -33,8 +33,8 @@ class ArmError(Exception):
 class Tiers:
     """A stack, its link, and commands on the trainer's side."""
 
-    def __init__(self, stack: Stack) -> None:
-        self.stack, self.link = stack, stack.link
+    def __init__(self, stack: Stack, here: set[int] = HERE) -> None:
+        self.stack, self.link, self.here = stack, stack.link, here
         self.measured: dict[float, float] = {}
 
     def shape(self, bits: float, latency_ms: float = 0.0) -> float | None:
@@ -47,11 +47,11 @@ class Tiers:
             self.measured[bits] = measure(self.link, bits) if self.link.gateway.command else bits
         return self.measured[bits]
 
-    def run(self, command: list, cores: set[int] = HERE, **environment: str) -> dict:
+    def run(self, command: list, **environment: str) -> dict:
         """Runs an arm on the trainer's cores; the figures that it prints as one line of JSON."""
         # An error is told in a line.
         env = os.environ | programs.KEYS | {"ORT_DYLIB_PATH": str(RUNTIME), "RUST_BACKTRACE": "0"} | environment
-        pinned = lambda: os.sched_setaffinity(0, cores)
+        pinned = lambda: os.sched_setaffinity(0, self.here)
         text = list(map(str, command))
         with tempfile.TemporaryFile("w+") as errors:
             ended = subprocess.run(

@@ -14,6 +14,9 @@ pub struct Recorded {
     /// Cores on the store's side, for store and gateway together.
     store_cores: f64,
     host_cores: f64,
+    /// Seconds that an accelerator takes for one sample.
+    #[serde(default)]
+    trainer_seconds: f64,
     /// Bits per second; none for a link that is never waited for.
     link_bits: Option<f64>,
 }
@@ -50,7 +53,7 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         gateway_cores: recorded.store_cores,
         link_bytes: recorded.link_bits.map_or(f64::INFINITY, |bits| bits / 8.0),
         host_cores: recorded.host_cores,
-        trainer_seconds: 0.0,
+        trainer_seconds: recorded.trainer_seconds,
         shared: false,
     };
     let candidate = |stage, way: &Way| Candidate {
@@ -100,5 +103,19 @@ mod tests {
         // The best mixture keeps both busy.
         assert!(["gateway", "link"].contains(&epochs.bound), "{epochs:?}");
         assert!(run("{}").is_err());
+    }
+
+    #[test]
+    fn an_accelerator_that_is_slower_than_all_is_the_bound() {
+        let epochs = run(
+            r#"{"samples": 1000, "store_cores": 1, "host_cores": 1, "link_bits": null, "trainer_seconds": 0.02,
+                "plain": {"bytes": 1e5, "store_seconds": 1e-3, "host_seconds": 1e-2},
+                "pushed": {"bytes": 1e3, "store_seconds": 1e-2, "host_seconds": 1e-3}}"#,
+        )
+        .unwrap();
+        assert_eq!(epochs.bound, "trainer", "{epochs:?}");
+        for way in [epochs.plain, epochs.pushed, epochs.auto] {
+            assert!((way / 20.0 - 1.0).abs() < 0.01, "{epochs:?}");
+        }
     }
 }

@@ -19,7 +19,7 @@ class Run:
     data: Data
     folder: Path
     progress: tqdm
-    crossovers: dict[tuple[str, str], float] = field(default_factory=dict)
+    crossovers: dict[tuple[str, str, int], float] = field(default_factory=dict)
 
 
 def in_turns(names: list[str], rounds: int, turn: Callable[[str], None], progress: tqdm) -> None:

@@ -27,7 +27,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     """A cell for each size of objects and each link."""
     with ExitStack() as stack:
         proxies = {"plain": run.tiers.stack.store, "again": run.tiers.stack.store, "gateway": run.tiers.stack.gateway}
-        notes = [arms.cores()]
+        notes = [arms.cores(run.tiers)]
         if NGINX.exists():
             proxies["nginx"] = nginx(run.tiers, run.folder, stack)
         else:

@@ -38,7 +38,7 @@ def keys(scenario: Scenario, run: Run, count: int) -> Cell:
         found[name].turns.append(run.tiers.turn(lambda: run.tiers.run(command)))
 
     in_turns(list(found), scenario.repeats, turn, run.progress)
-    notes = [arms.cores(), f"the first {READ} samples of them, photos of 16 x 16 pixels"]
+    notes = [arms.cores(run.tiers), f"the first {READ} samples of them, photos of 16 x 16 pixels"]
     return cell_of(f"{count:,} keys", "listed keys", found, notes, x=float(count), x_label="listed keys")
 
 
@@ -55,5 +55,5 @@ def connections(scenario: Scenario, run: Run, count: int) -> Cell:
 
     in_turns(list(found), scenario.repeats, turn, run.progress)
     what = f"{count} connection{'' if count == 1 else 's'}"
-    notes = [arms.cores(), f"{REQUESTS} GETs of {forward.human(BYTES)}"]
+    notes = [arms.cores(run.tiers), f"{REQUESTS} GETs of {forward.human(BYTES)}"]
     return cell_of(what, "connections", found, notes, x=float(count), x_label="connections")

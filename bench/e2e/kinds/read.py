@@ -29,19 +29,20 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
 def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
     """All arms over one link, in turns."""
     asked = link.bits(even)
-    chosen, notes = {}, [arms.cores()]
+    chosen, notes = {}, [arms.cores(run.tiers)]
     for name in scenario.arms:
         if why := arms.missing(name):
             notes.append(why)
             continue
-        if name in arms.OURS:
-            chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
-        else:
+        if name in arms.PEERS:
             chosen[name] = arms.peer(name, scenario, run.tiers, run.data)
+        else:
+            chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
     measured = run.tiers.shape(asked, scenario.latency_ms)
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
 
     def turn(name: str) -> None:
+        chosen[name].before()
         figures = {}
 
         def take() -> dict:
@@ -55,7 +56,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         for name in chosen:
             stack.enter_context(arms.beside_the_store(name, scenario, run.tiers, run.data, run.folder))
         in_turns(list(chosen), scenario.repeats, turn, run.progress)
-    rounds = simulated(found, measured)
+    rounds = simulated(scenario, found, measured)
     return cell_of(
         f"{scenario.group}, {at(link, asked)}",
         scenario.group,
@@ -66,7 +67,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         asked=asked,
         measured=measured,
         crossover=even,
-        bound=bound(found, rounds, measured, link),
+        bound=bound(scenario, found, rounds, measured, link),
     )
 
 
@@ -79,7 +80,7 @@ def at(link: Link, bits: float) -> str:
 
 def crossover(scenario: Scenario, run: Run) -> float:
     """The link over which plain reading keeps the host just busy, in bits per second; found once for each pipeline."""
-    key = (scenario.pipeline, scenario.data)
+    key = (scenario.pipeline, scenario.data, scenario.host_cores)
     if key not in run.crossovers:
         run.tiers.shape(OPEN)
         few = Scenario(
@@ -98,7 +99,7 @@ def crossover(scenario: Scenario, run: Run) -> float:
         for name in few.arms:
             arm = arms.ours(name, few, run.tiers, run.data, run.folder)
             plain = run.tiers.run(arm.command)
-        run.crossovers[key] = plain["stored_bytes"] * 8 / plain["cpu_seconds"]
+        run.crossovers[key] = plain["stored_bytes"] * 8 / plain["cpu_seconds"] * scenario.host_cores
     return run.crossovers[key]
 
 
@@ -110,15 +111,16 @@ def costs(turn: Turn) -> dict[str, float]:
     return {name: cost / samples for name, cost in each.items()}
 
 
-def simulated(found: dict[str, Arm], link_bits: float | None) -> list[dict]:
+def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None) -> list[dict]:
     """What the planner's simulator makes of each round: seconds of an epoch by way, from what a sample cost the plain and the
     pushed turn, without a clock; and what bounds the best mixture. Nothing where the gateway is another machine's."""
     if not {"plain", "pushed"} <= set(found) or "gateway" not in found["pushed"].turns[0].cpu:
         return []
     rounds = []
     for plain, pushed in zip(found["plain"].turns, found["pushed"].turns):
-        epoch = {"plain": costs(plain), "pushed": costs(pushed), "store_cores": 1, "host_cores": 1}
-        epoch |= {"samples": plain.samples, "link_bits": link_bits}
+        epoch = {"plain": costs(plain), "pushed": costs(pushed), "samples": plain.samples, "link_bits": link_bits}
+        epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
+        epoch |= {"trainer_seconds": scenario.trainer_seconds}
         command = [programs.BINARIES / "pushdown-bench", "simulate"]
         ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
         rounds.append(json.loads(ended.stdout))
@@ -133,15 +135,17 @@ def agreement(found: dict[str, Arm], rounds: list[dict]) -> list[str]:
     return [f"epochs of the simulator to those of the clock: {ratios}"] if ratios else []
 
 
-def bound(found: dict[str, Arm], rounds: list[dict], link_bits: float | None, link: Link) -> Bound | None:
-    """What no way can beat: by the simulator; over a link much thinner than the crossover by what the gateway makes and the link
-    brings of nothing but values."""
+def bound(scenario: Scenario, found: dict[str, Arm], rounds: list[dict], link_bits: float | None, link: Link) -> Bound | None:
+    """What no way can beat: by the simulator; over a link much thinner than the crossover by what the gateway makes, the link
+    brings of nothing but values, and the trainer takes."""
     if not rounds:
         return None
     middle = len(rounds) // 2
     if link.factor is not None and link.factor < 0.3 and link_bits:
         pushed = costs(found["pushed"].turns[middle])
-        gateway, wire = 1 / pushed["store_seconds"], link_bits / 8 / pushed["bytes"]
-        return Bound(min(gateway, wire), "gateway" if gateway < wire else "link")
+        rates = {"gateway": scenario.store_cores / pushed["store_seconds"], "link": link_bits / 8 / pushed["bytes"]}
+        rates |= {"trainer": 1 / scenario.trainer_seconds} if scenario.trainer_seconds else {}
+        least = min(rates, key=rates.get)
+        return Bound(rates[least], least)
     samples = found["plain"].turns[0].samples
     return Bound(samples / rounds[middle]["auto"], rounds[middle]["bound"])

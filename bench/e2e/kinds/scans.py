@@ -41,7 +41,7 @@ def cell(scenario: Scenario, run: Run, count: int, key: str) -> Cell:
 
     in_turns(["pushed"], scenario.repeats, lambda name: found[name].turns.append(run.tiers.turn(scans)), run.progress)
     statuses = ", ".join(f"{status}: {times}" for status, times in sorted(answers.items()))
-    notes = [arms.cores(), f"answers by status: {statuses}", f"all within {WITHIN} s; `{PIPELINE}` of {key}"]
+    notes = [arms.cores(run.tiers), f"answers by status: {statuses}", f"all within {WITHIN} s; `{PIPELINE}` of {key}"]
     return cell_of(f"{count} scans at once, {' '.join(scenario.gateway_flags)}", "scans", found, notes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import programs
-from stack import BUCKET, HERE
+from stack import BUCKET
 
 from .. import arms
 from ..query import PIPELINE
@@ -51,7 +51,7 @@ def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: 
     if len(rows) != 1:
         raise ArmError(f"{key}: the ways found different numbers of rows: {rows}")
     name = f"lineitem {scenario.data}"
-    notes = [arms.cores(), f"{rows.pop():,} rows of `{PIPELINE}`", "every reader is a process that stays"]
+    notes = [arms.cores(run.tiers), f"{rows.pop():,} rows of `{PIPELINE}`", "every reader is a process that stays"]
     return cell_of(f"{name}, {link.text} link", name, found, notes, asked=link.bits(None), measured=measured)
 
 
@@ -69,7 +69,7 @@ class Reader:
             endpoint = stack.gateway if way == "pushed" else stack.store
             command = [PYTHON, "-m", "e2e.peers.table", way, endpoint, BUCKET, key]
             self.settings = f"{way} in Python"
-        pinned = lambda: os.sched_setaffinity(0, HERE)
+        pinned = lambda: os.sched_setaffinity(0, tiers.here)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": os.environ | programs.KEYS}
         self.process = subprocess.Popen(list(map(str, command)), preexec_fn=pinned, **pipes)
 

@@ -12,7 +12,7 @@ from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
 from . import Run, cell_of, in_turns
 
-ARMS = tuple(arms.OURS)
+ARMS = (*arms.OURS, arms.SPLIT)
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
@@ -30,6 +30,7 @@ def cell(scenario: Scenario, run: Run, count: int) -> Cell:
 
     def turn(name: str) -> None:
         arm = chosen[name]
+        arm.before()
 
         def job(keys: dict[str, str]) -> dict:
             return run.tiers.run(arm.command, **arm.environment, **keys)
@@ -47,7 +48,7 @@ def cell(scenario: Scenario, run: Run, count: int) -> Cell:
     in_turns(list(chosen), scenario.repeats, turn, run.progress)
     shares = [f"Jain's index over the jobs' rates, {name}: {statistics.median(fairness[name]):.3f}" for name in chosen]
     name = f"{count} {'job' if count == 1 else 'jobs'} at once"
-    return cell_of(name, "tenants", found, [arms.cores(), *shares], x=float(count), x_label="jobs at once")
+    return cell_of(name, "tenants", found, [arms.cores(run.tiers), *shares], x=float(count), x_label="jobs at once")
 
 
 def together(jobs: list[dict], seconds: float) -> dict:

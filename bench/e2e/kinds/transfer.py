@@ -28,7 +28,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
                 parts.setdefault(part["name"], []).append(part["lines"])
             run.progress.update()
         for title, rounds in parts.items():
-            yield cell(title, rounds, link, even, measured)
+            yield cell(arms.cores(run.tiers), title, rounds, link, even, measured)
 
 
 def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
@@ -42,20 +42,20 @@ def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
 
 def crossover(scenario: Scenario, run: Run) -> float:
     """The link over which plain reading keeps the host just busy."""
-    key = ("transfer", str(scenario.samples))
+    key = ("transfer", str(scenario.samples), scenario.host_cores)
     if key not in run.crossovers:
         run.tiers.shape(float("inf"))
         (line,) = demo(scenario, run, "--epochs", 0, "--ways", "plain")["parts"][0]["lines"]
-        run.crossovers[key] = line["stored_bytes"] * 8 / line["cpu_seconds"]
+        run.crossovers[key] = line["stored_bytes"] * 8 / line["cpu_seconds"] * scenario.host_cores
     return run.crossovers[key]
 
 
-def cell(title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None) -> Cell:
+def cell(cores: str, title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None) -> Cell:
     """One head, by every way; round by round."""
     # What was kept is read once more at the end: a way of its own.
     kind = lambda way: KINDS.get(way, "layout")
     found = {line["way"]: Arm(kind(line["way"]), f"`pushdown demo transfer`, {line['way']}") for line in rounds[0]}
-    notes = [arms.cores()]
+    notes = [cores]
     for line in rounds[0]:
         score = f"balanced accuracy {line['balanced_accuracy']:.3f}, AUC {line['auc']:.3f}" if line["auc"] else "no score"
         others = f"{line['other_predictions']} predictions that differ from those of plain"

@@ -3,12 +3,13 @@
 Straight from a store as others do; or, as `pushed`, from a gateway, by a GET with a header.
 
 Prints each time a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
-connection cost does not count.
+connection cost does not count. Whose keys they are is said by the environment alone: this is a process of its own.
 """
 
 import datetime
 import io
 import json
+import os
 import sys
 import time
 
@@ -19,19 +20,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
 import pyarrow.parquet as pq
+from botocore.config import Config
 
-from programs import KEYS
 from e2e.query import COLUMNS, FROM, PIPELINE, TO
 
 WAY, ENDPOINT, BUCKET, KEY = sys.argv[1:]
-ACCESS = {"access_key": KEYS["AWS_ACCESS_KEY_ID"], "secret_key": KEYS["AWS_SECRET_ACCESS_KEY"]}
-HOST = ENDPOINT.removeprefix("http://")
+ACCESS = {"access_key": os.environ["AWS_ACCESS_KEY_ID"], "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"]}
+REGION = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
+SCHEME, _, HOST = ENDPOINT.partition("://")
 day = lambda text: datetime.date.fromisoformat(text)
 FILTER = (pc.field("l_shipdate") >= day(FROM)) & (pc.field("l_shipdate") < day(TO))
 
 
 def files() -> pyarrow.fs.S3FileSystem:
-    return pyarrow.fs.S3FileSystem(endpoint_override=HOST, scheme="http", region="us-east-1", **ACCESS)
+    return pyarrow.fs.S3FileSystem(endpoint_override=HOST, scheme=SCHEME, region=REGION, **ACCESS)
 
 
 def by_pyarrow() -> pa.Table:
@@ -53,7 +55,9 @@ def client():
         endpoint_url=ENDPOINT,
         aws_access_key_id=ACCESS["access_key"],
         aws_secret_access_key=ACCESS["secret_key"],
-        region_name="us-east-1",
+        region_name=REGION,
+        # A store's name resolves, that of a bucket before it seldom does.
+        config=Config(s3={"addressing_style": "path"}),
     )
 
 

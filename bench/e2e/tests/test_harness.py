@@ -17,11 +17,12 @@ from pathlib import Path
 import links
 import programs
 import pytest
-from stack import Stack
+from stack import MODELS, RUNTIME, Stack
 
 from e2e import arms, guard, results, stats
 from e2e.data import Data
 from e2e.scenario import Scenario
+from e2e.scenario import all_of as load_all
 from e2e.tiers import HEADERS, Tiers
 
 ROOT = programs.ROOT
@@ -136,6 +137,28 @@ def test_who_may_not_shape_is_told_of_the_way_without(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_may_not_shape_is_told_before_the_set_up(tmp_path: Path) -> None:
+    """Both ways to say it are named: that of make, and that of the script."""
+    for name, text in {"id": "echo 1000", "cargo": "exit 9"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "E2E_SETUP": "0"}
+    command = [ROOT / "scripts/e2e.sh", "run", "forward"]
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 2 and ended.stdout == ""
+    assert "takes root" in ended.stderr and "--no-shaping" in ended.stderr and "NO_SHAPING=1" in ended.stderr
+
+
+@pytest.mark.parametrize("loosened", [["--no-shaping"], ["--interface", "lo"]])
+def test_a_store_elsewhere_is_refused_where_no_link_leads_to_it(loosened: list[str]) -> None:
+    ended = e2e("run", SCENARIO, "--upstream", "http://me:secret@store.example:9000")
+    assert ended.returncode == 2 and "--no-shaping" in ended.stderr and "--interface" in ended.stderr
+    assert "http://store.example:9000" in ended.stderr and "secret" not in ended.stderr
+    # A fault that is looked for behind it.
+    ended = e2e("run", "--upstream", "http://store.example:9000", *loosened, "no-such-scenario")
+    assert "no scenario is called" in ended.stderr
+
+
 @pytest.mark.parametrize(
     "text, said",
     [
@@ -144,7 +167,11 @@ def test_who_may_not_shape_is_told_of_the_way_without(tmp_path: Path) -> None:
         ("title = 'T'\nkind = 'forward'\ndefault = true\nlinks = ['fast']\n", "expected a link such as '0.3 b*'"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nsamplse = 3\n", "unknown: samplse"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nsamples = 'many'\n", "samples: 'many' found, expected int"),
-        ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline and arms: expected"),
+        ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline: none found, expected one for the kind read"),
+        ("title = 'T'\nkind = 'growth'\ndefault = true\nsizes = [9]\n", "expected one for the kind growth"),
+        ("title = 'T'\nkind = 'tenants'\ndefault = true\narms = ['plain']\n", "expected one for the kind tenants"),
+        ("title = 'T'\nkind = 'read'\ndefault = true\npipeline = 'decode'\n", "arms: none found, expected some"),
+        ("title = 'T'\nkind = 'table'\ndefault = true\n", "arms: none found, expected some for the kind table"),
         ("title = ", "Invalid value"),
     ],
 )
@@ -165,6 +192,27 @@ def test_an_arm_that_there_is_not_is_refused_with_those_that_are(tmp_path: Path)
     (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
     ended = e2e("run", tmp_path / "faulty.toml", "--results", tmp_path)
     assert ended.returncode == 1 and "pusht found" in ended.stderr and "boto3" in ended.stderr
+
+
+@built
+def test_every_pipeline_of_a_scenario_is_one(tmp_path: Path) -> None:
+    """What is wrong with one would be told after the upload, and a million keys take an hour."""
+    env = ENVIRONMENT | {"ORT_DYLIB_PATH": str(RUNTIME)}
+    # Many have the same one.
+    for each in {each.pipeline: each for each in load_all().values()}.values():
+        weights = [MODELS / f"{network}.onnx" for network in each.networks]
+        # Without its weights nothing is known of a network, and the large ones take seconds.
+        here = all(file.exists() and file.stat().st_size < 64 << 20 for file in weights)
+        pipeline = each.pipeline if here else each.pipeline.partition(" | normalize")[0]
+        # All that are in a folder are opened.
+        folder = tmp_path / each.name
+        folder.mkdir()
+        for file in (file for network in each.networks if here for file in MODELS.glob(f"{network}.*")):
+            (folder / file.name).symlink_to(file)
+        if pipeline:
+            command = [arms.PUSHDOWN, "check", pipeline, "--models", folder]
+            ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, f"{each.name}: {ended.stderr}"
 
 
 def test_every_scenario_can_be_listed() -> None:

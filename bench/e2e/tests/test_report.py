@@ -76,6 +76,15 @@ def test_the_command_that_runs_a_scenario_again_and_the_bound_of_a_cell_are_ther
     assert "95 % of 50.0, gateway" in text
 
 
+def test_the_report_says_what_the_brackets_of_few_rounds_are():
+    text = report.markdown(results(cell(plain=[1.0] * 3, auto=[0.5] * 3)))
+    (row,) = [line for line in text.splitlines() if "rate to the fastest plain arm" in line and "**pass**" in line]
+    assert "least to greatest of 3 rounds, 75 % sure; no A/A in this cell" in row
+    reading = " ".join(section(text, "How to read it").split())
+    assert "With fewer than 6 rounds these brackets are no 95 % interval but the least to the greatest round" in reading
+    assert "75 % with 3, 87.5 % with 4, 93.8 % with 5" in reading
+
+
 def test_bars_of_pipelines_do_not_end_a_column():
     run = results(cell(plain=[1.0] * 3, auto=[2.0] * 3))
     run.scenarios[0].cells[0].name = "decode | resize(8, 8)"

@@ -30,6 +30,13 @@ def test_what_is_saved_is_loaded_again(tmp_path, document):
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["run.json"]
 
 
+def test_a_file_from_before_a_store_and_a_break_were_told_is_read(tmp_path, document):
+    del document["environment"]["store"], document["environment"]["flags"]
+    for scenario in document["scenarios"]:
+        del scenario["broke"]
+    assert load(written(tmp_path, document)) == load(RUN)
+
+
 def test_another_format_is_named(tmp_path, document):
     with pytest.raises(ResultsError, match=r"run\.json: format 2 found, expected 1"):
         load(written(tmp_path, document | {"format": 2}))

@@ -47,6 +47,26 @@ def test_fewer_than_three_rounds_give_the_least_and_the_greatest_and_say_so(rati
     assert stats.interval([1.0, 1.0, 1.0]).drawn
 
 
+def test_fewer_than_six_rounds_are_called_what_they_are_with_how_sure_they_make():
+    """The bootstrap of so few is their range, whatever they are."""
+    rounds = [0.9, 1.1, 1.3, 0.8, 1.2, 1.0, 1.4]
+    for few, sure in ((3, "75"), (4, "87.5"), (5, "93.8")):
+        found = stats.interval(rounds[:few])
+        assert (found.low, found.high) == (min(rounds[:few]), max(rounds[:few]))
+        calm = judged(cell(plain=[1.0] * few, again=[1.0] * few, auto=[1.0] * few), "plain")
+        assert (calm.outcome, calm.note) == ("pass", f"least to greatest of {few} rounds, {sure} % sure")
+    assert stats.interval(rounds[:6]).low > min(rounds[:6])
+    assert judged(cell(plain=[1.0] * 6, again=[1.0] * 6, auto=[1.0] * 6), "plain").note == ""
+
+
+def test_a_cell_without_an_a_a_arm_says_that_nothing_tells_how_calm_it_was():
+    arms = {"plain": [1.0] * 6, "pushed": [1.0] * 6, "auto": [0.5] * 6}
+    lone = cell(x=0.1, bound=100, **arms)
+    notes = {each.rule: (each.outcome, each.note) for each in stats.verdicts(lone)}
+    assert notes == {rule: ("pass", stats.ALONE) for rule in ("plain", "best", "bound")} | {"bytes": ("pass", "")}
+    assert all(each.note == "" for each in stats.verdicts(cell(x=0.1, bound=100, again=[1.0] * 6, **arms)))
+
+
 def test_ratios_are_taken_round_by_round():
     # The machine was three times slower in the second round: side by side nothing is different.
     found = cell(plain=[1.0, 3.0, 1.1], auto=[0.5, 1.5, 0.55])

@@ -1,0 +1,218 @@
+"""How a run ends, what each turn begins with, and what the simulator is told; without a store and without a link."""
+
+import contextlib
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("psutil", reason="it is in .venv-e2e")
+
+import stack  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+
+from .. import __main__ as command  # noqa: E402
+from .. import arms, machine, report, results, run, stats  # noqa: E402
+from ..kinds import Run, read  # noqa: E402
+from ..scenario import Link, Scenario, ScenarioError, all_of  # noqa: E402
+from ..tiers import ArmError, Tiers  # noqa: E402
+from .build import cell, turn  # noqa: E402
+from .build import results as of_cells  # noqa: E402
+
+KEEPS = Scenario(
+    "keeps", "", "read", False, pipeline="decode | resize(short=8)", arms=("kept", "auto-first", "split:1"), repeats=3
+)
+
+
+class Still:
+    """Tiers whose arms leave something in their folders, and find out what is there before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stack = SimpleNamespace(store="http://store", gateway="http://gateway", there={0}, networks=lambda _: folder)
+        self.here, self.found, self.commands = {1}, [], []
+
+    def shape(self, *_: float) -> None:
+        return None
+
+    def run(self, command: list, **environment: str) -> dict:
+        self.commands.append([str(part) for part in command])
+        cache = environment.get("XDG_CACHE_HOME")
+        folder = Path(cache) if cache else command[command.index("--keep") + 1] if "--keep" in command else None
+        if folder is not None:
+            self.found.append(folder.exists() and any(folder.iterdir()))
+            folder.mkdir(exist_ok=True)
+            (folder / "left").touch()
+        return {}
+
+    def turn(self, arm) -> results.Turn:
+        arm()
+        return turn(1.0)
+
+
+def measured(tmp_path: Path) -> tuple[Still, results.Cell]:
+    tiers = Still(tmp_path)
+    data = SimpleNamespace(photos=lambda *_: "photos/")
+    with tqdm(disable=True) as progress:
+        (found,) = read.cells(KEEPS, Run(tiers, data, tmp_path, progress))
+    return tiers, found
+
+
+def test_no_round_finds_what_an_earlier_one_has_kept(tmp_path: Path) -> None:
+    tiers, _ = measured(tmp_path)
+    assert tiers.found == [False] * (2 * KEEPS.repeats)
+
+
+def test_a_fixed_split_is_an_arm_that_is_pushed(tmp_path: Path) -> None:
+    tiers, found = measured(tmp_path)
+    assert found.arms["split:1"].kind == "pushed"
+    (split, *_) = [line for line in tiers.commands if "--split" in line]
+    assert split[split.index("--split") + 1] == "1" and split[split.index("--endpoint-url") + 1] == "http://gateway"
+
+
+def test_a_fixed_split_is_held_against_auto() -> None:
+    found = cell(plain=[2.0] * 3, pushed=[3.0] * 3, auto=[2.0] * 3)
+    found.arms["split:3"] = results.Arm("pushed", "", [turn(1.0)] * 3)
+    (best,) = [each for each in stats.verdicts(found) if each.rule == "best"]
+    assert best.outcome == "fail" and best.against == "plain or pushed or split:3"
+
+
+@pytest.mark.parametrize("name", ["split:0", "split:K", "split:", "split:full", "splt:3"])
+def test_a_split_that_is_no_number_of_steps_is_no_arm(name: str) -> None:
+    faulty = Scenario("faulty", "", "read", False, pipeline="decode", arms=("plain", name))
+    with pytest.raises(ScenarioError, match=f"{name} found, expected some of .*split:K"):
+        run.Options([faulty], Path())
+
+
+def test_every_scenario_names_arms_that_there_are() -> None:
+    assert run.Options(list(all_of().values()), Path()).scenarios
+
+
+class Stacks:
+    """Where nothing is started."""
+
+    def __init__(self, **options: object) -> None:
+        self.options = SimpleNamespace(elsewhere=False, **options)
+        self.progress = SimpleNamespace(write=lambda *_, **__: None)
+
+    def of(self, _: Scenario) -> None:
+        return None
+
+    def stop(self) -> None:
+        """The next scenario has another one."""
+        self.stopped = True
+
+
+@pytest.mark.parametrize(
+    "error, said", [(ArmError("it ended with 1"), "it ended with 1"), (KeyError("samples"), "KeyError: 'samples'")]
+)
+def test_a_scenario_that_breaks_is_told_apart_from_one_that_is_skipped(monkeypatch, error: Exception, said: str) -> None:
+    def breaks(*_: object):
+        yield cell(plain=[1.0] * 3)
+        raise error
+
+    monkeypatch.setattr(read, "cells", breaks)
+    broken, skipped = (results.Scenario(name, name, {}) for name in ("broken", "skipped"))
+    link = SimpleNamespace(reason="")
+    stacks = Stacks()
+    broken.cells = list(run.cells(KEEPS, stacks, link, broken))
+    assert (broken.broke, broken.skipped, len(broken.cells), stacks.stopped) == (said, "", 1, True)
+    thin = Scenario("thin", "", "read", False, pipeline="decode", arms=("plain",), links=("0.3 b*",))
+    assert list(run.cells(thin, Stacks(), SimpleNamespace(reason="that takes root"), skipped)) == []
+    assert skipped.broke == "" and "that takes root" in skipped.skipped
+
+    found = of_cells()
+    found.scenarios = [skipped]
+    assert run.status(found, check=True) == 0
+    found.scenarios.append(broken)
+    assert run.status(found, check=False) == 1
+    text = report.markdown(found)
+    assert f"**broken broke**: {said}" in text and "skipped was skipped: its links" in text
+    assert "broken was skipped" not in text
+
+
+def test_a_fail_is_a_status_only_where_that_is_asked_for() -> None:
+    lost = of_cells(cell(plain=[1.0] * 3, auto=[2.0] * 3))
+    assert (run.status(lost, check=False), run.status(lost, check=True)) == (0, 1)
+    won = of_cells(cell(plain=[1.0] * 3, auto=[0.5] * 3))
+    assert run.status(won, check=True) == 0
+
+
+def test_sides_have_the_cores_that_a_scenario_asks_for(monkeypatch) -> None:
+    monkeypatch.setattr(stack, "CORES", [0, 1, 4, 5])
+    assert stack.sides() == ({5}, {0})
+    assert stack.sides(store=1, host=3) == ({1, 4, 5}, {0})
+    assert stack.sides(store=2, host=2) == ({4, 5}, {0, 1})
+    with pytest.raises(ValueError, match="4 cores found, expected 3 for the store's side and 2"):
+        stack.sides(store=3, host=2)
+    monkeypatch.setattr(stack, "CORES", [7])
+    assert stack.sides() == ({7}, {7})
+    wide = Scenario("wide", "", "forward", False, host_cores=2)
+    assert "1 cores found" in run.why_not(wide, SimpleNamespace(elsewhere=False), SimpleNamespace(reason=""))
+
+
+def test_a_command_runs_on_the_cores_of_its_side() -> None:
+    core = stack.CORES[0]
+    tiers = Tiers(SimpleNamespace(link=None, there={core}), {core})
+    told = tiers.run([sys.executable, "-c", "import os; print(list(os.sched_getaffinity(0)))"])
+    assert told == [core]
+
+
+def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkeypatch) -> None:
+    told = []
+
+    def simulator(_: list, **pipes: object) -> SimpleNamespace:
+        told.append(json.loads(pipes["input"]))
+        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": 1, "bound": "trainer"}')
+
+    monkeypatch.setattr(subprocess, "run", simulator)
+    found = cell(plain=[1.0], pushed=[1.0]).arms
+    slow = Scenario(
+        "slow", "", "read", False, samples=100, batch_size=32, pipeline="decode", arms=("plain",), trainer_step_ms=250,
+        store_cores=2, host_cores=3,
+    )  # fmt: skip
+    # Four batches, of which the last one is small.
+    assert slow.trainer_seconds == pytest.approx(0.01)
+    rounds = read.simulated(slow, found, None)
+    assert (told[0]["store_cores"], told[0]["host_cores"], told[0]["trainer_seconds"]) == (2, 3, pytest.approx(0.01))
+    assert read.bound(slow, found, rounds, None, Link.parse("open")).by == "trainer"
+    # A sample takes the store's side 0.005 s of its two cores, which are 400 in a second; the link brings 125.
+    thin = read.bound(slow, found, rounds, 1e6, Link.parse("0.1 b*"))
+    assert (thin.by, thin.samples_per_second) == ("trainer", pytest.approx(100))
+
+
+class Named(http.server.BaseHTTPRequestHandler):
+    """A store that says what it is, and lets nobody in."""
+
+    def version_string(self) -> str:
+        return "SomeStore/7"
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_a_store_that_ran_already_is_named_and_so_is_the_command_that_reads_it_again() -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Named) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with contextlib.ExitStack() as after:
+            after.callback(server.shutdown)
+            url = f"http://me:secret@127.0.0.1:{server.server_port}"
+            named = machine.store(url)
+    plain = machine.public(url)
+    assert named == f"{plain} (SomeStore/7)"
+    assert machine.store(f"{plain}0") == f"{plain}0"
+    said = Namespace(upstream=url, gateway=None, gateway_admin=None, interface=None, repeats=5, no_shaping=True)
+    found = of_cells(cell(plain=[1.0]))
+    found.environment.store, found.environment.flags = named, list(command.flags(said))
+    text = report.markdown(found)
+    assert f"- Store: {plain} (SomeStore/7), which ran already" in text
+    assert text.count(f"`scripts/e2e.sh run --upstream {plain} --repeats 5 --no-shaping s`") == 2
+    assert "secret" not in text and "make bench-e2e" not in text

@@ -6,6 +6,7 @@ mod look;
 mod on_the_way;
 mod planned;
 mod since;
+mod unlisted;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,6 +23,7 @@ use assignment::Ground;
 use classes::classes;
 pub use planned::Planned;
 use since::Since;
+use unlisted::Unlisted;
 
 pub(crate) use crate::profile::float;
 use crate::{
@@ -40,6 +42,8 @@ pub(crate) struct Adapter {
     pipeline: Pipeline,
     networks: Vec<Arc<Network>>,
     ground: Arc<Ground>,
+    /// Whether the size of every object was known beforehand.
+    listed: bool,
     state: Mutex<State>,
     planned: watch::Sender<bool>,
 }
@@ -49,6 +53,8 @@ struct State {
     replanner: Replanner,
     host_cores: f64,
     assignment: Arc<Assignment>,
+    /// Of the objects where not all are listed.
+    unlisted: Unlisted,
     meter: Meter,
     batches: usize,
     changes: u64,
@@ -84,14 +90,17 @@ impl Adapter {
         let bounds = classes.iter().map(|class| class.up_to).collect();
         let ground = Arc::new(Ground::new(pipeline, bounds, batch_size, max_expand)?);
         let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
+        let unlisted = Unlisted::default();
         Some(Self {
             networks: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
+            listed: objects.iter().all(|object| object.bytes.is_some()),
             planned: watch::Sender::new(false),
             state: Mutex::new(State {
                 replanner: Replanner::new(pipeline, &samples, float(threads as u64)),
                 host_cores: float(threads as u64),
-                assignment: Arc::new(Assignment::unknown(Arc::clone(&ground))),
+                assignment: Arc::new(Assignment::unknown(Arc::clone(&ground), unlisted.least())),
+                unlisted,
                 meter: Meter::default(),
                 batches: 0,
                 changes: 0,
@@ -132,6 +141,9 @@ impl Adapter {
         let mut state = self.state.lock();
         for Ran { first, steps, time } in ran {
             state.replanner.host(class, *first, *steps, time.as_secs_f64());
+        }
+        if let Some(stored) = stored.filter(|_| !self.listed) {
+            state.found(class, stored);
         }
     }
 
@@ -182,15 +194,17 @@ impl Adapter {
         let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
         let rules = Rules {
             samples_left: float(left.max(1) as u64),
-            max_expand: self.ground.max_expand,
+            max_expand: state.unlisted.max_expand(self.ground.max_expand),
             weights_on_their_way: state.fetching,
         };
         let before = state
             .replanner
             .decision()
             .map(|decision| decision.plan.shares.clone());
+        let unlisted = state.unlisted.least();
         if let Some(decision) = state.replanner.next_batch(weights, &rules) {
-            let planned = Assignment::planned(Arc::clone(&self.ground), decision, &decision.plan);
+            let begin = |plan: &Plan| Assignment::planned(Arc::clone(&self.ground), unlisted, decision, plan);
+            let planned = begin(&decision.plan);
             if before.as_ref() != Some(&decision.plan.shares) {
                 tracing::info!(
                     samples_per_second = 1.0 / decision.plan.load.seconds(),
@@ -205,11 +219,22 @@ impl Adapter {
             // Samples that need weights which are still to come would wait for them, and all behind them in the order.
             let waits = decision.needs_weights();
             let meanwhile = waits.then(|| decision.meanwhile()).flatten();
-            let begin = |plan: Plan| Assignment::planned(Arc::clone(&self.ground), decision, &plan);
-            state.assignment = Arc::new(meanwhile.map_or(planned, begin));
+            state.assignment = Arc::new(meanwhile.map_or(planned, |plan| begin(&plan)));
             state.fetching |= waits;
         }
         self.planned.send_replace(true);
+    }
+}
+
+impl State {
+    /// An object has so many bytes stored, which no listing told. What was asked for before stays as it is.
+    fn found(&mut self, class: usize, stored: u64) {
+        self.unlisted.seen(stored);
+        self.replanner.stored(class, self.unlisted.mean());
+        let least = self.unlisted.least();
+        if self.assignment.unlisted != least {
+            Arc::make_mut(&mut self.assignment).unlisted = least;
+        }
     }
 }
 
@@ -258,5 +283,67 @@ mod tests {
         let planned = adapter.decision().unwrap();
         assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
         assert!(planned.samples_per_second() >= planned.plainly());
+    }
+
+    /// A value of 30,000 bytes is never made of an object that may have fewer.
+    #[test]
+    fn sizes_that_no_listing_tells_are_learned() {
+        let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
+        let mut objects = objects(&[0; 256]);
+        for object in &mut objects {
+            object.bytes = None;
+        }
+        let adapter = Adapter::new(&pipeline, &objects, 64, 2, 1.0).unwrap();
+        let pushed = || {
+            let assignment = adapter.assignment();
+            let place = |index: usize| Place {
+                position: index as u64,
+                index,
+            };
+            (0..64)
+                .filter(|index| assignment.stage(place(*index), None) > 0)
+                .count()
+        };
+        assert_eq!(pushed(), 0, "any object may be smaller");
+        let ran = Ran {
+            first: 0,
+            steps: 2,
+            time: Duration::from_millis(40),
+        };
+        let before = adapter.assignment();
+        adapter.host(Some(30_000), &[ran]);
+        assert_eq!(pushed(), 32);
+        assert_eq!(
+            before.stage(
+                Place {
+                    position: 1,
+                    index: 0
+                },
+                None
+            ),
+            0,
+            "a batch keeps its ways"
+        );
+        adapter.gateway_cores(8.0, None);
+        adapter.gateway(None, 2, 0.04);
+        let plan = || {
+            let traffic = Traffic::default();
+            adapter.batch_done(128, &traffic);
+            adapter.batch_done(128, &traffic);
+            adapter.decision().unwrap().decision
+        };
+        let decision = plan();
+        assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
+        assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
+        adapter.host(Some(29_999), &[ran]);
+        assert_eq!(pushed(), 0, "with the plan that is in force, too");
+        adapter.host(Some(240_001), &[ran]);
+        let decision = plan();
+        assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
+        assert!(
+            decision.plan.shares[0][1] < 1e-9,
+            "no plan is made that is not kept to: {decision:?}"
+        );
+        assert_eq!(pushed(), 0);
     }
 }

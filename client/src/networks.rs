@@ -12,7 +12,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
-    step::model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights},
+    step::{
+        model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights},
+        nearest,
+    },
 };
 use serde::Deserialize;
 use tokio::runtime::Handle;
@@ -25,6 +28,8 @@ use crate::{
 const PATH: &str = "/_pushdown/v1/models";
 /// The most bytes of a list of networks.
 const LIST_BYTES: u64 = 64 << 20;
+/// How many names of networks an error tells.
+const NEAREST: usize = 8;
 
 /// What a gateway serves.
 #[derive(Debug)]
@@ -143,7 +148,8 @@ pub(crate) fn prepare(steps: &[Step]) {
 impl Networks for Served {
     fn find(&self, name: &str) -> pushdown::Result<Arc<Network>> {
         self.networks.get(name).cloned().ok_or_else(|| {
-            let known: Vec<_> = self.networks.keys().map(String::as_str).collect();
+            let mut known = nearest(self.networks.keys().map(String::as_str), name);
+            known.truncate(NEAREST);
             let known = if known.is_empty() {
                 "none".to_owned()
             } else {

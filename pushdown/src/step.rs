@@ -5,12 +5,15 @@
 pub mod augment;
 pub mod image;
 pub mod model;
+mod nearest;
 mod operator;
 pub mod table;
 pub mod tensor;
 
 use std::{fmt, sync::Arc};
 
+pub(crate) use nearest::distance;
+pub use nearest::nearest;
 pub use operator::{Operator, Scope, Stage};
 
 use model::{Network, Networks};
@@ -175,22 +178,4 @@ fn unknown_step(found: &str, position: usize) -> Error {
         position,
         format!("found the unknown step `{found}`, expected one of {names}{hint}"),
     )
-}
-
-/// Levenshtein distance, for hints; one row of the matrix at a time.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    if a.len().abs_diff(b.len()) > 2 {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -33,6 +33,8 @@ pub(super) struct Ground {
 #[derive(Debug, Clone)]
 pub(crate) struct Assignment {
     ground: Arc<Ground>,
+    /// Bytes that an object of unknown size is taken to have stored.
+    pub(super) unlisted: u64,
     ways: Ways,
     /// Whether an object is read as it is only to see how that goes.
     plainly: bool,
@@ -83,16 +85,16 @@ impl Ground {
     }
 
     /// Whether a value of that stage has no more bytes than it may have.
-    fn fits(&self, stage: u8, stored: Option<u64>) -> bool {
+    fn fits(&self, stage: u8, stored: u64) -> bool {
         let value = self.values.get(usize::from(stage)).copied().flatten();
-        let most = |stored: u64| float(stored) * self.max_expand;
-        stage == 0 || value.is_some_and(|value| stored.is_none_or(|stored| float(value) <= most(stored)))
+        stage == 0 || value.is_some_and(|value| float(value) <= float(stored) * self.max_expand)
     }
 }
 
 impl Assignment {
-    pub(super) fn unknown(ground: Arc<Ground>) -> Self {
+    pub(super) fn unknown(ground: Arc<Ground>, unlisted: u64) -> Self {
         Self {
+            unlisted,
             ways: Ways::Unknown,
             plainly: true,
             explored: ground.explored.clone(),
@@ -102,7 +104,7 @@ impl Assignment {
 
     /// The ways of a plan that was made from what a decision was. None is explored for which the host lacks weights: they
     /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more often than is best.
-    pub(super) fn planned(ground: Arc<Ground>, decision: &Decision, plan: &Plan) -> Self {
+    pub(super) fn planned(ground: Arc<Ground>, unlisted: u64, decision: &Decision, plan: &Plan) -> Self {
         let enough = 1.0 / float(ground.stride);
         let seen = |stage: u8| {
             decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
@@ -144,6 +146,7 @@ impl Assignment {
         });
         Self {
             ground,
+            unlisted,
             ways: Ways::Planned(ways.collect()),
             plainly,
             explored,
@@ -155,9 +158,10 @@ impl Assignment {
     /// it may have.
     pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
         let ground = &self.ground;
+        let fits = |stage: u8| ground.fits(stage, stored.unwrap_or(self.unlisted));
         let farthest = |turn: u64| {
             let fitting = self.explored.iter().copied();
-            let fitting: Vec<u8> = fitting.filter(|stage| ground.fits(*stage, stored)).collect();
+            let fitting: Vec<u8> = fitting.filter(|stage| fits(*stage)).collect();
             let turn = usize::try_from(turn).unwrap_or_default();
             (!fitting.is_empty()).then(|| fitting[turn % fitting.len()])
         };
@@ -175,7 +179,7 @@ impl Assignment {
                     way(of_class, place.index)
                 };
                 let stage = explored.unwrap_or_else(planned);
-                if ground.fits(stage, stored) { stage } else { 0 }
+                if fits(stage) { stage } else { 0 }
             }
         }
     }

@@ -50,7 +50,11 @@ impl Adapter {
     fn learn(&self, profile: &Profile, left: usize) {
         let mut state = self.state.lock();
         for sample in &profile.samples {
-            let class = self.ground.class(sample.ways.first().map(|way| bytes(way.bytes)));
+            let stored = sample.ways.first().map(|way| bytes(way.bytes));
+            let class = self.ground.class(stored);
+            if let Some(stored) = stored.filter(|_| !self.listed) {
+                state.found(class, stored);
+            }
             let replanner = &mut state.replanner;
             for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
                 let seconds = way.host_seconds - next.host_seconds;

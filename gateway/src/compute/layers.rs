@@ -130,7 +130,8 @@ impl Layers {
 
     /// Runs batches until no sample comes for a while.
     async fn serve(&self, layers: &Model, queue: &Queue, key: &Key) {
-        let (runs, threads) = layers.network().concurrency();
+        let (from, until) = layers.reach();
+        let (runs, threads) = layers.network().concurrency(from, until);
         let free = Arc::new(Semaphore::new(runs));
         // What comes while all runs are busy waits in the queue, and goes together.
         while let Ok(run) = Arc::clone(&free).acquire_owned().await {

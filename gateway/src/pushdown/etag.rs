@@ -12,6 +12,20 @@ use super::{form::AnswerForm, request::Job};
 /// epoch and sample, and for networks what runs them. That of rows that flow is weak: how they are cut into record batches
 /// is no part of the value.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {
+    let mut networks = job.pipeline.steps()[..stage].iter().flat_map(Step::networks);
+    // One runs them all.
+    let runtime = networks.next().map(|network| network.runtime());
+    let runtime = runtime.transpose().ok()?.map(|runtime| runtime.identity());
+    of_runtime(source, job, stage, form, runtime)
+}
+
+fn of_runtime(
+    source: &HeaderMap,
+    job: &Job,
+    stage: usize,
+    form: AnswerForm,
+    runtime: Option<String>,
+) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
     let prefix = job.pipeline.canonical(stage);
     let mut parts = vec![
@@ -26,11 +40,7 @@ pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerF
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
-    let mut networks = job.pipeline.steps()[..stage].iter().flat_map(Step::networks);
-    if let Some(network) = networks.next() {
-        // One runs them all.
-        parts.push(network.runtime().ok()?.identity().into_bytes());
-    }
+    parts.extend(runtime.map(String::into_bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     let weak = if matches!(form, AnswerForm::Rows(_)) {
         "W/"
@@ -58,18 +68,24 @@ mod tests {
     }
 
     fn of_form(pipeline: &str, seed: u64, id: &str, form: AnswerForm) -> HeaderValue {
+        let job = job(pipeline, seed, id);
+        derived(&source(), &job, job.pipeline.len(), form).unwrap()
+    }
+
+    fn source() -> HeaderMap {
+        HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))])
+    }
+
+    fn job(pipeline: &str, seed: u64, id: &str) -> Job {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
-        let stage = pipeline.len();
-        let job = Job {
+        Job {
             pipeline,
             split: Split::Full,
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
             tenant: Tenant::default(),
-        };
-        let source = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))]);
-        derived(&source, &job, stage, form).unwrap()
+        }
     }
 
     #[test]
@@ -81,6 +97,26 @@ mod tests {
         let random = etag("decode | flip_h", 1, "a", Form::Npy);
         assert_ne!(random, etag("decode | flip_h", 2, "a", Form::Npy));
         assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
+    }
+
+    /// The last bits of features depend on the library, the provider and the processor.
+    #[test]
+    fn another_runtime_gives_another_etag() {
+        let job = job("decode | resize(8, 8)", 1, "a");
+        let etag = |runtime: Option<&str>| {
+            let form = AnswerForm::Value(Form::Npy);
+            of_runtime(&source(), &job, 2, form, runtime.map(str::to_owned)).unwrap()
+        };
+        let found = etag(Some("1.24; cpu; avx2"));
+        assert_eq!(found, etag(Some("1.24; cpu; avx2")));
+        for other in [
+            None,
+            Some("1.25; cpu; avx2"),
+            Some("1.24; cuda; avx2"),
+            Some("1.24; cpu; avx2+fma"),
+        ] {
+            assert_ne!(found, etag(other), "{other:?}");
+        }
     }
 
     #[test]

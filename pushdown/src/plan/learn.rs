@@ -43,6 +43,7 @@ struct Stage {
 #[derive(Debug, Clone, PartialEq)]
 struct Samples {
     share: f64,
+    /// Mean bytes of an object.
     stored: f64,
     /// Seconds of the host, by step.
     steps: Vec<Mean>,
@@ -80,6 +81,13 @@ impl Costs {
     pub fn next_batch(&mut self) {
         self.host_pace.next_batch();
         self.gateway_pace.next_batch();
+    }
+
+    /// Objects of a class have so many bytes stored on average: told where no listing does.
+    pub fn stored(&mut self, class: usize, bytes: f64) {
+        if let Some(samples) = self.classes.get_mut(class) {
+            samples.stored = bytes;
+        }
     }
 
     /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
@@ -240,7 +248,11 @@ mod tests {
         near(large[0].weights, 0.0);
         near(classes[0].candidates[0].bytes, 1_000.0);
         near(classes[0].candidates[0].host_seconds, 0.010);
+        costs.stored(0, 2_000.0);
+        near(costs.classes(1e6).unwrap()[0].candidates[0].bytes, 2_000.0);
+        costs.stored(0, 1_000.0);
         // Nonsense is left out.
+        costs.stored(7, 1.0);
         costs.host(7, 0, 1, 1.0);
         costs.host(0, 3, 9, 1.0);
         costs.gateway(1, 9, 1.0);

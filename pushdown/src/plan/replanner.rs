@@ -73,6 +73,11 @@ impl Replanner {
         }
     }
 
+    /// Objects of a class have so many bytes stored on average: told where no listing does.
+    pub fn stored(&mut self, class: usize, bytes: f64) {
+        self.costs.stored(class, bytes);
+    }
+
     /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
     pub fn host(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
         self.busy[1] += seconds;

@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
     Context, DType, ErrorKind, Layout, Pipeline, Sample, Tensor,
-    step::model::{Folder, Networks as _, Place, Provider, Runtime},
+    step::model::{Folder, MAX_MODEL_BYTES, Networks as _, Place, Provider, Runtime},
 };
 
 static RUNTIME: LazyLock<Runtime> =
@@ -144,6 +144,17 @@ fn as_onnxruntime(name: &str) {
                 &network.run(Place::Cut(cut), last, &values).expect(name),
                 &point.tensor,
             );
+        }
+    }
+    // As many as go together at a gateway, at a few cuts.
+    let eight: Vec<Tensor> = golden.inputs.iter().cycle().take(8).cloned().collect();
+    for cut in [last / 3, last * 2 / 3] {
+        let values = network.run(Place::Input, cut, &eight).expect(name);
+        let outputs = network.run(Place::Cut(cut), last, &values).expect(name);
+        assert_eq!(outputs.len(), 8);
+        for (found, expected) in outputs.iter().zip(golden.outputs.iter().cycle()) {
+            let far = distance(&floats(found), expected);
+            assert!(far <= TOLERANCE, "{name}, {}, 8 at once: {far}", cuts[cut].tensor);
         }
     }
     assert!(
@@ -302,6 +313,7 @@ fn error_texts() {
                 fault("model(squeeznet)"),
                 fault("model(squeezenet@00)"),
                 fault("model(squeezenet, until=conv1)"),
+                fault("model(efficientnet_lite0, until=feat)"),
                 fault("model(squeezenet, until=cut:99)"),
                 fault("model(squeezenet, until=cut:1, from=cut:2)"),
                 fault("model(squeezenet, from=cut:2)"),
@@ -353,4 +365,22 @@ fn bad_networks() {
     insta::with_settings!({filters => [(r"(ONNX Runtime[^:]*): .*", "$1: ..")]}, {
         insta::assert_snapshot!(reasons.join("\n"));
     });
+}
+
+/// It is refused by name before any of it is read: nobody has that much memory to spare.
+#[test]
+fn a_network_over_the_limit_is_refused() {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("networks_over_the_limit");
+    std::fs::create_dir_all(&place).unwrap();
+    // Without contents: it takes no room.
+    let file = std::fs::File::create(place.join("huge.onnx")).unwrap();
+    file.set_len(MAX_MODEL_BYTES as u64 + 1).unwrap();
+    let folder = Folder::open(&place, Ok(RUNTIME.clone())).unwrap();
+    let error = folder.find("huge").expect_err("it is too large");
+    std::fs::remove_dir_all(&place).unwrap();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert_eq!(
+        error.to_string(),
+        "the network `huge` cannot be used: a network of 2147483649 bytes is more than the limit of 2147483648"
+    );
 }

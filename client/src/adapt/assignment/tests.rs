@@ -8,6 +8,8 @@ fn ground(pipeline: &str) -> Arc<Ground> {
 }
 
 const PIPELINE: &str = "decode | resize(100, 100)";
+/// Less than any value of that.
+const UNLISTED: u64 = 4096;
 
 fn class(share: f64, stored: f64) -> Class {
     let way = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
@@ -42,7 +44,7 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         plan,
     };
     (
-        Assignment::planned(ground(PIPELINE), &decision, &decision.plan),
+        Assignment::planned(ground(PIPELINE), UNLISTED, &decision, &decision.plan),
         decision,
     )
 }
@@ -94,7 +96,7 @@ fn trials_are_a_part_of_the_plan() {
         let mut plan = decision.plan.clone();
         // Of the small ones none is read plainly, so that this way is tried.
         plan.shares = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
-        let assignment = Assignment::planned(ground(PIPELINE), &decision, &plan);
+        let assignment = Assignment::planned(ground(PIPELINE), UNLISTED, &decision, &plan);
         let stages = stages(&assignment, 4_000_000);
         let found = stages.iter().filter(|stage| **stage == 0).count();
         let found = float(found as u64) / 1000.0;
@@ -106,7 +108,7 @@ fn trials_are_a_part_of_the_plan() {
 
 #[test]
 fn before_anything_is_known_both_ways_are_tried() {
-    let unknown = Assignment::unknown(ground(PIPELINE));
+    let unknown = Assignment::unknown(ground(PIPELINE), UNLISTED);
     let large = stages(&unknown, 100_000);
     assert_eq!(large.iter().filter(|stage| **stage == 2).count(), 500);
     assert!(stages(&unknown, 10_000).iter().all(|stage| *stage == 0));
@@ -125,7 +127,7 @@ fn weights_are_not_fetched_for_a_trial() {
         })
     };
     let trials = |decision: &Decision| {
-        let assignment = Assignment::planned(ground(), decision, &decision.plan);
+        let assignment = Assignment::planned(ground(), UNLISTED, decision, &decision.plan);
         (assignment.plainly, assignment.explored)
     };
     assert_eq!(trials(&decision), (true, vec![2, 1]));
@@ -160,7 +162,7 @@ fn what_a_plan_does_anyway_is_not_explored() {
         },
         ..decision
     };
-    let assignment = Assignment::planned(ground(PIPELINE), &both, &both.plan);
+    let assignment = Assignment::planned(ground(PIPELINE), UNLISTED, &both, &both.plan);
     assert!(!assignment.plainly && assignment.explored.is_empty());
     let plain = stages(&assignment, 4_000_000)
         .iter()

@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use indicatif::ProgressBar;
-use pushdown::plan::{Plan, Rules, Tiers};
+use pushdown::plan::{Class, Plan, Rules, Tiers};
 use pushdown_client::Profile;
 
 use crate::{
@@ -78,7 +78,8 @@ impl Explain {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
         let tiers = self.tiers(&profile);
-        let classes = profile.classes(CLASSES);
+        let mut classes = profile.classes(CLASSES);
+        speed_up(&mut classes, self.host_speed, self.shared);
         let rules = Rules::default();
         let plan = Plan::best(&tiers, &classes, &rules);
         let plain = Plan::plain(&tiers, &classes, &rules);
@@ -116,9 +117,52 @@ impl Explain {
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
             link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
-            host_cores: self.host_cores.unwrap_or(cores) * self.host_speed,
+            host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared,
         }
+    }
+}
+
+/// What samples cost if this host were so many times as fast; the gateway, too, where both are the same machine.
+fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
+    for way in classes.iter_mut().flat_map(|class| &mut class.candidates) {
+        way.host_seconds /= host_speed;
+        if shared {
+            way.gateway_seconds /= host_speed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pushdown::plan::Candidate;
+
+    use super::*;
+
+    #[test]
+    fn a_host_of_twice_the_speed_takes_half_the_seconds() {
+        let way = Candidate {
+            stage: 1,
+            bytes: 1e4,
+            gateway_seconds: 0.02,
+            host_seconds: 0.03,
+            weights: 0.0,
+        };
+        let faster = |speed: f64, shared: bool| {
+            let mut classes = [Class {
+                share: 1.0,
+                candidates: vec![way; 2],
+            }];
+            speed_up(&mut classes, speed, shared);
+            let [first, second] = classes[0].candidates[..] else {
+                panic!("two ways stay two")
+            };
+            assert_eq!(first, second);
+            (first.gateway_seconds, first.host_seconds)
+        };
+        assert_eq!(faster(1.0, false), (0.02, 0.03));
+        assert_eq!(faster(2.0, false), (0.02, 0.015));
+        assert_eq!(faster(2.0, true), (0.01, 0.015));
     }
 }

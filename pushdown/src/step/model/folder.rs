@@ -10,7 +10,10 @@ use std::{
 use bytes::Bytes;
 
 use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights};
-use crate::{Error, Result, pipeline::is_plain};
+use crate::{Error, Result, pipeline::is_plain, step::nearest};
+
+/// How many names of networks an error tells.
+const NEAREST: usize = 8;
 
 /// The networks of a folder, each looked at once it is asked for. One that cannot be used is remembered with the reason.
 #[derive(Debug)]
@@ -94,9 +97,8 @@ impl Networks for Folder {
                 format!("the network `{name}` cannot be used: {error}"),
             )),
             None => {
-                let mut known: Vec<&str> = self.networks.keys().map(String::as_str).collect();
-                known.sort_by_key(|known| crate::step::distance(known, name));
-                known.truncate(8);
+                let mut known = nearest(self.networks.keys().map(String::as_str), name);
+                known.truncate(NEAREST);
                 let known = if known.is_empty() {
                     "none".to_owned()
                 } else {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::{
     graph::{Graph, LeftOut, Seam, input_shape},
-    network::{CutPoint, Place, Port},
+    network::{CutPoint, Place, Port, weights_between},
     probe::{Probe, probe},
     session::{Runtime, Session, Value},
     trim::give_back,
@@ -26,6 +26,8 @@ pub(super) struct Loaded {
     bytes: usize,
     input: Seam,
     cuts: Vec<Seam>,
+    /// What is known of the cuts.
+    points: Vec<CutPoint>,
     batched: bool,
     runtime: Runtime,
     /// The last one used stands last.
@@ -109,6 +111,7 @@ impl Loaded {
             shape: seam.shape.clone(),
         };
         let cuts: Vec<Seam> = cut_points.iter().map(seam).collect();
+        let points = cut_points.clone();
         let facts = Facts {
             input: port(&input),
             output: cuts.last().map(port),
@@ -122,6 +125,7 @@ impl Loaded {
             bytes: bytes.len(),
             input,
             cuts,
+            points,
             batched,
             runtime: runtime.clone(),
             parts: Mutex::default(),
@@ -200,7 +204,8 @@ impl Loaded {
             if parts.len() == MAX_PARTS {
                 parts.remove(0);
             }
-            let session = Arc::new(Session::new(&self.runtime, &model, true)?);
+            let weights = weights_between(&self.points, from, to);
+            let session = Arc::new(Session::new(&self.runtime, &model, Some(weights))?);
             let bytes = model.len() * session.copies();
             drop(model);
             give_back();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{Card, LeftOut, Provider, Runtime, loaded::Loaded};
-use crate::{DType, Error, Result, Tensor};
+use crate::{DType, Error, Result, Tensor, step::nearest};
 
 /// How many near names an error tells.
 const NEAREST: usize = 3;
@@ -241,9 +241,11 @@ impl Network {
     /// With the nearest names, and the reason where it separates the network and is still no cut.
     pub(crate) fn cut(&self, text: &str) -> Result<usize, String> {
         let cuts = &self.description.cut_points;
-        let place = match text.strip_prefix("cut:").map(str::parse) {
-            Some(Ok(index)) => Some(index).filter(|index| *index < cuts.len()),
-            _ => cuts.iter().position(|cut| cut.tensor == text),
+        let digits = |number: &&str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+        let number = text.strip_prefix("cut:").filter(digits);
+        let place = match number {
+            Some(number) => number.parse::<usize>().ok().filter(|index| *index < cuts.len()),
+            None => cuts.iter().position(|cut| cut.tensor == text),
         };
         place.ok_or_else(|| {
             let mut left_out = self.description.left_out.iter();
@@ -251,14 +253,21 @@ impl Network {
                 .find(|left| left.tensor == text)
                 .map(|left| format!(" ({})", left.reason))
                 .unwrap_or_default();
-            let mut names: Vec<&str> = cuts.iter().map(|cut| cut.tensor.as_str()).collect();
-            names.sort_by_key(|name| crate::step::distance(name, text));
-            names.truncate(NEAREST);
+            let names = cuts.iter().map(|cut| cut.tensor.as_str());
+            // Too large a number: the last ones.
+            let near: Vec<String> = if number.is_some() {
+                let last = names.enumerate().rev().take(NEAREST);
+                last.map(|(index, name)| format!("cut:{index} ({name})"))
+                    .collect()
+            } else {
+                let near = nearest(names, text).into_iter().take(NEAREST);
+                near.map(str::to_owned).collect()
+            };
             format!(
                 "`{text}` is no cut of the network `{}`{reason}; the nearest of its {} are {}",
                 self.description.name,
                 cuts.len(),
-                names.join(", ")
+                near.join(", ")
             )
         })
     }
@@ -277,11 +286,11 @@ impl Network {
             .map_or_else(|_none| Provider::default(), |runtime| runtime.provider())
     }
 
-    /// How many runs go on beside one another, and how many threads each takes.
-    pub fn concurrency(&self) -> (usize, usize) {
-        let bytes = usize::try_from(self.description.bytes).unwrap_or(usize::MAX);
+    /// How many runs of the layers between two places go on beside one another, and how many threads each takes.
+    pub fn concurrency(&self, from: Place, to: usize) -> (usize, usize) {
+        let weights = weights_between(&self.description.cut_points, from, to);
         self.runtime()
-            .map_or((1, 1), |runtime| runtime.concurrency(bytes))
+            .map_or((1, 1), |runtime| runtime.concurrency(weights))
     }
 
     /// Runs the layers between two places on values of the first, one per sample.
@@ -332,6 +341,17 @@ impl PartialEq for Network {
     fn eq(&self, other: &Self) -> bool {
         self.description.digest == other.description.digest
     }
+}
+
+/// Bytes of the weights between two places, about: what each copy of these layers takes.
+pub(super) fn weights_between(cuts: &[CutPoint], from: Place, to: usize) -> u64 {
+    let up_to = |cut: usize| cuts.get(cut).map_or(0, |cut| cut.parameters);
+    let before = match from {
+        Place::Input => 0,
+        Place::Cut(cut) => up_to(cut),
+    };
+    let weights = up_to(to).saturating_sub(before);
+    weights.saturating_mul(DType::F32.size() as u64)
 }
 
 /// Whether the bytes of a tensor of f32 can be counted.

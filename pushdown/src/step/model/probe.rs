@@ -110,7 +110,7 @@ fn run(
     batched: bool,
 ) -> Result<Values> {
     // Not optimized: every tensor is looked at, none may be computed away.
-    let session = Session::new(runtime, &graph.opened(shape, batched)?, false)?;
+    let session = Session::new(runtime, &graph.opened(shape, batched)?, None)?;
     let extents: Vec<usize> = std::iter::once(rows.len()).chain(shape.iter().copied()).collect();
     let elements: Vec<f32> = rows.iter().flat_map(|row| row.iter().copied()).collect();
     let seen = session.run(&extents, &elements, |name, value| {

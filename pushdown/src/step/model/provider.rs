@@ -91,7 +91,7 @@ impl FromStr for Provider {
 
 /// Runs a model of one node, which shows whether the library has the provider, and the provider its device.
 pub(super) fn check(runtime: &Runtime) -> Result<()> {
-    let session = Session::new(runtime, &doubling()?, true)?;
+    let session = Session::new(runtime, &doubling()?, Some(0))?;
     let doubled = session.run(
         &[2],
         &[1.0, -3.0],

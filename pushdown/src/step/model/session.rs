@@ -86,13 +86,10 @@ impl Runtime {
         format!("{}; {}; {}", Self::version(), self.provider, processor())
     }
 
-    /// How many runs of a model of `bytes` go on beside one another, and how many threads each takes.
-    pub(super) fn concurrency(&self, bytes: usize) -> (usize, usize) {
+    /// How many runs of layers with so many bytes of weights go on beside one another, and how many threads each takes.
+    pub(super) fn concurrency(&self, weights: u64) -> (usize, usize) {
         match self.provider {
-            Provider::Cpu => {
-                let copies = (COPIES / bytes.max(1)).clamp(1, self.threads.max(1));
-                (copies, self.threads.div_ceil(copies))
-            }
+            Provider::Cpu => shared_out(self.threads, weights),
             // Batches fill a device, copies only its memory; one thread waits for it.
             Provider::Cuda => (1, 1),
         }
@@ -106,6 +103,18 @@ impl fmt::Debug for Runtime {
             .field("provider", &self.provider)
             .finish_non_exhaustive()
     }
+}
+
+/// Copies of layers with so many bytes of weights, and threads of each: together no more threads than there are, and as
+/// few idle as can be.
+fn shared_out(threads: usize, weights: u64) -> (usize, usize) {
+    let threads = threads.max(1);
+    let fitting = usize::try_from(COPIES / weights.max(1)).unwrap_or(usize::MAX);
+    let numbers = 1..=fitting.clamp(1, threads);
+    // Of those that keep as many busy the most copies.
+    let copies = numbers.max_by_key(|copies| copies * (threads / copies));
+    let copies = copies.unwrap_or(1);
+    (copies, threads / copies)
 }
 
 /// The instructions by which ONNX Runtime chooses its kernels.
@@ -145,18 +154,16 @@ pub(super) enum Value<'a> {
 pub(super) struct Session(Vec<Mutex<ort::session::Session>>);
 
 /// Bytes that the copies of a model may have together.
-const COPIES: usize = 256 << 20;
+const COPIES: u64 = 256 << 20;
 
 impl Session {
-    /// Prepares `model`. An `optimized` one computes groups of operators as one.
-    pub(super) fn new(runtime: &Runtime, model: &[u8], optimized: bool) -> Result<Self> {
-        let (copies, threads) = if optimized {
-            runtime.concurrency(model.len())
-        } else {
-            (1, runtime.threads)
-        };
+    /// Prepares `model`, of so many bytes of weights, to run many times: groups of operators are computed as one. Without
+    /// `weights` it is there once, and computes every tensor.
+    pub(super) fn new(runtime: &Runtime, model: &[u8], weights: Option<u64>) -> Result<Self> {
+        let once = (1, runtime.threads);
+        let (copies, threads) = weights.map_or(once, |weights| runtime.concurrency(weights));
         let build = || -> Result<_, ort::Error> {
-            let level = if optimized {
+            let level = if weights.is_some() {
                 GraphOptimizationLevel::All
             } else {
                 GraphOptimizationLevel::Disable
@@ -229,5 +236,37 @@ impl<'a> Value<'a> {
         } else {
             Self::Other
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_and_threads_stay_within_the_cores() {
+        for cores in 1..=64 {
+            for weights in (0..=21).map(|doubled| 1_u64 << (10 + doubled)) {
+                let (copies, threads) = shared_out(cores, weights);
+                assert!(copies >= 1 && threads >= 1, "{cores} cores, {weights} bytes");
+                assert!(
+                    copies * threads <= cores,
+                    "{copies} of {threads} threads on {cores} cores, {weights} bytes"
+                );
+                assert!(copies == 1 || copies as u64 * weights <= COPIES);
+            }
+        }
+        assert_eq!(
+            shared_out(8, 1 << 10),
+            (8, 1),
+            "a small one as often as there are threads"
+        );
+        assert_eq!(
+            shared_out(8, 85 << 20),
+            (2, 4),
+            "three would leave two threads idle"
+        );
+        assert_eq!(shared_out(8, 50 << 20), (4, 2), "five would leave three idle");
+        assert_eq!(shared_out(8, 2 << 30), (1, 8), "a large one once");
     }
 }

@@ -4,12 +4,50 @@ use std::io::{self, Write};
 
 use indicatif::DecimalBytes;
 use pushdown::{
-    Step,
+    Kind, Step,
     plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
     step::model::Place,
 };
 use pushdown_client::Profile;
 use serde_json::json;
+
+/// What a split at a stage comes to, all classes together.
+struct Row<'a> {
+    stage: usize,
+    after: String,
+    kind: &'a Kind,
+    bytes: f64,
+    gateway_seconds: f64,
+    host_seconds: f64,
+    samples_per_second: f64,
+    /// The share of the samples that the plan sends this way.
+    share: f64,
+}
+
+fn rows<'a>(profile: &'a Profile, tiers: &Tiers, classes: &[Class], plan: &Plan) -> Vec<Row<'a>> {
+    let row = |(place, share): (usize, f64)| {
+        let all = one_way(tiers, classes, place);
+        let stage = classes[0].candidates[place].stage;
+        let step = stage.checked_sub(1).map(|step| &profile.pipeline.steps()[step]);
+        let mean = |what: fn(&Candidate) -> f64| -> f64 {
+            let each = classes
+                .iter()
+                .map(|class| class.share * what(&class.candidates[place]));
+            each.sum()
+        };
+        Row {
+            stage,
+            after: step.map_or_else(|| "(object)".to_owned(), name),
+            kind: &profile.pipeline.kinds()[stage],
+            bytes: all.bytes,
+            gateway_seconds: mean(|way| way.gateway_seconds),
+            host_seconds: mean(|way| way.host_seconds),
+            samples_per_second: 1.0 / all.load.seconds(),
+            share,
+        }
+    };
+    shares(plan).into_iter().enumerate().map(row).collect()
+}
 
 /// All samples that way, each class alike.
 fn one_way(tiers: &Tiers, classes: &[Class], place: usize) -> Plan {
@@ -67,30 +105,25 @@ pub(super) fn table(
     plain: &Plan,
 ) -> io::Result<()> {
     writeln!(out, "measured on {} samples\n", profile.samples.len())?;
+    let rows = rows(profile, tiers, classes, plan);
+    let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
+    let width = kinds.iter().map(String::len).max().unwrap_or_default();
     writeln!(
         out,
-        "stage  after                              bytes  gateway ms  host ms  samples/s   plan"
+        "stage  {:28}  {:width$}        bytes  gateway ms  host ms  samples/s   plan",
+        "after", "kind"
     )?;
-    let planned = shares(plan);
-    for (place, share) in planned.iter().enumerate() {
-        let all = one_way(tiers, classes, place);
-        let stage = classes[0].candidates[place].stage;
-        let step = stage.checked_sub(1).map(|step| &profile.pipeline.steps()[step]);
-        let after = step.map_or_else(|| "(object)".to_owned(), name);
-        let mean = |what: fn(&Candidate) -> f64| -> f64 {
-            classes
-                .iter()
-                .map(|class| class.share * what(&class.candidates[place]))
-                .sum()
-        };
+    for (row, kind) in rows.iter().zip(&kinds) {
         writeln!(
             out,
-            "{stage:>5}  {after:28}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
-            bytes(all.bytes).to_string(),
-            1e3 * mean(|way| way.gateway_seconds),
-            1e3 * mean(|way| way.host_seconds),
-            1.0 / all.load.seconds(),
-            100.0 * share
+            "{:>5}  {:28}  {kind:width$}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
+            row.stage,
+            row.after,
+            bytes(row.bytes).to_string(),
+            1e3 * row.gateway_seconds,
+            1e3 * row.host_seconds,
+            row.samples_per_second,
+            100.0 * row.share
         )?;
     }
     let (planned, plainly) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
@@ -170,12 +203,27 @@ pub(super) fn as_json(
             json!({ "share": class.share, "ways": ways })
         })
         .collect();
+    let stages: Vec<_> = rows(profile, tiers, classes, plan)
+        .iter()
+        .map(|row| {
+            let (dtype, shape) = match row.kind {
+                Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
+                Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
+                Kind::Bytes(_) | Kind::Table(_) => (None, None),
+            };
+            json!({
+                "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
+                "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
+                "samples_per_second": finite(row.samples_per_second), "share": row.share,
+            })
+        })
+        .collect();
     json!({
         "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
         "tiers": {
             "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
             "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
         },
-        "classes": classes_json, "plan": described(plan), "plain": described(plain),
+        "stages": stages, "classes": classes_json, "plan": described(plan), "plain": described(plain),
     })
 }

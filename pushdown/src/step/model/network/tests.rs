@@ -42,6 +42,49 @@ fn descriptions_that_no_network_has() {
     assert!(fault("inputs", huge).contains("more than any value may have"));
 }
 
+/// Readers and ETags know a network by its digest: what its card says of inputs is a part of it.
+#[test]
+fn a_changed_card_changes_the_digest() {
+    let of = |json: &str| {
+        let card = Card::parse(json.as_bytes()).expect(json);
+        digest(b"weights", Some(&card)).expect(json)
+    };
+    let found = of(r#"{"size": 224, "mean": [0.5], "std": [0.25]}"#);
+    let same = of(r#"{ "std": [0.25], "mean": [0.5], "size": 224 }"#);
+    assert_eq!(found, same, "however it is written");
+    for other in [
+        r#"{"size": 240, "mean": [0.5], "std": [0.25]}"#,
+        r#"{"size": 224, "mean": [0.4], "std": [0.25]}"#,
+        r#"{"size": 224, "mean": [0.5], "std": [0.25], "interpolation": "bicubic"}"#,
+        r#"{"size": 224, "mean": [0.5], "std": [0.25], "freeze_point": "pool"}"#,
+        "{}",
+    ] {
+        assert_ne!(of(other), found, "{other}");
+    }
+    assert_ne!(digest(b"weights", None).expect("no card"), found);
+    assert_ne!(digest(b"weights", None).expect("no card"), of("{}"));
+}
+
+/// Copies of a part are made by what the part weighs, not by the whole network.
+#[test]
+fn a_part_weighs_what_lies_between_its_ends() {
+    let cut = |parameters: u64| CutPoint {
+        tensor: "t".to_owned(),
+        shape: vec![1],
+        bytes: 4,
+        parameters,
+        macs: 0,
+    };
+    let cuts = [cut(10), cut(30), cut(1_000)];
+    assert_eq!(weights_between(&cuts, Place::Input, 2), 4_000);
+    assert_eq!(weights_between(&cuts, Place::Input, 0), 40);
+    assert_eq!(weights_between(&cuts, Place::Cut(0), 1), 80);
+    // From a gateway numbers may come in any order, and of any size.
+    assert_eq!(weights_between(&cuts, Place::Cut(2), 0), 0);
+    assert_eq!(weights_between(&[cut(u64::MAX)], Place::Input, 0), u64::MAX);
+    assert_eq!(weights_between(&cuts, Place::Input, 7), 0);
+}
+
 /// A network of which the weights come when they are told to.
 #[derive(Debug)]
 struct Slow {

@@ -51,11 +51,10 @@ const LIMITS: TableLimits = TableLimits {
 };
 
 /// What may be wrong with an object: everything else is a defect.
-const FAULTS: [ErrorKind; 5] = [
+const FAULTS: [ErrorKind; 4] = [
     ErrorKind::Undecodable,
     ErrorKind::Unsuitable,
     ErrorKind::TooLarge,
-    ErrorKind::Source,
     ErrorKind::InvalidWire,
 ];
 

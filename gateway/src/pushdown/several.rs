@@ -98,8 +98,8 @@ impl Objects {
         let (job, stage) = (self.job(0), self.stage());
         let form = AnswerForm::of(parts, &job, stage, &job.pipeline.kinds()[stage])?;
         match (form, self.compression()) {
-            (AnswerForm::Rows(TableForm::ArrowStream(_)), Compression::Lz4) => {
-                Ok(TableForm::ArrowStream(Compression::Lz4))
+            (AnswerForm::Rows(TableForm::ArrowStream(_)), asked) if asked != Compression::None => {
+                Ok(TableForm::ArrowStream(asked))
             }
             (AnswerForm::Rows(form), _) => Ok(form),
             (AnswerForm::Value(_), _) => Err(Error::new(ErrorKind::Internal, "a table is no single value")),

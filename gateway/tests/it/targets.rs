@@ -119,6 +119,36 @@ fn a_request_reaches_the_store_as_it_came() -> Result<()> {
     Ok(())
 }
 
+/// S3 Select is the store's own: its signature allows to post, and not to read.
+#[test]
+fn s3_select_is_left_to_the_store() -> Result<()> {
+    let events = "\u{0}\u{1}records\r\n\u{2}end";
+    let origin = ScriptedOrigin::start(move |exchange| exchange.answer("200 OK", events))?;
+    let gateway = in_front_of(&origin, &[])?;
+    let question = "<SelectObjectContentRequest><Expression>select * from s3object</Expression></SelectObjectContentRequest>";
+    let request = Request::new("POST", "/b/t.parquet?select&select-type=2")
+        .header("Host", &gateway.listen().to_string())
+        .header(
+            "Authorization",
+            "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request",
+        )
+        .body(question);
+    let answer = request.send(gateway.listen())?;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, events.as_bytes()));
+    let forwarded = &origin.requests()[0];
+    assert!(
+        forwarded.starts_with("POST /b/t.parquet?select&select-type=2 HTTP/1.1\r\n"),
+        "{forwarded}"
+    );
+    assert!(
+        forwarded
+            .to_ascii_lowercase()
+            .contains("authorization: aws4-hmac-sha256 credential=k/"),
+        "{forwarded}"
+    );
+    Ok(())
+}
+
 #[test]
 fn what_speaks_of_one_hop_stays_here() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {

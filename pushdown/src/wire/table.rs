@@ -37,20 +37,30 @@ impl TableForm {
 
     /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate) has it;
     /// `None` where it accepts none of them. Buffers are compressed where the type of the stream has the parameter
-    /// `compression=lz4`.
+    /// `compression=lz4` or `compression=zstd`.
     pub fn negotiate(accept: Option<&str>) -> Option<Self> {
         let form = form::negotiate(accept, &Self::ALL, Self::content_type)?;
-        let asks = |accept| form::asks(accept, form.content_type(), "compression", "lz4");
-        match form {
-            Self::ArrowStream(_) if accept.is_some_and(asks) => Some(Self::ArrowStream(Compression::Lz4)),
-            form => Some(form),
-        }
+        let Self::ArrowStream(_) = form else {
+            return Some(form);
+        };
+        let asks = |codec| {
+            accept.is_some_and(|accept| form::asks(accept, form.content_type(), "compression", codec))
+        };
+        let compression = if asks("lz4") {
+            Compression::Lz4
+        } else if asks("zstd") {
+            Compression::Zstd
+        } else {
+            Compression::None
+        };
+        Some(Self::ArrowStream(compression))
     }
 
     /// The `Accept` header that this form is negotiated for.
     pub const fn accept(self) -> &'static str {
         match self {
             Self::ArrowStream(Compression::Lz4) => "application/vnd.apache.arrow.stream; compression=lz4",
+            Self::ArrowStream(Compression::Zstd) => "application/vnd.apache.arrow.stream; compression=zstd",
             form => form.content_type(),
         }
     }

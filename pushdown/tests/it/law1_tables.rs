@@ -135,6 +135,7 @@ fn condition() -> impl Strategy<Value = String> {
             .prop_map(|(n, operator)| format!("n {operator} {n}")),
         (number.clone(), prop_oneof![Just("<"), Just(">="), Just("=")])
             .prop_map(|(n, operator)| format!("f {operator} {n}.5")),
+        prop_oneof![Just("f = 0"), Just("f = -0.0"), Just("f < 0"), Just("f >= 0")].prop_map(str::to_owned),
         (0..200_u32).prop_map(|row| format!("row between {row} and {}", row + 20)),
         "[a-c]{0,2}".prop_map(|text| format!("s like '{text}%'")),
         "[a-c]{1,2}".prop_map(|text| format!("s in ('{text}', 'größe')")),

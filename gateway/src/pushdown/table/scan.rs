@@ -25,8 +25,12 @@ use crate::{
 const END_BYTES: u64 = 64 * 1024;
 /// What a scan may hold before its plan is made: the object's end, and what it says.
 const OPENING_BYTES: u64 = 256 * 1024;
-/// What a scan is taken to hold of an object that tells nothing beforehand: pieces of a stream.
+/// What a scan is taken to hold of an object that tells nothing beforehand: pieces of a stream, and what inflates them.
 const STREAM_BYTES: u64 = 8 << 20;
+/// What comes on top where the object has as much: a record batch of 16 MiB as text, and the one that is made of it.
+const TEXT_BYTES: u64 = 32 << 20;
+/// How many times its size such an object is taken to have, once it is inflated.
+const INFLATED: u64 = 16;
 /// What record batches are taken to have where nothing is known of them.
 const BATCH_BYTES: u64 = 1 << 20;
 /// What `each` makes of a record batch at most, an image in the making apart.
@@ -191,8 +195,8 @@ impl Pushdown {
     }
 }
 
-/// What a scan holds at once, its source apart: a row group as it is stored, record batches, and what sorting, grouping and
-/// joining take.
+/// What a scan holds at once, its source apart: a row group as it is stored, record batches, and what grouping and joining
+/// take. What sorting takes is part of the estimate.
 fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
     let batch = match (estimate.answer, estimate.rows) {
         (Some(bytes), Some(rows)) => {
@@ -207,13 +211,13 @@ fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
         0
     };
     let computing = match (steps.first(), estimate.answer) {
-        (Some(Step::Sql(_)), Some(answer)) => answer.min(query),
         (Some(Step::Sql(_)), None) => query,
         _ => 0,
     };
+    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.stored.saturating_mul(INFLATED));
     estimate
         .held
-        .unwrap_or(STREAM_BYTES)
+        .unwrap_or_else(streamed)
         .saturating_add(batch.saturating_add(values).saturating_mul(BATCHES as u64))
         .saturating_add(computing)
 }
@@ -282,5 +286,30 @@ impl Rows {
     /// What the rows so far took of the CPU pool.
     pub(super) const fn spent(&self) -> Duration {
         self.turns.spent()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pushdown::Pipeline;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_taken_to_hold_its_text_and_its_rows() {
+        let select: Pipeline = "select()".parse().unwrap();
+        let sql: Pipeline = "sql('select 1 from object')".parse().unwrap();
+        let of = |stored, pipeline: &Pipeline| {
+            let estimate = Estimate {
+                stored,
+                ..Estimate::default()
+            };
+            working(&estimate, pipeline.steps(), 256 << 20)
+        };
+        let batches = BATCHES as u64 * BATCH_BYTES;
+        assert_eq!(of(0, &select), STREAM_BYTES + batches);
+        assert_eq!(of(1 << 20, &select), STREAM_BYTES + (16 << 20) + batches);
+        assert_eq!(of(1 << 40, &select), STREAM_BYTES + TEXT_BYTES + batches);
+        assert_eq!(of(0, &sql), STREAM_BYTES + batches + (256 << 20));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
+use arrow_schema::DataType;
 use datafusion::{
     datasource::physical_plan::parquet::{
         BloomFilterStatistics, ParquetAccessPlan, RowGroupAccessPlanFilter,
@@ -49,14 +50,16 @@ pub(super) async fn prune(
 }
 
 /// The filters of the columns that a condition compares with values, in the row groups that are left.
+///
+/// Not those of floating-point columns: a filter is of the bytes of values, and -0.0 has others than 0.0, which it equals.
 fn places(file: &File, predicate: &PruningPredicate, access: &ParquetAccessPlan) -> Vec<Place> {
     let metadata = file.metadata();
     let leaves: HashMap<_, _> = predicate
         .literal_columns()
         .into_iter()
         .filter_map(|name| {
-            let (leaf, _) = parquet_column(metadata.parquet_schema(), metadata.schema(), &name)?;
-            Some((name, leaf))
+            let (leaf, field) = parquet_column(metadata.parquet_schema(), metadata.schema(), &name)?;
+            (!is_of_floats(field.data_type())).then_some((name, leaf))
         })
         .collect();
     let mut places = Vec::new();
@@ -86,4 +89,11 @@ fn places(file: &File, predicate: &PruningPredicate, access: &ParquetAccessPlan)
         }
     }
     places
+}
+
+fn is_of_floats(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_of_floats(value),
+        other => other.is_floating(),
+    }
 }

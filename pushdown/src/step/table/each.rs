@@ -20,7 +20,7 @@ use crate::{
     wire::Tensors,
 };
 
-/// Bytes that the values of a record batch are to have at most.
+/// Bytes of values that end a record batch: it has more by a part of its last value only.
 const BATCH_BYTES: usize = 16 << 20;
 /// Rows of a record batch whose values have no fixed shape.
 const VARIABLE_ROWS: usize = 64;
@@ -213,7 +213,15 @@ impl Running {
         };
         let stretch = 0..self.pipeline.len();
         let value = self.pipeline.run(stretch, Sample::Bytes(bytes), &context)?;
-        self.tensors.elements(value)
+        let (shape, elements) = self.tensors.elements(value)?;
+        let most = self.limits.tables.max_batch_bytes;
+        if elements.len() as u64 > most {
+            return Err(Error::too_large(format!(
+                "a value of {} bytes is more than the limit of {most} on a record batch",
+                elements.len()
+            )));
+        }
+        Ok((shape, elements))
     }
 }
 
@@ -226,22 +234,25 @@ impl Rows for Running {
         self.most
     }
 
-    fn next(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let column = batch.column(self.column);
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RecordBatch> {
+        let column = rows.column(self.column);
         let numbers = self
             .numbers
-            .and_then(|index| batch.column(index).as_primitive_opt::<Int64Type>());
-        let (mut values, mut errors) = (Vec::new(), Vec::new());
-        for row in 0..batch.num_rows() {
+            .and_then(|index| rows.column(index).as_primitive_opt::<Int64Type>());
+        let (mut values, mut errors, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while values.len() < rows.num_rows() && bytes < BATCH_BYTES {
+            let row = values.len();
             let number = numbers.map(|numbers| numbers.value(row));
             let value = self.values.get(column, row).map(|bytes| self.run(bytes, number));
             let (value, error) = match value.transpose() {
                 Ok(value) => (value, None),
                 Err(error) => (None, Some(error.to_string())),
             };
+            bytes += value.as_ref().map_or(0, |(_, elements)| elements.len());
             values.push(value);
             errors.push(error);
         }
+        let batch = rowwise::take(rows, values.len());
         let mut columns = batch.columns().to_vec();
         columns[self.column] = self.tensors.array(&values)?;
         columns.insert(self.column + 1, Arc::new(StringArray::from(errors)));

@@ -20,8 +20,16 @@ use datafusion::{
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
-    bounded::bounded, estimate, fault, format::Stored, functions, guard, held::counted, in_order::in_order,
-    object::Object, options::Reading, output,
+    bounded::bounded,
+    estimate, fault,
+    format::Stored,
+    functions, guard,
+    held::counted,
+    in_order::in_order,
+    object::Object,
+    options::Reading,
+    output,
+    sized::{batch_rows, sized},
 };
 use crate::{
     Error, Estimate, Limits, Result, Source, Table, TableBuilder,
@@ -102,12 +110,15 @@ async fn plan<Q: Query>(
     let reading = query.reading();
     let stored = Stored::open(reading, source, sample_id, limits).await?;
     let object = Arc::new(Object::new(stored, reading)?);
-    let state = state(limits)?;
+    let mut state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
     let logical = bounded(logical, &state.runtime_env().memory_pool).map_err(fault::query)?;
     let physical = state.create_physical_plan(&logical).await;
+    let rows = batch_rows(&object);
+    *state.config_mut() = state.config().clone().with_batch_size(rows);
     let physical = physical
+        .and_then(|plan| sized(plan, rows))
         .and_then(in_order)
         .and_then(counted)
         .map_err(fault::query)?;

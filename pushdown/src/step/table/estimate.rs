@@ -12,9 +12,11 @@ use crate::Estimate;
 
 /// What a string or a list is taken to have where nothing is known of it, in bytes.
 const UNKNOWN_BYTES: u64 = 16;
-/// The most that a column's pages in decoding are taken to have: one of values and one of its dictionary, 1 MiB each by
-/// the default of every writer.
+/// What a column's pages in decoding are taken to have, unless its values are large: one of values and one of its
+/// dictionary, 1 MiB each by the default of every writer.
 const PAGE_BYTES: u64 = 2 << 20;
+/// Values that writers put into a page before they look at how large it has become.
+const PAGE_VALUES: u64 = 1024;
 
 /// What `plan` will read of `object`, and at most give.
 pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
@@ -62,6 +64,10 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
             (sum.0.saturating_add(column.0), sum.1.saturating_add(column.1))
         });
         let short = |bytes| Some(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if keeps_rows(plan) {
+            let query = file.limits().max_query_bytes;
+            estimate.held = estimate.held.map(|held| held.saturating_add(query));
+        }
         estimate.rows = Some(rows);
         estimate.answer = short(answer);
         estimate.likely = short(likely);
@@ -80,7 +86,7 @@ fn held(file: &File, scan: &Kept) -> u64 {
         Some(read.fold((0_u64, 0_u64), |(stored, pages), (_, chunk)| {
             (
                 stored.saturating_add(bytes(chunk.compressed_size())),
-                pages.saturating_add(bytes(chunk.uncompressed_size()).min(PAGE_BYTES)),
+                pages.saturating_add(page_bytes(chunk)),
             )
         }))
     };
@@ -94,6 +100,24 @@ fn held(file: &File, scan: &Kept) -> u64 {
     let pages = groups.iter().map(|(_, pages)| *pages).max();
     let stored = stored.max().unwrap_or_default();
     stored.saturating_add(pages.unwrap_or_default())
+}
+
+/// The most bytes of a column's pages that are decoded at a time.
+fn page_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let all = u64::try_from(chunk.uncompressed_size()).unwrap_or_default();
+    let values = u64::try_from(chunk.num_values()).unwrap_or_default().max(1);
+    let large = (all / values).saturating_mul(PAGE_VALUES);
+    all.min(large.max(PAGE_BYTES))
+}
+
+/// Whether a plan keeps rows until the last one has come: for that it may take all of the memory of a query.
+fn keeps_rows(plan: &LogicalPlan) -> bool {
+    let mut keeps = false;
+    let walked = plan.apply_with_subqueries(|node| {
+        keeps |= matches!(node, LogicalPlan::Sort(_) | LogicalPlan::Window(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    keeps || walked.is_err()
 }
 
 /// The most rows of a plan that gives rows of one scan, one for one at most; `None` for any other plan.

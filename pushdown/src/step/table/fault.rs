@@ -11,6 +11,9 @@ use parquet::errors::ParquetError;
 
 use crate::{Error, ErrorKind, pipeline::excerpt, step::distance};
 
+/// The longest name, in bytes, that others are compared with: comparing takes the product of both lengths, and a query may
+/// name what is as long as itself.
+const COMPARED: usize = 256;
 /// The most characters of a library's text that a message shows.
 const SHOWN: usize = 300;
 
@@ -74,9 +77,11 @@ pub(super) fn checked<T>(result: crate::Result<T>) -> PlanResult<T> {
 
 /// The columns that there are, where one is not among them.
 pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Error {
+    let asked = name.to_lowercase();
     let mut near: Vec<_> = columns
         .clone()
-        .map(|column| (distance(&column.to_lowercase(), &name.to_lowercase()), column))
+        .filter(|column| name.len() <= COMPARED && column.len() <= COMPARED)
+        .map(|column| (distance(&column.to_lowercase(), &asked), column))
         .filter(|(distance, _)| *distance <= 2)
         .collect();
     near.sort_by_key(|(distance, _)| *distance);
@@ -165,4 +170,20 @@ fn text(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     excerpt(line, SHOWN).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_not_compared() {
+        let columns = [255, 300].map(|length| "x".repeat(length));
+        let says = |length: usize| {
+            let columns = columns.iter().map(String::as_str);
+            unknown_column(&"x".repeat(length), columns).to_string()
+        };
+        assert!(says(256).contains("did you mean `xxx"), "{}", says(256));
+        assert!(says(301).contains("it has `xxx"), "{}", says(301));
+    }
 }

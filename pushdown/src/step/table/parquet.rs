@@ -2,7 +2,10 @@
 
 mod ahead;
 mod footer;
+mod pages;
 mod reader;
+mod thrift;
+mod trusted;
 
 use std::{ops::Range, sync::Arc};
 
@@ -75,6 +78,11 @@ impl File {
         &self.metadata
     }
 
+    /// The limits that it is read within.
+    pub(super) const fn limits(&self) -> &TableLimits {
+        &self.limits
+    }
+
     /// Size of the object in bytes.
     pub(super) const fn total(&self) -> u64 {
         self.total
@@ -104,7 +112,7 @@ impl File {
     }
 
     /// Rows of a record batch of some columns: fewer where values are large.
-    fn batch_rows(&self, columns: &[usize]) -> usize {
+    pub(super) fn batch_rows(&self, columns: &[usize]) -> usize {
         let mask = self.leaves(columns);
         let groups = self.metadata.metadata().row_groups();
         let (mut rows, mut bytes) = (0_u64, 0);
@@ -136,7 +144,7 @@ impl File {
                 (*left > 0).then_some(())?;
                 *left = left.saturating_sub(taken);
             }
-            let reader = Ranges::new(Arc::clone(&file.source), &file.limits);
+            let reader = Ranges::of_pages(Arc::clone(&file.source), &file.limits);
             let metadata = file.metadata.clone();
             let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
                 .with_projection(leaves.clone())

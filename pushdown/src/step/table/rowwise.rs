@@ -2,8 +2,12 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
 
-use crate::{Result, Table, TableBuilder, step::Scope};
+use crate::{Error, Result, Table, TableBuilder, step::Scope};
 
 /// Such a step.
 pub(crate) trait Rowwise {
@@ -22,8 +26,9 @@ pub(crate) trait Rows: Send {
     /// The most rows that are to come at once.
     fn most(&self) -> usize;
 
-    /// Goes on with the next rows.
-    fn next(&mut self, batch: RecordBatch) -> Result<RecordBatch>;
+    /// Goes on with the next rows. All of them are taken out of `rows`, or the first ones where what is made of these is
+    /// large already: one at least, where there is any.
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RecordBatch>;
 }
 
 /// Runs such a step over a table in memory.
@@ -32,22 +37,55 @@ pub(super) fn run<S: Rowwise>(step: &S, input: &Table, scope: &Scope<'_>) -> Res
     let mut table = TableBuilder::new(SchemaRef::clone(rows.schema()), scope.limits.max_value_bytes);
     for batch in input.batches() {
         for part in parts(Ok(batch.clone()), rows.most()) {
-            table.push(rows.next(part?)?)?;
+            let mut left = part?;
+            while left.num_rows() > 0 {
+                table.push(rows.next(&mut left)?)?;
+            }
         }
     }
     Ok(table.build())
 }
 
-/// Record batches of at most `most` rows.
-pub(crate) fn parts(batch: Result<RecordBatch>, most: usize) -> Vec<Result<RecordBatch>> {
-    match batch {
-        Ok(batch) if batch.num_rows() > most => {
-            let starts = (0..batch.num_rows()).step_by(most.max(1));
-            let length = |start: usize| most.min(batch.num_rows() - start);
-            starts
-                .map(|start| Ok(batch.slice(start, length(start))))
-                .collect()
+/// Runs such a step over rows as they come. It ends behind the first error.
+pub(crate) fn follow(
+    batches: BoxStream<'static, Result<RecordBatch>>,
+    rows: Box<dyn Rows>,
+) -> BoxStream<'static, Result<RecordBatch>> {
+    let most = rows.most();
+    let parts = batches.flat_map(move |batch| stream::iter(parts(batch, most)));
+    let begun = (parts.boxed(), rows, None);
+    stream::try_unfold(begun, |(mut parts, mut rows, left)| async move {
+        let mut left: RecordBatch = match left {
+            Some(left) => left,
+            None => match parts.try_next().await? {
+                Some(part) => part,
+                None => return Ok(None),
+            },
+        };
+        let made = rows.next(&mut left)?;
+        let left = (left.num_rows() > 0).then_some(left);
+        Ok::<_, Error>(Some((made, (parts, rows, left))))
+    })
+    .boxed()
+}
+
+/// Takes the first `count` rows out of `rows`.
+pub(super) fn take(rows: &mut RecordBatch, count: usize) -> RecordBatch {
+    let (taken, left) = (rows.slice(0, count), rows.slice(count, rows.num_rows() - count));
+    *rows = left;
+    taken
+}
+
+/// Record batches of at most `most` rows, cut as they are taken: rows of no bytes may be any number.
+pub(super) fn parts(batch: Result<RecordBatch>, most: usize) -> impl Iterator<Item = Result<RecordBatch>> {
+    let most = most.max(1);
+    let mut left = Some(batch);
+    std::iter::from_fn(move || match left.take()? {
+        Ok(mut batch) if batch.num_rows() > most => {
+            let part = take(&mut batch, most);
+            left = Some(Ok(batch));
+            Some(Ok(part))
         }
-        other => vec![other],
-    }
+        last => Some(last),
+    })
 }

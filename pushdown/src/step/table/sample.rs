@@ -95,7 +95,8 @@ impl Rows for Sampling {
         BATCH_ROWS
     }
 
-    fn next(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RecordBatch> {
+        let batch = rowwise::take(rows, rows.num_rows());
         let first = self.row;
         self.row += batch.num_rows() as u64;
         let stays: BooleanArray = (first..self.row)

@@ -13,9 +13,9 @@ use std::{fmt, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use futures::{
-    StreamExt as _,
+    StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
@@ -30,10 +30,13 @@ use crate::{
     limits::{BATCH_ROWS, INFERENCE_BYTES, TableLimits},
 };
 use inflate::Codec;
-pub(super) use ipc::{FILE as ARROW_FILE, MESSAGE as ARROW_MESSAGE};
+pub(super) use ipc::{FILE as ARROW_FILE, MESSAGE as ARROW_MESSAGE, check_fields};
 
 /// Bytes that a text's record batches are to have at most, where its first rows tell the size of the others.
 const BATCH_BYTES: u64 = 16 << 20;
+
+/// What some writers start a text with, to tell that it is in UTF-8. Nothing else that is read here starts so.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// An object of such a format, its columns known.
 #[derive(Debug, Clone)]
@@ -117,7 +120,7 @@ impl File {
         let (start, rest) = begin(raw.chunks(), 8).await?;
         let magic = start.concat();
         let codec = Codec::of(&magic);
-        let inflated = inflate::inflate(chain(start, rest), codec, limits);
+        let inflated = unmarked(inflate::inflate(chain(start, rest), codec, limits));
         let (seen, rest) = begin(inflated, INFERENCE_BYTES + 1).await?;
         let head = Head::of(&seen);
         let format = match reading.format {
@@ -163,7 +166,7 @@ impl File {
     pub(super) fn read(&self, columns: &[usize]) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let chunks = match self.begun.lock().take() {
             Some(Begun { seen, rest }) => chain(seen, rest),
-            None => inflate::inflate(self.raw.chunks(), self.codec, &self.limits),
+            None => unmarked(inflate::inflate(self.raw.chunks(), self.codec, &self.limits)),
         };
         let decoder: Box<dyn Decoder> = match &self.content {
             Content::Csv(table) => Box::new(table.decoder(columns, &self.limits)?),
@@ -230,6 +233,22 @@ async fn begin(mut chunks: Chunks, most: usize) -> Result<(Vec<Bytes>, Chunks)> 
 
 fn chain(seen: Vec<Bytes>, rest: Chunks) -> Chunks {
     stream::iter(seen.into_iter().map(Ok)).chain(rest).boxed()
+}
+
+/// The chunks without the mark, if they start with it.
+fn unmarked(chunks: Chunks) -> Chunks {
+    let begun = async move {
+        let (seen, rest) = begin(chunks, MARK.len()).await?;
+        let mut start = match seen.as_slice() {
+            [whole] => whole.clone(),
+            parts => parts.concat().into(),
+        };
+        if start.starts_with(MARK) {
+            start.advance(MARK.len());
+        }
+        Ok::<_, Error>(chain(vec![start], rest))
+    };
+    stream::once(begun).try_flatten().boxed()
 }
 
 /// An object on its way to record batches.

@@ -13,7 +13,8 @@ use ::parquet::{
     file::properties::{EnabledStatistics, WriterProperties},
 };
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    StringViewArray,
     cast::AsArray as _,
     types::{Float64Type, Int8Type, Int64Type},
 };

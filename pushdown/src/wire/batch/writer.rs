@@ -144,7 +144,7 @@ impl BatchWriter {
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
         // A reader inflates no more at once; of zeros it does not have to.
-        let asked = self.compression == Compression::Lz4 && bytes <= ipc::MAX_COMPRESSED;
+        let asked = self.compression != Compression::None && bytes <= ipc::MAX_COMPRESSED;
         let compressed = asked || failed && column::filler(&self.value_type) > 0;
         let encoder = if compressed {
             &mut self.lz4

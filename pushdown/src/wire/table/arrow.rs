@@ -34,6 +34,7 @@ impl Encoder {
         let codec = match compression {
             Compression::None => None,
             Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
+            Compression::Zstd => Some(CompressionType::ZSTD),
         };
         let options = IpcWriteOptions::default()
             .try_with_compression(codec)

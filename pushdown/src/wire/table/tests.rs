@@ -38,7 +38,7 @@ fn a_table_travels_as_an_arrow_stream() {
 #[test]
 fn rows_are_written_as_they_come_compressed_or_not() {
     let table = table();
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let mut encoder = TableEncoder::new(TableForm::ArrowStream(compression), table.schema()).unwrap();
         let mut body = Vec::new();
         for batch in table.batches() {

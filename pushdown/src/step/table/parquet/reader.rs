@@ -10,6 +10,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
+use super::pages;
 use crate::{Error, Source, limits::TableLimits};
 
 /// Ranges with no more than this between them are read as one: reading the bytes between takes less than asking again.
@@ -20,6 +21,8 @@ const NEAR: u64 = 32 * 1024;
 pub(super) struct Ranges {
     source: Arc<dyn Source>,
     most: u64,
+    /// The most bytes that a page may have once it is inflated, where ranges are pages.
+    page: Option<u64>,
 }
 
 impl Ranges {
@@ -27,6 +30,15 @@ impl Ranges {
         Self {
             source,
             most: limits.max_row_group_bytes,
+            page: None,
+        }
+    }
+
+    /// The same for ranges of whole pages, whose headers are looked through.
+    pub(super) fn of_pages(source: Arc<dyn Source>, limits: &TableLimits) -> Self {
+        Self {
+            page: Some(limits.max_batch_bytes),
+            ..Self::new(source, limits)
         }
     }
 }
@@ -51,17 +63,24 @@ impl AsyncFileReader for Ranges {
             );
             return futures::future::ready(Err(external(Error::too_large(message)))).boxed();
         }
-        let reading = self.source.ranges(joined.clone());
+        let (reading, page) = (self.source.ranges(joined.clone()), self.page);
         async move {
             let parts = reading.await.map_err(external)?;
             let cut = |range: &Range<u64>| cut(range, &joined, &parts);
             let cut = ranges.iter().map(cut).collect::<Option<Vec<_>>>();
-            cut.ok_or_else(|| {
+            let cut = cut.ok_or_else(|| {
                 external(Error::new(
                     crate::ErrorKind::Source,
                     "a part is shorter than its range",
                 ))
-            })
+            })?;
+            if let Some(most) = page {
+                let mut pages = cut.iter();
+                pages
+                    .try_for_each(|pages| pages::check(pages, most))
+                    .map_err(external)?;
+            }
+            Ok(cut)
         }
         .boxed()
     }

@@ -1,5 +1,7 @@
 //! Arrow IPC, files and streams: a file is a stream between its magic bytes and its footer.
 
+mod fields;
+
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -18,6 +20,7 @@ use crate::{
     limits::TableLimits,
     wire::{Frames, Message},
 };
+pub(in crate::step::table) use fields::check_fields;
 
 /// What a file starts with, its padding behind it.
 pub(in crate::step::table) const FILE: &[u8] = b"ARROW1\0\0";
@@ -50,26 +53,52 @@ impl Table {
         let schema = message.as_ref().and_then(Message::schema);
         let schema =
             schema.ok_or_else(|| Error::undecodable("found malformed Arrow IPC: no schema at its start"))?;
+        check_fields(&schema, limits.max_columns, limits.max_footer_bytes)?;
         let schema = Arc::new(fb_to_schema(schema));
-        let columns = schema.flattened_fields().len();
-        if columns > limits.max_columns {
-            return Err(Error::too_large(format!(
-                "the object has {columns} columns, more than the limit of {}",
-                limits.max_columns
-            )));
-        }
         Ok(Self { schema, skip })
     }
 
     pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Messages {
+        let counted = columns.is_empty();
         Messages {
             frames: Frames::new(limits.max_batch_bytes).with_footer(),
             schema: SchemaRef::clone(&self.schema),
-            columns: columns.to_vec(),
+            columns: if counted { self.counted() } else { columns.to_vec() },
+            counted,
             dictionaries: HashMap::new(),
+            held: Held::default(),
             skip: self.skip,
             most: limits.max_batch_bytes,
         }
+    }
+
+    /// The column that is read where only the number of rows is asked for: what a record batch says of itself is no more than
+    /// a claim, and Arrow holds a column's against its bytes.
+    fn counted(&self) -> Vec<usize> {
+        let fields = self.schema.fields();
+        let cheap = fields.iter().position(|field| field.data_type().is_primitive());
+        let any = (!fields.is_empty()).then_some(0);
+        cheap.or(any).into_iter().collect()
+    }
+}
+
+/// Bytes of the dictionaries that have been read.
+#[derive(Debug, Default)]
+struct Held {
+    of: HashMap<i64, u64>,
+    together: u64,
+}
+
+impl Held {
+    /// Takes a dictionary's values into account: more of them, or others.
+    fn add(&mut self, id: i64, bytes: u64, more: bool) -> u64 {
+        let held = self.of.entry(id).or_default();
+        if !more {
+            self.together -= std::mem::take(held);
+        }
+        *held += bytes;
+        self.together += bytes;
+        self.together
     }
 }
 
@@ -78,7 +107,10 @@ pub(super) struct Messages {
     frames: Frames,
     schema: SchemaRef,
     columns: Vec<usize>,
+    /// Whether these are read for the number of rows alone.
+    counted: bool,
     dictionaries: HashMap<i64, ArrayRef>,
+    held: Held,
     skip: usize,
     most: u64,
 }
@@ -90,7 +122,14 @@ impl Messages {
         match message.header() {
             MessageHeader::DictionaryBatch => {
                 let dictionary = message.dictionary().ok_or_else(none)?;
-                self.check(dictionary.data().ok_or_else(none)?, body)?;
+                let bytes = self.check(dictionary.data().ok_or_else(none)?, body)?;
+                let together = self.held.add(dictionary.id(), bytes, dictionary.isDelta());
+                if together > self.most {
+                    return Err(Error::too_large(format!(
+                        "the dictionaries have {together} bytes together, more than the limit of {}",
+                        self.most
+                    )));
+                }
                 read_dictionary(body, dictionary, &self.schema, &mut self.dictionaries, &version)
                     .map_err(broken)?;
                 Ok(None)
@@ -101,7 +140,11 @@ impl Messages {
                 let schema = SchemaRef::clone(&self.schema);
                 let decoder = RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version);
                 let batch = decoder.map_err(broken)?.with_projection(Some(&self.columns));
-                batch.read_record_batch().map(Some).map_err(broken)
+                let batch = batch.read_record_batch().map_err(broken)?;
+                if self.counted {
+                    return batch.project(&[]).map(Some).map_err(broken);
+                }
+                Ok(Some(batch))
             }
             MessageHeader::Schema | MessageHeader::NONE => Ok(None),
             other => Err(Error::undecodable(format!(
@@ -110,10 +153,21 @@ impl Messages {
         }
     }
 
-    /// Holds what compressed buffers say that they inflate to against the limit, before anything is set aside for it.
-    fn check(&self, batch: arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
+    /// Holds what a batch says of itself against the limit, before anything is set aside for it: how many rows it has, which
+    /// may have no bytes, and what its compressed buffers inflate to. Gives its bytes.
+    fn check(&self, batch: arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<u64> {
+        let nodes = batch.nodes().into_iter().flatten();
+        let mut claims = nodes.map(arrow_ipc::FieldNode::length).chain([batch.length()]);
+        // A row that has bytes has a bit of them at least.
+        let most = self.most.saturating_mul(8);
+        if let Some(rows) = claims.find(|rows| !u64::try_from(*rows).is_ok_and(|rows| rows <= most)) {
+            return Err(Error::too_large(format!(
+                "a record batch claims {rows} rows, expected at most {most}"
+            )));
+        }
+        let stored = body.len() as u64;
         if batch.compression().is_none() {
-            return Ok(());
+            return Ok(stored);
         }
         let length = |buffer: &arrow_ipc::Buffer| {
             let start = usize::try_from(buffer.offset()).ok()?;
@@ -129,7 +183,7 @@ impl Messages {
                 self.most
             )));
         }
-        Ok(())
+        Ok(inflated.max(stored))
     }
 }
 

@@ -28,7 +28,7 @@ impl Table {
             Some(end) if head.cut => &head.bytes[..end],
             _ => &head.bytes[..],
         };
-        let (fields, rows) = types::infer(whole, head.cut)?;
+        let (fields, rows) = types::infer(whole, head.cut, limits.max_columns)?;
         let schema = Schema::new(fields);
         let columns = schema.flattened_fields().len();
         if columns > limits.max_columns {

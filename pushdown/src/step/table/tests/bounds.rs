@@ -66,6 +66,55 @@ fn limits_hold() {
 }
 
 #[test]
+fn sorting_is_taken_to_hold_all_of_the_memory_of_a_query() {
+    let object = parquet_of(&numbers(1000), 1000);
+    let held = |query: &str| {
+        let estimate = scan(&format!("sql('{query}')"), object.clone()).unwrap().1;
+        estimate.held.unwrap()
+    };
+    let query = TableLimits::default().max_query_bytes;
+    assert!(held("select n, text from object") < 1 << 20);
+    for sorted in [
+        "select n from object order by text",
+        "select n, sum(n) over (order by m, n) as s from object",
+    ] {
+        let held = held(sorted);
+        assert!((query..query + (1 << 20)).contains(&held), "{sorted}: {held}");
+    }
+}
+
+/// A page has a thousand values, however large they are.
+#[test]
+fn pages_of_large_values_are_taken_to_be_large() {
+    let texts = StringArray::from_iter_values((10..74).map(|n| format!("{n}").repeat(50_000)));
+    let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
+    let object = parquet_of(&batch, 64);
+    let held = scan("select", object.clone()).unwrap().1.held.unwrap();
+    let bytes = object.len() as u64;
+    assert!(held >= 2 * bytes - bytes / 10, "{held} of {bytes}");
+}
+
+/// What filters and sorts gives as many rows at a time as are read: 8,192 photos are more than a record batch may have.
+#[test]
+fn large_values_come_in_small_batches_from_every_operator() {
+    let texts = StringArray::from_iter_values((10..90).map(|n| format!("{n}").repeat(1 << 19)));
+    let columns: [(&str, ArrayRef); 2] = [("n", column(0..80)), ("text", Arc::new(texts))];
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 40);
+    for text in [
+        "select(where='n >= 0')",
+        "sql('select n, text from object where n <> 100 order by n desc')",
+    ] {
+        let (table, _) = scan(text, object.clone()).unwrap();
+        assert_eq!(table.rows(), 80);
+        let most = table.batches().iter().map(RecordBatch::num_rows).max();
+        assert!(
+            most.is_some_and(|rows| rows < 64),
+            "{text}: {most:?} rows of a megabyte"
+        );
+    }
+}
+
+#[test]
 fn plans_are_bounded() {
     let object = parquet_of(&numbers(10), 10);
     let unions = ["select n from object"; 9].join(" union all ");

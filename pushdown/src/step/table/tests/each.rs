@@ -42,10 +42,10 @@ fn binary() -> ArrayRef {
     Arc::new(BinaryArray::from_iter(photos()))
 }
 
-fn both(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
+/// The rows as they come.
+fn scanned(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
     let pipeline = pipeline(text);
-    let whole = pipeline.run(0..pipeline.len(), Sample::Bytes(object.clone()), context);
-    let parts = on_runtime(async {
+    on_runtime(async {
         let mut scan = pipeline
             .scan(0..pipeline.len(), Arc::new(object.clone()), context)
             .await?;
@@ -55,7 +55,13 @@ fn both(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
             batches.push(batch);
         }
         Table::new(schema, batches)
-    });
+    })
+}
+
+fn both(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
+    let pipeline = pipeline(text);
+    let whole = pipeline.run(0..pipeline.len(), Sample::Bytes(object.clone()), context);
+    let parts = scanned(text, object, context);
     let whole = whole.map(|sample| match sample {
         Sample::Table(table) => table,
         other => panic!("found {other:?}"),
@@ -145,6 +151,41 @@ fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
     )
     .unwrap();
     assert_eq!(*bytes.schema().field(1).data_type(), DataType::Binary);
+}
+
+/// Pixels of 3 MB each: six of them are more than 16 MiB.
+#[test]
+fn large_values_come_in_small_batches() {
+    let photos: BinaryArray = (0..14).map(|grey| Some(png(500_000, grey))).collect();
+    let columns: [(&str, ArrayRef); 2] = [("n", column(0..14)), ("image", Arc::new(photos))];
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 14);
+    let mut context = Context::new(b"photos.parquet");
+    let text = "select | each(image: decode)";
+    for table in [
+        scanned(text, &object, &context).unwrap(),
+        both(text, &object, &context).unwrap(),
+    ] {
+        let rows: Vec<_> = table.batches().iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(rows, [6, 6, 2]);
+        assert_eq!(int64s(&table, 0), (0..14).collect::<Vec<_>>());
+        let mut greys = 0..;
+        for batch in table.batches() {
+            let pixels = batch.column(1).as_struct().column(0).as_list::<i32>();
+            for (row, grey) in (0..batch.num_rows()).zip(&mut greys) {
+                let found = pixels.value(row);
+                let found = found.as_primitive::<UInt8Type>().values();
+                assert!(found.len() == 3_000_000 && found.iter().all(|value| *value == grey));
+            }
+        }
+    }
+    context.limits.tables.max_batch_bytes = 2_000_000;
+    let table = whole(&scanned(text, &object, &context).unwrap());
+    let errors = table.column(2).as_string::<i32>();
+    assert!(
+        (0..14).all(|row| errors.value(row).contains("more than the limit of 2000000")),
+        "{}",
+        errors.value(0)
+    );
 }
 
 #[test]

@@ -65,6 +65,39 @@ fn nan_is_greater_than_any_number_wherever_it_stands() {
     }
 }
 
+/// Filters and statistics tell of bytes, by which the two zeros differ.
+#[test]
+fn minus_zero_is_zero_with_bloom_filters() {
+    let value = |row: i64| match row / 1000 {
+        0 => -0.0,
+        1 => 0.0,
+        _ => 1.0,
+    };
+    let batch = RecordBatch::try_from_iter([
+        (
+            "f",
+            Arc::new(Float64Array::from_iter_values((0..3000).map(value))) as ArrayRef,
+        ),
+        ("row", column(0..3000)),
+    ])
+    .unwrap();
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(1000))
+        .set_column_bloom_filter_max_ndv("f".into(), 10)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    let object = Bytes::from(writer.into_inner().unwrap());
+    for condition in ["f = 0.0", "f = -0.0", "f = 0", "0.0 = f", "f <= -0.0"] {
+        let table = run(&format!("select(columns=[row], where=\"{condition}\")"), &object).unwrap();
+        assert_eq!(int64s(&table, 0), (0..2000).collect::<Vec<_>>(), "{condition}");
+    }
+    for condition in ["f < 0.0", "f < 0.0 or f > 1.0"] {
+        let table = run(&format!("select(where=\"{condition}\")"), &object).unwrap();
+        assert_eq!(table.rows(), 0, "{condition}");
+    }
+}
+
 #[test]
 fn sums_of_floats_are_those_of_the_order_of_the_file() {
     let values = Float64Array::from_iter_values((0..20_000).map(|n| 1.0 / f64::from(n + 1)));

@@ -1,5 +1,9 @@
 //! Parquet, read by ranges: what is read, and when.
 
+use ::parquet::file::{
+    metadata::{ParquetMetaDataReader, ParquetMetaDataWriter},
+    statistics::Statistics,
+};
 use futures::TryStreamExt as _;
 
 use super::*;
@@ -77,6 +81,72 @@ fn what_a_condition_likely_leaves_is_estimated() {
     for unknown in ["text = 'a' or n = 3", "n % 7 = 1", "text like '%1%'"] {
         let (likely, answer) = likely(&format!("select(columns=[n], where=\"{unknown}\")"));
         assert!(likely <= answer, "{unknown}");
+    }
+}
+
+/// Half of all floating-point numbers lie between -1 and 1: what counts is how wide a range is.
+#[test]
+fn of_numbers_with_fractions_the_width_counts() {
+    let steps = 0..32_000_i16;
+    let columns: [(&str, ArrayRef); 2] = [
+        (
+            "x",
+            Arc::new(Float64Array::from_iter_values(
+                steps.clone().map(|n| f64::from(n) / 32_000.0),
+            )),
+        ),
+        (
+            "y",
+            Arc::new(Float32Array::from_iter_values(
+                steps.map(|n| f32::from(n) / 32_000.0),
+            )),
+        ),
+    ];
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 32_000);
+    for (condition, rows) in [
+        ("x < 0.8", 25_600),
+        ("y >= 0.9", 3_200),
+        ("x < 0.5 and y < 0.5", 8_000),
+        ("x < 2", 32_000),
+    ] {
+        let text = format!("select(columns=[x], where='{condition}')");
+        let likely = scan(&text, object.clone()).unwrap().1.likely.unwrap();
+        assert!(likely.abs_diff(8 * rows) <= 8 * 100, "{condition}: {likely}");
+    }
+}
+
+/// Before `min_value` and `max_value` writers compared bytes as if they were signed: "é" came before "b".
+#[test]
+fn text_statistics_of_old_writers_are_not_believed() {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["é", "b"]));
+    let object = parquet_of(&RecordBatch::try_from_iter([("text", text)]).unwrap(), 2);
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&object).unwrap();
+    let mut metadata = metadata.into_builder();
+    let group = metadata.take_row_groups().remove(0);
+    let old = Statistics::byte_array(Some("é".into()), Some("b".into()), None, Some(0), true);
+    let chunk = group.column(0).clone().into_builder().set_statistics(old);
+    // The page index is of new writers.
+    let chunk = chunk
+        .set_column_index_offset(None)
+        .set_column_index_length(None)
+        .build()
+        .unwrap();
+    let group = group
+        .into_builder()
+        .set_column_metadata(vec![chunk])
+        .build()
+        .unwrap();
+    let metadata = metadata.add_row_group(group).build();
+    let length = u32::from_le_bytes(object[object.len() - 8..][..4].try_into().unwrap());
+    let mut file = object[..object.len() - 8 - length as usize].to_vec();
+    ParquetMetaDataWriter::new(&mut file, &metadata).finish().unwrap();
+    for word in ["b", "é"] {
+        let (table, _) = scan(
+            &format!("select(where=\"text = '{word}'\")"),
+            Bytes::from(file.clone()),
+        )
+        .unwrap();
+        assert_eq!(table.rows(), 1, "{word}");
     }
 }
 

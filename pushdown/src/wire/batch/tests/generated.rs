@@ -28,7 +28,11 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 
 /// A stream of one type of values, and its rows.
 fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
-    let compression = prop_oneof![Just(Compression::None), Just(Compression::Lz4)];
+    let compression = prop_oneof![
+        Just(Compression::None),
+        Just(Compression::Lz4),
+        Just(Compression::Zstd)
+    ];
     let parts = (
         rows(),
         arbitrary::sample(),

@@ -1,6 +1,6 @@
 //! The types of JSON's values, by the values: names in the order in which they are first seen.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use arrow_schema::{DataType, Field, Fields};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -18,12 +18,30 @@ enum Seen {
     Float,
     Text,
     List(Box<Seen>),
-    Object(Vec<(String, Seen)>),
+    Object(Members),
+}
+
+/// The members of objects in a place, in the order in which they are first seen.
+#[derive(Debug, Default)]
+struct Members {
+    fields: Vec<(String, Seen)>,
+    places: HashMap<String, usize>,
+}
+
+/// How many names have been found, in all places together.
+#[derive(Debug)]
+struct Names {
+    found: usize,
+    most: usize,
 }
 
 /// The columns of a text's objects, and how many objects there are. Where the text is `cut`, the last one may be, too.
-pub(super) fn infer(text: &[u8], cut: bool) -> Result<(Fields, usize)> {
+///
+/// # Errors
+/// [`TooLarge`](crate::ErrorKind::TooLarge) once there are more than `most` names; columns without one are not counted.
+pub(super) fn infer(text: &[u8], cut: bool, most: usize) -> Result<(Fields, usize)> {
     let mut seen = Seen::default();
+    let mut names = Names { found: 0, most };
     let (mut rows, mut before, mut start) = (0, 0, 0);
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     loop {
@@ -37,14 +55,23 @@ pub(super) fn infer(text: &[u8], cut: bool) -> Result<(Fields, usize)> {
         let lines = |range| memchr::memchr_iter(b'\n', text.get(range).unwrap_or_default()).count();
         before += lines(start..end - value.len());
         let mut parser = serde_json::Deserializer::from_str(value);
-        let read = Row(&mut seen).deserialize(&mut parser);
+        let place = Place {
+            seen: &mut seen,
+            names: &mut names,
+        };
+        let read = Row(place).deserialize(&mut parser);
+        if names.found > most {
+            return Err(Error::too_large(format!(
+                "the object has more columns than the limit of {most}"
+            )));
+        }
         read.map_err(|error| malformed(&error, before + error.line()))?;
         before += lines(end - value.len()..end);
         start = end;
         rows += 1;
     }
     match seen {
-        Seen::Object(fields) => Ok((to_fields(fields), rows)),
+        Seen::Object(members) => Ok((members.into_fields(), rows)),
         _ => Ok((Fields::empty(), rows)),
     }
 }
@@ -59,9 +86,28 @@ fn malformed(error: &serde_json::Error, line: usize) -> Error {
     ))
 }
 
-fn to_fields(fields: Vec<(String, Seen)>) -> Fields {
-    let field = |(name, seen): (String, Seen)| Field::new(name, seen.into_type(), true);
-    fields.into_iter().map(field).collect()
+impl Members {
+    fn into_fields(self) -> Fields {
+        let field = |(name, seen): (String, Seen)| Field::new(name, seen.into_type(), true);
+        self.fields.into_iter().map(field).collect()
+    }
+
+    /// Where the member of this name is, if there is one. Names mostly come in the order of the row before: `next` is looked
+    /// at first.
+    fn place(&self, name: &str, next: usize) -> Option<usize> {
+        if self.fields.get(next).is_some_and(|(field, _)| field == name) {
+            return Some(next);
+        }
+        self.places.get(name).copied()
+    }
+
+    /// Adds a member; gives its place.
+    fn add(&mut self, name: String) -> usize {
+        let place = self.fields.len();
+        self.places.insert(name.clone(), place);
+        self.fields.push((name, Seen::default()));
+        place
+    }
 }
 
 impl Seen {
@@ -72,7 +118,7 @@ impl Seen {
             Self::Float => DataType::Float64,
             Self::Null | Self::Text => DataType::Utf8,
             Self::List(item) => DataType::List(Arc::new(Field::new_list_field(item.into_type(), true))),
-            Self::Object(fields) => DataType::Struct(to_fields(fields)),
+            Self::Object(members) => DataType::Struct(members.into_fields()),
         }
     }
 
@@ -112,18 +158,21 @@ impl Seen {
 }
 
 /// A row, which has to be an object.
-struct Row<'a>(&'a mut Seen);
+struct Row<'a>(Place<'a>);
 
 impl<'de> DeserializeSeed<'de> for Row<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(Place(self.0))
+        deserializer.deserialize_map(self.0)
     }
 }
 
 /// A value in its place.
-struct Place<'a>(&'a mut Seen);
+struct Place<'a> {
+    seen: &'a mut Seen,
+    names: &'a mut Names,
+}
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = ();
@@ -145,60 +194,68 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
-        self.0.also(Seen::Bool).map_err(E::custom)
+        self.seen.also(Seen::Bool).map_err(E::custom)
     }
 
     fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
-        self.0.also(Seen::Int).map_err(E::custom)
+        self.seen.also(Seen::Int).map_err(E::custom)
     }
 
     fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
         let fits = i64::try_from(number).is_ok();
-        self.0
+        self.seen
             .also(if fits { Seen::Int } else { Seen::Float })
             .map_err(E::custom)
     }
 
     fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
-        self.0.also(Seen::Float).map_err(E::custom)
+        self.seen.also(Seen::Float).map_err(E::custom)
     }
 
     fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
-        self.0.also(Seen::Text).map_err(E::custom)
+        self.seen.also(Seen::Text).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        self.0
-            .also(Seen::List(Box::default()))
-            .map_err(A::Error::custom)?;
-        if let Seen::List(item) = self.0 {
-            while items.next_element_seed(Place(item))?.is_some() {}
+        let Self { seen, names } = self;
+        seen.also(Seen::List(Box::default())).map_err(A::Error::custom)?;
+        let Seen::List(item) = seen else {
+            return Ok(());
+        };
+        loop {
+            let place = Place {
+                seen: item.as_mut(),
+                names: &mut *names,
+            };
+            if items.next_element_seed(place)?.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        self.0.also(Seen::Object(Vec::new())).map_err(A::Error::custom)?;
-        let Seen::Object(fields) = self.0 else {
+        let Self { seen, names } = self;
+        seen.also(Seen::Object(Members::default()))
+            .map_err(A::Error::custom)?;
+        let Seen::Object(members) = seen else {
             return Ok(());
         };
-        // Names mostly come in the order of the row before.
         let mut next = 0;
         while let Some(name) = entries.next_key::<String>()? {
-            let expected = fields.get(next).is_some_and(|(field, _)| *field == name);
-            let place = if expected {
-                Some(next)
+            let place = if let Some(place) = members.place(&name, next) {
+                place
             } else {
-                fields.iter().position(|(field, _)| *field == name)
+                names.found += 1;
+                if names.found > names.most {
+                    return Err(A::Error::custom("too many names"));
+                }
+                members.add(name)
             };
-            let place = place.unwrap_or_else(|| {
-                fields.push((name, Seen::default()));
-                fields.len() - 1
-            });
             next = place + 1;
-            let (name, seen) = &mut fields[place];
+            let (name, seen) = &mut members.fields[place];
+            let names = &mut *names;
             entries
-                .next_value_seed(Place(seen))
+                .next_value_seed(Place { seen, names })
                 .map_err(|error| named(error, name))?;
         }
         Ok(())
@@ -223,7 +280,7 @@ mod tests {
     use super::*;
 
     fn inferred(text: &str) -> Result<Vec<(String, DataType)>> {
-        let (fields, _) = infer(text.as_bytes(), false)?;
+        let (fields, _) = infer(text.as_bytes(), false, usize::MAX)?;
         let field = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
         Ok(fields.iter().map(field).collect())
     }
@@ -258,6 +315,26 @@ mod tests {
                 .contains("an object in each line")
         );
         assert!(inferred("{\"a\": ").is_err());
-        assert!(infer(b"{\"a\": 1}\n{\"a\": 1", true).is_ok());
+        assert!(infer(b"{\"a\": 1}\n{\"a\": 1", true, 1).is_ok());
+    }
+
+    #[test]
+    fn a_row_of_many_names_ends_at_the_limit() {
+        let row = |names: &mut dyn Iterator<Item = u32>| {
+            let members: Vec<_> = names.map(|name| format!("\"n{name}\": {name}")).collect();
+            format!("{{{}}}\n", members.join(", "))
+        };
+        // The second row has the names of the first in another order: they are found, and not added.
+        let text = [row(&mut (0..5000_u32)), row(&mut (0..5000_u32).rev())].concat();
+        let (fields, rows) = infer(text.as_bytes(), false, 5000).unwrap();
+        assert_eq!((fields.len(), rows), (5000, 2));
+        assert_eq!(
+            (fields[0].name().as_str(), fields[4999].name().as_str()),
+            ("n0", "n4999")
+        );
+        for text in [text, format!("{{\"rows\": [{}]}}", row(&mut (0..4999_u32)))] {
+            let error = infer(text.as_bytes(), false, 4999).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::TooLarge, "{error}");
+        }
     }
 }

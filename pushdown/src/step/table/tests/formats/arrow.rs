@@ -1,9 +1,12 @@
 //! Arrow IPC.
 
+use arrow_array::NullArray;
+use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
+
 use super::*;
 
 fn arrow_stream(batches: &[RecordBatch]) -> Vec<u8> {
-    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
     for batch in batches {
         writer.write(batch).unwrap();
     }
@@ -61,4 +64,93 @@ fn arrow_that_lies_about_its_lengths_is_an_error() {
     lying[magic..magic + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes());
     let error = read_with("x", "select", Bytes::from(lying), Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+}
+
+const COUNT: &str = "sql(\"select count(*) as c from object\")";
+
+/// The object with each number of 64 bits that is `from` made `to`.
+fn with_numbers(object: &[u8], from: i64, to: i64) -> Bytes {
+    let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
+    let places: Vec<_> = memchr::memmem::find_iter(object, &from).collect();
+    assert!(!places.is_empty());
+    let mut lying = object.to_vec();
+    for place in places {
+        lying[place..place + 8].copy_from_slice(&to);
+    }
+    lying.into()
+}
+
+/// Columns of nulls have no bytes, and where no column is asked for, only the message tells how many rows it has.
+#[test]
+fn a_batch_that_claims_rows_without_bytes_is_an_error() {
+    let rows = 12_345_678;
+    let nulls: ArrayRef = Arc::new(NullArray::new(rows));
+    let object = arrow_stream(&[RecordBatch::try_from_iter([("nothing", nulls)]).unwrap()]);
+    let rows = i64::try_from(rows).unwrap();
+    let table = read_with("x", COUNT, Bytes::from(object.clone()), Limits::default()).unwrap();
+    assert_eq!(int64s(&table, 0), [rows]);
+    let nulls = with_numbers(&object, rows, 1 << 50);
+    let numbers = arrow_stream(&[numbers(5000)]);
+    let far = with_numbers(&numbers, 5000, 1 << 50);
+    let negative = with_numbers(&numbers, 5000, -1);
+    for (text, object) in [
+        ("select", &nulls),
+        (COUNT, &nulls),
+        (COUNT, &far),
+        (COUNT, &negative),
+    ] {
+        let error = read_with("x", text, object.clone(), Limits::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{text}: {error}");
+        assert!(
+            error.to_string().contains("a record batch claims"),
+            "{text}: {error}"
+        );
+    }
+    let near = with_numbers(&numbers, 5000, 6000);
+    let error = read_with("x", COUNT, near, Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
+    let table = read_with("x", COUNT, Bytes::from(numbers), Limits::default()).unwrap();
+    assert_eq!(int64s(&table, 0), [5000]);
+}
+
+/// Each of them is small, those of two columns as well as what is added to one.
+#[test]
+fn dictionaries_are_bounded_together() {
+    let words = |count: usize, letter: char| -> ArrayRef {
+        let words: Vec<_> = (0..count)
+            .map(|word| format!("{word}{}", letter.to_string().repeat(6000)))
+            .collect();
+        let words = words.iter().map(|word| Some(word.as_str()));
+        Arc::new(words.collect::<DictionaryArray<Int8Type>>())
+    };
+    let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    let several = RecordBatch::try_from_iter([("a", words(50, 'a')), ("b", words(50, 'b'))]).unwrap();
+    let growing = [30, 60, 90].map(|count| RecordBatch::try_from_iter([("a", words(count, 'a'))]).unwrap());
+    for batches in [&[several][..], &growing[..]] {
+        let schema = batches[0].schema();
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options.clone()).unwrap();
+        for batch in batches {
+            writer.write(batch).unwrap();
+        }
+        let object = Bytes::from(writer.into_inner().unwrap());
+        let limited = |max_batch_bytes| {
+            let tables = TableLimits {
+                max_batch_bytes,
+                ..TableLimits::default()
+            };
+            let limits = Limits {
+                tables,
+                ..Limits::default()
+            };
+            read_with("x", COUNT, object.clone(), limits)
+        };
+        let rows = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        assert_eq!(
+            int64s(&limited(1 << 20).unwrap(), 0),
+            [i64::try_from(rows).unwrap()]
+        );
+        let error = limited(400_000).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+        assert!(error.to_string().contains("the dictionaries have"), "{error}");
+    }
 }

@@ -166,3 +166,23 @@ fn broken_json_is_told_with_its_line() {
         assert!(error.contains(says), "{text:?}: {error}");
     }
 }
+
+/// Some writers start a text with a byte-order mark.
+#[test]
+fn a_mark_at_the_start_is_no_part_of_the_text() {
+    let marked = |text: &str| format!("\u{feff}{text}");
+    for (name, query, text) in [
+        ("a.csv", "select(header=false)", "1,a\n2,b\n"),
+        ("a.csv", "select", CSV),
+        ("a.csv", "select(header=false)", "\"a\nb\",1\n"),
+        ("a.jsonl", "select", JSON),
+    ] {
+        let plain = read(name, query, text).unwrap();
+        assert_eq!(read(name, query, marked(text)).unwrap(), plain, "{text}");
+        let inflated = read(name, query, gzip(marked(text).as_bytes())).unwrap();
+        assert_eq!(inflated, plain, "{text}");
+    }
+    assert_eq!(error("a.csv", "select", marked("")), error("a.csv", "select", ""));
+    let broken = error("a.csv", "select", marked("a,b\n1,2\n3\n"));
+    assert!(broken.contains("in line 3: "), "{broken}");
+}

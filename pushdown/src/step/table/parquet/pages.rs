@@ -1,0 +1,131 @@
+//! Looks through the headers of pages before Parquet's decoder does: it passes over the elements of a list as often as the list
+//! claims, bytes or no bytes, and sets aside what a page claims to be once it is inflated.
+//!
+//! Fields are held to the kinds that the format gives them, so that both read the same.
+
+use super::thrift::{BINARY, Compact, FALSE, Field, I32, I64, STRUCT, TRUE, malformed};
+use crate::{Error, Result};
+
+/// Checks `bytes`, which are whole pages, one behind the other: each is within them, and has at most so many bytes once it is
+/// inflated.
+pub(super) fn check(bytes: &[u8], most: u64) -> Result<()> {
+    let mut rest = Compact::new(bytes);
+    while !rest.is_empty() {
+        let page = header(&mut rest)?;
+        if u64::from(page.inflated) > most {
+            return Err(Error::too_large(format!(
+                "a page has {} bytes once it is inflated, more than the limit of {most}",
+                page.inflated
+            )));
+        }
+        rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
+    }
+    Ok(())
+}
+
+/// Sizes of a page in bytes.
+#[derive(Debug, Default)]
+struct Page {
+    stored: u32,
+    inflated: u32,
+}
+
+/// Reads a `PageHeader`.
+fn header(bytes: &mut Compact<'_>) -> Result<Page> {
+    let (mut page, mut last) = (Page::default(), 0);
+    while let Some(field) = bytes.field(last)? {
+        match (field.id, field.kind) {
+            (1 | 4, I32) => bytes.skip(I32)?,
+            (2, I32) => page.inflated = bytes.integer()?,
+            (3, I32) => page.stored = bytes.integer()?,
+            // Of a data page, an index page, a dictionary page, and a data page of the second version.
+            (5, STRUCT) => part(bytes, &[I32, I32, I32, I32, STRUCT])?,
+            (6, STRUCT) => part(bytes, &[])?,
+            (7, STRUCT) => part(bytes, &[I32, I32, TRUE])?,
+            (8, STRUCT) => part(bytes, &[I32, I32, I32, I32, I32, I32, TRUE, STRUCT])?,
+            (1..=8, _) => return Err(unexpected(field)),
+            _ => bytes.skip(field.kind)?,
+        }
+        last = field.id;
+    }
+    Ok(page)
+}
+
+/// Goes past a part of a header whose fields, numbered from 1, have these kinds. The only struct among them is statistics.
+fn part(bytes: &mut Compact<'_>, kinds: &[u8]) -> Result<()> {
+    const STATISTICS: [u8; 9] = [BINARY, BINARY, I64, I64, BINARY, BINARY, TRUE, TRUE, I64];
+    let mut last = 0;
+    while let Some(field) = bytes.field(last)? {
+        let place = usize::try_from(field.id).ok().and_then(|id| id.checked_sub(1));
+        match place.and_then(|place| kinds.get(place)).copied() {
+            Some(TRUE) if matches!(field.kind, TRUE | FALSE) => {}
+            Some(kind) if kind != field.kind => return Err(unexpected(field)),
+            Some(STRUCT) => part(bytes, &STATISTICS)?,
+            _ => bytes.skip(field.kind)?,
+        }
+        last = field.id;
+    }
+    Ok(())
+}
+
+fn unexpected(field: Field) -> Error {
+    malformed(format_args!(
+        "field {} of kind {} in the header of a page, expected it as the format has it",
+        field.id, field.kind
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    /// A data page of three bytes, nine once it is inflated, with statistics.
+    const PAGE: &[u8] = &[
+        0x15, 0, 0x15, 18, 0x15, 6, 0x2c, 0x15, 2, 0x15, 0, 0x15, 0, 0x15, 0, 0x1c, 0x18, 1, b'z', 0x18, 1,
+        b'a', 0, 0, 0, 1, 2, 3,
+    ];
+
+    fn error(bytes: &[u8], most: u64) -> (ErrorKind, String) {
+        let error = check(bytes, most).unwrap_err();
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn pages_follow_each_other() {
+        check(&[], 9).unwrap();
+        check(&[PAGE, PAGE].concat(), 9).unwrap();
+        for length in 1..PAGE.len() {
+            assert_eq!(error(&PAGE[..length], 9).0, ErrorKind::Undecodable, "{length}");
+        }
+        let (kind, says) = error(PAGE, 8);
+        assert_eq!(kind, ErrorKind::TooLarge);
+        assert!(says.contains("a page has 9 bytes once it is inflated"), "{says}");
+    }
+
+    /// The decoder would pass over two thousand million numbers that are not there.
+    #[test]
+    fn lists_without_an_end_are_malformed() {
+        // Field 9: a list of doubles.
+        let list = [
+            0x15, 0, 0x15, 0, 0x15, 0, 0x69, 0xf7, 0xff, 0xff, 0xff, 0xff, 0x07,
+        ];
+        let (kind, says) = error(&list, 9);
+        assert_eq!(kind, ErrorKind::Undecodable);
+        assert!(says.contains("a list of 2147483647 elements"), "{says}");
+    }
+
+    #[test]
+    fn fields_have_the_kinds_of_the_format() {
+        for header in [
+            &[0x16, 0][..],
+            &[0x15, 0, 0x15, 0, 0x15, 0, 0x25, 2],
+            &[0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x16, 2],
+            &[0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x5c, 0x15, 0],
+        ] {
+            let (_, says) = error(header, 9);
+            assert!(says.contains("in the header of a page"), "{says}");
+        }
+        assert!(error(&[0x15, 0, 0x15, 1], 9).1.contains("the number -1"));
+    }
+}

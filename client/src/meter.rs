@@ -10,8 +10,10 @@ use crate::profile::{LONG, float};
 const TOGETHER: usize = 8;
 /// A measurement is made of at least so much time,
 const SPAN: Duration = Duration::from_millis(10);
-/// and of so many bytes.
+/// and of so many bytes,
 const BYTES: u64 = 256 << 10;
+/// or of so much time.
+const LONG_SPAN: Duration = Duration::from_millis(100);
 
 /// Measures what passes while objects are on their way, as they are stored, and keep the link busy: they lie ready on the
 /// other side, and are taken at once on this one.
@@ -47,7 +49,18 @@ impl Meter {
         self.asked = self.asked.saturating_sub(1);
         self.long = self.long.saturating_sub(usize::from(long));
         self.go_on(now, passed);
-        if self.time < SPAN || self.bytes < BYTES {
+        self.told(self.time >= SPAN && self.bytes >= BYTES)
+    }
+
+    /// The same in the middle, where a long object may be on its way for long: a thin link shows by time alone.
+    pub(crate) fn look(&mut self, now: Instant, passed: u64) -> Option<f64> {
+        self.advance(now, passed);
+        self.go_on(now, passed);
+        self.told(self.time >= SPAN && self.bytes >= BYTES || self.time >= LONG_SPAN)
+    }
+
+    fn told(&mut self, enough: bool) -> Option<f64> {
+        if !enough {
             return None;
         }
         let rate = float(self.bytes) / self.time.as_secs_f64();
@@ -87,6 +100,19 @@ mod tests {
         meter.asked(at(500), 900_000);
         meter.found(Some(1 << 20), at(500), 900_000);
         assert_eq!(meter.arrived(true, at(520), 1_300_000), Some(400_000.0 / 0.020));
+    }
+
+    #[test]
+    fn a_thin_link_shows_while_an_object_is_on_its_way() {
+        let start = Instant::now();
+        let at = |milliseconds: u64| start + Duration::from_millis(milliseconds);
+        let mut meter = Meter::default();
+        meter.asked(at(0), 0);
+        meter.found(Some(1 << 30), at(10), 0);
+        assert_eq!(meter.look(at(90), 80_000), None, "too little");
+        assert_eq!(meter.look(at(210), 200_000), Some(1e6));
+        assert_eq!(meter.look(at(220), 600_000), Some(400_000.0 / 0.010));
+        assert_eq!(meter.look(at(221), 601_000), None, "what was told is told");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod list;
 mod parts;
 mod rate;
 mod several;
+mod sooner;
 mod table;
 
 use std::{

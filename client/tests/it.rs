@@ -10,6 +10,8 @@
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `cli`: the binary
 //! - `tables`: the binary on tables
+//! - `mixture`: tables of stores that change while they are read
+//! - `place`: where the rows of tables are made, by the link's rate
 //! - `demo`: its demonstrations
 
 #[cfg(test)]
@@ -20,12 +22,15 @@ mod it {
     mod errors;
     mod faults;
     mod keep;
+    mod mixture;
     mod networks;
     mod order;
+    mod place;
     mod relay;
     mod rows;
     mod splits;
     mod stats;
     mod tables;
+    mod throttle;
     mod world;
 }

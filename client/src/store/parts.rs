@@ -1,12 +1,10 @@
 //! An object that is read in parts, all of them of one version.
 
-use std::{fmt, ops::Range, sync::Arc};
+mod flow;
+
+use std::{fmt, ops::Range};
 
 use bytes::Bytes;
-use futures::{
-    StreamExt as _,
-    stream::{self, BoxStream},
-};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CONTENT_RANGE, ETAG, IF_MATCH, RANGE},
@@ -24,6 +22,9 @@ use crate::{
     sign::object_path,
     transport::Answer,
 };
+
+/// What stands behind the footer of a Parquet file: its length, and `PAR1`.
+const TRAILER: u64 = 8;
 
 /// One version of an object, read by ranges: the first answer tells which.
 pub(super) struct Parts {
@@ -77,7 +78,12 @@ impl Parts {
 
     /// At what rate parts have come.
     pub(super) fn seen(&self) -> Seen {
-        self.rate.seen()
+        self.rate.seen(self.store.traffic())
+    }
+
+    /// Bytes that have come from the endpoint, these parts among them.
+    pub(super) fn come(&self) -> u64 {
+        self.store.traffic().down()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -165,10 +171,26 @@ impl Parts {
             None => return Err(Error::internal("a table is read from its end")),
         };
         let mut backoff = Backoff::new(self.store.retry());
-        loop {
+        let bytes = loop {
             match self.part_once(&range, &etag, total).await {
-                Ok(bytes) => return Ok(bytes),
+                Ok(bytes) => break bytes,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
+            }
+        };
+        self.keep_end(&range, &bytes);
+        Ok(bytes)
+    }
+
+    /// Keeps a footer that is longer than the end which was read first: row groups are read by it again and again.
+    fn keep_end(&self, range: &Range<u64>, bytes: &[u8]) {
+        if let Some(Version::Parts { total, end, .. }) = &mut *self.version.lock() {
+            let start = *total - end.len() as u64;
+            let is_footer = range.start < start && range.end.saturating_add(TRAILER) >= *total;
+            let known = range.end.checked_sub(start).map(usize::try_from);
+            if let (true, Some(Ok(known))) = (is_footer, known)
+                && let Some(rest) = end.get(known..)
+            {
+                *end = [bytes, rest].concat().into();
             }
         }
     }
@@ -189,35 +211,9 @@ impl Parts {
             Some((found, of)) if found == *range && of == total => {
                 exactly(answer, range.end - range.start).await
             }
+            Some((_, of)) if of != total => Err(self.replaced().into()),
             _ => Err(malformed("it answered a range with another one").into()),
         }
-    }
-
-    /// All of the object, once it is known which version that is.
-    pub(super) async fn flow(self: &Arc<Self>) -> Result<BoxStream<'static, pushdown::Result<Bytes>>> {
-        let version = self.version.lock().clone();
-        let (etag, total) = match version {
-            Some(Version::Whole(bytes)) => return Ok(stream::iter([Ok(bytes)]).boxed()),
-            Some(Version::Parts { etag, total, .. }) => (etag, total),
-            None => return Err(Error::internal("a table is read from its end")),
-        };
-        let answer = match self.ask(None, Some(&etag)).await {
-            Ok(answer) if answer.status == StatusCode::OK => answer,
-            Ok(answer) => return Err(self.not_this(answer).await.into_error(&self.name).0),
-            Err(failure) => return Err(failure.into_error(&self.name).0),
-        };
-        if answer.headers.get(ETAG) != Some(&etag) || answer.length() != Some(total) {
-            return Err(self.replaced());
-        }
-        let parts = Arc::clone(self);
-        let pieces = stream::try_unfold(answer, move |mut answer| {
-            let parts = Arc::clone(&parts);
-            async move {
-                let piece = answer.chunk().await.map_err(|error| parts.keep(error))?;
-                Ok(piece.map(|piece| (piece, answer)))
-            }
-        });
-        Ok(pieces.boxed())
     }
 
     /// Sends a GET, and gives whatever was answered.

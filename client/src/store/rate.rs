@@ -27,8 +27,11 @@ pub(super) struct OnItsWay<'a> {
 }
 
 impl Rate {
-    pub(super) fn seen(&self) -> Seen {
-        self.0.lock().1
+    /// What was seen of it so far, parts that are on their way with the rest.
+    pub(super) fn seen(&self, traffic: &Traffic) -> Seen {
+        let mut rate = self.0.lock();
+        let measured = rate.0.look(Instant::now(), traffic.down());
+        rate.1.and(measured)
     }
 
     /// A part is asked for.
@@ -39,6 +42,17 @@ impl Rate {
             traffic,
             long: false,
         }
+    }
+}
+
+impl Seen {
+    /// With one more measurement, where there is one.
+    fn and(&mut self, measured: Option<f64>) -> Self {
+        if let Some(measured) = measured {
+            self.fastest = self.fastest.max(measured);
+            self.times += 1;
+        }
+        *self
     }
 }
 
@@ -53,10 +67,8 @@ impl OnItsWay<'_> {
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         let mut rate = self.rate.0.lock();
-        if let Some(measured) = rate.0.arrived(self.long, Instant::now(), self.traffic.down()) {
-            rate.1.fastest = rate.1.fastest.max(measured);
-            rate.1.times += 1;
-        }
+        let measured = rate.0.arrived(self.long, Instant::now(), self.traffic.down());
+        rate.1.and(measured);
     }
 }
 
@@ -77,7 +89,7 @@ mod tests {
             advance(Duration::from_millis(milliseconds)).await;
             traffic.down.fetch_add(1 << 20, Relaxed);
         }
-        let seen = rate.seen();
+        let seen = rate.seen(&traffic);
         assert_eq!(seen.times, 3);
         assert!((seen.fastest - 1_048_576.0 / 0.020).abs() < 1.0, "{seen:?}");
     }

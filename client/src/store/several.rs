@@ -148,6 +148,22 @@ impl TablesScan {
         &self.estimate
     }
 
+    /// This, where the rows come sooner by going on with it than from the gateway; else `None`. As
+    /// [`StoredTable::sooner_here`], by the first object.
+    ///
+    /// # Errors
+    /// As [`StoredTables::scan`].
+    pub async fn sooner_here(mut self) -> Result<Option<Self>> {
+        let Some((table, scan, fitting)) = self.following().await? else {
+            return Ok(Some(self));
+        };
+        let begun = table.sooner_here_of(self.estimate, scan).await?;
+        Ok(begun.map(|scan| {
+            self.current = Some((table, scan, fitting));
+            self
+        }))
+    }
+
     /// The next rows; `None` behind the last object's.
     ///
     /// # Errors
@@ -161,13 +177,21 @@ impl TablesScan {
                 }
                 self.current = None;
             }
-            let Some((key, table)) = self.rest.next() else {
+            let Some(following) = self.following().await? else {
                 return Ok(None);
             };
-            let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
-            let fitting = self.several.fitting(&key, scan.schema(), &self.schema);
-            self.current = Some((table, scan, fitting.map_err(|error| disagree(&error))?));
+            self.current = Some(following);
         }
+    }
+
+    /// The next object, begun; `None` behind the last one.
+    async fn following(&mut self) -> Result<Option<(StoredTable, Scan, Fitting)>> {
+        let Some((key, table)) = self.rest.next() else {
+            return Ok(None);
+        };
+        let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
+        let fitting = self.several.fitting(&key, scan.schema(), &self.schema);
+        Ok(Some((table, scan, fitting.map_err(|error| disagree(&error))?)))
     }
 }
 

@@ -1,8 +1,7 @@
 //! A stored table: its rows are read here, by ranges.
 
-use std::{future::poll_fn, ops::Range, sync::Arc, task::Poll};
+use std::{ops::Range, sync::Arc};
 
-use arrow_array::RecordBatch;
 use bytes::Bytes;
 use futures::{
     FutureExt as _, StreamExt as _, TryStreamExt as _,
@@ -10,20 +9,13 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::HeaderValue;
-use pushdown::{Context, Description, Estimate, Limits, Pipeline, Scan, Source, Suffix};
+use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
 
 use super::{Store, parts::Parts, rate::Seen};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Ranges of one read that are fetched at a time.
 const SIDE_BY_SIDE: usize = 4;
-/// A link of which a measurement says this part of what it would need to have is a thin one.
-const CLEAR: f64 = 4.0;
-/// Measurements that are believed where they are close to it, the fastest of them,
-const LOOKS: usize = 4;
-/// and rows that are held until then, in bytes, at most.
-const LOOKED_AT: usize = 16 << 20;
-
 /// An object whose rows are read here, by ranges. Clones share what is known of it.
 #[derive(Debug, Clone)]
 pub struct StoredTable(Arc<Parts>);
@@ -65,39 +57,14 @@ impl StoredTable {
         scan.map_err(|error| self.fault(error))
     }
 
-    /// The scan, where its rows come sooner by going on with it than from the gateway; else `None`. Where the rows are fewer
-    /// bytes than what is read for them it is begun, to see at what rate that comes.
-    ///
-    /// # Errors
-    /// As reading the object fails.
-    pub async fn sooner_here(&self, mut scan: Scan) -> Result<Option<Scan>> {
-        let estimate = *scan.estimate();
-        if !estimate.rows_are_fewer_bytes() {
-            return Ok(Some(scan));
-        }
-        if estimate.likely.is_none() {
-            return Ok(None);
-        }
-        let mut taken = Taken::default();
-        let begun = poll_fn(|task| {
-            loop {
-                match scan.poll_next_unpin(task) {
-                    Poll::Ready(Some(Ok(rows))) => taken.push(rows),
-                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                    Poll::Ready(None) => return Poll::Ready(Ok(true)),
-                    Poll::Pending if here(&estimate, self.0.seen(), &taken).is_none() => {
-                        return Poll::Pending;
-                    }
-                    Poll::Pending => {}
-                }
-                if let Some(here) = here(&estimate, self.0.seen(), &taken) {
-                    return Poll::Ready(Ok(here));
-                }
-            }
-        });
-        let here = begun.await.map_err(|error| self.fault(error))?;
-        tracing::info!(here, seen = ?self.0.seen(), ?estimate, "looked where rows are there sooner");
-        Ok(here.then(|| scan.behind(taken.rows)))
+    /// At what rate it has come so far.
+    pub(super) fn seen(&self) -> Seen {
+        self.0.seen()
+    }
+
+    /// Bytes that have come so far, of whatever the store was asked for.
+    pub(super) fn come(&self) -> u64 {
+        self.0.come()
     }
 
     /// Whether this is the ETag of the version that is read, as far as both are known.
@@ -130,35 +97,6 @@ impl StoredTable {
     }
 }
 
-/// Rows that were taken to see at what rate they come.
-#[derive(Debug, Default)]
-struct Taken {
-    rows: Vec<RecordBatch>,
-    bytes: usize,
-}
-
-// === impl Taken ===
-
-impl Taken {
-    fn push(&mut self, rows: RecordBatch) {
-        self.bytes += rows.get_array_memory_size();
-        self.rows.push(rows);
-    }
-}
-
-/// Whether rows are there sooner by going on here; `None` where that is not known yet.
-///
-/// What is seen at first is less than the link and the store can do: connections are new, and this end has rows to make.
-/// So what speaks for the gateway has to be clear, or to be seen some times.
-fn here(estimate: &Estimate, seen: Seen, taken: &Taken) -> Option<bool> {
-    let there = |rate| estimate.sooner_beside_the_store(rate);
-    if seen.times > 0 && !there(seen.fastest) {
-        return Some(true);
-    }
-    let clear = seen.times > 0 && there(seen.fastest * CLEAR);
-    (clear || seen.times >= LOOKS || taken.bytes >= LOOKED_AT).then_some(false)
-}
-
 impl Source for StoredTable {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
         let parts = Arc::clone(&self.0);
@@ -179,33 +117,5 @@ impl Source for StoredTable {
         stream::once(async move { parts.flow().await.map_err(|error| parts.keep(error)) })
             .try_flatten()
             .boxed()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_that_is_close_to_what_decides_is_looked_at_again() {
-        let estimate = Estimate {
-            read: Some(60_000_000),
-            likely: Some(30_000_000),
-            ..Estimate::default()
-        };
-        let after = |fastest, times, bytes| {
-            let rows = Vec::new();
-            here(&estimate, Seen { fastest, times }, &Taken { rows, bytes })
-        };
-        assert_eq!(after(0.0, 0, 0), None, "nothing is known");
-        assert_eq!(after(5e6, 1, 0), Some(false), "a thin link");
-        assert_eq!(after(400e6, 1, 0), Some(true), "a wide one: it can only be wider");
-        assert_eq!(after(50e6, LOOKS - 1, 0), None, "it may become faster");
-        assert_eq!(after(50e6, LOOKS, 0), Some(false));
-        assert_eq!(
-            after(0.0, 0, LOOKED_AT),
-            Some(false),
-            "no more rows are held for it"
-        );
     }
 }

@@ -178,7 +178,8 @@ impl Source {
             all.read = sum(all.read, of.read);
             all.likely = sum(all.likely, left);
         }
-        let stage = if all.rows_are_fewer_bytes() {
+        // What `each` makes of values may be any number of bytes.
+        let stage = if all.likely.is_some() && all.rows_are_fewer_bytes() {
             settings.pipeline.len()
         } else {
             0

@@ -1,23 +1,12 @@
 //! Plans that follow what happens.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    thread,
-    time::{Duration, Instant},
-};
-
 use futures::{StreamExt as _, TryStreamExt as _};
-use parking_lot::Mutex;
 use pushdown_client::{Batch, Mode};
 
 use super::{
     relay::{Deed, relay},
-    world::{Objects, World, assert_same, flat, reader, rows, run},
+    throttle::Throttle,
+    world::{Objects, World, assert_same, flat, photos, reader, rows, run},
 };
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
@@ -36,68 +25,6 @@ fn bitmap() -> Objects {
     }
     file.extend((0..pixels).map(|byte| u8::try_from(byte.wrapping_mul(2_654_435_761) >> 24).unwrap()));
     Objects::from([(KEY.to_owned(), file)])
-}
-
-/// A link in front of a server: what comes down passes at a rate that can be changed, 0 for any.
-#[derive(Clone)]
-struct Throttle {
-    bytes_per_second: Arc<AtomicU64>,
-    /// When the link is free again.
-    free: Arc<Mutex<Instant>>,
-}
-
-impl Throttle {
-    fn start(server: SocketAddr) -> (Self, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let throttle = Self {
-            bytes_per_second: Arc::default(),
-            free: Arc::new(Mutex::new(Instant::now())),
-        };
-        let this = throttle.clone();
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (this, client) = (this.clone(), client.unwrap());
-                let server = TcpStream::connect(server).unwrap();
-                // Without it the last piece of an answer waits for an acknowledgement, and the link seems slow.
-                client.set_nodelay(true).unwrap();
-                server.set_nodelay(true).unwrap();
-                let (up, down) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                thread::spawn(move || pass(up, server, |_| ()));
-                thread::spawn(move || pass(down, client, |bytes| this.wait(bytes)));
-            }
-        });
-        (throttle, address)
-    }
-
-    fn set(&self, bytes_per_second: u64) {
-        self.bytes_per_second.store(bytes_per_second, Relaxed);
-    }
-
-    fn wait(&self, bytes: usize) {
-        let rate = self.bytes_per_second.load(Relaxed);
-        let Some(nanos) = (bytes as u64 * 1_000_000_000).checked_div(rate) else {
-            return;
-        };
-        let until = {
-            let mut free = self.free.lock();
-            *free = (*free).max(Instant::now()) + Duration::from_nanos(nanos);
-            *free
-        };
-        thread::sleep(until.saturating_duration_since(Instant::now()));
-    }
-}
-
-/// Copies until either end is gone.
-fn pass(mut from: TcpStream, mut to: TcpStream, wait: impl Fn(usize)) {
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(read @ 1..) = from.read(&mut buffer) {
-        wait(read);
-        if to.write_all(&buffer[..read]).is_err() {
-            break;
-        }
-    }
-    let _gone = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
 /// The link becomes thin in the middle of an epoch: what was read as it is before is pushed down then. Every sample comes
@@ -149,6 +76,51 @@ fn a_plan_follows_the_link() {
         // No more values than are stored, even while nothing was known.
         assert!(reader.stats().value_bytes <= 800 * 197_000);
     });
+}
+
+/// Keys tell no sizes: a value that has more bytes than a photo may have is asked for only once photos have shown theirs.
+#[test]
+fn keys_without_sizes_send_no_more_than_is_stored() {
+    let small = photos().into_iter().filter(|(key, _)| key.starts_with("jpeg_"));
+    let small: Objects = small.collect();
+    assert!(small.len() >= 6 && small.values().all(|photo| photo.len() < 30_000));
+    for (objects, may_be_pushed) in [(small, false), (bitmap(), true)] {
+        let world = World::with(objects);
+        let keys: Vec<String> = world.objects.keys().cloned().cycle().take(64).collect();
+        for (pipeline, bytes) in [
+            ("decode | resize(224, 224) | to_tensor", 224 * 224 * 3),
+            ("decode | resize(224, 224) | to_float", 224 * 224 * 3 * 4),
+        ] {
+            let reader = |mode: Mode| world.reader(pipeline).keys(keys.clone()).mode(mode).batch_size(8);
+            let expected = rows(reader(Mode::Plain));
+            let (found, sent) = run(async {
+                let mut reader = reader(Mode::Auto)
+                    .requests(1)
+                    .prefetch_bytes(0)
+                    .build()
+                    .await
+                    .unwrap();
+                let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+                (flat(batches), reader.stats().value_bytes)
+            });
+            assert_eq!(found.len(), expected.len());
+            for (row, expected) in found.iter().zip(&expected) {
+                let stored = world.objects[&*row.key].len();
+                assert!(
+                    row.stage == 0 || bytes <= stored,
+                    "{} at stage {}",
+                    row.key,
+                    row.stage
+                );
+                assert_eq!(row.key, expected.key);
+                assert!(row.value == expected.value, "the values of {} differ", row.key);
+            }
+            let stored: usize = keys.iter().map(|key| world.objects[key].len()).sum();
+            assert!(sent <= stored as u64, "{sent} of {stored}");
+            let pushed = found.iter().any(|row| row.stage > 0);
+            assert_eq!(pushed, may_be_pushed && bytes <= 197_000, "{pipeline}");
+        }
+    }
 }
 
 /// A plan never does worse than plain reading, so that it takes that way when there is no other.

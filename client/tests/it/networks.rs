@@ -173,11 +173,39 @@ fn explain_measures_and_plans() {
     let rate = |plan: &serde_json::Value| plan["samples_per_second"].as_f64().unwrap();
     assert!(rate(&thin["plan"]) > rate(&thin["plain"]));
     assert_eq!(thin["plan"]["bound"], "the link");
+    // Each stage with what stands there, and what all samples by it would come to.
+    let stages = thin["stages"].as_array().unwrap();
+    assert_eq!(stages.len(), ways.len());
+    assert_eq!(stages[0]["kind"], "Bytes");
+    assert!(stages[0]["shape"].is_null());
+    let resized = stages.iter().find(|stage| stage["after"] == "resize").unwrap();
+    assert_eq!(resized["kind"], "Image");
+    assert_eq!(resized["shape"], serde_json::json!([224, 224, 3]));
+    let features = stages.last().unwrap();
+    assert_eq!(features["kind"], "Tensor");
+    assert_eq!(features["dtype"], "f16");
+    assert_eq!(features["shape"][0], 1000);
+    assert_eq!(features["bytes"], 2000.0);
+    // The link is the bound everywhere: as many samples as it carries.
+    for stage in stages {
+        let (rate, bytes) = (rate(stage), stage["bytes"].as_f64().unwrap());
+        assert!((rate * bytes * 8.0 / 50_000.0 - 1.0).abs() < 1e-6, "{stage}");
+    }
+    // A thousand times as fast, whatever else this machine does meanwhile.
+    let host = |explained: &serde_json::Value| explained["stages"][0]["host_seconds"].as_f64().unwrap();
+    let fast = json(&["--bandwidth", "0.05", "--host-speed", "1000"]);
+    assert!(
+        host(&fast) < host(&thin) / 10.0,
+        "{} {}",
+        host(&fast),
+        host(&thin)
+    );
     // Without cores at the gateway everything is read plainly.
     let none = json(&["--gateway-cores", "0"]);
     assert!((shares(&none["plan"])[0] - 1.0).abs() < 1e-9);
     let table = explain(&["--trainer", "50"]);
     assert!(table.contains("model until"), "{table}");
+    assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
     assert!(table.contains("what limits it is the training"), "{table}");
 }
 

@@ -1,8 +1,9 @@
 //! Stands between reader and gateway, and misbehaves.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, sync::Arc};
 
-use pushdown_testkit::{Exchange, Request, Response, ScriptedOrigin};
+use parking_lot::Mutex;
+use pushdown_testkit::{Exchange, Request, Response, ScriptedOrigin, first_byte};
 
 /// What to do to an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,18 @@ pub(super) fn relay(
         hand_on(exchange, &answer, deed)
     })
     .unwrap()
+}
+
+/// A relay that hands everything on, and the first bytes of the ranges that were asked for through it.
+pub(super) fn listening(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Mutex<Vec<usize>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let relay = ScriptedOrigin::start(move |exchange| {
+        heard.lock().extend(first_byte(exchange));
+        let answer = request(exchange)?.send(gateway).map_err(io::Error::other)?;
+        hand_on(exchange, &answer, Deed::Pass)
+    });
+    (relay.unwrap(), asked)
 }
 
 fn request(exchange: &mut Exchange) -> io::Result<Request> {

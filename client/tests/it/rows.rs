@@ -7,7 +7,10 @@ use futures::TryStreamExt as _;
 use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, RowId, Split, TableBatch, TableReader};
 use pushdown_testkit::Parquet;
 
-use super::world::{Objects, World, photos};
+use super::{
+    relay::listening,
+    world::{Objects, World, photos},
+};
 
 const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
 
@@ -152,6 +155,58 @@ async fn steps_run_where_fewer_bytes_travel() {
         let reader = reader(&world, pipeline).build_table().await.unwrap();
         assert_eq!(reader.stage(), stage, "{pipeline}");
     }
+}
+
+/// A tensor of 602 KB for a photo of 100 does not travel, one of 3 KB does.
+#[tokio::test]
+async fn what_each_makes_is_never_more_bytes_than_the_object() {
+    let photos = photos();
+    let photos: Vec<&[u8]> = photos.values().map(Vec::as_slice).collect();
+    let file = Parquet::of_photos(&photos, 20).unwrap();
+    let stored = file.len() as u64;
+    let world = World::with(Objects::from([("p.parquet".to_owned(), file)]));
+    for (each, stage) in [
+        ("decode | resize(224, 224) | to_float", 0),
+        ("decode | resize(32, 32) | to_tensor", 2),
+        ("decode", 0),
+    ] {
+        let pipeline = format!("select | each(photo: {each})");
+        let reader = world.reader(&pipeline).build_table().await.unwrap();
+        assert_eq!(reader.stage(), stage, "{each}");
+        let mut reader = reader;
+        while reader.try_next().await.unwrap().is_some() {}
+        let travelled = reader.stats().wire_bytes_down;
+        assert!(
+            travelled * 10 < stored * 11 + 400_000,
+            "{each}: {travelled} of {stored}"
+        );
+    }
+}
+
+/// Each row group is read by it again.
+#[tokio::test]
+async fn a_long_footer_is_read_once() {
+    let file = Parquet {
+        rows: 400,
+        noise: 600,
+        row_group: 50,
+    };
+    let file = file.write().unwrap();
+    let length = file[file.len() - 8..][..4].try_into().unwrap();
+    let footer = file.len() - 8 - u32::from_le_bytes(length) as usize;
+    assert!(
+        file.len() - footer > 100_000,
+        "longer than the end that is read first"
+    );
+    let world = World::with(Objects::from([("t.parquet".to_owned(), file)]));
+    let (relay, asked) = listening(world.gateway.listen());
+    let builder = super::world::reader(&format!("http://{}", relay.address()), "select(columns=[n])");
+    let reader = builder.split(Split::At(0)).build_table().await.unwrap();
+    assert_eq!(all(reader).await.len(), 100);
+    let asked = asked.lock();
+    let footers = asked.iter().filter(|first| **first == footer).count();
+    assert_eq!(footers, 1, "{asked:?}");
+    assert!(asked.len() >= 8, "{asked:?}");
 }
 
 #[tokio::test]

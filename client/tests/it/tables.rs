@@ -130,35 +130,6 @@ fn many_objects_are_one_table_wherever_it_is_made() {
 }
 
 #[test]
-fn smallest_is_where_fewer_bytes_travel() {
-    let world = world();
-    let pushed = |condition: &str| {
-        let answers = || {
-            world
-                .gateway
-                .metric("pushdown_step_seconds_total{step=\"select\"}")
-                .unwrap_or_default()
-        };
-        let before = answers();
-        let pipeline = format!("select(columns=[n, text], where='{condition}')");
-        let arguments = [
-            "get",
-            OBJECT,
-            "--pipeline",
-            &pipeline,
-            "--split",
-            "smallest",
-            "--format",
-            "arrow",
-        ];
-        let rows = table(output(&world, &arguments).stdout).rows();
-        (rows, answers() > before)
-    };
-    assert_eq!(pushed("n >= 7000 and n < 7100"), (100, true));
-    assert_eq!(pushed("n >= 0"), (20_000, false));
-}
-
-#[test]
 fn here_no_more_is_read_than_it_takes() {
     let world = world();
     let before = world
@@ -213,6 +184,30 @@ fn a_failed_get_leaves_no_file() {
         ]
         .join("")
     );
+}
+
+/// As JSON lines no rows are no bytes.
+#[test]
+fn no_rows_are_an_empty_file() {
+    let world = world();
+    let file = world.folder().join("rows.ndjson");
+    for split in ["full", "0"] {
+        std::fs::write(&file, "yesterday's rows").unwrap();
+        let arguments = [
+            "get",
+            OBJECT,
+            "--pipeline",
+            "select(where='n < 0')",
+            "--split",
+            split,
+        ];
+        let done = output(
+            &world,
+            &[&arguments[..], &["-o", file.to_str().unwrap()]].concat(),
+        );
+        assert!(done.status.success(), "{}", shown(&done));
+        assert_eq!(std::fs::read(&file).unwrap(), b"", "{split}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Get {
         key.is_empty() || key.ends_with('/')
     }
 
-    /// Writes the rows of all objects to where they belong, from where they take fewer bytes, unless it is said where.
+    /// Writes the rows of all objects to where they belong, from where they are there sooner, unless it is said where.
     pub(super) async fn several_to(
         &self,
         store: &Store,
@@ -51,7 +51,12 @@ impl Get {
             let Randomness { seed, epoch } = self.randomness;
             let scan = tables.scan(pipeline, seed, epoch).await;
             let scan = scan.map_err(|error| self.fault(error))?;
-            if here || !scan.estimate().rows_are_fewer_bytes() {
+            let scan = if here {
+                Some(scan)
+            } else {
+                scan.sooner_here().await.map_err(|error| self.fault(error))?
+            };
+            if let Some(scan) = scan {
                 return self.several_here(scan, format, out).await;
             }
             what.split = Split::Full;

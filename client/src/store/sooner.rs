@@ -1,0 +1,179 @@
+//! Where the rows of a table are there sooner: made by the gateway, or here of columns as they are stored.
+
+use std::{future::poll_fn, task::Poll};
+
+use arrow_schema::SchemaRef;
+use futures::StreamExt as _;
+use pushdown::{Estimate, Scan, TableBuilder};
+
+use super::{StoredTable, rate::Seen};
+use crate::error::Result;
+
+/// A link of which a measurement says this part of what it would need to have is a thin one.
+const CLEAR: f64 = 4.0;
+/// Measurements that are believed where they are close to it, the fastest of them,
+const LOOKS: usize = 4;
+/// and rows that are held until then, in bytes, at most.
+const LOOKED_AT: u64 = 16 << 20;
+
+/// What was seen since the scan was begun.
+#[derive(Debug, Default)]
+struct Look {
+    seen: Seen,
+    /// Bytes that came.
+    come: u64,
+    /// Bytes of the rows that were made of them.
+    made: u64,
+    /// Whether all is made that can be made of what came.
+    waits: bool,
+}
+
+// === impl StoredTable ===
+
+impl StoredTable {
+    /// The scan, where its rows come sooner by going on with it than from the gateway; else `None`. Unless the rows are more bytes
+    /// than what is read for them it is begun, to see at what rate that comes, and how many rows it makes.
+    ///
+    /// # Errors
+    /// As reading the object fails.
+    pub async fn sooner_here(&self, scan: Scan) -> Result<Option<Scan>> {
+        let all = *scan.estimate();
+        self.sooner_here_of(all, scan).await
+    }
+
+    /// The same for the first scan of several, which come to `all` together.
+    pub(crate) async fn sooner_here_of(&self, all: Estimate, mut scan: Scan) -> Result<Option<Scan>> {
+        if !all.rows_are_fewer_bytes() {
+            return Ok(Some(scan));
+        }
+        // Else it is the first of several objects.
+        let whole = all == *scan.estimate();
+        let before = self.come();
+        let mut taken = TableBuilder::new(SchemaRef::clone(scan.schema()), u64::MAX);
+        let mut look = Look::default();
+        let begun = poll_fn(|task| {
+            loop {
+                let polled = scan.poll_next_unpin(task);
+                let polled = polled.map(|rows| rows.map(|rows| rows.and_then(|rows| taken.push(rows))));
+                (look.seen, look.come) = (self.seen(), self.come().saturating_sub(before));
+                look.made = taken.bytes();
+                look.waits = !matches!(polled, Poll::Ready(Some(_)));
+                match polled {
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => {
+                        let here = whole || here(&all, &look).unwrap_or(false);
+                        return Poll::Ready(Ok(here));
+                    }
+                    Poll::Ready(Some(Ok(()))) | Poll::Pending => {}
+                }
+                match here(&all, &look) {
+                    Some(here) => return Poll::Ready(Ok(here)),
+                    None if look.waits => return Poll::Pending,
+                    None => {}
+                }
+            }
+        });
+        let here = begun.await.map_err(|error| self.fault(error))?;
+        tracing::info!(here, ?look, estimate = ?all, "looked where rows are there sooner");
+        Ok(here.then(|| scan.behind(taken.build().into_batches())))
+    }
+}
+
+/// Whether rows are there sooner by going on here; `None` where that is not known yet.
+///
+/// What is seen at first is less than the link and the store can do: connections are new, and this end has rows to make.
+/// So what speaks for the gateway has to be clear, or to be seen some times. What has come need not come again.
+fn here(all: &Estimate, look: &Look) -> Option<bool> {
+    let enough = look.made >= LOOKED_AT;
+    let likely = match (all.likely, all.read) {
+        (Some(likely), _) => Some(likely),
+        // Nothing is known of the rows: they are taken to go on as they began.
+        (None, Some(read)) if look.come > 0 && (look.waits || enough) => {
+            let rows = u128::from(read) * u128::from(look.made) / u128::from(look.come);
+            Some(u64::try_from(rows).unwrap_or(u64::MAX))
+        }
+        (None, Some(_)) => return None,
+        (None, None) => None,
+    };
+    let left = Estimate {
+        read: all.read.map(|read| read.saturating_sub(look.come)),
+        likely,
+        ..*all
+    };
+    let there = |rate| left.sooner_beside_the_store(rate);
+    let Seen { fastest, times } = look.seen;
+    if !left.rows_are_fewer_bytes() || times > 0 && !there(fastest) {
+        return Some(true);
+    }
+    let clear = times > 0 && there(fastest * CLEAR);
+    (clear || times >= LOOKS || enough).then_some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Estimate = Estimate {
+        stored: 100_000_000,
+        read: Some(60_000_000),
+        rows: None,
+        answer: None,
+        likely: Some(30_000_000),
+        held: None,
+    };
+
+    fn look(fastest: f64, times: usize) -> Look {
+        Look {
+            seen: Seen { fastest, times },
+            ..Look::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_that_is_close_to_what_decides_is_looked_at_again() {
+        let after = |fastest, times| here(&ALL, &look(fastest, times));
+        assert_eq!(after(0.0, 0), None, "nothing is known");
+        assert_eq!(after(5e6, 1), Some(false), "a thin link");
+        assert_eq!(after(400e6, 1), Some(true), "a wide one: it can only be wider");
+        assert_eq!(after(50e6, LOOKS - 1), None, "it may become faster");
+        assert_eq!(after(50e6, LOOKS), Some(false));
+        let held = Look {
+            made: LOOKED_AT,
+            ..look(0.0, 0)
+        };
+        assert_eq!(here(&ALL, &held), Some(false), "no more rows are held for it");
+    }
+
+    #[test]
+    fn what_has_come_need_not_come_again() {
+        let after = |come| {
+            let come = Look { come, ..look(5e6, 1) };
+            here(&ALL, &come)
+        };
+        assert_eq!(after(1_000_000), Some(false));
+        assert_eq!(
+            after(29_000_000),
+            Some(true),
+            "30 MB of rows are no less than what is left"
+        );
+    }
+
+    #[test]
+    fn rows_of_which_nothing_is_known_are_taken_to_go_on_as_they_began() {
+        let unknown = Estimate { likely: None, ..ALL };
+        let after = |made, waits| {
+            let look = Look {
+                come: 1_000_000,
+                made,
+                waits,
+                ..look(5e6, 1)
+            };
+            here(&unknown, &look)
+        };
+        assert_eq!(after(0, true), Some(false), "grouping");
+        assert_eq!(after(500_000, true), Some(false));
+        assert_eq!(after(500_000, false), None, "more may be made of what has come");
+        assert_eq!(after(8_000_000, true), Some(true), "`each` made more of it");
+        assert_eq!(here(&unknown, &look(5e6, 1)), None, "nothing has come");
+    }
+}

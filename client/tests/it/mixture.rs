@@ -1,0 +1,90 @@
+//! Tables that are read here, of stores that change, or do not do as they are told.
+
+use pushdown_testkit::{Exchange, Parquet, ScriptedOrigin, ranged};
+
+use super::cli::pushdown;
+
+/// What a store does from its second answer on.
+type Script = fn(&mut Exchange, &[u8]) -> std::io::Result<()>;
+
+/// Reads a column of a table whose store does as the script says: what is written, and what is said of it.
+fn read(script: Script) -> (Option<i32>, Vec<u8>, String) {
+    let object = Parquet {
+        rows: 20_000,
+        noise: 20,
+        row_group: 2000,
+    };
+    let object = object.write().unwrap();
+    let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+        0 => ranged(exchange, &object, "one"),
+        _ => script(exchange, &object),
+    });
+    let origin = origin.unwrap();
+    let endpoint = format!("http://{}", origin.address());
+    let done = pushdown(&["get", "s3://bucket/t.parquet", "--plain", "--format", "csv"])
+        .args(["--pipeline", "select(columns=[n])", "--endpoint-url", &endpoint])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    (done.status.code(), done.stdout, said)
+}
+
+#[test]
+fn a_replaced_object_is_no_mixture() {
+    let scripts: [Script; 4] = [
+        |exchange, _| exchange.answer("412 Precondition Failed", ""),
+        |exchange, _| exchange.answer("416 Range Not Satisfiable", ""),
+        // Stores that do not heed If-Match.
+        |exchange, object| ranged(exchange, object, "another"),
+        |exchange, object| ranged(exchange, &[object, &[0]].concat(), "one"),
+    ];
+    for (number, script) in scripts.into_iter().enumerate() {
+        let (code, rows, said) = read(script);
+        assert_ne!(code, Some(0), "{number}");
+        assert!(rows.is_empty(), "{number}: {} bytes of rows", rows.len());
+        assert!(said.contains("s3://bucket/t.parquet"), "{number}: {said}");
+    }
+    let (_, _, said) = read(scripts[2]);
+    assert!(said.contains("was replaced while it was read"), "{said}");
+}
+
+#[test]
+fn a_store_that_answers_with_another_range_is_told_so() {
+    let (code, rows, said) = read(|exchange, object| {
+        let (part, total) = (&object[10..30], object.len());
+        exchange.send(format!(
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: 20\r\nETag: \"one\"\r\n\
+             Content-Range: bytes 10-29/{total}\r\n\r\n"
+        ))?;
+        exchange.send(part)
+    });
+    assert!(code != Some(0) && rows.is_empty(), "{said}");
+    assert!(said.contains("answered a range with another one"), "{said}");
+}
+
+/// Text is read from its start to its end: it is asked for again while nothing of it has come.
+#[test]
+fn a_store_that_is_busy_at_first_is_asked_again() {
+    let origin = ScriptedOrigin::start(|exchange| match exchange.earlier {
+        1 => exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>"),
+        _ => ranged(
+            exchange,
+            &[b"n,m\n".as_slice(), &b"1,2\n".repeat(20_000)].concat(),
+            "one",
+        ),
+    });
+    let origin = origin.unwrap();
+    let endpoint = format!("http://{}", origin.address());
+    let done = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
+        .args([
+            "--pipeline",
+            "select(columns=[n], limit=3)",
+            "--endpoint-url",
+            &endpoint,
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "n\n1\n1\n1\n");
+}

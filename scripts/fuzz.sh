@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ by libFuzzer: fuzz.sh parquet|text [SECONDS], what `make fuzz` runs. Starts from the files of the
+# Fuzzes a target of fuzz/ by libFuzzer: fuzz.sh parquet|arrow|text [SECONDS], what `make fuzz` runs. Starts from the files of the
 # test kit; what breaks is left in fuzz/artifacts. Coverage guides it through our own crates; those of others are built as ever.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,8 +8,9 @@ corpus=fuzz/corpus/$target
 
 case $target in
   parquet) files=(testkit/fixtures/tables/*.parquet) ;;
+  arrow) files=(testkit/fixtures/tables/*.{arrow,arrows}) ;;
   text) files=(testkit/fixtures/tables/*.{csv,tsv,jsonl,gz,zst}) ;;
-  *) echo "fuzz: found the target \`$target\`, expected parquet or text" >&2; exit 2 ;;
+  *) echo "fuzz: found the target \`$target\`, expected parquet, arrow or text" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte chooses the query: each file comes with each of the eight.

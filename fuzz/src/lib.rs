@@ -40,6 +40,14 @@ const TEXT: [&str; 8] = [
     "sql('select count(*) as n from object', format=json)",
 ];
 
+/// Queries of an Arrow file or stream.
+const ARROW: [&str; 4] = [
+    "select(format=arrow)",
+    "select(limit=3, format=arrow)",
+    "select(rows=[1, 3], row_number=at, format=arrow)",
+    "sql('select count(*) as n from object', format=arrow)",
+];
+
 /// So small that inputs reach them.
 const LIMITS: TableLimits = TableLimits {
     max_columns: 500,
@@ -69,6 +77,11 @@ pub fn parquet(input: &[u8]) {
 /// A text, compressed or not.
 pub fn text(input: &[u8]) {
     hold(&TEXT, input);
+}
+
+/// An Arrow file or stream.
+pub fn arrow(input: &[u8]) {
+    hold(&ARROW, input);
 }
 
 /// Reads the object whole on this thread, and in parts on others.

@@ -1,6 +1,6 @@
 //! Law 1 for tables: a step computes the same of a whole object and of parts of it, on any number of threads.
 
-use std::{ops::Range, sync::Arc, thread};
+use std::{ops::Range, sync::Arc};
 
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
@@ -17,6 +17,7 @@ use pushdown::{
     Context, Pipeline, Result, Sample, Source, Suffix, Table,
     wire::{Compression, TableEncoder, TableForm},
 };
+use tokio::runtime::Builder;
 
 /// An object that is read over a link: its parts come late and in pieces.
 #[derive(Debug)]
@@ -261,17 +262,27 @@ async fn scan(pipeline: &Pipeline, source: Remote, context: &Context<'_>) -> Res
     Table::new(schema, batches)
 }
 
-/// Scans on so many threads at once.
-fn scan_on(threads: usize, pipeline: &Pipeline, object: &Bytes, name: &str, piece: usize) -> Vec<Outcome> {
-    let scan = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let remote = Remote(object.clone(), piece);
-        outcome(runtime.block_on(scan(pipeline, remote, &Context::new(name.as_bytes()))))
-    };
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(scan)).collect();
-        running.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+/// As many scans at once on so many threads, which take them from each other.
+fn scan_on(
+    threads: usize,
+    pipeline: &Pipeline,
+    object: &Bytes,
+    name: &'static str,
+    piece: usize,
+) -> Vec<Outcome> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(threads)
+        .build()
+        .unwrap();
+    let running: Vec<_> = (0..threads)
+        .map(|_| {
+            let (pipeline, remote) = (pipeline.clone(), Remote(object.clone(), piece));
+            let context = Context::new(name.as_bytes());
+            runtime.spawn(async move { outcome(scan(&pipeline, remote, &context).await) })
+        })
+        .collect();
+    let found = running.into_iter().map(|scan| runtime.block_on(scan).unwrap());
+    found.collect()
 }
 
 proptest! {
@@ -284,10 +295,14 @@ proptest! {
         format in 0..6_usize,
         group in 1..80_usize,
         piece in 1..3000_usize,
+        times in prop_oneof![15 => Just(1_usize), 1 => 100..200_usize],
     ) {
+        // Some are of several record batches.
+        let rows = Rows(std::iter::repeat_n(rows.0, times).flatten().collect());
+        let piece = piece * times;
         let pipeline = Pipeline::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let name = ["a.parquet", "b.parquet", "c", "d.csv", "e.json", "f"][format];
-        let object = object(&rows, format, group);
+        let object = object(&rows, format, group * times);
         let context = Context::new(name.as_bytes());
         let whole = run(&pipeline, &object, &context, std::slice::from_ref(&(0..pipeline.len())));
         for split in 0..=pipeline.len() {

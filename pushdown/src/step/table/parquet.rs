@@ -2,6 +2,7 @@
 
 mod ahead;
 mod footer;
+mod grammar;
 mod pages;
 mod reader;
 mod thrift;

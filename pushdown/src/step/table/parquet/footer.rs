@@ -1,5 +1,6 @@
 //! The footer of a Parquet file: what it holds and where.
 
+mod index;
 mod schema;
 
 use std::{ops::Range, sync::Arc};
@@ -18,7 +19,6 @@ use parquet::{
             ColumnChunkMetaData, FooterTail, PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder,
             RowGroupMetaData,
         },
-        page_index::offset_index::OffsetIndexMetaData,
     },
 };
 
@@ -26,6 +26,8 @@ use super::{fault, trusted::trusted};
 use crate::{
     Error, ErrorKind, Result, Source, Suffix, limits::TableLimits, step::table::stream::check_fields,
 };
+
+pub(super) use index::page_index;
 
 /// Reads the footer of an object whose end is at hand.
 pub(super) async fn read(
@@ -52,7 +54,8 @@ pub(super) async fn read(
     let known = total - end.bytes.len() as u64..total;
     decoder.push_range(known, end.bytes).map_err(fault::parquet)?;
     decoder.push_range(footer, bytes).map_err(fault::parquet)?;
-    let metadata = trusted(decode(decoder, source, total, limits).await?).map_err(fault::parquet)?;
+    let metadata =
+        trusted(decode(decoder, source, total, limits, |_, _| Ok(())).await?).map_err(fault::parquet)?;
     hint(&metadata, limits)?;
     chunks(&metadata, start)?;
     ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(fault::parquet)
@@ -132,13 +135,6 @@ fn filter(chunk: &ColumnChunkMetaData, footer: u64) -> Result<()> {
     }
 }
 
-/// The same of pages.
-fn pages(metadata: &ParquetMetaData, total: u64) -> Result<()> {
-    let indexes = metadata.offset_index().into_iter().flatten().flatten();
-    let mut pages = indexes.flat_map(OffsetIndexMetaData::page_locations);
-    pages.try_for_each(|page| before("page", page.offset, i64::from(page.compressed_page_size), total))
-}
-
 fn before(what: &str, start: i64, length: i64, end: u64) -> Result<()> {
     let stop = start
         .checked_add(length)
@@ -152,27 +148,13 @@ fn before(what: &str, start: i64, length: i64, end: u64) -> Result<()> {
     )))
 }
 
-/// The same footer with the page index, where the file has one.
-pub(super) async fn page_index(
-    source: &dyn Source,
-    total: u64,
-    metadata: ArrowReaderMetadata,
-    limits: &TableLimits,
-) -> Result<ArrowReaderMetadata> {
-    let decoder =
-        ParquetMetaDataPushDecoder::try_new_with_metadata(total, ParquetMetaData::clone(metadata.metadata()))
-            .map_err(fault::parquet)?
-            .with_page_index_policy(PageIndexPolicy::Optional);
-    let metadata = decode(decoder, source, total, limits).await?;
-    pages(&metadata, total)?;
-    ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(fault::parquet)
-}
-
+/// Decodes what is pushed, and what it asks for beyond that, once `look` has looked through it.
 async fn decode(
     mut decoder: ParquetMetaDataPushDecoder,
     source: &dyn Source,
     total: u64,
     limits: &TableLimits,
+    look: impl Fn(&[Range<u64>], &[Bytes]) -> Result<()>,
 ) -> Result<ParquetMetaData> {
     loop {
         match decoder.try_decode().map_err(fault::parquet)? {
@@ -180,6 +162,7 @@ async fn decode(
             DecodeResult::NeedsData(ranges) => {
                 check(&ranges, total, limits)?;
                 let parts = source.ranges(ranges.clone()).await?;
+                look(&ranges, &parts)?;
                 decoder.push_ranges(ranges, parts).map_err(fault::parquet)?;
             }
             DecodeResult::Finished => return Err(Error::undecodable("the Parquet footer is missing")),

@@ -1,37 +1,45 @@
-//! Looks through a footer's schema before Parquet's decoder does, which recurses into each group and sets aside what a group
-//! claims to hold: neither has an end that the decoder knows of.
-//!
-//! Fields are held to the kinds that the format gives them. The decoder goes by their numbers alone, and would otherwise take
-//! the same bytes for other columns.
+//! Looks through a footer before Parquet's decoder does, which recurses into each group of its schema and sets aside what a
+//! group claims to hold: neither has an end that the decoder knows of.
 
 use crate::{
     Error, Result,
     limits::TableLimits,
-    step::table::parquet::thrift::{BINARY, BYTE, Compact, FALSE, Field, I32, LIST, STRUCT, TRUE, malformed},
+    step::table::parquet::{
+        grammar::{FILE, member},
+        thrift::{BINARY, BYTE, Compact, FALSE, Field, I32, LIST, STRUCT, TRUE, malformed},
+    },
 };
 
 /// The deepest nesting of groups. What reads them recurses, on threads with stacks of 2 MiB; the Arrow schema that a file
 /// may have beside this one ends at the same depth.
 const MAX_DEPTH: usize = 64;
 
-/// Checks the schema in a footer: depth, claims, number of columns.
+/// Checks a footer: its schema's depth, claims and number of columns, and the form of all that stands behind it.
 pub(super) fn check(footer: &[u8], limits: &TableLimits) -> Result<()> {
     let mut bytes = Compact::new(footer);
-    let mut last = 0;
+    let (mut last, mut seen) = (0, false);
     while let Some(field) = bytes.field(last)? {
         match (field.id, field.kind) {
-            // The version.
+            (2, LIST) => {
+                elements(&mut bytes, limits)?;
+                seen = true;
+            }
+            (2, kind) => {
+                return Err(malformed(format_args!(
+                    "a schema of kind {kind}, expected a list"
+                )));
+            }
             (1, I32) => bytes.skip(I32)?,
-            (2, LIST) => return elements(&mut bytes, limits),
-            (id, kind) => {
+            (id, kind) if !seen => {
                 return Err(malformed(format_args!(
                     "field {id} of kind {kind} first, expected its version and its schema"
                 )));
             }
+            _ => member(&mut bytes, field, FILE)?,
         }
         last = field.id;
     }
-    Err(malformed("no schema"))
+    if seen { Ok(()) } else { Err(malformed("no schema")) }
 }
 
 /// Goes through the elements of the schema: each group stands before its children.
@@ -193,6 +201,7 @@ mod tests {
             0x0c | u8::try_from(elements.len() << 4).unwrap(),
         ];
         footer.extend(elements.concat());
+        footer.push(0);
         footer
     }
 
@@ -226,6 +235,28 @@ mod tests {
         };
         let error = check(&footer(&[ROOT, LEAF, LEAF]), &narrow).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    }
+
+    /// The decoder would pass over two thousand million truths that take no bytes.
+    #[test]
+    fn what_stands_behind_the_schema_has_the_form_of_the_format() {
+        let behind = |fields: &[u8]| {
+            let mut footer = footer(&[ROOT, LEAF, LEAF]);
+            footer.truncate(footer.len() - 1);
+            footer.extend(fields);
+            check(&footer, &TableLimits::default())
+        };
+        behind(&[0x16, 2, 0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16, 2, 0, 0]).unwrap();
+        for fields in [
+            // Field 30: a list of booleans; row groups that are numbers; row groups without bytes.
+            &[0x09, 60, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0][..],
+            &[0x16, 2, 0x19, 0x15, 2, 0],
+            &[0x16, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07],
+            &[0x16, 2],
+        ] {
+            let error = behind(fields).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Undecodable, "{fields:?}: {error}");
+        }
     }
 
     /// What Parquet's decoder would read as other columns.

@@ -55,4 +55,4 @@ pub use table::{Table, TableBuilder};
 /// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers.
 ///
 /// It is part of every ETag and stands in every answer; a reader with another value reads plainly.
-pub const ENGINE: u32 = 2;
+pub const ENGINE: u32 = 3;

@@ -19,6 +19,9 @@ ASKED = {
     "best": "rate to the best of the fixed arms",
     "bytes": "wire bytes of the baseline to its own",
     "bound": "rate to the bound",
+    "rival": "rate to who reads ranges of its own",
+    "rival-cpu": "CPU seconds of the sparer rival to its own",
+    "download": "rate to downloading all of it",
     "again": "A/A",
 }
 MEASURED = {"seconds": "", "cpu": ", by CPU seconds", "wire": ""}
@@ -53,7 +56,10 @@ arm that failed samples is void. Where a cell has no A/A nothing tells how calm 
 
 Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the best of
 the fixed arms, plain, pushed and split at a step, of the same round; no more bytes on the wire than the baseline; {stats.BOUND} of
-the bound where the link is at most {stats.THIN} of the crossover. Rivals do what the gateway does in their own way, and are asked for nothing.
+the bound where the link is at most {stats.THIN} of the crossover. Of a
+table: {stats.RANGES} of the rate of pyarrow, which reads ranges of its own; {stats.SPARER} of the CPU seconds of the sparer of pyarrow
+and DuckDB; {stats.DOWNLOAD:g} times the rate of a download over at most 100 Mbit/s. Other rivals do what the gateway does in their own
+way, and nothing is asked against them.
 
 Samples/s are those of the later epochs, the first beside them. Bytes are per sample, those of the wire by the counters of the
 interface; CPU is per 1,000 samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first
@@ -156,7 +162,8 @@ def _judged(verdict: Verdict) -> list[str]:
     """The columns of a verdict: what, found, asked, outcome, note."""
     against = verdict.against if verdict.rule == "bound" else " or ".join(f"`{name}`" for name in verdict.against.split(" or "))
     against = f" ({against})" if verdict.against else ""
-    what = f"`{verdict.arm}`: {ASKED[verdict.rule]}{against}{MEASURED[verdict.measure]}"
+    measured = MEASURED[verdict.measure] if verdict.rule != "rival-cpu" else ""
+    what = f"`{verdict.arm}`: {ASKED[verdict.rule]}{against}{measured}"
     found = None
     if verdict.median is not None:
         found = Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= stats.FEWEST)

@@ -15,11 +15,13 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
 - `best` (`auto`): rate against the fastest arm of kind `plain` or `pushed` of the same round: 0.95.
 - `bytes` (`auto`): bytes on the wire, up and down, of the baseline to its own, where that is plain reading: 1.
 - `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
+- `rival` (`auto` of a table): rate against pyarrow, which reads ranges itself: 0.97. `rival-cpu`: CPU seconds of the sparer of
+  pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
 - `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1.
 
 *pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
-than 3 rounds say. An arm of kind `rival` does what ours does in its own way: it is held against no rule, and told first where it
-is faster. Where the interval
+than 3 rounds say. An arm of kind `rival` does what ours does in its own way: other rules know nothing of it, and it is told first
+where it is faster. Where the interval
 of A/A is wider than 0.05, wall-clock verdicts (`plain`, `best`, `bound`) are *void*, however clear they look, and `plain` and
 `best` are *given* once more on CPU seconds of store, gateway and host together, all epochs. These decide nothing: a plan that
 keeps both sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. Void
@@ -38,6 +40,11 @@ FEWEST = 3
 # With fewer rounds the least and the greatest are in more of the draws than the interval leaves out.
 ENOUGH = 6
 PLAIN, BEST, BYTES, BOUND, SAME = 0.97, 0.95, 1.0, 0.85, 1.0
+RANGES, SPARER, DOWNLOAD = 0.97, 0.8, 5.0
+# Rivals that read tables; the first of them reads ranges by itself.
+READERS = ("pyarrow", "duckdb")
+# With packets one by one a link passes a little more or less than is asked.
+DOWNLOADED = 105e6
 THIN, NOISE, TIE = 0.3, 0.05, 0.03
 NOISY = f"A/A is wider than {NOISE * 100:g} %"
 ALONE = "no A/A in this cell"
@@ -178,6 +185,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
         if plain.kind == "plain":
             ratio = None if failed(plain) else paired(measured(plain, wire), measured(arm, wire))
             found.append(_judged(cell, "bytes", name, cell.baseline, "wire", BYTES, ratio))
+        found += _table(cell, name)
         if cell.bound is not None and cell.x is not None and cell.x <= THIN:
             rates = [1 / each for each in measured(arm, seconds) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
@@ -189,6 +197,21 @@ def verdicts(cell: Cell) -> list[Verdict]:
         outcome = "void" if lost else "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
         found.append(_verdict("again", again, cell.baseline, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
+    return found
+
+
+def _table(cell: Cell, name: str) -> list[Verdict]:
+    """What is asked of a table: against those who read it by themselves, and against a download."""
+    rivals = {each: arm for each, arm in of_kind(cell, "rival").items() if each in READERS and not failed(arm)}
+    mine, found = cell.arms[name], []
+    if READERS[0] in rivals:
+        found += _timed(cell, name, "rival", RANGES, {READERS[0]: rivals[READERS[0]]})
+    if rivals:
+        least = [min(round) for round in zip(*(measured(arm, cpu) for arm in rivals.values()))]
+        ratio = paired(least, measured(mine, cpu))
+        found.append(_judged(cell, "rival-cpu", name, " or ".join(rivals), "cpu", SPARER, ratio, decides=True))
+        if cell.link_bits is not None and cell.link_bits <= DOWNLOADED:
+            found += _timed(cell, name, "download", DOWNLOAD, of_kind(cell, "plain"))
     return found
 
 
@@ -204,7 +227,8 @@ def _timed(cell: Cell, name: str, rule: str, asked: float, others: dict[str, Arm
     return found
 
 
-def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked: float, ratio: Interval | None) -> Verdict:
+def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked: float, ratio: Interval | None,
+            decides: bool = False) -> Verdict:
     lost = failed(cell.arms[name])
     if ratio is None:
         return _verdict(rule, name, against, measure, asked, None, "void", "there is nothing whole to measure it against")
@@ -212,7 +236,7 @@ def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked:
         return _verdict(rule, name, against, measure, asked, ratio, "void", f"{lost} samples failed")
     if measure == "seconds" and noisy(cell):
         return _verdict(rule, name, against, measure, asked, ratio, "void", NOISY)
-    if measure == "cpu":
+    if measure == "cpu" and not decides:
         return _verdict(rule, name, against, measure, asked, ratio, "given", _few(ratio))
     outcome = "pass" if ratio.low >= asked else "fail" if ratio.high < asked else "undecided"
     outcome = outcome if ratio.drawn else "undecided"

@@ -191,3 +191,21 @@ def test_unpaired_medians_are_drawn_for_themselves():
     assert (few.low, few.high, few.drawn) == (1.0, 4.0, False)
     assert stats.unpaired([], [1.0]) is None
     assert stats.unpaired([1.0], [0.0]) is None
+
+
+def test_a_table_is_held_against_who_reads_it_by_ranges_and_against_a_download():
+    rounds = dict(plain=[9.0] * 3, duckdb=arm("duckdb", [1.0] * 3, cpu=0.4), auto=arm("auto", [1.02] * 3, cpu=0.5))
+    found = cell(pyarrow=arm("pyarrow", [1.0] * 3, cpu=0.9), **rounds)
+    assert (judged(found, "rival").against, judged(found, "rival").outcome) == ("pyarrow", "pass")
+    spare = judged(found, "rival-cpu", "cpu")
+    assert (spare.median, spare.asked, spare.outcome) == (pytest.approx(0.8), 0.8, "pass")
+    assert "download" not in {each.rule for each in stats.verdicts(found)}, "over an open link"
+    found.link_bits = 99e6
+    assert judged(found, "download").median == pytest.approx(9 / 1.02)
+    slower = cell(pyarrow=arm("pyarrow", [1.0] * 3, cpu=0.3), **(rounds | {"auto": arm("auto", [1.1] * 3, cpu=0.5)}))
+    assert judged(slower, "rival").outcome == judged(slower, "rival-cpu", "cpu").outcome == "fail"
+
+
+def test_other_rivals_are_held_against_nothing():
+    found = cell(plain=[1.0] * 3, tfdata=[0.1] * 3, auto=[1.0] * 3)
+    assert {each.rule for each in stats.verdicts(found)} == {"plain", "best", "bytes"}

@@ -19,6 +19,7 @@ ASKED = {
     "best": "rate to the best of the fixed arms",
     "bytes": "wire bytes of the baseline to its own",
     "bound": "rate to the bound",
+    "simulator": "the simulator's epoch to that of the clock",
     "rival": "rate to who reads ranges of its own",
     "rival-cpu": "CPU seconds of the sparer rival to its own",
     "download": "rate to downloading all of it",
@@ -160,14 +161,15 @@ def _cell(cell: Cell) -> list[str]:
 
 def _judged(verdict: Verdict) -> list[str]:
     """The columns of a verdict: what, found, asked, outcome, note."""
-    against = verdict.against if verdict.rule == "bound" else " or ".join(f"`{name}`" for name in verdict.against.split(" or "))
+    against = verdict.against if verdict.rule in ("bound", "simulator") else " or ".join(f"`{name}`" for name in verdict.against.split(" or "))
     against = f" ({against})" if verdict.against else ""
     measured = MEASURED[verdict.measure] if verdict.rule != "rival-cpu" else ""
     what = f"`{verdict.arm}`: {ASKED[verdict.rule]}{against}{measured}"
     found = None
     if verdict.median is not None:
         found = Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= stats.FEWEST)
-    asked = "a tie" if verdict.rule == "again" else f"{verdict.asked:g}"
+    within = f"{verdict.asked:g} to {2 - verdict.asked:g}"
+    asked = {"again": "a tie", "simulator": within}.get(verdict.rule, f"{verdict.asked:g}")
     return [what, text.ratio(found), asked, f"**{verdict.outcome}**", verdict.note]
 
 

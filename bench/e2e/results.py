@@ -118,6 +118,8 @@ class Cell:
     bound: Bound | None
     arms: dict[str, Arm]
     verdicts: list[Verdict] = field(default_factory=list)
+    # Seconds of an epoch by the planner's simulator, of each round, for the ways that it knows.
+    simulated: dict[str, list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.arms == {} or self.baseline in self.arms

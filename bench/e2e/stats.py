@@ -17,6 +17,8 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
 - `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
 - `rival` (`auto` of a table): rate against pyarrow, which reads ranges itself: 0.97. `rival-cpu`: CPU seconds of the sparer of
   pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
+- `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turns: its
+  epoch to that of the turn, from 0.85 to 1.15.
 - `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1.
 
 *pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
@@ -31,7 +33,7 @@ is also what cannot be measured, and every verdict on an arm that failed samples
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .results import TIERS, Arm, Cell, Turn, Verdict
 
@@ -41,6 +43,7 @@ FEWEST = 3
 ENOUGH = 6
 PLAIN, BEST, BYTES, BOUND, SAME = 0.97, 0.95, 1.0, 0.85, 1.0
 RANGES, SPARER, DOWNLOAD = 0.97, 0.8, 5.0
+AGREES = 0.15
 # Rivals that read tables; the first of them reads ranges by itself.
 READERS = ("pyarrow", "duckdb")
 # With packets one by one a link passes a little more or less than is asked.
@@ -190,6 +193,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
             rates = [1 / each for each in measured(arm, seconds) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
             found.append(_judged(cell, "bound", name, cell.bound.by, "seconds", BOUND, ratio))
+    found += _simulator(cell)
     tie = same(cell)
     if tie is not None:
         again = next(iter(of_kind(cell, "again")))
@@ -197,6 +201,20 @@ def verdicts(cell: Cell) -> list[Verdict]:
         outcome = "void" if lost else "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
         found.append(_verdict("again", again, cell.baseline, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
+    return found
+
+
+def _simulator(cell: Cell) -> list[Verdict]:
+    """Whether the simulator is where the clock is: it is asked for neither more nor less."""
+    found = []
+    for way, epochs in cell.simulated.items():
+        arm = cell.arms[way]
+        ratio = paired(epochs, [seconds(turn) * turn.samples for turn in arm.turns])
+        verdict = _judged(cell, "simulator", way, "clock", "seconds", 1 - AGREES, ratio)
+        if ratio is not None and verdict.outcome in ("pass", "fail", "undecided") and ratio.high > 1 + AGREES:
+            outcome = "fail" if ratio.low > 1 + AGREES and ratio.drawn else "undecided"
+            verdict = replace(verdict, outcome=outcome)
+        found.append(verdict)
     return found
 
 

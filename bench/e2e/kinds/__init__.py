@@ -44,6 +44,7 @@ def cell_of(
     measured: float | None = None,
     crossover: float | None = None,
     bound: Bound | None = None,
+    simulated: dict[str, list[float]] | None = None,
 ) -> Cell:
     """A cell, whose baseline is plain reading where that is one of the arms. A link that is not shaped has no rate."""
     return Cell(
@@ -58,4 +59,5 @@ def cell_of(
         notes=notes,
         bound=bound,
         arms=arms,
+        simulated=simulated or {},
     )

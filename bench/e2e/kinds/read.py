@@ -61,13 +61,14 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         f"{scenario.group}, {at(link, asked)}",
         scenario.group,
         found,
-        [*notes, *agreement(found, rounds)],
+        notes,
         x=link.factor,
         x_label="link, in multiples of the crossover",
         asked=asked,
         measured=measured,
         crossover=even,
         bound=bound(scenario, found, rounds, measured, link),
+        simulated=by_way(found, rounds),
     )
 
 
@@ -127,12 +128,9 @@ def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None
     return rounds
 
 
-def agreement(found: dict[str, Arm], rounds: list[dict]) -> list[str]:
-    """How far the simulator is from the clock, as a note: medians of the rounds, for each way that it knows."""
-    ways = [way for way in ("plain", "pushed", "auto") if way in found and rounds]
-    ratio = lambda way: statistics.median(each[way] / turn.seconds[-1] for each, turn in zip(rounds, found[way].turns))
-    ratios = ", ".join(f"{way} {ratio(way):.2f}" for way in ways)
-    return [f"epochs of the simulator to those of the clock: {ratios}"] if ratios else []
+def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
+    """Seconds of an epoch by the simulator, for each way that it knows."""
+    return {way: [each[way] for each in rounds] for way in ("plain", "pushed", "auto") if way in found and rounds}
 
 
 def bound(scenario: Scenario, found: dict[str, Arm], rounds: list[dict], link_bits: float | None, link: Link) -> Bound | None:

@@ -209,3 +209,15 @@ def test_a_table_is_held_against_who_reads_it_by_ranges_and_against_a_download()
 def test_other_rivals_are_held_against_nothing():
     found = cell(plain=[1.0] * 3, tfdata=[0.1] * 3, auto=[1.0] * 3)
     assert {each.rule for each in stats.verdicts(found)} == {"plain", "best", "bytes"}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "outcome"),
+    [([100.0] * 3, "pass"), ([86, 100, 114], "pass"), ([80, 100, 100], "undecided"), ([100, 100, 120], "undecided"),
+     ([80] * 3, "fail"), ([120] * 3, "fail"), ([80, 100, 120], "undecided")],
+)
+def test_the_simulator_is_to_be_where_the_clock_is(epochs, outcome):
+    found = cell(plain=[100.0] * 3, auto=[100.0] * 3)
+    found.simulated = {"auto": epochs}
+    verdict = judged(found, "simulator")
+    assert (verdict.arm, verdict.outcome) == ("auto", outcome)

@@ -8,6 +8,8 @@ pub const MAX_STEPS: usize = 64;
 pub const HEADER_BYTES: usize = 64 * 1024;
 /// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
 pub const BATCH_ROWS: usize = 8192;
+/// Bytes that a record batch is to have at most: it has fewer rows where the footer tells that values are large.
+pub const BATCH_BYTES: u64 = 64 << 20;
 /// Bytes at the start of a text, inflated, that tell which columns it has and of which types. Fixed: it decides what a table
 /// is.
 pub const INFERENCE_BYTES: usize = 1 << 20;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use http::HeaderMap;
 use pushdown::{
     Context, Estimate, Scan, Source, Step,
-    limits::BATCH_ROWS,
+    limits::{BATCH_BYTES, BATCH_ROWS},
     wire::{TableEncoder, TableForm},
 };
 use tokio::time::Instant;
@@ -32,8 +32,8 @@ const TEXT_BYTES: u64 = 32 << 20;
 /// How many times its size such an object is taken to have, once it is inflated.
 const INFLATED: u64 = 16;
 /// What record batches are taken to have where nothing is known of them.
-const BATCH_BYTES: u64 = 1 << 20;
-/// What `each` makes of a record batch at most, an image in the making apart.
+const UNKNOWN_BYTES: u64 = 1 << 20;
+/// What `each` makes before it ends a record batch, an image in the making apart.
 const EACH_BYTES: u64 = 16 << 20;
 /// Record batches that are there at a time: one in the making, those that lie ready, and one on its way.
 pub(in crate::pushdown) const BATCHES: usize = 4;
@@ -201,14 +201,17 @@ fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
     let batch = match (estimate.answer, estimate.rows) {
         (Some(bytes), Some(rows)) => {
             let rows = rows.max(1);
-            (bytes / rows).saturating_mul(rows.min(BATCH_ROWS as u64))
+            (bytes / rows)
+                .saturating_mul(rows.min(BATCH_ROWS as u64))
+                .min(BATCH_BYTES)
         }
-        _ => BATCH_BYTES,
+        _ => UNKNOWN_BYTES,
     };
-    let values = if steps.iter().any(|step| matches!(step, Step::Each(_))) {
-        EACH_BYTES
+    let each = steps.iter().any(|step| matches!(step, Step::Each(_)));
+    let (batch, values) = if each {
+        (batch.min(EACH_BYTES), EACH_BYTES)
     } else {
-        0
+        (batch, 0)
     };
     let computing = match (steps.first(), estimate.answer) {
         (Some(Step::Sql(_)), None) => query,
@@ -306,10 +309,28 @@ mod tests {
             };
             working(&estimate, pipeline.steps(), 256 << 20)
         };
-        let batches = BATCHES as u64 * BATCH_BYTES;
+        let batches = BATCHES as u64 * UNKNOWN_BYTES;
         assert_eq!(of(0, &select), STREAM_BYTES + batches);
         assert_eq!(of(1 << 20, &select), STREAM_BYTES + (16 << 20) + batches);
         assert_eq!(of(1 << 40, &select), STREAM_BYTES + TEXT_BYTES + batches);
         assert_eq!(of(0, &sql), STREAM_BYTES + batches + (256 << 20));
+    }
+
+    /// Tensors of 602 KB: 8,192 of them are never in memory together.
+    #[test]
+    fn record_batches_of_large_values_are_taken_to_have_few_rows() {
+        let select: Pipeline = "select".parse().unwrap();
+        let each: Pipeline = "select | each(photo: decode | resize(224, 224) | to_float)"
+            .parse()
+            .unwrap();
+        let estimate = Estimate {
+            rows: Some(100_000),
+            answer: Some(100_000 * 602_112),
+            held: Some(1000),
+            ..Estimate::default()
+        };
+        let of = |pipeline: &Pipeline| working(&estimate, pipeline.steps(), 0) - 1000;
+        assert_eq!(of(&select), BATCHES as u64 * BATCH_BYTES);
+        assert_eq!(of(&each), BATCHES as u64 * 2 * EACH_BYTES);
     }
 }

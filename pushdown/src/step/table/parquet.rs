@@ -22,16 +22,13 @@ use parquet::arrow::{
 use super::fault;
 use crate::{
     Result, Source, Suffix,
-    limits::{BATCH_ROWS, TableLimits},
+    limits::{BATCH_BYTES, BATCH_ROWS, TableLimits},
 };
 use ahead::Ahead;
 pub(super) use ahead::ahead;
 use arrow_array::RecordBatch;
 use reader::Ranges;
 pub(in crate::step::table) use reader::joined;
-
-/// Bytes that a record batch is to have at most, where the footer tells the size of values.
-const BATCH_BYTES: u64 = 64 << 20;
 
 /// A Parquet file whose footer has been read.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Steps behind the one that reads, and objects that are read from their start.
 
 use anyhow::Result;
+use pushdown_testkit::Parquet;
 
 use super::{Lab, SMALL, rows, rows_here};
 
@@ -58,5 +59,38 @@ fn buffers_are_compressed_where_that_is_asked_for() -> Result<()> {
     }
     let other = get("application/vnd.apache.arrow.stream; compression=zip")?;
     assert_eq!(other.body, plain.body);
+    Ok(())
+}
+
+#[test]
+fn a_column_of_images_goes_through_its_pipeline() -> Result<()> {
+    // A bitmap of one pixel.
+    let mut image = b"BM".to_vec();
+    for word in [
+        58_u32,
+        0,
+        54,
+        40,
+        1,
+        1,
+        0x0018_0001,
+        0,
+        4,
+        2835,
+        2835,
+        0,
+        0,
+        0x00c0_8040,
+    ] {
+        image.extend(word.to_le_bytes());
+    }
+    let object = Parquet::of_photos(&[&image, b"no image", &image], 2)?;
+    let lab = Lab::new(&[])?;
+    lab.put("t.parquet", object.clone())?;
+    let pipeline = "select | each(photo: decode | resize(64, 64) | to_float)";
+    let answer = lab.get("t.parquet", pipeline, &[])?;
+    let found = rows(&answer)?;
+    assert_eq!((found.rows(), &found), (3, &rows_here(&object, pipeline)?));
+    assert_eq!(answer.header("x-pushdown-stage"), Some("2"));
     Ok(())
 }

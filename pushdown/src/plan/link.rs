@@ -36,11 +36,14 @@ impl Link {
         }
     }
 
-    /// Whether an end of the link had its hands full while that was seen which was not settled before. What is slower than that
-    /// could make it is the link's rate all the same.
+    /// Whether an end of the link had its hands full while that was seen which was not settled before. Where all of it, and all
+    /// that passed of late, is slower than such an end could make it, it is the link's rate all the same. Taken one by one, what
+    /// was slow by chance would count, and what was fast would not.
     pub fn settle(&mut self, full: bool) {
-        for rate in std::mem::take(&mut self.open) {
-            if full && rate > DESPITE {
+        let seen = std::mem::take(&mut self.open);
+        let fastest = seen.iter().chain(&self.passed).copied().fold(0.0, f64::max);
+        for rate in seen {
+            if full && fastest > DESPITE {
                 self.passed(rate);
             } else {
                 self.measured(rate);
@@ -111,5 +114,21 @@ mod tests {
         }
         link.next_batch();
         assert_eq!(link.rate(), Some(4e6), "no CPU is as slow as that");
+    }
+
+    /// Over an open link a busy gateway hands some objects over as slowly as over a thin one.
+    #[test]
+    fn what_is_slow_among_what_is_fast_is_no_rate() {
+        let mut link = Link::default();
+        for rate in [8e6, 60e6, 9e6] {
+            link.seen(rate);
+        }
+        link.settle(true);
+        assert_eq!(link.rate(), None);
+        // The same one by one: what is faster passed in the batch before.
+        link.next_batch();
+        link.seen(8e6);
+        link.settle(true);
+        assert_eq!(link.rate(), None);
     }
 }

@@ -10,6 +10,8 @@ pub const HEADER_BYTES: usize = 64 * 1024;
 pub const BATCH_ROWS: usize = 8192;
 /// Bytes that a record batch is to have at most: it has fewer rows where the footer tells that values are large.
 pub const BATCH_BYTES: u64 = 64 << 20;
+/// Bytes of values that end a record batch of `each`: it has more by a part of its last value only.
+pub const EACH_BYTES: usize = 16 << 20;
 /// Bytes at the start of a text, inflated, that tell which columns it has and of which types. Fixed: it decides what a table
 /// is.
 pub const INFERENCE_BYTES: usize = 1 << 20;
@@ -18,6 +20,9 @@ pub const MAX_PLAN_NODES: usize = 10_000;
 /// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
 /// plans a query recurses; values and names in lists are not counted.
 pub const MAX_QUERY_OPERATORS: usize = 500;
+/// The longest name in a query, in bytes: one that the object lacks is compared with all that it has, which takes the product
+/// of both lengths.
+pub const MAX_QUERY_NAME_BYTES: usize = 256;
 /// The most queries in parentheses that stand inside each other in a query: planning them recurses.
 pub const MAX_NESTED_QUERIES: usize = 8;
 /// The most queries in parentheses in a query: `WITH` builds each of them on those before it.

@@ -32,6 +32,7 @@ mod sized;
 mod sql;
 mod stream;
 mod syntax;
+mod twice;
 
 pub use describe::{Description, describe};
 pub use each::Each;

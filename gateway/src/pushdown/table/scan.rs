@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use http::HeaderMap;
 use pushdown::{
     Context, Estimate, Scan, Source, Step,
-    limits::{BATCH_BYTES, BATCH_ROWS},
+    limits::{BATCH_BYTES, BATCH_ROWS, EACH_BYTES},
     wire::{TableEncoder, TableForm},
 };
 use tokio::time::Instant;
@@ -33,8 +33,6 @@ const TEXT_BYTES: u64 = 32 << 20;
 const INFLATED: u64 = 16;
 /// What record batches are taken to have where nothing is known of them.
 const UNKNOWN_BYTES: u64 = 1 << 20;
-/// What `each` makes before it ends a record batch, an image in the making apart.
-const EACH_BYTES: u64 = 16 << 20;
 /// Record batches that are there at a time: one in the making, those that lie ready, and one on its way.
 pub(in crate::pushdown) const BATCHES: usize = 4;
 
@@ -209,7 +207,8 @@ fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
     };
     let each = steps.iter().any(|step| matches!(step, Step::Each(_)));
     let (batch, values) = if each {
-        (batch.min(EACH_BYTES), EACH_BYTES)
+        // An image in the making is not counted.
+        (batch.min(EACH_BYTES as u64), EACH_BYTES as u64)
     } else {
         (batch, 0)
     };
@@ -331,6 +330,6 @@ mod tests {
         };
         let of = |pipeline: &Pipeline| working(&estimate, pipeline.steps(), 0) - 1000;
         assert_eq!(of(&select), BATCHES as u64 * BATCH_BYTES);
-        assert_eq!(of(&each), BATCHES as u64 * 2 * EACH_BYTES);
+        assert_eq!(of(&each), BATCHES as u64 * 2 * EACH_BYTES as u64);
     }
 }

@@ -14,14 +14,12 @@ use super::{
 };
 use crate::{
     Context, Error, ErrorKind, Limits, Pipeline, Result, Sample, Table, TableKind,
-    limits::BATCH_ROWS,
+    limits::{BATCH_ROWS, EACH_BYTES},
     pipeline::{Args, Param, Value, excerpt},
     step::{Operator, Scope},
     wire::Tensors,
 };
 
-/// Bytes of values that end a record batch: it has more by a part of its last value only.
-const BATCH_BYTES: usize = 16 << 20;
 /// Rows of a record batch whose values have no fixed shape.
 const VARIABLE_ROWS: usize = 64;
 
@@ -121,7 +119,7 @@ impl Rowwise for Each {
         let mut fields: Vec<_> = schema.fields().to_vec();
         fields[column] = Arc::new(tensors.field(&self.column)?);
         fields.insert(column + 1, Arc::new(Field::new(error, DataType::Utf8, true)));
-        let rows = tensors.value_bytes().map(|bytes| BATCH_BYTES / bytes.max(1));
+        let rows = tensors.value_bytes().map(|bytes| EACH_BYTES / bytes.max(1));
         Ok(Box::new(Running {
             schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
             pipeline: self.pipeline.clone(),
@@ -240,7 +238,7 @@ impl Rows for Running {
             .numbers
             .and_then(|index| rows.column(index).as_primitive_opt::<Int64Type>());
         let (mut values, mut errors, mut bytes) = (Vec::new(), Vec::new(), 0);
-        while values.len() < rows.num_rows() && bytes < BATCH_BYTES {
+        while values.len() < rows.num_rows() && bytes < EACH_BYTES {
             let row = values.len();
             let number = numbers.map(|numbers| numbers.value(row));
             let value = self.values.get(column, row).map(|bytes| self.run(bytes, number));

@@ -22,6 +22,7 @@ use super::{
     partition::{Input, Partition},
     prune::{self, Kept},
     row_numbers,
+    twice::twice,
 };
 use crate::{Error, ErrorKind, Result, pipeline::excerpt};
 
@@ -37,6 +38,13 @@ pub(super) struct Object {
 impl Object {
     /// The table of an object, with the places of rows as one more column if it has a name.
     pub(super) fn new(stored: Stored, reading: &Reading) -> Result<Self> {
+        let names = stored.schema().fields().iter().map(|field| field.name().as_str());
+        if let Some(twice) = twice(names) {
+            let twice = excerpt(twice, 60);
+            return Err(Error::unsuitable(format!(
+                "the object has two columns named `{twice}`, expected names that differ"
+            )));
+        }
         let schema = match reading.row_number.as_deref() {
             None => SchemaRef::clone(stored.schema()),
             Some(name) => {

@@ -12,7 +12,7 @@ use datafusion::{
     sql::sqlparser::ast::ExprWithAlias,
 };
 
-use super::{Query, engine, fault, guard, options::Reading, syntax};
+use super::{Query, engine, fault, guard, options::Reading, syntax, twice::twice};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
     pipeline::{Args, Param, Value},
@@ -92,9 +92,7 @@ impl Operator for Select {
             reading: Reading::parse(args)?,
         };
         if let Some(columns) = &select.columns {
-            let mut sorted: Vec<_> = columns.iter().collect();
-            sorted.sort_unstable();
-            if let Some([twice, _]) = sorted.array_windows().find(|[one, next]| one == next) {
+            if let Some(twice) = twice(columns.iter().map(String::as_str)) {
                 return Err(args.fault(format!("`columns` has `{twice}` twice, expected it once")));
             }
             if columns.is_empty() {

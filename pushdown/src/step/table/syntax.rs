@@ -75,7 +75,7 @@ fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
             format!("found more than {MAX_QUERY_OPERATORS} operators"),
         ));
     }
-    if let Some((token, message)) = size::too_many_queries(&tokens) {
+    if let Some((token, message)) = size::too_many_queries(&tokens).or_else(|| size::too_long_name(&tokens)) {
         return Err(at(token, message));
     }
     Ok(Parser::new(&GenericDialect {})

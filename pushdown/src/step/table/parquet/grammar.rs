@@ -4,7 +4,9 @@
 //! are looked through before it sees them: each field that the format knows has the kind that the format gives it, and nothing
 //! is longer than the bytes that are there.
 
-use super::thrift::{BINARY, Compact, DOUBLE, FALSE, Field, I16, I32, I64, LIST, STRUCT, TRUE, malformed};
+use super::thrift::{
+    BINARY, BYTE, Compact, DOUBLE, FALSE, Field, I16, I32, I64, LIST, STRUCT, TRUE, malformed,
+};
 use crate::Result;
 
 /// What a field holds.
@@ -14,11 +16,15 @@ pub(super) enum Shape {
     List(&'static Self),
     /// Its fields, numbered from 1.
     Struct(&'static [Self]),
+    /// A union: a structure of one of these.
+    OneOf(&'static [Self]),
+    /// A structure without fields: the decoder takes it for one byte.
+    Empty,
     /// What is not read here.
     Any,
 }
 
-use Shape::{Any, Bool, List, Struct, Value};
+use Shape::{Any, Bool, Empty, List, OneOf, Struct, Value};
 
 const NUMBERS: Shape = List(&Value(I64));
 const TEXTS: Shape = List(&Value(BINARY));
@@ -34,18 +40,26 @@ const STATISTICS: Shape = Struct(&[
     Value(I64),
 ]);
 
-/// `DataPageHeader`, `DictionaryPageHeader`, `DataPageHeaderV2`.
-pub(super) const DATA_PAGE: &[Shape] = &[Value(I32), Value(I32), Value(I32), Value(I32), STATISTICS];
-pub(super) const DICTIONARY_PAGE: &[Shape] = &[Value(I32), Value(I32), Bool];
-pub(super) const DATA_PAGE_V2: &[Shape] = &[
+/// `PageHeader`, with those of a data page, an index page, a dictionary page, and a data page of the second version. The second
+/// field and the third are its sizes.
+pub(super) const PAGE: &[Shape] = &[
     Value(I32),
     Value(I32),
     Value(I32),
     Value(I32),
-    Value(I32),
-    Value(I32),
-    Bool,
-    STATISTICS,
+    Struct(&[Value(I32), Value(I32), Value(I32), Value(I32), STATISTICS]),
+    Struct(&[]),
+    Struct(&[Value(I32), Value(I32), Bool]),
+    Struct(&[
+        Value(I32),
+        Value(I32),
+        Value(I32),
+        Value(I32),
+        Value(I32),
+        Value(I32),
+        Bool,
+        STATISTICS,
+    ]),
 ];
 
 /// `ColumnIndex` and `OffsetIndex`.
@@ -112,9 +126,48 @@ pub(super) const FILE: &[Shape] = &[
     List(&ROW_GROUP),
     KEY_VALUES,
     Value(BINARY),
-    List(&Struct(&[Struct(&[]), Struct(&[])])),
+    List(&OneOf(&[Empty, Empty])),
     Any,
     Value(BINARY),
+];
+
+/// Of a time: adjusted to UTC, and its unit.
+const TIME: Shape = Struct(&[Bool, OneOf(&[Empty, Empty, Empty])]);
+/// `LogicalType`: the fifth is a decimal, then from the seventh on time, timestamp and, as the tenth, integer; the last ones are
+/// variant, geometry and geography.
+const LOGICAL: Shape = OneOf(&[
+    Empty,
+    Empty,
+    Empty,
+    Empty,
+    Struct(&[Value(I32), Value(I32)]),
+    Empty,
+    TIME,
+    TIME,
+    Any,
+    Struct(&[Value(BYTE), Bool]),
+    Empty,
+    Empty,
+    Empty,
+    Empty,
+    Empty,
+    Struct(&[Value(BYTE)]),
+    Struct(&[Value(BINARY)]),
+    Struct(&[Value(BINARY), Value(I32)]),
+]);
+
+/// `SchemaElement`; the fifth field is how many children it has.
+pub(super) const ELEMENT: &[Shape] = &[
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(BINARY),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    LOGICAL,
 ];
 
 /// Goes past a structure of these fields.
@@ -137,12 +190,23 @@ pub(super) fn member(bytes: &mut Compact<'_>, field: Field, shapes: &[Shape]) ->
     }
 }
 
+fn one_of(bytes: &mut Compact<'_>, shapes: &[Shape]) -> Result<()> {
+    let field = bytes.field(0)?.ok_or_else(|| malformed("a union of nothing"))?;
+    member(bytes, field, shapes)?;
+    match bytes.field(field.id)? {
+        None => Ok(()),
+        Some(_) => Err(malformed("a union of several")),
+    }
+}
+
 fn value(bytes: &mut Compact<'_>, kind: u8, shape: &Shape, within: Field) -> Result<()> {
     match (shape, kind) {
         (Value(expected), _) if *expected == kind => bytes.skip(kind),
         // In a list each has a byte.
         (Bool, TRUE | FALSE) => bytes.pass(1),
         (Struct(shapes), STRUCT) => structure(bytes, shapes),
+        (OneOf(shapes), STRUCT) => one_of(bytes, shapes),
+        (Empty, STRUCT) if bytes.byte()? == 0 => Ok(()),
         (List(of), LIST) => {
             let (kind, length) = bytes.list()?;
             (0..length).try_for_each(|_| value(bytes, kind, of, within))

@@ -2,8 +2,8 @@
 //! claims, bytes or no bytes, and sets aside what a page claims to be once it is inflated.
 
 use super::{
-    grammar::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, structure},
-    thrift::{Compact, Field, I32, STRUCT, malformed},
+    grammar::{PAGE, member},
+    thrift::{Compact, I32},
 };
 use crate::{Error, Result};
 
@@ -36,27 +36,13 @@ fn header(bytes: &mut Compact<'_>) -> Result<Page> {
     let (mut page, mut last) = (Page::default(), 0);
     while let Some(field) = bytes.field(last)? {
         match (field.id, field.kind) {
-            (1 | 4, I32) => bytes.skip(I32)?,
             (2, I32) => page.inflated = bytes.integer()?,
             (3, I32) => page.stored = bytes.integer()?,
-            // Of a data page, an index page, a dictionary page, and a data page of the second version.
-            (5, STRUCT) => structure(bytes, DATA_PAGE)?,
-            (6, STRUCT) => structure(bytes, &[])?,
-            (7, STRUCT) => structure(bytes, DICTIONARY_PAGE)?,
-            (8, STRUCT) => structure(bytes, DATA_PAGE_V2)?,
-            (1..=8, _) => return Err(unexpected(field)),
-            _ => bytes.skip(field.kind)?,
+            _ => member(bytes, field, PAGE)?,
         }
         last = field.id;
     }
     Ok(page)
-}
-
-fn unexpected(field: Field) -> Error {
-    malformed(format_args!(
-        "field {} of kind {} in the header of a page, expected it as the format has it",
-        field.id, field.kind
-    ))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     Head,
     lines::{Form, Lines, Rows, malformed},
 };
-use crate::{Error, Result, limits::TableLimits, pipeline::excerpt};
+use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::twice::twice};
 
 /// What the start of a file tells of it.
 #[derive(Debug, Clone)]
@@ -46,9 +46,7 @@ impl Table {
             _ => name,
         };
         let names: Vec<_> = names.into_iter().enumerate().map(named).collect();
-        let mut sorted: Vec<_> = names.iter().collect();
-        sorted.sort_unstable();
-        if let Some([twice, _]) = sorted.array_windows().find(|[one, next]| one == next) {
+        if let Some(twice) = twice(names.iter().map(String::as_str)) {
             return Err(Error::undecodable(format!(
                 "the first row of the CSV has the name `{}` twice, expected names that differ: `header=false` reads it as \
                  values",

@@ -1,13 +1,14 @@
 //! Arrow IPC, files and streams: a file is a stream between its magic bytes and its footer.
 
 mod fields;
+mod lz4;
 
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::{
-    MessageHeader,
+    CompressionType, MessageHeader,
     convert::fb_to_schema,
     reader::{RecordBatchDecoder, read_dictionary},
 };
@@ -154,7 +155,7 @@ impl Messages {
     }
 
     /// Holds what a batch says of itself against the limit, before anything is set aside for it: how many rows it has, which
-    /// may have no bytes, and what its compressed buffers inflate to. Gives its bytes.
+    /// may have no bytes, where its buffers are, and what the compressed ones inflate to. Gives its bytes.
     fn check(&self, batch: arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<u64> {
         let nodes = batch.nodes().into_iter().flatten();
         let mut claims = nodes.map(arrow_ipc::FieldNode::length).chain([batch.length()]);
@@ -165,18 +166,36 @@ impl Messages {
                 "a record batch claims {rows} rows, expected at most {most}"
             )));
         }
-        let stored = body.len() as u64;
-        if batch.compression().is_none() {
+        let buffers = batch.buffers().into_iter().flatten();
+        let buffers = buffers.map(|buffer| {
+            let start = usize::try_from(buffer.offset()).ok()?;
+            let length = usize::try_from(buffer.length()).ok()?;
+            body.get(start..)?.get(..length)
+        });
+        let buffers: Option<Vec<_>> = buffers.collect();
+        let buffers = buffers.ok_or_else(|| {
+            Error::undecodable("found malformed Arrow IPC: a buffer that is not within its message")
+        })?;
+        let (stored, compression) = (body.len() as u64, batch.compression());
+        if compression.is_none() {
             return Ok(stored);
         }
-        let length = |buffer: &arrow_ipc::Buffer| {
-            let start = usize::try_from(buffer.offset()).ok()?;
-            let announced = body.get(start..)?.first_chunk()?;
-            u64::try_from(i64::from_le_bytes(*announced)).ok()
-        };
-        let buffers = batch.buffers().into_iter().flatten();
-        let inflated = buffers.filter(|buffer| buffer.length() > 0).filter_map(length);
-        let inflated = inflated.fold(0, u64::saturating_add);
+        let is_lz4 = compression.is_some_and(|compression| compression.codec() == CompressionType::LZ4_FRAME);
+        let mut inflated = 0_u64;
+        for bytes in buffers {
+            // Nothing has no length, and what is not compressed says -1.
+            if let Some((announced, frame)) = bytes.split_first_chunk()
+                && let Ok(announced) = u64::try_from(i64::from_le_bytes(*announced))
+            {
+                inflated = inflated.saturating_add(announced);
+                let lies = |(most, block): (u64, u64)| most > announced.saturating_add(block);
+                if is_lz4 && announced > 0 && lz4::most(frame).is_none_or(lies) {
+                    return Err(Error::undecodable(format!(
+                        "found malformed Arrow IPC: an LZ4 buffer that is no frame of the {announced} bytes that it announces"
+                    )));
+                }
+            }
+        }
         if inflated > self.most {
             return Err(Error::too_large(format!(
                 "a record batch has {inflated} bytes once it is inflated, more than the limit of {}",

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::{
     tokenizer::{Token, TokenWithSpan},
 };
 
-use crate::limits::{MAX_INNER_QUERIES, MAX_NESTED_QUERIES};
+use crate::limits::{MAX_INNER_QUERIES, MAX_NESTED_QUERIES, MAX_QUERY_NAME_BYTES};
 
 /// The first query in parentheses that is one too many, or too deep.
 pub(super) fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
@@ -41,6 +41,18 @@ pub(super) fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSp
         }
     }
     None
+}
+
+/// The first name that is too long.
+pub(super) fn too_long_name(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
+    tokens.iter().find_map(|token| match &token.token {
+        Token::Word(word) if word.value.len() > MAX_QUERY_NAME_BYTES => {
+            let length = word.value.len();
+            let message = format!("found a name of {length} bytes, expected at most {MAX_QUERY_NAME_BYTES}");
+            Some((token, message))
+        }
+        _ => None,
+    })
 }
 
 /// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.

@@ -247,6 +247,27 @@ fn what_outgrows_the_object_is_refused() {
     );
 }
 
+/// The planner compares a name that is none with all that there are.
+#[test]
+fn names_in_queries_are_short() {
+    let object = parquet_of(&numbers(10), 10);
+    let long = "x".repeat(257);
+    for text in [
+        format!("sql(\"select {long} from object\")"),
+        format!("sql('select \"{long}\" from object')"),
+        format!("select(where=\"{long} > 1\")"),
+    ] {
+        let error = Pipeline::parse(&text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
+        let says = "found a name of 257 bytes, expected at most 256";
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let near = run(&format!("select(where=\"{} > 1\")", &long[1..]), &object).unwrap_err();
+    assert_eq!(near.kind(), ErrorKind::Unsuitable, "{near}");
+    let value = run(&format!("select(where=\"text <> '{long}'\")"), &object).unwrap();
+    assert_eq!(value.rows(), 10);
+}
+
 /// Each function that DataFusion offers was looked at: does its result grow beyond its arguments?
 #[test]
 fn every_function_is_known() {

@@ -5,8 +5,8 @@ use crate::{
     Error, Result,
     limits::TableLimits,
     step::table::parquet::{
-        grammar::{FILE, member},
-        thrift::{BINARY, BYTE, Compact, FALSE, Field, I32, LIST, STRUCT, TRUE, malformed},
+        grammar::{ELEMENT, FILE, member},
+        thrift::{Compact, I32, LIST, STRUCT, malformed},
     },
 };
 
@@ -105,80 +105,13 @@ fn elements(bytes: &mut Compact<'_>, limits: &TableLimits) -> Result<()> {
 fn element(bytes: &mut Compact<'_>) -> Result<i32> {
     let (mut children, mut last) = (0, 0);
     while let Some(field) = bytes.field(last)? {
-        let expected = match field.id {
-            1..=3 | 5..=9 => I32,
-            4 => BINARY,
-            10 => STRUCT,
-            _ => field.kind,
-        };
-        if field.kind != expected {
-            return Err(unexpected(field, "an element of its schema"));
-        }
-        match field.id {
-            5 => children = bytes.integer()?,
-            10 => one_of(bytes, logical)?,
-            _ => bytes.skip(field.kind)?,
+        match (field.id, field.kind) {
+            (5, I32) => children = bytes.integer()?,
+            _ => member(bytes, field, ELEMENT)?,
         }
         last = field.id;
     }
     Ok(children)
-}
-
-/// Goes past a union: a struct of one field.
-fn one_of(bytes: &mut Compact<'_>, inside: fn(&mut Compact<'_>, Field) -> Result<()>) -> Result<()> {
-    let field = bytes.field(0)?.ok_or_else(|| malformed("a type that is none"))?;
-    inside(bytes, field)?;
-    match bytes.field(field.id)? {
-        None => Ok(()),
-        Some(_) => Err(malformed("several types in one place")),
-    }
-}
-
-/// Goes past one of the logical types, most of which are an empty struct.
-fn logical(bytes: &mut Compact<'_>, field: Field) -> Result<()> {
-    match field.id {
-        // Decimal, time and timestamp, integer, variant, geometry, geography.
-        5 => parameters(bytes, field, &[&[I32], &[I32]]),
-        7 | 8 => parameters(bytes, field, &[&[TRUE, FALSE], &[STRUCT]]),
-        10 => parameters(bytes, field, &[&[BYTE], &[TRUE, FALSE]]),
-        16 => parameters(bytes, field, &[&[BYTE]]),
-        17 => parameters(bytes, field, &[&[BINARY]]),
-        18 => parameters(bytes, field, &[&[BINARY], &[I32]]),
-        1..=4 | 6 | 11..=15 => empty(bytes, field),
-        _ => bytes.skip(field.kind),
-    }
-}
-
-/// Goes past the parameters of a type, numbered from 1, whose kinds are these. The only struct among them is a unit of time.
-fn parameters(bytes: &mut Compact<'_>, of: Field, kinds: &[&[u8]]) -> Result<()> {
-    if of.kind != STRUCT {
-        return Err(unexpected(of, "a type"));
-    }
-    let mut last = 0;
-    while let Some(field) = bytes.field(last)? {
-        let place = usize::try_from(field.id).ok().and_then(|id| id.checked_sub(1));
-        match place.and_then(|place| kinds.get(place)) {
-            Some(kinds) if !kinds.contains(&field.kind) => return Err(unexpected(field, "a type")),
-            Some(_) if field.kind == STRUCT => one_of(bytes, empty)?,
-            _ => bytes.skip(field.kind)?,
-        }
-        last = field.id;
-    }
-    Ok(())
-}
-
-fn empty(bytes: &mut Compact<'_>, field: Field) -> Result<()> {
-    if field.kind != STRUCT || bytes.byte()? != 0 {
-        return Err(unexpected(field, "a type"));
-    }
-    Ok(())
-}
-
-fn unexpected(field: Field, within: &str) -> Error {
-    malformed(format_args!(
-        "field {} of kind {} in {within}, expected it as the format has it",
-        field.id, field.kind
-    ))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Arrow IPC.
 
+use std::slice;
+
 use arrow_array::NullArray;
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 
@@ -64,6 +66,49 @@ fn arrow_that_lies_about_its_lengths_is_an_error() {
     lying[magic..magic + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes());
     let error = read_with("x", "select", Bytes::from(lying), Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+}
+
+/// LZ4 frames end where they end, not where the buffer says that they do.
+#[test]
+fn an_lz4_buffer_inflates_to_what_it_announces_or_is_an_error() {
+    let object = arrow_file(&[numbers(2_000_000)], Some(arrow_ipc::CompressionType::LZ4_FRAME));
+    for announced in [1, 1_000_000, 7_000_000] {
+        let lying = with_numbers(&object, 16_000_000, announced);
+        let error = read_with("x", "select", lying, Limits::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Undecodable, "{announced}: {error}");
+        let says = format!("no frame of the {announced} bytes that it announces");
+        assert!(error.to_string().contains(&says), "{error}");
+    }
+    let table = read_with("x", "select", object, Limits::default()).unwrap();
+    assert_eq!(table.rows(), 2_000_000);
+}
+
+#[test]
+fn a_buffer_outside_its_message_is_an_error() {
+    let object = arrow_stream(&[numbers(5000)]);
+    let far = with_numbers(&object, 40_000, 1 << 40);
+    let error = read_with("x", "select", far, Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
+    assert!(error.to_string().contains("not within its message"), "{error}");
+}
+
+/// Arrow and Parquet allow it; no query could tell them apart.
+#[test]
+fn an_object_with_one_name_twice_is_an_error() {
+    let fields = ["n", "m", "n"].map(|name| Field::new(name, DataType::Int64, true));
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let batch = RecordBatch::try_new(schema, vec![column; 3]).unwrap();
+    for object in [arrow_file(slice::from_ref(&batch), None), parquet_of(&batch, 10)] {
+        for text in ["select", "select(columns=[m])", COUNT] {
+            let error = read_with("x", text, object.clone(), Limits::default()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsuitable, "{text}: {error}");
+            assert!(
+                error.to_string().contains("two columns named `n`"),
+                "{text}: {error}"
+            );
+        }
+    }
 }
 
 const COUNT: &str = "sql(\"select count(*) as c from object\")";

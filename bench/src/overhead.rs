@@ -173,13 +173,7 @@ pub(crate) fn batch_request(
             .split_once("&X-Amz-Signature=")
             .context("a presigned query ends with its signature")?;
         presign.clone_into(&mut shared);
-        samples.push(BatchSample {
-            path: path.to_owned(),
-            signature: signature.to_owned(),
-            split: None,
-            member: None,
-            version: None,
-        });
+        samples.push(BatchSample::new(path, signature));
     }
     let body = BatchRequest {
         pipeline: pipeline.clone(),

@@ -68,7 +68,10 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         candidates: vec![candidate(0, &recorded.plain), candidate(1, &recorded.pushed)],
     }];
     let epoch = |plan: &Plan| simulate::run(&tiers, &simulate::jobs(&classes, plan, recorded.samples));
-    let rules = Rules::default();
+    let rules = Rules {
+        samples_left: f64::from(u32::try_from(recorded.samples).unwrap_or(u32::MAX)),
+        ..Rules::default()
+    };
     let best = Plan::best(&tiers, &classes, &rules);
     Ok(Epochs {
         plain: epoch(&Plan::plain(&tiers, &classes, &rules)),

@@ -15,6 +15,7 @@ use pushdown::{
     Pipeline,
     plan::{Plan, Replanner, Rules},
     step::model::Network,
+    wire::Split,
 };
 use tokio::sync::watch;
 
@@ -44,6 +45,8 @@ pub(crate) struct Adapter {
     ground: Arc<Ground>,
     /// Whether the size of every object was known beforehand.
     listed: bool,
+    /// Objects of an epoch.
+    samples: usize,
     state: Mutex<State>,
     planned: watch::Sender<bool>,
 }
@@ -77,6 +80,15 @@ pub(crate) struct Ran {
     pub(crate) time: Duration,
 }
 
+/// A value that the gateway sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Came {
+    pub(crate) stage: u8,
+    pub(crate) bytes: u64,
+    /// That the steps took.
+    pub(crate) seconds: f32,
+}
+
 impl Adapter {
     /// Nothing is known yet. `None` where nothing of the pipeline could be pushed down.
     pub(crate) fn new(
@@ -94,6 +106,7 @@ impl Adapter {
         Some(Self {
             networks: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
+            samples: objects.len(),
             listed: objects.iter().all(|object| object.bytes.is_some()),
             planned: watch::Sender::new(false),
             state: Mutex::new(State {
@@ -147,11 +160,19 @@ impl Adapter {
         }
     }
 
-    /// The gateway took so many seconds for a sample up to a stage.
-    pub(crate) fn gateway(&self, stored: Option<u64>, stage: u8, seconds: f32) {
+    /// The gateway was asked for a sample up to a stage, and this came.
+    pub(crate) fn gateway(&self, stored: Option<u64>, asked: Split, came: Came) {
         let class = self.ground.class(stored);
+        // In place of a value that would be too large.
+        let stored_instead = came.stage == 0;
+        let stage = match asked {
+            Split::At(asked) if stored_instead => asked,
+            _ => came.stage,
+        };
+        let (stage, bytes) = (usize::from(stage), float(came.bytes));
         let mut state = self.state.lock();
-        state.replanner.gateway(class, usize::from(stage), seconds.into());
+        state.replanner.gateway(class, stage, came.seconds.into());
+        state.replanner.value(class, stage, bytes, stored_instead);
     }
 
     /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
@@ -192,8 +213,10 @@ impl Adapter {
     fn plan(&self, state: &mut State, left: usize) {
         let lacking = self.networks.iter().filter(|network| !network.is_near());
         let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
+        // Behind the last batch the plan is one for the next epoch.
+        let left = if left == 0 { self.samples } else { left };
         let rules = Rules {
-            samples_left: float(left.max(1) as u64),
+            samples_left: float(left as u64),
             max_expand: state.unlisted.max_expand(self.ground.max_expand),
             weights_on_their_way: state.fetching,
         };
@@ -246,6 +269,15 @@ mod tests {
     use crate::order::Place;
     use classes::tests::objects;
 
+    fn came(adapter: &Adapter, stored: Option<u64>, stage: u8) {
+        let came = Came {
+            stage,
+            bytes: 30_000,
+            seconds: 0.04,
+        };
+        adapter.gateway(stored, Split::At(stage), came);
+    }
+
     /// The two sides told apart, from what a reader would see of 128 samples.
     #[test]
     fn two_batches_make_a_plan() {
@@ -275,7 +307,7 @@ mod tests {
                         };
                         adapter.host(stored, &[ran]);
                     }
-                    stage => adapter.gateway(stored, stage, 0.04),
+                    stage => came(&adapter, stored, stage),
                 }
             }
             adapter.batch_done(128, &traffic);
@@ -325,7 +357,7 @@ mod tests {
             "a batch keeps its ways"
         );
         adapter.gateway_cores(8.0, None);
-        adapter.gateway(None, 2, 0.04);
+        came(&adapter, None, 2);
         let plan = || {
             let traffic = Traffic::default();
             adapter.batch_done(128, &traffic);

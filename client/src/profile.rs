@@ -162,11 +162,16 @@ impl Store {
         let here = here.await??;
         let there = gateway_groups(&pushed.headers, pipeline)?;
         let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), stored))?;
+        let mut bytes: Vec<_> = kinds.iter().map(Kind::bytes).collect();
+        // Only what came tells what an encoder makes.
+        if let Some(last) = bytes.last_mut() {
+            last.get_or_insert(pushed.body.len() as u64);
+        }
         let cores = number(pushed.headers.get(header::CORES));
         Ok(Measured {
             sample: SampleProfile {
                 key: key.to_string(),
-                ways: ways(pipeline, &kinds, &here, &there)?,
+                ways: ways(pipeline, &bytes, &here, &there)?,
             },
             gateway_cores: cores,
         })

@@ -34,6 +34,10 @@ use crate::{
     store::{Object, Store},
 };
 use intake::Intake;
+use plain::Queue;
+
+/// Objects that a batch reads at a time as they are while nothing is known.
+const FEW: usize = 2;
 
 /// Where the steps run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,6 +100,26 @@ pub(crate) struct Job {
     pub(crate) charge: Option<Arc<Charge>>,
 }
 
+impl Job {
+    /// What is left of it to begin once the gateway is done with its part, while nothing is known: the gateway's as well.
+    fn pushing(&self) -> Option<Self> {
+        let assignment = self.assignment.as_ref()?.pushing()?;
+        Some(Self {
+            places: self.places.clone(),
+            assignment: Some(Arc::new(assignment)),
+            charge: self.charge.clone(),
+            ..*self
+        })
+    }
+
+    /// Objects that it reads at a time as they are, of so many at most. While nothing is known few: what has been begun is
+    /// not taken back when the gateway turns out to be faster.
+    fn gets(&self, most: NonZeroUsize) -> usize {
+        let unknown = self.assignment.as_ref().is_some_and(|ways| ways.is_unknown());
+        if unknown { most.get().min(FEW) } else { most.get() }
+    }
+}
+
 impl Session {
     /// The mode in force: plain after the gateway turned out to be another engine's.
     pub(crate) fn mode(&self) -> Mode {
@@ -113,6 +137,15 @@ impl Session {
         self.up_to_what_is_kept(place.index, split)
     }
 
+    /// The most bytes of the value of an object that stops there, where they are not known beforehand.
+    pub(crate) fn most(&self, place: Place, split: Split, assignment: Option<&Assignment>) -> Option<u64> {
+        let stored = self.objects[place.index].bytes;
+        match split {
+            Split::At(stage) => assignment?.most(stage, stored),
+            Split::Full | Split::Smallest => None,
+        }
+    }
+
     /// The ways of the objects by the plan in force, in [`Mode::Auto`].
     pub(crate) fn assignment(&self) -> Option<Arc<Assignment>> {
         self.adapter.as_ref().map(Adapter::assignment)
@@ -123,11 +156,22 @@ impl Session {
         let intake = Intake::new(self, job);
         kept::fetch(self, job, &intake).await?;
         let (pushed, plain) = self.ways(job, intake.missing());
-        let pushed = pushed::fetch(self, job, &intake, pushed);
-        let plain = plain::fetch(self, job, &intake, plain);
-        futures::try_join!(pushed, plain)?;
+        let plain = Queue::new(plain);
+        let by_the_gateway = async {
+            let any = !pushed.is_empty();
+            pushed::fetch(self, job, &intake, pushed).await?;
+            match job.pushing().filter(|_| any) {
+                Some(job) => {
+                    let (rest, left) = self.ways(&job, plain.take());
+                    plain.put(left);
+                    pushed::fetch(self, &job, &intake, rest).await
+                }
+                None => Ok(()),
+            }
+        };
+        futures::try_join!(by_the_gateway, plain::fetch(self, job, &intake, &plain))?;
         // What the gateway left: all of it when the engines turned out to differ.
-        plain::fetch(self, job, &intake, intake.missing()).await?;
+        plain::fetch(self, job, &intake, &Queue::new(intake.missing())).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
             adapter.batch_done(job.left, self.store.traffic());

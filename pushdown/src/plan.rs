@@ -35,6 +35,8 @@ pub struct Plan {
     pub shares: Vec<Vec<f64>>,
     /// What each tier needs.
     pub load: Load,
+    /// Seconds that a sample of its slowest way takes when no other is there.
+    pub tail: f64,
     /// Mean bytes of a value.
     pub bytes: f64,
 }
@@ -42,20 +44,25 @@ pub struct Plan {
 // === impl Plan ===
 
 impl Plan {
+    /// Seconds for each sample that is left, if the last one goes the slowest way.
+    pub fn seconds(&self, rules: &Rules) -> f64 {
+        self.load.seconds() + self.tail / rules.samples_left.max(1.0)
+    }
+
     /// The best mixture: of those within 3 % of the fastest the one with the fewest bytes.
     ///
     /// Each class needs a candidate with stage 0, which stays whatever the rules say.
     pub fn best(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
         let plain = Self::plain(tiers, classes, rules);
-        let slowest = plain.load.seconds();
+        let slowest = plain.seconds(rules);
         // Weights come once and whole, however few samples need them: a mixture that has them pays before it gains.
         let candidates = classes.iter().flat_map(|class| &class.candidates);
         let weights = candidates.map(|candidate| candidate.weights).fold(0.0, f64::max);
-        let with = Self::among(tiers, classes, rules, weights, slowest).unwrap_or(plain);
-        let without = (weights > 0.0).then(|| Self::among(tiers, classes, rules, 0.0, slowest));
+        let with = Self::among(tiers, classes, rules, weights).unwrap_or(plain);
+        let without = (weights > 0.0).then(|| Self::among(tiers, classes, rules, 0.0));
         let about_as_fast = |without: &Self| {
-            let seconds = without.load.seconds();
-            seconds <= slowest && seconds * (1.0 - TIE) <= with.load.seconds()
+            let seconds = without.seconds(rules);
+            seconds <= slowest && seconds * (1.0 - TIE) <= with.seconds(rules)
         };
         without.flatten().filter(about_as_fast).unwrap_or(with)
     }
@@ -63,13 +70,25 @@ impl Plan {
     /// The best mixture of those ways that need no weights which the host lacks, to begin with while they come; none where
     /// a class has no such way.
     pub fn meanwhile(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Option<Self> {
-        let plain = Self::plain(tiers, classes, rules).load.seconds();
-        Self::among(tiers, classes, rules, 0.0, plain)
+        Self::among(tiers, classes, rules, 0.0)
     }
 
     /// The best mixture of those ways for which `weights` bytes, fetched once, are enough; none where that leaves a class
-    /// without any way.
-    fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, plain: f64) -> Option<Self> {
+    /// without any way. What is the fastest for many samples is not for a few, if one of its ways takes long: where all of
+    /// them are there sooner without it, it is left out.
+    fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64) -> Option<Self> {
+        let mut best = Self::mixture(tiers, classes, rules, weights, f64::INFINITY)?;
+        while let Some(sooner) = Self::mixture(tiers, classes, rules, weights, best.tail)
+            .filter(|sooner| sooner.seconds(rules) < best.seconds(rules))
+        {
+            best = sooner;
+        }
+        Some(best)
+    }
+
+    /// The same of those ways that take less than `tail` seconds for a sample alone.
+    fn mixture(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, tail: f64) -> Option<Self> {
+        let plain = Self::plain(tiers, classes, rules).load.seconds();
         // (class, candidate), the ways of each class together.
         let mut ways = Vec::new();
         for (index, class) in classes.iter().enumerate() {
@@ -77,7 +96,7 @@ impl Plan {
             let most = stored.map_or(f64::INFINITY, |plain| rules.max_expand * plain.bytes);
             let can = |candidate: &Candidate| {
                 let fits = candidate.stage == 0 || candidate.bytes <= most && tiers.can(candidate);
-                fits && candidate.weights <= weights
+                fits && candidate.weights <= weights && tiers.alone(candidate) < tail
             };
             let before = ways.len();
             let of_class = class.candidates.iter().enumerate();
@@ -113,7 +132,7 @@ impl Plan {
             host: 0.0,
             trainer: tiers.trainer_seconds,
         };
-        let (mut bytes, mut weights) = (0.0, 0.0_f64);
+        let (mut bytes, mut weights, mut tail) = (0.0, 0.0_f64, 0.0_f64);
         for (class, shares) in classes.iter().zip(&shares) {
             let taken = class
                 .candidates
@@ -127,10 +146,28 @@ impl Plan {
                 load.host += share * part.host;
                 bytes += share * candidate.bytes;
                 weights = weights.max(candidate.weights);
+                tail = tail.max(tiers.alone(candidate));
             }
         }
         load.link += tiers.fetching(weights, rules);
-        Self { shares, load, bytes }
+        Self {
+            shares,
+            load,
+            tail,
+            bytes,
+        }
+    }
+
+    /// The share of samples that may go another way, to see how it goes: as many of them as this plan has time for besides,
+    /// or 3 % more.
+    pub fn room(&self, load: &Load) -> f64 {
+        let seconds = self.load.seconds() * (1.0 + TIE);
+        let tiers: [fn(&Load) -> f64; 3] = [|load| load.gateway, |load| load.link, |load| load.host];
+        let rooms = tiers.map(|tier| match tier(load) {
+            needed if needed > 0.0 => ((seconds - tier(&self.load)) / needed).max(0.0),
+            _ => 1.0,
+        });
+        rooms.into_iter().fold(1.0, f64::min)
     }
 
     /// Reading all objects as they are.

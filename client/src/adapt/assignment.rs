@@ -1,9 +1,9 @@
 //! Which way each object goes.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use pushdown::{
-    Pipeline,
+    Kind, Pipeline,
     plan::{Decision, Plan},
 };
 
@@ -14,14 +14,16 @@ use crate::{order::Place, profile::float};
 const EXPLORED: u64 = 100;
 /// The least distance between them.
 const CLOSEST: u64 = 32;
+/// And the greatest, where each takes far longer than others: a link that becomes faster is found out by them.
+const FARTHEST: u64 = 1024;
 
 /// What is the same for all plans of a data set.
 #[derive(Debug)]
 pub(super) struct Ground {
     /// The most bytes of an object of each class; any number for the last.
     pub(super) bounds: Vec<u64>,
-    /// Bytes of a value by stage, where they are known beforehand.
-    values: Vec<Option<u64>>,
+    /// What is known beforehand of a value's bytes, by stage.
+    values: Vec<Size>,
     /// The stages to explore, the last one first: the last, and the last before any network.
     explored: Vec<u8>,
     stride: u64,
@@ -40,30 +42,49 @@ pub(crate) struct Assignment {
     plainly: bool,
     /// The stages at which objects stop only to see how that goes.
     explored: Vec<u8>,
+    /// One object of so many goes each of these ways.
+    stride: u64,
+}
+
+/// What is known of the bytes of a stage's values beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Known(u64),
+    /// Nothing: the gateway is told how many there may be, and sends the object in place of a value that has more.
+    Bounded,
+    /// Nothing, and the gateway takes rows from an object that it never holds whole.
+    Table,
 }
 
 #[derive(Debug, Clone)]
 enum Ways {
     /// Nothing is known yet: by turns as they are and pushed down.
     Unknown,
+    /// Nothing is known but that the gateway is done sooner: all are pushed down.
+    Pushing,
     /// For each class its stages, each with the share of objects that go there or to one before it.
     Planned(Vec<Vec<(u8, f64)>>),
 }
 
 impl Ground {
-    /// `None` where the gateway could do nothing of use: no value has a size that is known beforehand.
+    /// `None` where the gateway could do nothing of use: all values are tables.
     pub(super) fn new(
         pipeline: &Pipeline,
         bounds: Vec<u64>,
         batch_size: usize,
         max_expand: f64,
     ) -> Option<Self> {
-        let values: Vec<_> = pipeline.kinds().iter().map(pushdown::Kind::bytes).collect();
+        let size = |kind: &Kind| match (kind, kind.bytes()) {
+            (_, Some(bytes)) => Size::Known(bytes),
+            (Kind::Table(_), None) => Size::Table,
+            _ => Size::Bounded,
+        };
+        let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
         let network = pipeline
             .steps()
             .iter()
             .position(|step| step.networks().next().is_some());
-        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage].is_some());
+        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != Size::Table);
         let mut explored = vec![last(pipeline.len())?];
         explored.extend(network.and_then(last));
         explored.dedup();
@@ -84,10 +105,25 @@ impl Ground {
         stored.and_then(fits).unwrap_or(last)
     }
 
-    /// Whether a value of that stage has no more bytes than it may have.
+    /// Whether a value of that stage has no more bytes than it may have, or can be kept from having more.
     fn fits(&self, stage: u8, stored: u64) -> bool {
-        let value = self.values.get(usize::from(stage)).copied().flatten();
-        stage == 0 || value.is_some_and(|value| float(value) <= float(stored) * self.max_expand)
+        match self.values.get(usize::from(stage)) {
+            _ if stage == 0 => true,
+            Some(Size::Known(value)) => float(*value) <= float(stored) * self.max_expand,
+            Some(Size::Bounded) => true,
+            Some(Size::Table) | None => false,
+        }
+    }
+
+    /// The most bytes that a value of that stage may have, where they are not known beforehand.
+    fn most(&self, stage: u8, stored: u64) -> Option<u64> {
+        let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&Size::Bounded);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size, rounded down"
+        )]
+        bounded.then(|| (float(stored) * self.max_expand) as u64)
     }
 }
 
@@ -98,12 +134,27 @@ impl Assignment {
             ways: Ways::Unknown,
             plainly: true,
             explored: ground.explored.clone(),
+            stride: ground.stride,
             ground,
         }
     }
 
+    /// Whether nothing is known yet.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self.ways, Ways::Unknown)
+    }
+
+    /// While nothing is known: the way of what has not been begun when all that was pushed down is here.
+    pub(crate) fn pushing(&self) -> Option<Self> {
+        self.is_unknown().then(|| Self {
+            ways: Ways::Pushing,
+            ..self.clone()
+        })
+    }
+
     /// The ways of a plan that was made from what a decision was. None is explored for which the host lacks weights: they
-    /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more often than is best.
+    /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more
+    /// often than is best. And none more often than the plan has time for.
     pub(super) fn planned(ground: Arc<Ground>, unlisted: u64, decision: &Decision, plan: &Plan) -> Self {
         let enough = 1.0 / float(ground.stride);
         let seen = |stage: u8| {
@@ -120,8 +171,16 @@ impl Assignment {
         };
         let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
         let plainly = worthwhile(&0);
-        let explored = ground.explored.iter().copied().filter(worthwhile).collect();
-        let tried = if plainly { enough } else { 0.0 };
+        let explored: Vec<u8> = ground.explored.iter().copied().filter(worthwhile).collect();
+        let trials = explored.iter().copied().chain(plainly.then_some(0));
+        let room = trials
+            .map(|stage| decision.room(plan, stage.into()))
+            .fold(1.0, f64::min);
+        let fits = |stride: &u64| float(*stride) * room >= 1.0;
+        let mut strides = iter::successors(Some(ground.stride), |stride| Some(stride * 2));
+        let stride = strides.find(|stride| fits(stride) || *stride >= FARTHEST);
+        let stride = stride.unwrap_or(FARTHEST);
+        let tried = if plainly { 1.0 / float(stride) } else { 0.0 };
         let classes = decision.classes.iter().zip(&plan.shares);
         let ways = classes.map(|(class, shares)| {
             let taken = class.candidates.iter().zip(shares);
@@ -150,6 +209,7 @@ impl Assignment {
             ways: Ways::Planned(ways.collect()),
             plainly,
             explored,
+            stride,
         }
     }
 
@@ -167,11 +227,11 @@ impl Assignment {
         };
         match &self.ways {
             Ways::Unknown if place.position.is_multiple_of(2) => 0,
-            Ways::Unknown => farthest(place.position / 2).unwrap_or_default(),
+            Ways::Unknown | Ways::Pushing => farthest(place.position / 2).unwrap_or_default(),
             Ways::Planned(ways) => {
-                let explored = match place.position % ground.stride {
+                let explored = match place.position % self.stride {
                     0 => Some(0).filter(|_| self.plainly),
-                    rest if rest == ground.stride / 2 => farthest(place.position / ground.stride),
+                    rest if rest == self.stride / 2 => farthest(place.position / self.stride),
                     _ => None,
                 };
                 let planned = || {
@@ -184,10 +244,15 @@ impl Assignment {
         }
     }
 
+    /// The most bytes that the value of an object may have at a stage, where they are not known beforehand.
+    pub(crate) fn most(&self, stage: u8, stored: Option<u64>) -> Option<u64> {
+        self.ground.most(stage, stored.unwrap_or(self.unlisted))
+    }
+
     /// The first stage that any object stops at: steps from there on run here.
     pub(super) fn first_stage(&self) -> usize {
         match &self.ways {
-            Ways::Unknown => 0,
+            Ways::Unknown | Ways::Pushing => 0,
             Ways::Planned(ways) => {
                 let stages = ways.iter().flatten();
                 usize::from(stages.map(|(stage, _)| *stage).min().unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use pushdown::Step;
 
-use super::{Adapter, EXPLORING};
+use super::{Adapter, EXPLORING, float};
 use crate::{
     error::Result,
     networks::prepare,
@@ -66,6 +66,8 @@ impl Adapter {
             }
             for way in sample.ways.iter().skip(1) {
                 replanner.gateway(class, way.stage, way.gateway_seconds);
+                let most = stored.map_or(f64::INFINITY, |stored| float(stored) * self.ground.max_expand);
+                replanner.value(class, way.stage, way.bytes.min(most), way.bytes > most);
             }
         }
         if let Some(rate) = profile.link_bytes {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use pushdown::{Context, Kind, Pipeline, Sample, Step, plan::Candidate, step::model::Network};
+use pushdown::{Context, Pipeline, Sample, Step, plan::Candidate, step::model::Network};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
@@ -83,12 +83,12 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
 }
 
 /// What splits at the end of each group come to, and within layers, whose costs are in the ratio of their
-/// multiplications. A stage whose bytes are not known beforehand is none to plan with.
+/// multiplications. A stage whose bytes are not known is none to plan with.
 ///
 /// Groups that did not run here are taken to differ from the gateway's as those do that did.
 pub(super) fn ways(
     pipeline: &Pipeline,
-    kinds: &[Kind],
+    bytes: &[Option<u64>],
     here: &[Group],
     there: &[Group],
 ) -> Result<Vec<Candidate>> {
@@ -115,7 +115,7 @@ pub(super) fn ways(
     let total: f64 = groups.iter().map(|(group, _)| group.seconds).sum();
     let mut ways = Vec::new();
     let mut way = |stage: usize, gateway: f64, done_here: f64| {
-        ways.extend(kinds[stage].bytes().map(|bytes| Candidate {
+        ways.extend(bytes[stage].map(|bytes| Candidate {
             stage,
             bytes: float(bytes),
             gateway_seconds: gateway,

@@ -10,6 +10,7 @@ use pushdown::{
 
 use super::{Job, Session};
 use crate::{
+    adapt::Came,
     cpu::Work,
     error::{Error, Result},
     stats::add,
@@ -60,8 +61,15 @@ impl<'a> Intake<'a> {
                     )));
                 }
                 if let Some(adapter) = &self.session.adapter {
-                    let stored = self.session.objects[self.job.places[slot].index].bytes;
-                    adapter.gateway(stored, row.stage, row.seconds);
+                    let place = self.job.places[slot];
+                    let stored = self.session.objects[place.index].bytes;
+                    let asked = self.session.split_of(place, self.job.assignment.as_deref());
+                    let came = Came {
+                        stage: row.stage,
+                        bytes: sample.bytes(),
+                        seconds: row.seconds,
+                    };
+                    adapter.gateway(stored, asked, came);
                 }
                 self.value(slot, row.stage, sample)
             }

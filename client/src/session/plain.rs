@@ -1,7 +1,10 @@
 //! Plain mode: objects are read directly, a few at a time.
 
+use std::{collections::VecDeque, iter};
+
 use futures::{StreamExt as _, stream};
 use http::HeaderMap;
+use parking_lot::Mutex;
 use pushdown::{Sample, wire::RowError};
 
 use super::{Job, Session, intake::Intake};
@@ -13,16 +16,35 @@ use crate::{
     store::Failure,
 };
 
-/// Reads the objects of these slots.
-pub(super) async fn fetch(
-    session: &Session,
-    job: &Job,
-    intake: &Intake<'_>,
-    slots: Vec<usize>,
-) -> Result<()> {
-    let reads = stream::iter(slots)
+/// Slots that no object has been asked for yet.
+#[derive(Debug)]
+pub(super) struct Queue(Mutex<VecDeque<usize>>);
+
+impl Queue {
+    pub(super) fn new(slots: Vec<usize>) -> Self {
+        Self(Mutex::new(slots.into()))
+    }
+
+    /// Takes all of them, for another way.
+    pub(super) fn take(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.0.lock()).into()
+    }
+
+    /// Brings back what cannot go that way.
+    pub(super) fn put(&self, slots: Vec<usize>) {
+        self.0.lock().extend(slots);
+    }
+
+    fn next(&self) -> Option<usize> {
+        self.0.lock().pop_front()
+    }
+}
+
+/// Reads the objects of these slots, or of as many as no one else takes meanwhile.
+pub(super) async fn fetch(session: &Session, job: &Job, intake: &Intake<'_>, slots: &Queue) -> Result<()> {
+    let reads = stream::iter(iter::from_fn(|| slots.next()))
         .map(|slot| async move { (slot, object(session, job, job.places[slot].index).await) });
-    let mut reads = std::pin::pin!(reads.buffer_unordered(session.gets_per_batch.get()));
+    let mut reads = std::pin::pin!(reads.buffer_unordered(job.gets(session.gets_per_batch)));
     while let Some((slot, read)) = reads.next().await {
         match read? {
             Ok(sample) => intake.value(slot, 0, sample)?,

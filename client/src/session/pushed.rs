@@ -192,6 +192,7 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
             let split = session.split_of(place, assignment.as_deref());
             BatchSample {
                 split: (split != session.split).then_some(split),
+                max_bytes: session.most(place, split, assignment.as_deref()),
                 ..BatchSample::new(path, signature)
             }
         };

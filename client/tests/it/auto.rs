@@ -1,7 +1,7 @@
 //! Plans that follow what happens.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode};
+use pushdown_client::{Batch, Mode, Object};
 
 use super::{
     relay::{Deed, relay},
@@ -25,6 +25,16 @@ fn bitmap() -> Objects {
     }
     file.extend((0..pixels).map(|byte| u8::try_from(byte.wrapping_mul(2_654_435_761) >> 24).unwrap()));
     Objects::from([(KEY.to_owned(), file)])
+}
+
+/// The bitmap so many times, as a listing has it.
+fn listed(count: usize) -> Vec<Object> {
+    let bitmap = Object {
+        key: KEY.into(),
+        bytes: Some(bitmap()[KEY].len() as u64),
+        etag: None,
+    };
+    vec![bitmap; count]
 }
 
 /// The link becomes thin in the middle of an epoch: what was read as it is before is pushed down then. Every sample comes
@@ -76,6 +86,60 @@ fn a_plan_follows_the_link() {
         // No more values than are stored, even while nothing was known.
         assert!(reader.stats().value_bytes <= 800 * 197_000);
     });
+}
+
+/// While nothing is known half of the objects are asked for each way, but what a thin link has not begun to bring by the time
+/// that the gateway is done comes from there.
+#[test]
+fn a_thin_link_holds_up_few_objects() {
+    let world = World::with(bitmap());
+    let expected = rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
+    let (throttle, address) = Throttle::start(world.gateway.listen());
+    throttle.set(1 << 20);
+    run(async {
+        let builder = reader(&format!("http://{address}"), PIPELINE)
+            .objects(listed(128))
+            .mode(Mode::Auto)
+            .batch_size(64);
+        let mut reader = builder.build().await.unwrap();
+        let rows = flat(reader.by_ref().try_collect().await.unwrap());
+        assert_eq!(rows.len(), 128);
+        assert!(rows.iter().all(|row| row.value == expected[0].value));
+        let plainly = rows.iter().filter(|row| row.stage == 0).count();
+        assert!((2..=24).contains(&plainly), "{plainly} of 64 came as they are");
+    });
+}
+
+/// An encoder's answer is planned with once some have come, and never larger than what it is made of.
+#[test]
+fn what_an_encoder_makes_is_pushed_down_where_it_is_smaller() {
+    for (pipeline, smaller) in [
+        ("decode | resize(32, 32) | encode(png)", true),
+        ("decode | resize(512, 512) | encode(png)", false),
+    ] {
+        let world = World::with(bitmap());
+        let expected = rows(world.reader(pipeline).keys([KEY]).mode(Mode::Plain));
+        let (throttle, address) = Throttle::start(world.gateway.listen());
+        throttle.set(8 << 20);
+        run(async {
+            let builder = reader(&format!("http://{address}"), pipeline)
+                .objects(listed(160))
+                .mode(Mode::Auto)
+                .batch_size(32);
+            let mut reader = builder.build().await.unwrap();
+            let rows = flat(reader.by_ref().try_collect().await.unwrap());
+            assert!(rows.iter().all(|row| row.value == expected[0].value));
+            let planned = reader.plan().unwrap();
+            let plainly = planned.decision.plan.shares[0][0];
+            assert_eq!(plainly < 0.5, smaller, "{planned}");
+            assert!(rows.iter().all(|row| smaller || row.stage == 0), "{planned}");
+            assert!(
+                reader.stats().value_bytes <= 160 * 197_000,
+                "{:?}",
+                reader.stats()
+            );
+        });
+    }
 }
 
 /// Keys tell no sizes: a value that has more bytes than a photo may have is asked for only once photos have shown theirs.

@@ -143,6 +143,8 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
             wire::Split::Smallest => return Ok(ValueType::of(kinds)),
             split => stages.push(split.resolve(&request.pipeline, &pushdown::BytesKind::default())?),
         }
+        // The object comes in place of a value that is too large.
+        stages.extend(sample.max_bytes.map(|_| 0));
     }
     stages.sort_unstable();
     stages.dedup();

@@ -81,6 +81,7 @@ mod tests {
         Job {
             pipeline,
             split: Split::Full,
+            max_bytes: None,
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),

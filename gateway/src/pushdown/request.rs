@@ -5,7 +5,7 @@ use std::{str::FromStr, sync::Arc};
 use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
-    Pipeline,
+    BytesKind, Kind, Pipeline,
     step::model::Networks,
     wire::{self, BatchRequest, Split},
 };
@@ -21,6 +21,8 @@ use crate::{
 pub(super) struct Job {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) split: Split,
+    /// The most bytes of the value: the object comes in place of a larger one.
+    pub(super) max_bytes: Option<u64>,
     pub(super) seed: Option<u64>,
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
@@ -96,6 +98,7 @@ impl Job {
         Ok(Self {
             pipeline: Arc::new(pipeline),
             split: split.unwrap_or(Split::Full),
+            max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
             sample_id: wire::sample_id(parts.uri.path(), None),
@@ -116,11 +119,29 @@ impl Job {
         Self {
             pipeline: Arc::clone(pipeline),
             split: request.split_of(sample),
+            max_bytes: sample.max_bytes,
             seed: request.seed,
             epoch: request.epoch,
             sample_id: sample.id(),
             tenant: tenant.clone(),
         }
+    }
+
+    /// The stage to answer with, for an object of which something is known: 0 where its value is known to be too large.
+    pub(super) fn stage(&self, object: &BytesKind) -> Result<usize> {
+        let stage = self.split.resolve(&self.pipeline, object)?;
+        let kinds = self.pipeline.stages(&Kind::Bytes(*object))?;
+        let known = kinds.get(stage).and_then(Kind::bytes);
+        Ok(if known.is_some_and(|bytes| self.is_too_large(bytes)) {
+            0
+        } else {
+            stage
+        })
+    }
+
+    /// Whether the object is to come in place of a value of so many bytes.
+    pub(super) fn is_too_large(&self, bytes: u64) -> bool {
+        self.max_bytes.is_some_and(|most| bytes > most)
     }
 
     /// The stage to answer with, where rows flow from the object to it; with `smallest`, if that stage is the smallest.

@@ -51,6 +51,7 @@ pub(super) struct Admitted {
 /// A value at its stage, and the permit for its bytes.
 #[derive(Debug)]
 pub(super) struct Computed {
+    pub(super) stage: usize,
     pub(super) sample: Sample,
     pub(super) permit: Permit,
     pub(super) timing: Timing,
@@ -74,7 +75,7 @@ impl Pushdown {
             media: header.map(|header| header.media),
             header,
         };
-        let stage = job.split.resolve(&job.pipeline, &kind)?;
+        let stage = job.stage(&kind)?;
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
         Ok(Fetched::Object(Opened {
@@ -141,7 +142,12 @@ impl Pushdown {
             self.check_output(peak.output)?;
             self.memory.grow(&mut permit, peak.working)?;
         }
+        let instead = job.max_bytes.is_some().then(|| source.clone());
         let (sample, steps) = self.run(source, job, stage, limits).await?;
+        let (sample, stage) = match instead.filter(|_| job.is_too_large(sample.bytes())) {
+            Some(source) => (Sample::Bytes(source), 0),
+            None => (sample, stage),
+        };
         self.check_output(sample.bytes())?;
         permit.shrink_to(sample.bytes());
         let seconds = steps.iter().map(|group| group.time).sum();
@@ -151,6 +157,7 @@ impl Pushdown {
             timing.add(group.name, group.time);
         }
         Ok(Computed {
+            stage,
             sample,
             permit,
             timing,

@@ -137,6 +137,25 @@ impl Tiers {
         }
     }
 
+    /// Seconds that a sample takes on this way when no other is there: no more than a core of each side works on it.
+    pub(super) fn alone(&self, candidate: &Candidate) -> f64 {
+        let on = |seconds: f64, cores: f64| {
+            if seconds > 0.0 {
+                seconds / cores.min(1.0)
+            } else {
+                0.0
+            }
+        };
+        let gateway_cores = if self.shared {
+            self.host_cores
+        } else {
+            self.gateway_cores
+        };
+        on(candidate.gateway_seconds, gateway_cores)
+            + candidate.bytes / self.link_bytes
+            + on(candidate.host_seconds, self.host_cores)
+    }
+
     /// Seconds of the link, for each sample that is left, to fetch so many bytes of weights.
     pub(super) fn fetching(&self, weights: f64, rules: &Rules) -> f64 {
         if rules.weights_on_their_way {

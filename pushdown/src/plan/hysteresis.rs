@@ -19,10 +19,10 @@ impl Hysteresis {
     /// it never stays behind reading plainly.
     pub(super) fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
         let best = Plan::best(tiers, classes, rules);
-        let seconds = best.load.seconds();
-        let plain = Plan::plain(tiers, classes, rules).load.seconds();
+        let seconds = best.seconds(rules);
+        let plain = Plan::plain(tiers, classes, rules).seconds(rules);
         if let Some(stays) = self.current(tiers, classes, rules)
-            && stays.load.seconds() <= (seconds * (1.0 + FASTER)).min(plain)
+            && stays.seconds(rules) <= (seconds * (1.0 + FASTER)).min(plain)
             && stays.bytes * (1.0 - LESS) <= best.bytes
         {
             return stays;

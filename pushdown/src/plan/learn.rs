@@ -47,6 +47,10 @@ struct Samples {
     stored: f64,
     /// Seconds of the host, by step.
     steps: Vec<Mean>,
+    /// By stage from 1 on, where that is not known beforehand: bytes of what comes in answer,
+    values: Vec<Mean>,
+    /// and the part of the samples of which that is the object, its value having more bytes than it may have.
+    stored_instead: Vec<Mean>,
 }
 
 impl Costs {
@@ -67,6 +71,8 @@ impl Costs {
             share,
             stored,
             steps: vec![Mean::default(); steps.len()],
+            values: vec![Mean::default(); steps.len()],
+            stored_instead: vec![Mean::default(); steps.len()],
         };
         Self {
             stages: pipeline.kinds()[1..].iter().enumerate().map(stage).collect(),
@@ -137,6 +143,19 @@ impl Costs {
         self.stages[stage - 1].ratio.add(ratio, MEMORY);
     }
 
+    /// A value of `stage` was asked for, of a stage whose bytes are not known beforehand, and so many bytes came: those of the
+    /// object where the value has more than it may have.
+    pub fn value(&mut self, class: usize, stage: usize, bytes: f64, stored_instead: bool) {
+        let Some(samples) = self.classes.get_mut(class) else {
+            return;
+        };
+        let Some(place) = stage.checked_sub(1).filter(|place| *place < samples.values.len()) else {
+            return;
+        };
+        samples.values[place].add(bytes, MEMORY);
+        samples.stored_instead[place].add(if stored_instead { 1.0 } else { 0.0 }, MEMORY);
+    }
+
     /// The classes with every way that can be planned, where `weights` bytes are still to be fetched to run networks on
     /// the host; `None` while the two sides have not been seen at work.
     pub fn classes(&self, weights: f64) -> Option<Vec<Class>> {
@@ -157,16 +176,18 @@ impl Costs {
                 },
             }];
             for (place, stage) in self.stages.iter().enumerate() {
-                let (Some(bytes), false) = (stage.bytes, stage.inside) else {
+                let told = samples.values[place].get();
+                let (Some(bytes), false) = (stage.bytes.or(told), stage.inside) else {
                     continue;
                 };
                 let done = self.until(index, place + 1)?;
+                let again = samples.stored_instead[place].get().unwrap_or_default();
                 let rest = self.stages.get(place + 1);
                 candidates.push(Candidate {
                     stage: place + 1,
                     bytes,
                     gateway_seconds: done * self.ratio_of(place + 1)? * gateway_pace,
-                    host_seconds: (total - done) * host_pace,
+                    host_seconds: (total - done * (1.0 - again)) * host_pace,
                     weights: if rest.is_some_and(|rest| rest.network) {
                         weights
                     } else {
@@ -258,6 +279,36 @@ mod tests {
         costs.gateway(1, 9, 1.0);
         costs.gateway(1, 4, f64::INFINITY);
         assert_eq!(costs.classes(1e6).unwrap(), classes);
+    }
+
+    #[test]
+    fn values_of_unknown_sizes_are_planned_with_once_some_came() {
+        let pipeline = Pipeline::parse("decode | resize(short=64) | encode(jpeg)").unwrap();
+        let mut costs = Costs::new(&pipeline, &[(0.5, 1_000.0), (0.5, 10_000.0)]);
+        for step in 0..3 {
+            costs.host(0, step, 1, 0.001);
+        }
+        costs.gateway(0, 3, 0.003);
+        let stages = |costs: &Costs| -> Vec<Vec<usize>> {
+            let classes = costs.classes(0.0).unwrap();
+            let stages = |class: &Class| class.candidates.iter().map(|way| way.stage).collect();
+            classes.iter().map(stages).collect()
+        };
+        assert_eq!(stages(&costs), [[0], [0]]);
+        costs.value(1, 3, 2_000.0, false);
+        assert_eq!(stages(&costs), [vec![0], vec![0, 3]], "of each class by itself");
+        costs.value(0, 3, 500.0, false);
+        costs.value(0, 3, 1_000.0, true);
+        let way = costs.classes(0.0).unwrap()[0].candidates[1];
+        near(way.bytes, 750.0);
+        near(way.gateway_seconds, 0.003);
+        // Of every other one all steps run here.
+        near(way.host_seconds, 0.0015);
+        // Nonsense is left out.
+        for (class, stage) in [(7, 3), (0, 0), (0, 9)] {
+            costs.value(class, stage, 1.0, false);
+        }
+        near(costs.classes(0.0).unwrap()[0].candidates[1].bytes, 750.0);
     }
 
     #[test]

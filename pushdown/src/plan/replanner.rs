@@ -51,6 +51,18 @@ impl Decision {
         taken.any(|(way, share)| *share > 0.0 && way.weights > 0.0)
     }
 
+    /// The [share](Plan::room) of samples that may go up to a stage for a trial, besides what a plan has.
+    pub fn room(&self, plan: &Plan, stage: usize) -> f64 {
+        let that_way = |class: &Class| {
+            let candidates = class.candidates.iter();
+            candidates
+                .map(|way| if way.stage == stage { class.share } else { 0.0 })
+                .collect()
+        };
+        let shares = self.classes.iter().map(that_way).collect();
+        plan.room(&Plan::of(&self.tiers, &self.classes, shares, &self.rules).load)
+    }
+
     /// The best plan until those weights are here; none where every plan needs them.
     pub fn meanwhile(&self) -> Option<Plan> {
         Plan::meanwhile(&self.tiers, &self.classes, &self.rules)
@@ -88,6 +100,11 @@ impl Replanner {
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
         self.busy[0] += seconds;
         self.costs.gateway(class, stage, seconds);
+    }
+
+    /// So many bytes came for a value of `stage`; see [`Costs::value`].
+    pub fn value(&mut self, class: usize, stage: usize, bytes: f64, stored_instead: bool) {
+        self.costs.value(class, stage, bytes, stored_instead);
     }
 
     /// So many seconds passed since this was called last. What was [seen](Link::seen) of the link in them is its rate only

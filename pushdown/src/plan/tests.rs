@@ -162,6 +162,46 @@ fn until_weights_are_here_nothing_waits_for_them() {
     assert!(Plan::best(&link, &classes, &rules).shares[0][0] > 0.1);
 }
 
+/// The end of a short epoch: an object on a thin link holds up more than the others gain by its going that way.
+#[test]
+fn the_last_sample_counts_in_a_short_epoch() {
+    // 0.14 seconds for an object, 0.0115 for features.
+    let (link, classes) = (tiers(1.0, 0.8e6, 1.0), one(photo()));
+    let of = |samples_left: f64| {
+        let rules = Rules {
+            samples_left,
+            ..Rules::default()
+        };
+        Plan::best(&link, &classes, &rules)
+    };
+    let (few, many) = (of(96.0), of(2_000.0));
+    assert_near(few.shares[0][2], 1.0);
+    assert_near(few.tail, 0.0115 + 2_560.0 / 0.8e6);
+    assert!(many.shares[0][0] > 0.03, "{many:?}");
+    assert_near(many.tail, 0.0115 + 107_000.0 / 0.8e6);
+}
+
+/// What is tried out takes what the plan leaves of each tier, and 3 % of its time.
+#[test]
+fn there_is_room_to_try_other_ways() {
+    let classes = one(photo());
+    let room = |link_bytes: f64| {
+        let link = tiers(1.0, link_bytes, 1.0);
+        let pushed = Plan::of(&link, &classes, vec![vec![0.0, 0.0, 1.0]], &Rules::default());
+        let plain = Plan::plain(&link, &classes, &Rules::default());
+        (pushed.room(&plain.load), plain.room(&pushed.load))
+    };
+    // The gateway is the bound, and the link has time for some; the host for all but that.
+    let (plainly, _) = room(0.8e6);
+    assert_near(plainly, (0.0115 * 1.03 - 2_560.0 / 0.8e6) / (107_000.0 / 0.8e6));
+    // The link is the bound of both.
+    let (plainly, pushed) = room(1e4);
+    assert_near(plainly, 0.03 * 2_560.0 / 107_000.0);
+    assert_near(pushed, 1.0);
+    let (plainly, _) = room(f64::INFINITY);
+    assert_near(plainly, 1.0);
+}
+
 #[test]
 fn a_slow_trainer_leaves_the_choice_to_the_bytes() {
     let slow = Tiers {
@@ -291,6 +331,8 @@ fn every_cell_of_the_map() {
     const SAMPLES: usize = 2_000;
     let rules = Rules::default();
     let (mut cells, mut worst) = (0, 1.0_f64);
+    // Of short epochs: by a plan for as many samples, against that for any number and plain reading.
+    let (mut slower, mut gained) = (1.0_f64, 1.0_f64);
     for (name, candidates) in profiles() {
         let (bytes, host) = (candidates[0].bytes, candidates[0].host_seconds);
         for classes in sizes(&candidates) {
@@ -320,6 +362,17 @@ fn every_cell_of_the_map() {
                             let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
                             let ratio = simulated / expected;
                             assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
+                            for samples in [32, 96, 400] {
+                                let short = Rules {
+                                    samples_left: f64::from(u32::try_from(samples).unwrap()),
+                                    ..rules
+                                };
+                                let epoch = |plan: &Plan| run(&tiers, &jobs(&classes, plan, samples));
+                                let sooner = Plan::best(&tiers, &classes, &short);
+                                let (sooner, later) = (epoch(&sooner), epoch(&plan).min(epoch(&plain)));
+                                slower = slower.max(sooner / later);
+                                gained = gained.min(sooner / later);
+                            }
                             cells += 1;
                         }
                     }
@@ -332,6 +385,8 @@ fn every_cell_of_the_map() {
         worst <= 1.05,
         "the worst plan takes {worst} times the best mixture"
     );
+    assert!(slower <= 1.1, "a short epoch takes {slower} times as long");
+    assert!(gained <= 0.8, "the most that a short epoch gains: {gained}");
 }
 
 fn candidate(stage: usize) -> impl Strategy<Value = Candidate> {

@@ -82,10 +82,10 @@ impl Pushdown {
         });
         let row = u32::try_from(index).unwrap_or(u32::MAX);
         match done {
-            Ok((stage, computed)) => Ready {
+            Ok(computed) => Ready {
                 row: Row {
                     row,
-                    stage,
+                    stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
                     seconds: computed.seconds.as_secs_f32(),
                     value: Ok(computed.sample),
                 },
@@ -111,7 +111,7 @@ impl Pushdown {
         host: HeaderValue,
         mut turn: Turn,
         running: &OnceLock<Running>,
-    ) -> Result<(u8, Computed), Refusal> {
+    ) -> Result<Computed, Refusal> {
         let target = match target(&request.samples[index], &request.presign) {
             Ok(target) => OriginRequest::presigned(host, target),
             Err(error) => {
@@ -119,8 +119,8 @@ impl Pushdown {
                 return Err(error.into());
             }
         };
-        if let Some(stage) = job.scan() {
-            match self.scanned(target.clone(), job, stage, turn, running).await? {
+        if job.scan().is_some() {
+            match self.scanned(target.clone(), job, turn, running).await? {
                 Ok(done) => return Ok(done),
                 Err(still) => turn = still,
             }
@@ -132,10 +132,9 @@ impl Pushdown {
             Fetched::Refused(answer) => return Err(Refused::read(answer).await.into()),
         };
         running.get_or_init(|| self.in_flight.enter(&job.tenant));
-        let stage = u8::try_from(opened.stage).unwrap_or(u8::MAX);
         let admitted = self.admit(opened, job).await?;
         drop(turn);
-        Ok((stage, self.compute(admitted, job).await?))
+        Ok(self.compute(admitted, job).await?)
     }
 }
 
@@ -145,10 +144,9 @@ impl Pushdown {
         &self,
         request: OriginRequest,
         job: &Job,
-        stage: usize,
         mut turn: Turn,
         running: &OnceLock<Running>,
-    ) -> Result<Result<(u8, Computed), Turn>, Refusal> {
+    ) -> Result<Result<Computed, Turn>, Refusal> {
         let found = self.find(request).await;
         turn.come().await;
         let found = match found? {
@@ -161,8 +159,7 @@ impl Pushdown {
         };
         let admitted = self.admit_row(planned, job).await?;
         drop(turn);
-        let stage = u8::try_from(stage).unwrap_or(u8::MAX);
-        Ok(Ok((stage, self.compute_row(admitted, job).await?)))
+        Ok(Ok(self.compute_row(admitted, job).await?))
     }
 }
 

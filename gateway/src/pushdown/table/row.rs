@@ -64,6 +64,7 @@ impl Pushdown {
         self.metrics.step(name, seconds);
         timing.add(name, seconds);
         Ok(Computed {
+            stage: job.scan().unwrap_or(job.pipeline.len()),
             sample: Sample::Table(table.build()),
             permit,
             timing,

@@ -35,13 +35,7 @@ pub(super) fn request_of(
         let (path, query) = signed.target.split_once('?').context("no query")?;
         let (shared, signature) = query.split_once("&X-Amz-Signature=").context("no signature")?;
         shared.clone_into(&mut presign);
-        samples.push(BatchSample {
-            path: path.to_owned(),
-            signature: signature.to_owned(),
-            split: None,
-            member: None,
-            version: None,
-        });
+        samples.push(BatchSample::new(path, signature));
     }
     Ok(BatchRequest::new(pipeline, presign, samples))
 }
@@ -121,6 +115,44 @@ fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
                 assert_eq!(value, expected(&objects[index as usize % 8], SHORT), "{index}");
                 assert_eq!(row.stage, 3);
             }
+        }
+    }
+    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    Ok(())
+}
+
+/// Nobody knows what an encoder will make of a photo; pixels are known once its header is.
+#[test]
+fn an_object_comes_in_place_of_a_value_that_is_too_large() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = photo(800, 600, "jpeg");
+    let keys = keys(4);
+    for key in &keys {
+        lab.put(key, object.clone())?;
+    }
+    let stored = pushdown::Sample::Bytes(object.clone().into());
+    for pipeline in [
+        "decode | resize(64, 48) | encode(png)",
+        "decode | resize(short=48)",
+    ] {
+        let value = expected(&object, pipeline);
+        let mut request = batch(&lab, pipeline, &keys)?;
+        let bounds = [None, Some(0), Some(value.bytes() - 1), Some(value.bytes())];
+        for (sample, most) in request.samples.iter_mut().zip(bounds) {
+            sample.max_bytes = most;
+        }
+        for (row, most) in rows(send(&lab, &request)?)?.into_iter().zip(bounds) {
+            let fits = most.is_none_or(|most| most >= value.bytes());
+            let stage = if fits { request.pipeline.len() } else { 0 };
+            assert_eq!(usize::from(row.stage), stage, "{pipeline}, at most {most:?}");
+            assert_eq!(
+                row.value.as_ref(),
+                Ok(if fits { &value } else { &stored }),
+                "{pipeline}"
+            );
+            // What was encoded in vain took its time; pixels are not even decoded.
+            let ran = fits || pipeline.contains("encode");
+            assert_eq!(row.seconds > 0.0, ran, "{pipeline}, at most {most:?}");
         }
     }
     assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::target::check_presign;
-use crate::{Error, OneTable, Pipeline, Result, step::model::Networks, wire::Split};
+use crate::{Error, Kind, OneTable, Pipeline, Result, step::model::Networks, wire::Split};
 
 /// The longest batch request in bytes, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -98,6 +98,10 @@ pub struct BatchSample {
     /// Where to cut, for this sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
+    /// The most bytes of its value, where no one knows them beforehand: the object comes as it is in place of a larger one, at
+    /// stage 0. Goes with steps that take the object whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
     /// Name within a shard object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
@@ -188,6 +192,7 @@ impl BatchRequest {
             sample
                 .check()
                 .and_then(|()| sample.split.map_or(Ok(()), |split| split.check(&pipeline)))
+                .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
         }
         Ok(Self {
@@ -225,6 +230,7 @@ impl BatchSample {
             path: path.into(),
             signature: signature.into(),
             split: None,
+            max_bytes: None,
             member: None,
             version: None,
         }
@@ -244,6 +250,16 @@ fn parse_pipeline(json: &RawValue, networks: &dyn Networks) -> Result<Pipeline> 
             "the batch request's pipeline is neither a string nor an array",
         )),
     }
+}
+
+/// In place of a value that is too large its object is sent, which is there only where steps take it whole.
+fn check_whole(pipeline: &Pipeline) -> Result<()> {
+    if pipeline.kinds().iter().any(|kind| matches!(kind, Kind::Table(_))) {
+        return Err(Error::wire(
+            "found max_bytes with a pipeline that makes a table, expected it with steps that take the object whole",
+        ));
+    }
+    Ok(())
 }
 
 /// One table is made of whole tables, which flow.

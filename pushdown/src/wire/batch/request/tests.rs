@@ -32,6 +32,7 @@ fn reads_back_what_it_wrote() {
     request.on_error = OnError::Fail;
     request.order = Order::Any;
     request.samples[1].split = Some(Split::At(2));
+    request.samples[1].max_bytes = Some(100_000);
     request.samples[1].member = Some("a.jpg".to_owned());
     request.samples[2].version = Some("v1".to_owned());
     assert_eq!(
@@ -71,7 +72,14 @@ fn a_pipelines_fault_keeps_kind_and_position() {
 
 #[test]
 fn refuses_the_rest_with_a_reason() {
-    let faults: [(Change, &str); 12] = [
+    let faults: [(Change, &str); 13] = [
+        (
+            |json| {
+                json["pipeline"] = "select".into();
+                json["samples"][1]["max_bytes"] = 1000.into();
+            },
+            "sample 1: found max_bytes with a pipeline that makes a table",
+        ),
         (
             |json| json["pipelines"] = "decode".into(),
             "unknown field `pipelines`",

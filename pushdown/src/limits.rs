@@ -75,6 +75,13 @@ impl Default for Limits {
     }
 }
 
+impl TableLimits {
+    /// Bytes that a record batch is to have at most; one value may have more.
+    pub fn batch_bytes(&self) -> u64 {
+        BATCH_BYTES.min(self.max_batch_bytes)
+    }
+}
+
 impl Default for TableLimits {
     fn default() -> Self {
         Self {

@@ -14,7 +14,7 @@ from ..scenario import OPEN, Link, Scenario
 from . import Run, cell_of, in_turns
 
 ARMS = arms.NAMES
-# Photos that tell where the crossover is.
+# The most photos that tell where the crossover is: twice as many as the scenario has, of networks that take long fewer.
 CROSSOVER = 200
 
 
@@ -90,7 +90,7 @@ def crossover(scenario: Scenario, run: Run) -> float:
             kind="read",
             default=False,
             data=scenario.data,
-            samples=CROSSOVER,
+            samples=min(CROSSOVER, 2 * scenario.samples),
             pipeline=scenario.pipeline,
             arms=("pushed", "plain"),
             batch_size=scenario.batch_size,

@@ -20,16 +20,8 @@ use datafusion::{
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
-    bounded::bounded,
-    estimate, fault,
-    format::Stored,
-    functions, guard,
-    held::counted,
-    in_order::in_order,
-    object::Object,
-    options::Reading,
-    output,
-    sized::{batch_rows, sized},
+    bounded::bounded, estimate, fault, filtered::filtered, format::Stored, functions, guard, held::counted,
+    in_order::in_order, object::Object, options::Reading, output,
 };
 use crate::{
     Error, Estimate, Limits, Result, Source, Table, TableBuilder,
@@ -115,10 +107,10 @@ async fn plan<Q: Query>(
     guard::check(&logical)?;
     let logical = bounded(logical, &state.runtime_env().memory_pool).map_err(fault::query)?;
     let physical = state.create_physical_plan(&logical).await;
-    let rows = batch_rows(&object);
+    let rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(rows);
     let physical = physical
-        .and_then(|plan| sized(plan, rows))
+        .and_then(|plan| filtered(plan, rows, limits.batch_bytes()))
         .and_then(in_order)
         .and_then(counted)
         .map_err(fault::query)?;

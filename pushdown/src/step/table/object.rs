@@ -24,7 +24,7 @@ use super::{
     row_numbers,
     twice::twice,
 };
-use crate::{Error, ErrorKind, Result, pipeline::excerpt};
+use crate::{Error, ErrorKind, Result, limits::BATCH_ROWS, pipeline::excerpt};
 
 /// The table, and what scans of it will read.
 #[derive(Debug)]
@@ -70,6 +70,16 @@ impl Object {
     /// The object.
     pub(super) const fn stored(&self) -> &Stored {
         &self.stored
+    }
+
+    /// Rows of a record batch of what the scans that were planned will read: fewer where values are large.
+    pub(super) fn batch_rows(&self) -> usize {
+        let Stored::Parquet(file) = &self.stored else {
+            return BATCH_ROWS;
+        };
+        let scans = self.scans.lock();
+        let rows = scans.iter().map(|scan| file.batch_rows(&scan.part.columns));
+        rows.min().unwrap_or(BATCH_ROWS)
     }
 
     /// What the scans that were planned will read.

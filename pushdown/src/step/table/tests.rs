@@ -9,11 +9,11 @@ mod refused;
 use std::{ops::Range, sync::Arc};
 
 use ::parquet::{
-    arrow::ArrowWriter,
+    arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
     file::properties::{EnabledStatistics, WriterProperties},
 };
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
     StringViewArray,
     cast::AsArray as _,
     types::{Float64Type, Int8Type, Int64Type},

@@ -1,17 +1,24 @@
 //! Looks through the headers of pages before Parquet's decoder does: it passes over the elements of a list as often as the list
 //! claims, bytes or no bytes, and sets aside what a page claims to be once it is inflated.
 
+use std::ops::Range;
+
 use super::{
     grammar::{PAGE, member},
     thrift::{Compact, I32},
 };
 use crate::{Error, Result};
 
+/// Kind of a page that is a dictionary, as the format numbers them.
+const DICTIONARY: i32 = 2;
+
 /// Checks `bytes`, which are whole pages, one behind the other: each is within them, and has at most so many bytes once it is
-/// inflated.
-pub(super) fn check(bytes: &[u8], most: u64) -> Result<()> {
+/// inflated. Gives the dictionaries: where each is, header and all, and the bytes that it inflates to.
+pub(super) fn check(bytes: &[u8], most: u64) -> Result<Vec<(Range<usize>, u64)>> {
     let mut rest = Compact::new(bytes);
+    let mut dictionaries = Vec::new();
     while !rest.is_empty() {
+        let start = bytes.len() - rest.len();
         let page = header(&mut rest)?;
         if u64::from(page.inflated) > most {
             return Err(Error::too_large(format!(
@@ -20,13 +27,17 @@ pub(super) fn check(bytes: &[u8], most: u64) -> Result<()> {
             )));
         }
         rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
+        if page.kind == DICTIONARY {
+            dictionaries.push((start..bytes.len() - rest.len(), page.inflated.into()));
+        }
     }
-    Ok(())
+    Ok(dictionaries)
 }
 
-/// Sizes of a page in bytes.
+/// A page, and its sizes in bytes.
 #[derive(Debug, Default)]
 struct Page {
+    kind: i32,
     stored: u32,
     inflated: u32,
 }
@@ -36,6 +47,7 @@ fn header(bytes: &mut Compact<'_>) -> Result<Page> {
     let (mut page, mut last) = (Page::default(), 0);
     while let Some(field) = bytes.field(last)? {
         match (field.id, field.kind) {
+            (1, I32) => page.kind = bytes.integer()?,
             (2, I32) => page.inflated = bytes.integer()?,
             (3, I32) => page.stored = bytes.integer()?,
             _ => member(bytes, field, PAGE)?,
@@ -63,8 +75,13 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other() {
-        check(&[], 9).unwrap();
-        check(&[PAGE, PAGE].concat(), 9).unwrap();
+        assert_eq!(check(&[], 9).unwrap(), []);
+        assert_eq!(check(&[PAGE, PAGE].concat(), 9).unwrap(), []);
+        let mut dictionary = PAGE.to_vec();
+        dictionary[1] = 4;
+        let length = PAGE.len();
+        let found = check(&[PAGE, &dictionary].concat(), 9).unwrap();
+        assert_eq!(found, [(length..2 * length, 9)]);
         for length in 1..PAGE.len() {
             assert_eq!(error(&PAGE[..length], 9).0, ErrorKind::Undecodable, "{length}");
         }

@@ -1,6 +1,13 @@
 //! Ranges of a file for Parquet's decoder: near ones joined.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
@@ -10,7 +17,10 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-use super::pages;
+use super::{
+    dictionary::{self, Dictionary},
+    pages,
+};
 use crate::{Error, Source, limits::TableLimits};
 
 /// Ranges with no more than this between them are read as one: reading the bytes between takes less than asking again.
@@ -21,8 +31,21 @@ const NEAR: u64 = 32 * 1024;
 pub(super) struct Ranges {
     source: Arc<dyn Source>,
     most: u64,
-    /// The most bytes that a page may have once it is inflated, where ranges are pages.
-    page: Option<u64>,
+    /// Where ranges are pages.
+    pages: Option<Pages>,
+}
+
+/// The pages of a row group, whose headers are looked through.
+#[derive(Debug, Clone)]
+pub(super) struct Pages {
+    pub(super) metadata: Arc<ParquetMetaData>,
+    pub(super) row_group: usize,
+    /// The most bytes that a page may have once it is inflated.
+    pub(super) most: u64,
+    /// Bytes of a row up to which it does not matter how many they are.
+    pub(super) enough: u64,
+    /// The most bytes of a row's values that stand in dictionaries, once these are read.
+    pub(super) row: Arc<AtomicU64>,
 }
 
 impl Ranges {
@@ -30,16 +53,46 @@ impl Ranges {
         Self {
             source,
             most: limits.max_row_group_bytes,
-            page: None,
+            pages: None,
         }
     }
 
-    /// The same for ranges of whole pages, whose headers are looked through.
-    pub(super) fn of_pages(source: Arc<dyn Source>, limits: &TableLimits) -> Self {
+    /// The same for ranges of whole pages.
+    pub(super) fn of_pages(source: Arc<dyn Source>, limits: &TableLimits, pages: Pages) -> Self {
         Self {
-            page: Some(limits.max_batch_bytes),
+            pages: Some(pages),
             ..Self::new(source, limits)
         }
+    }
+}
+
+impl Pages {
+    /// Looks through the pages in these ranges.
+    fn check(&self, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
+        let group = self.metadata.row_group(self.row_group);
+        let starts = group.columns().iter().map(|chunk| (chunk.byte_range().0, chunk));
+        let starts: HashMap<_, _> = starts.collect();
+        let mut found = Vec::new();
+        for (range, part) in ranges.iter().zip(parts) {
+            let dictionaries = pages::check(part, self.most).map_err(external)?;
+            if dictionaries.is_empty() {
+                continue;
+            }
+            let chunk = starts.get(&range.start).ok_or_else(|| {
+                external(Error::undecodable(
+                    "found a dictionary that is not at the start of its column",
+                ))
+            })?;
+            found.extend(dictionaries.into_iter().map(|(place, inflated)| Dictionary {
+                page: part.slice(place),
+                inflated,
+                chunk,
+                rows: u64::try_from(group.num_rows()).unwrap_or_default(),
+            }));
+        }
+        let row = dictionary::row(&found, self.enough)?;
+        self.row.fetch_max(row, Relaxed);
+        Ok(())
     }
 }
 
@@ -63,7 +116,7 @@ impl AsyncFileReader for Ranges {
             );
             return futures::future::ready(Err(external(Error::too_large(message)))).boxed();
         }
-        let (reading, page) = (self.source.ranges(joined.clone()), self.page);
+        let (reading, pages) = (self.source.ranges(joined.clone()), self.pages.clone());
         async move {
             let parts = reading.await.map_err(external)?;
             let cut = |range: &Range<u64>| cut(range, &joined, &parts);
@@ -74,11 +127,8 @@ impl AsyncFileReader for Ranges {
                     "a part is shorter than its range",
                 ))
             })?;
-            if let Some(most) = page {
-                let mut pages = cut.iter();
-                pages
-                    .try_for_each(|pages| pages::check(pages, most))
-                    .map_err(external)?;
+            if let Some(pages) = pages {
+                pages.check(&ranges, &cut)?;
             }
             Ok(cut)
         }

@@ -38,6 +38,10 @@ impl<'a> Compact<'a> {
         self.0.is_empty()
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn byte(&mut self) -> Result<u8> {
         let (byte, rest) = self.0.split_first().ok_or_else(cut)?;
         self.0 = rest;

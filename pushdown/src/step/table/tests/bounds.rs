@@ -114,6 +114,57 @@ fn large_values_come_in_small_batches_from_every_operator() {
     }
 }
 
+/// A few bytes of the file name a long value as often as they like, which its footer does not tell.
+#[test]
+fn long_values_in_dictionaries_come_few_at_a_time() {
+    const LENGTH: usize = 1 << 18;
+    let values: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(LENGTH), "y".repeat(LENGTH)]));
+    let keys = Int8Array::from_iter_values((0..20_000).map(|row| i8::from(row % 1000 == 999)));
+    let texts = DictionaryArray::new(keys, values);
+    let columns: [(&str, ArrayRef); 2] = [("n", column(0..20_000)), ("text", Arc::new(texts))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_page_size_limit(1 << 20)
+        .build();
+    let options = ArrowWriterOptions::new()
+        .with_properties(properties)
+        // Else it would be read as a dictionary.
+        .with_skip_arrow_metadata(true);
+    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    let object = Bytes::from(writer.into_inner().unwrap());
+    assert!(object.len() < 3 * LENGTH, "{} bytes", object.len());
+    let tables = TableLimits {
+        max_batch_bytes: 16 << 20,
+        ..TableLimits::default()
+    };
+    let limits = Limits {
+        tables,
+        ..Limits::default()
+    };
+    for (text, rows, most) in [
+        ("select(columns=[text], limit=100)", 100, 63),
+        ("select(columns=[n, text], where='n % 1000 = 999')", 20, 63),
+        (
+            "sql('select n, text from object where n > 5000 limit 100')",
+            100,
+            63,
+        ),
+        // Nothing is long without them.
+        ("select(columns=[n])", 20_000, 8192),
+        (
+            "sql('select count(*) as c, max(octet_length(text)) as l from object')",
+            1,
+            1,
+        ),
+    ] {
+        let (table, _) = scan_with(text, object.clone(), limits).unwrap();
+        assert_eq!(table.rows(), rows, "{text}");
+        let found = table.batches().iter().map(RecordBatch::num_rows).max();
+        assert!(found.is_some_and(|rows| rows <= most), "{text}: {found:?} rows");
+    }
+}
+
 #[test]
 fn plans_are_bounded() {
     let object = parquet_of(&numbers(10), 10);

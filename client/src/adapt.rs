@@ -126,6 +126,11 @@ impl Adapter {
         })
     }
 
+    /// An epoch has so many samples: this reader's part of the objects.
+    pub(crate) fn with_samples(self, samples: usize) -> Self {
+        Self { samples, ..self }
+    }
+
     /// Waits until there is a plan, or until none can be made.
     pub(crate) async fn planned(&self) {
         // The sender lives as long as this.
@@ -171,7 +176,10 @@ impl Adapter {
         };
         let (stage, bytes) = (usize::from(stage), float(came.bytes));
         let mut state = self.state.lock();
-        state.replanner.gateway(class, stage, came.seconds.into());
+        // Where nothing ran, nothing is known of what it takes.
+        if came.seconds > 0.0 {
+            state.replanner.gateway(class, stage, came.seconds.into());
+        }
         state.replanner.value(class, stage, bytes, stored_instead);
     }
 

@@ -111,13 +111,6 @@ impl Job {
             ..*self
         })
     }
-
-    /// Objects that it reads at a time as they are, of so many at most. While nothing is known few: what has been begun is
-    /// not taken back when the gateway turns out to be faster.
-    fn gets(&self, most: NonZeroUsize) -> usize {
-        let unknown = self.assignment.as_ref().is_some_and(|ways| ways.is_unknown());
-        if unknown { most.get().min(FEW) } else { most.get() }
-    }
 }
 
 impl Session {
@@ -156,6 +149,14 @@ impl Session {
         let intake = Intake::new(self, job);
         kept::fetch(self, job, &intake).await?;
         let (pushed, plain) = self.ways(job, intake.missing());
+        let most = self.gets_per_batch.get();
+        // What has been begun is not taken back when the gateway turns out to be faster.
+        let unknown = job.assignment.as_ref().is_some_and(|ways| ways.is_unknown());
+        let few = if unknown && !pushed.is_empty() {
+            most.min(FEW)
+        } else {
+            most
+        };
         let plain = Queue::new(plain);
         let by_the_gateway = async {
             let any = !pushed.is_empty();
@@ -169,9 +170,9 @@ impl Session {
                 None => Ok(()),
             }
         };
-        futures::try_join!(by_the_gateway, plain::fetch(self, job, &intake, &plain))?;
+        futures::try_join!(by_the_gateway, plain::fetch(self, job, &intake, &plain, few))?;
         // What the gateway left: all of it when the engines turned out to differ.
-        plain::fetch(self, job, &intake, &Queue::new(intake.missing())).await?;
+        plain::fetch(self, job, &intake, &Queue::new(intake.missing()), most).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
             adapter.batch_done(job.left, self.store.traffic());

@@ -8,7 +8,7 @@ pub const MAX_STEPS: usize = 64;
 pub const HEADER_BYTES: usize = 64 * 1024;
 /// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
 pub const BATCH_ROWS: usize = 8192;
-/// Bytes that a record batch is to have at most: it has fewer rows where the footer tells that values are large.
+/// Bytes that a record batch is to have at most: it has fewer rows where values are large. Fixed, as [`BATCH_ROWS`] is.
 pub const BATCH_BYTES: u64 = 64 << 20;
 /// Bytes of values that end a record batch of `each`: it has more by a part of its last value only.
 pub const EACH_BYTES: usize = 16 << 20;
@@ -72,13 +72,6 @@ impl Default for Limits {
             max_value_bytes: 512 << 20,
             tables: TableLimits::default(),
         }
-    }
-}
-
-impl TableLimits {
-    /// Bytes that a record batch is to have at most; one value may have more.
-    pub fn batch_bytes(&self) -> u64 {
-        BATCH_BYTES.min(self.max_batch_bytes)
     }
 }
 

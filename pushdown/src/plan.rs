@@ -58,7 +58,8 @@ impl Plan {
         // Weights come once and whole, however few samples need them: a mixture that has them pays before it gains.
         let candidates = classes.iter().flat_map(|class| &class.candidates);
         let weights = candidates.map(|candidate| candidate.weights).fold(0.0, f64::max);
-        let with = Self::among(tiers, classes, rules, weights).unwrap_or(plain);
+        let with = Self::among(tiers, classes, rules, weights).filter(|with| with.seconds(rules) <= slowest);
+        let with = with.unwrap_or(plain);
         let without = (weights > 0.0).then(|| Self::among(tiers, classes, rules, 0.0));
         let about_as_fast = |without: &Self| {
             let seconds = without.seconds(rules);

@@ -1,7 +1,7 @@
 //! A table: record batches of one schema, in the order of their rows.
 
-use arrow_array::{Array as _, ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_array::{Array as _, ArrayRef, RecordBatch, cast::AsArray as _};
+use arrow_schema::{DataType, SchemaRef};
 
 use crate::{Error, Result};
 
@@ -112,9 +112,17 @@ pub(crate) fn batch_bytes(batch: &RecordBatch) -> u64 {
 
 /// Size of an array in bytes, as [`batch_bytes`] has it.
 pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
+    // Of views their bytes are counted as well as the views.
+    let viewed = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().total_bytes_len(),
+        DataType::BinaryView => array.as_binary_view().total_bytes_len(),
+        _ => 0,
+    };
     let data = array.to_data();
-    data.get_slice_memory_size()
-        .unwrap_or_else(|_| data.get_buffer_memory_size()) as u64
+    let bytes = data
+        .get_slice_memory_size()
+        .unwrap_or_else(|_| data.get_buffer_memory_size());
+    (bytes + viewed) as u64
 }
 
 /// Whether the rows are the same, however they are cut into record batches.

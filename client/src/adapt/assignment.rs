@@ -1,6 +1,6 @@
 //! Which way each object goes.
 
-use std::{iter, sync::Arc};
+use std::sync::Arc;
 
 use pushdown::{
     Kind, Pipeline,
@@ -176,10 +176,10 @@ impl Assignment {
         let room = trials
             .map(|stage| decision.room(plan, stage.into()))
             .fold(1.0, f64::min);
-        let fits = |stride: &u64| float(*stride) * room >= 1.0;
-        let mut strides = iter::successors(Some(ground.stride), |stride| Some(stride * 2));
-        let stride = strides.find(|stride| fits(stride) || *stride >= FARTHEST);
-        let stride = stride.unwrap_or(FARTHEST);
+        let mut stride = ground.stride;
+        while float(stride) * room < 1.0 && stride < FARTHEST {
+            stride = (stride * 2).min(FARTHEST);
+        }
         let tried = if plainly { 1.0 / float(stride) } else { 0.0 };
         let classes = decision.classes.iter().zip(&plan.shares);
         let ways = classes.map(|(class, shares)| {

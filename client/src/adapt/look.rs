@@ -66,8 +66,14 @@ impl Adapter {
             }
             for way in sample.ways.iter().skip(1) {
                 replanner.gateway(class, way.stage, way.gateway_seconds);
-                let most = stored.map_or(f64::INFINITY, |stored| float(stored) * self.ground.max_expand);
-                replanner.value(class, way.stage, way.bytes.min(most), way.bytes > most);
+                let stored = stored.map_or(f64::INFINITY, float);
+                let instead = way.bytes > stored * self.ground.max_expand;
+                replanner.value(
+                    class,
+                    way.stage,
+                    if instead { stored } else { way.bytes },
+                    instead,
+                );
             }
         }
         if let Some(rate) = profile.link_bytes {

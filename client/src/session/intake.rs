@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pushdown::{
     Context, Sample,
-    wire::{Row, RowError},
+    wire::{Row, RowError, Split},
 };
 
 use super::{Job, Session};
@@ -46,11 +46,11 @@ impl<'a> Intake<'a> {
         self.slots.lock().iter().enumerate().filter_map(missing).collect()
     }
 
-    /// Takes a row of a gateway's answer that belongs to `slot`.
+    /// Takes a row of a gateway's answer that belongs to `slot`, asked for up to a stage.
     ///
     /// # Errors
     /// When the row cannot be right: there twice, or at a stage where no such value can stand.
-    pub(super) fn row(&self, slot: usize, row: Row) -> Result<()> {
+    pub(super) fn row(&self, slot: usize, asked: Split, row: Row) -> Result<()> {
         match row.value {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
@@ -63,7 +63,6 @@ impl<'a> Intake<'a> {
                 if let Some(adapter) = &self.session.adapter {
                     let place = self.job.places[slot];
                     let stored = self.session.objects[place.index].bytes;
-                    let asked = self.session.split_of(place, self.job.assignment.as_deref());
                     let came = Came {
                         stage: row.stage,
                         bytes: sample.bytes(),

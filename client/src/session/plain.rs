@@ -41,10 +41,17 @@ impl Queue {
 }
 
 /// Reads the objects of these slots, or of as many as no one else takes meanwhile.
-pub(super) async fn fetch(session: &Session, job: &Job, intake: &Intake<'_>, slots: &Queue) -> Result<()> {
+/// So many at a time.
+pub(super) async fn fetch(
+    session: &Session,
+    job: &Job,
+    intake: &Intake<'_>,
+    slots: &Queue,
+    at_a_time: usize,
+) -> Result<()> {
     let reads = stream::iter(iter::from_fn(|| slots.next()))
         .map(|slot| async move { (slot, object(session, job, job.places[slot].index).await) });
-    let mut reads = std::pin::pin!(reads.buffer_unordered(job.gets(session.gets_per_batch)));
+    let mut reads = std::pin::pin!(reads.buffer_unordered(at_a_time));
     while let Some((slot, read)) = reads.next().await {
         match read? {
             Ok(sample) => intake.value(slot, 0, sample)?,

@@ -245,7 +245,10 @@ async fn rows(
                     troubles.passing.insert(slot, error).is_none()
                 }
                 Err(_) if session.adapter.is_some() => troubles.given_up.insert(slot),
-                _ => intake.row(slot, row).map(|()| true)?,
+                _ => {
+                    let asked = session.split_of(job.places[slot], job.assignment.as_deref());
+                    intake.row(slot, asked, row).map(|()| true)?
+                }
             };
             if !first {
                 return Err(Error::protocol("the gateway sent the error of a row twice"));

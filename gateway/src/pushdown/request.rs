@@ -130,6 +130,9 @@ impl Job {
     /// The stage to answer with, for an object of which something is known: 0 where its value is known to be too large.
     pub(super) fn stage(&self, object: &BytesKind) -> Result<usize> {
         let stage = self.split.resolve(&self.pipeline, object)?;
+        if self.max_bytes.is_none() {
+            return Ok(stage);
+        }
         let kinds = self.pipeline.stages(&Kind::Bytes(*object))?;
         let known = kinds.get(stage).and_then(Kind::bytes);
         Ok(if known.is_some_and(|bytes| self.is_too_large(bytes)) {

@@ -160,6 +160,10 @@ impl Costs {
     /// the host; `None` while the two sides have not been seen at work.
     pub fn classes(&self, weights: f64) -> Option<Vec<Class>> {
         let all = self.stages.len();
+        let told = |samples: &Samples| samples.values.iter().any(|mean| mean.get().is_some());
+        if self.ratio.get().is_none() && !self.classes.iter().any(told) {
+            return None;
+        }
         let host_pace = self.host_pace.median().unwrap_or(1.0);
         let gateway_pace = self.gateway_pace.median().unwrap_or(1.0);
         let class = |(index, samples): (usize, &Samples)| {
@@ -180,13 +184,17 @@ impl Costs {
                 let (Some(bytes), false) = (stage.bytes.or(told), stage.inside) else {
                     continue;
                 };
+                // The gateway has sent objects in place of all values that were asked of it, and has run nothing yet.
+                let Some(ratio) = self.ratio_of(place + 1) else {
+                    continue;
+                };
                 let done = self.until(index, place + 1)?;
                 let again = samples.stored_instead[place].get().unwrap_or_default();
                 let rest = self.stages.get(place + 1);
                 candidates.push(Candidate {
                     stage: place + 1,
                     bytes,
-                    gateway_seconds: done * self.ratio_of(place + 1)? * gateway_pace,
+                    gateway_seconds: done * ratio * gateway_pace,
                     host_seconds: (total - done * (1.0 - again)) * host_pace,
                     weights: if rest.is_some_and(|rest| rest.network) {
                         weights
@@ -309,6 +317,12 @@ mod tests {
             costs.value(class, stage, 1.0, false);
         }
         near(costs.classes(0.0).unwrap()[0].candidates[1].bytes, 750.0);
+        // A gateway that sends nothing but objects leaves plain reading.
+        let mut costs = Costs::new(&pipeline, &[(1.0, 1_000.0)]);
+        costs.host(0, 0, 3, 0.003);
+        assert_eq!(costs.classes(0.0), None);
+        costs.value(0, 3, 1_000.0, true);
+        assert_eq!(stages(&costs), [[0]]);
     }
 
     #[test]

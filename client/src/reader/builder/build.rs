@@ -54,7 +54,8 @@ impl PushdownReaderBuilder {
                 self.batch_size,
                 cpu.threads(),
                 self.max_expand,
-            );
+            )
+            .map(|adapter| adapter.with_samples(planned.len().div_ceil(self.shard.1.max(1))));
             match &adapter {
                 Some(adapter) => {
                     let of = (bucket.as_str(), planned, self.seed, self.epoch);

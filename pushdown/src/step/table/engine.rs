@@ -110,7 +110,7 @@ async fn plan<Q: Query>(
     let rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(rows);
     let physical = physical
-        .and_then(|plan| filtered(plan, rows, limits.batch_bytes()))
+        .and_then(|plan| filtered(plan, rows))
         .and_then(in_order)
         .and_then(counted)
         .map_err(fault::query)?;

@@ -4,36 +4,34 @@ mod ahead;
 mod dictionary;
 mod footer;
 mod grammar;
+mod group;
 mod pages;
 mod reader;
 mod thrift;
 mod trusted;
 
-use std::{
-    ops::Range,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::{ops::Range, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use parquet::arrow::{
     ProjectionMask,
-    arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, RowSelection},
-    async_reader::{AsyncFileReader as _, ParquetRecordBatchStreamBuilder},
+    arrow_reader::{ArrowReaderMetadata, RowSelection},
+    async_reader::AsyncFileReader as _,
 };
-use parquet::errors::Result as ReadResult;
 
 use super::fault;
 use crate::{
     Result, Source, Suffix,
-    limits::{BATCH_ROWS, TableLimits},
+    limits::{BATCH_BYTES, BATCH_ROWS, TableLimits},
 };
 use ahead::Ahead;
 pub(super) use ahead::ahead;
 use arrow_array::RecordBatch;
+use group::Group;
+use reader::Ranges;
 pub(in crate::step::table) use reader::joined;
-use reader::{Pages, Ranges};
 
 /// A Parquet file whose footer has been read.
 #[derive(Debug, Clone)]
@@ -57,60 +55,6 @@ pub(super) struct Part {
     pub(super) limit: Option<usize>,
     /// Row groups that are held beside the one whose rows are taken.
     pub(super) ahead: usize,
-}
-
-/// What is read of a row group.
-struct Group {
-    file: File,
-    index: usize,
-    leaves: ProjectionMask,
-    selected: Option<RowSelection>,
-    limit: Option<usize>,
-}
-
-impl Group {
-    /// Reads its pages, to make record batches of so many rows of them. Only the pages tell how long the values in
-    /// dictionaries are: where so many rows may have more bytes than a record batch may have, they are read once more, for fewer
-    /// at a time.
-    async fn read(self, batch_rows: usize) -> ReadResult<Option<ParquetRecordBatchReader>> {
-        let (rows, most) = (batch_rows.max(1) as u64, self.file.limits.max_batch_bytes);
-        let pages = Pages {
-            metadata: Arc::clone(self.file.metadata.metadata()),
-            row_group: self.index,
-            most,
-            enough: most / rows,
-            row: Arc::default(),
-        };
-        let read = self.read_with(batch_rows, &pages).await?;
-        let row = pages.row.load(Relaxed);
-        if row <= pages.enough {
-            return Ok(read);
-        }
-        drop(read);
-        let fewer = usize::try_from(most / row).unwrap_or(batch_rows);
-        self.read_with(fewer.clamp(1, batch_rows), &pages).await
-    }
-
-    async fn read_with(&self, rows: usize, pages: &Pages) -> ReadResult<Option<ParquetRecordBatchReader>> {
-        let File {
-            source,
-            limits,
-            metadata,
-            ..
-        } = &self.file;
-        let reader = Ranges::of_pages(Arc::clone(source), limits, pages.clone());
-        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata.clone())
-            .with_projection(self.leaves.clone())
-            .with_row_groups(vec![self.index])
-            .with_batch_size(rows);
-        if let Some(selected) = &self.selected {
-            builder = builder.with_row_selection(selected.clone());
-        }
-        if let Some(limit) = self.limit {
-            builder = builder.with_limit(limit);
-        }
-        builder.build()?.next_row_group().await
-    }
 }
 
 impl File {
@@ -181,7 +125,7 @@ impl File {
             rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or_default());
         }
         let row = (bytes / rows.max(1)).max(1);
-        usize::try_from(self.limits.batch_bytes() / row)
+        usize::try_from(BATCH_BYTES / row)
             .unwrap_or(BATCH_ROWS)
             .clamp(1, BATCH_ROWS)
     }

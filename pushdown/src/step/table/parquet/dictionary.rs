@@ -22,17 +22,14 @@ pub(super) struct Dictionary<'a> {
     /// Bytes of all values, inflated.
     pub(super) inflated: u64,
     pub(super) chunk: &'a ColumnChunkMetaData,
-    /// Rows of the row group.
-    pub(super) rows: u64,
+    /// Values of a row: of a list as many as rows have on average.
+    pub(super) values: u64,
 }
 
 impl Dictionary<'_> {
-    /// The most bytes of a row, where each is of so many: of a list it has as many values as rows have on average.
-    fn row(&self, value: u64) -> u64 {
-        let values = u64::try_from(self.chunk.num_values()).unwrap_or_default();
-        value
-            .saturating_add(PLACE)
-            .saturating_mul(values.div_ceil(self.rows.max(1)))
+    /// The most bytes of a row, where each value has so many.
+    const fn row(&self, value: u64) -> u64 {
+        value.saturating_add(PLACE).saturating_mul(self.values)
     }
 
     /// Bytes of the longest value.

@@ -47,19 +47,22 @@ pub(super) const PAGE: &[Shape] = &[
     Value(I32),
     Value(I32),
     Value(I32),
-    Struct(&[Value(I32), Value(I32), Value(I32), Value(I32), STATISTICS]),
+    Struct(DATA_PAGE),
     Struct(&[]),
     Struct(&[Value(I32), Value(I32), Bool]),
-    Struct(&[
-        Value(I32),
-        Value(I32),
-        Value(I32),
-        Value(I32),
-        Value(I32),
-        Value(I32),
-        Bool,
-        STATISTICS,
-    ]),
+    Struct(DATA_PAGE_V2),
+];
+/// `DataPageHeader` and `DataPageHeaderV2`. The first field of either is how many values it has.
+pub(super) const DATA_PAGE: &[Shape] = &[Value(I32), Value(I32), Value(I32), Value(I32), STATISTICS];
+pub(super) const DATA_PAGE_V2: &[Shape] = &[
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Value(I32),
+    Bool,
+    STATISTICS,
 ];
 
 /// `ColumnIndex` and `OffsetIndex`.

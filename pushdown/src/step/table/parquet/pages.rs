@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    grammar::{PAGE, member},
-    thrift::{Compact, I32},
+    grammar::{DATA_PAGE, DATA_PAGE_V2, PAGE, Shape, member},
+    thrift::{Compact, I32, STRUCT},
 };
 use crate::{Error, Result};
 
@@ -13,10 +13,10 @@ use crate::{Error, Result};
 const DICTIONARY: i32 = 2;
 
 /// Checks `bytes`, which are whole pages, one behind the other: each is within them, and has at most so many bytes once it is
-/// inflated. Gives the dictionaries: where each is, header and all, and the bytes that it inflates to.
-pub(super) fn check(bytes: &[u8], most: u64) -> Result<Vec<(Range<usize>, u64)>> {
+/// inflated.
+pub(super) fn check(bytes: &[u8], most: u64) -> Result<Pages> {
     let mut rest = Compact::new(bytes);
-    let mut dictionaries = Vec::new();
+    let mut pages = Pages::default();
     while !rest.is_empty() {
         let start = bytes.len() - rest.len();
         let page = header(&mut rest)?;
@@ -27,11 +27,25 @@ pub(super) fn check(bytes: &[u8], most: u64) -> Result<Vec<(Range<usize>, u64)>>
             )));
         }
         rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
+        pages.values = pages.values.saturating_add(page.values.into());
         if page.kind == DICTIONARY {
-            dictionaries.push((start..bytes.len() - rest.len(), page.inflated.into()));
+            // One that is stored as it is has as many bytes as that.
+            let inflated = page.inflated.max(page.stored).into();
+            pages
+                .dictionaries
+                .push((start..bytes.len() - rest.len(), inflated));
         }
     }
-    Ok(dictionaries)
+    Ok(pages)
+}
+
+/// What some pages hold.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Pages {
+    /// The dictionaries: where each is, header and all, and the bytes that it inflates to.
+    pub(super) dictionaries: Vec<(Range<usize>, u64)>,
+    /// Values of the others.
+    pub(super) values: u64,
 }
 
 /// A page, and its sizes in bytes.
@@ -40,6 +54,7 @@ struct Page {
     kind: i32,
     stored: u32,
     inflated: u32,
+    values: u32,
 }
 
 /// Reads a `PageHeader`.
@@ -50,11 +65,26 @@ fn header(bytes: &mut Compact<'_>) -> Result<Page> {
             (1, I32) => page.kind = bytes.integer()?,
             (2, I32) => page.inflated = bytes.integer()?,
             (3, I32) => page.stored = bytes.integer()?,
+            (5, STRUCT) => page.values = values(bytes, DATA_PAGE)?,
+            (8, STRUCT) => page.values = values(bytes, DATA_PAGE_V2)?,
             _ => member(bytes, field, PAGE)?,
         }
         last = field.id;
     }
     Ok(page)
+}
+
+/// Reads a header of data, and gives how many values there are.
+fn values(bytes: &mut Compact<'_>, header: &[Shape]) -> Result<u32> {
+    let (mut values, mut last) = (0, 0);
+    while let Some(field) = bytes.field(last)? {
+        match (field.id, field.kind) {
+            (1, I32) => values = bytes.integer()?,
+            _ => member(bytes, field, header)?,
+        }
+        last = field.id;
+    }
+    Ok(values)
 }
 
 #[cfg(test)]
@@ -75,13 +105,14 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other() {
-        assert_eq!(check(&[], 9).unwrap(), []);
-        assert_eq!(check(&[PAGE, PAGE].concat(), 9).unwrap(), []);
+        assert_eq!(check(&[], 9).unwrap(), Pages::default());
+        let two = check(&[PAGE, PAGE].concat(), 9).unwrap();
+        assert_eq!((two.values, two.dictionaries), (2, vec![]));
         let mut dictionary = PAGE.to_vec();
         dictionary[1] = 4;
         let length = PAGE.len();
         let found = check(&[PAGE, &dictionary].concat(), 9).unwrap();
-        assert_eq!(found, [(length..2 * length, 9)]);
+        assert_eq!(found.dictionaries, [(length..2 * length, 9)]);
         for length in 1..PAGE.len() {
             assert_eq!(error(&PAGE[..length], 9).0, ErrorKind::Undecodable, "{length}");
         }

@@ -1,13 +1,6 @@
 //! Ranges of a file for Parquet's decoder: near ones joined.
 
-use std::{
-    collections::HashMap,
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
@@ -17,10 +10,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-use super::{
-    dictionary::{self, Dictionary},
-    pages,
-};
+use super::group::Pages;
 use crate::{Error, Source, limits::TableLimits};
 
 /// Ranges with no more than this between them are read as one: reading the bytes between takes less than asking again.
@@ -31,21 +21,8 @@ const NEAR: u64 = 32 * 1024;
 pub(super) struct Ranges {
     source: Arc<dyn Source>,
     most: u64,
-    /// Where ranges are pages.
+    /// Where ranges are pages: they are looked through.
     pages: Option<Pages>,
-}
-
-/// The pages of a row group, whose headers are looked through.
-#[derive(Debug, Clone)]
-pub(super) struct Pages {
-    pub(super) metadata: Arc<ParquetMetaData>,
-    pub(super) row_group: usize,
-    /// The most bytes that a page may have once it is inflated.
-    pub(super) most: u64,
-    /// Bytes of a row up to which it does not matter how many they are.
-    pub(super) enough: u64,
-    /// The most bytes of a row's values that stand in dictionaries, once these are read.
-    pub(super) row: Arc<AtomicU64>,
 }
 
 impl Ranges {
@@ -66,36 +43,6 @@ impl Ranges {
     }
 }
 
-impl Pages {
-    /// Looks through the pages in these ranges.
-    fn check(&self, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
-        let group = self.metadata.row_group(self.row_group);
-        let starts = group.columns().iter().map(|chunk| (chunk.byte_range().0, chunk));
-        let starts: HashMap<_, _> = starts.collect();
-        let mut found = Vec::new();
-        for (range, part) in ranges.iter().zip(parts) {
-            let dictionaries = pages::check(part, self.most).map_err(external)?;
-            if dictionaries.is_empty() {
-                continue;
-            }
-            let chunk = starts.get(&range.start).ok_or_else(|| {
-                external(Error::undecodable(
-                    "found a dictionary that is not at the start of its column",
-                ))
-            })?;
-            found.extend(dictionaries.into_iter().map(|(place, inflated)| Dictionary {
-                page: part.slice(place),
-                inflated,
-                chunk,
-                rows: u64::try_from(group.num_rows()).unwrap_or_default(),
-            }));
-        }
-        let row = dictionary::row(&found, self.enough)?;
-        self.row.fetch_max(row, Relaxed);
-        Ok(())
-    }
-}
-
 impl AsyncFileReader for Ranges {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
         let parts = self.get_byte_ranges(vec![range]);
@@ -107,6 +54,9 @@ impl AsyncFileReader for Ranges {
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
+        if let Some(parts) = self.pages.as_ref().and_then(|pages| pages.at_hand(&ranges)) {
+            return futures::future::ready(Ok(parts)).boxed();
+        }
         let joined = joined(&ranges);
         let bytes: u64 = joined.iter().map(|range| range.end - range.start).sum();
         if bytes > self.most {
@@ -170,7 +120,7 @@ fn cut(range: &Range<u64>, joined: &[Range<u64>], parts: &[Bytes]) -> Option<Byt
     (part.len().checked_sub(start)? >= length).then(|| part.slice(start..start + length))
 }
 
-fn external(error: Error) -> ParquetError {
+pub(super) fn external(error: Error) -> ParquetError {
     ParquetError::External(Box::new(error))
 }
 

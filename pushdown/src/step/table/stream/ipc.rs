@@ -177,6 +177,12 @@ impl Messages {
             Error::undecodable("found malformed Arrow IPC: a buffer that is not within its message")
         })?;
         let (stored, compression) = (body.len() as u64, batch.compression());
+        let sum = buffers.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
+        if sum > stored {
+            return Err(Error::undecodable(format!(
+                "found malformed Arrow IPC: buffers of {sum} bytes in a message of {stored}"
+            )));
+        }
         if compression.is_none() {
             return Ok(stored);
         }

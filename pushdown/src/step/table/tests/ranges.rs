@@ -216,6 +216,17 @@ fn rows_that_were_taken_can_be_put_back() {
     });
 }
 
+/// Few rows are not put together with others that are still to be found.
+#[test]
+fn a_limit_behind_a_condition_stops_reading() {
+    let object = parquet_of(&numbers(100_000), 1000);
+    let source = Counted::new(object.clone());
+    let (table, _) = scan("select(where='n % 100 = 0', limit=15)", source.clone()).unwrap();
+    assert_eq!(table.rows(), 15);
+    let read = source.read();
+    assert!(read < object.len() as u64 / 4, "{read} of {} bytes", object.len());
+}
+
 #[test]
 fn a_limit_stops_reading() {
     let object = parquet_of(&numbers(100_000), 10_000);

@@ -34,7 +34,9 @@ pub(super) fn most(frame: &[u8]) -> Option<(u64, u64)> {
         if length == 0 {
             break;
         }
-        let stored = usize::try_from(length & !STORED).ok()?;
+        let stored = usize::try_from(length & !STORED)
+            .ok()
+            .filter(|stored| *stored > 0)?;
         bytes = bytes.get(stored + if has(BLOCK_CHECKSUM) { 4 } else { 0 }..)?;
         let inflated = if length & STORED == 0 {
             block
@@ -70,5 +72,7 @@ mod tests {
         }
         assert_eq!(most(&[FRAME, &[0; 8]].concat()), most(FRAME), "padding");
         assert_eq!(most(&[FRAME, FRAME].concat()), None, "another one behind it");
+        let nothing = [&FRAME[..7], &[0, 0, 0, 0x80], &FRAME[7..]].concat();
+        assert_eq!(most(&nothing), None, "a block of nothing");
     }
 }

@@ -90,6 +90,11 @@ fn a_buffer_outside_its_message_is_an_error() {
     let error = read_with("x", "select", far, Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
     assert!(error.to_string().contains("not within its message"), "{error}");
+    // Each could be looked through as often as it is named.
+    let shared = with_numbers(&object, 40_000, 70_000);
+    let error = read_with("x", "select", shared, Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
+    assert!(error.to_string().contains(" bytes in a message of "), "{error}");
 }
 
 /// Arrow and Parquet allow it; no query could tell them apart.

@@ -40,8 +40,7 @@ impl Queue {
     }
 }
 
-/// Reads the objects of these slots, or of as many as no one else takes meanwhile.
-/// So many at a time.
+/// Reads the objects of these slots, so many at a time, or of as many slots as no one else takes meanwhile.
 pub(super) async fn fetch(
     session: &Session,
     job: &Job,

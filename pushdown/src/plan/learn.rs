@@ -143,8 +143,8 @@ impl Costs {
         self.stages[stage - 1].ratio.add(ratio, MEMORY);
     }
 
-    /// A value of `stage` was asked for, of a stage whose bytes are not known beforehand, and so many bytes came: those of the
-    /// object where the value has more than it may have.
+    /// A value of `stage` was asked for, and so many bytes came: those of the object where the value has more than it may have.
+    /// A stage whose bytes are not known beforehand is planned with once this was told of it.
     pub fn value(&mut self, class: usize, stage: usize, bytes: f64, stored_instead: bool) {
         let Some(samples) = self.classes.get_mut(class) else {
             return;

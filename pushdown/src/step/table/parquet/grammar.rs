@@ -7,7 +7,7 @@
 use super::thrift::{
     BINARY, BYTE, Compact, DOUBLE, FALSE, Field, I16, I32, I64, LIST, STRUCT, TRUE, malformed,
 };
-use crate::Result;
+use crate::{Error, Result};
 
 /// What a field holds.
 pub(super) enum Shape {
@@ -209,15 +209,22 @@ fn value(bytes: &mut Compact<'_>, kind: u8, shape: &Shape, within: Field) -> Res
         (Bool, TRUE | FALSE) => bytes.pass(1),
         (Struct(shapes), STRUCT) => structure(bytes, shapes),
         (OneOf(shapes), STRUCT) => one_of(bytes, shapes),
-        (Empty, STRUCT) if bytes.byte()? == 0 => Ok(()),
+        (Empty, STRUCT) => match bytes.byte()? {
+            0 => Ok(()),
+            _ => Err(unexpected(kind, within)),
+        },
         (List(of), LIST) => {
             let (kind, length) = bytes.list()?;
             (0..length).try_for_each(|_| value(bytes, kind, of, within))
         }
         (Any, _) => bytes.skip(kind),
-        _ => Err(malformed(format_args!(
-            "field {} of kind {} with a value of kind {kind} in it, expected it as the format has it",
-            within.id, within.kind
-        ))),
+        _ => Err(unexpected(kind, within)),
     }
+}
+
+fn unexpected(kind: u8, within: Field) -> Error {
+    malformed(format_args!(
+        "field {} of kind {} with a value of kind {kind} in it, expected it as the format has it",
+        within.id, within.kind
+    ))
 }

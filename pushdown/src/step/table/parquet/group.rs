@@ -18,7 +18,7 @@ use parquet::{
         async_reader::ParquetRecordBatchStreamBuilder,
     },
     errors::Result,
-    file::metadata::{ParquetMetaData, RowGroupMetaData},
+    file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData},
 };
 
 use super::{
@@ -155,7 +155,7 @@ impl Pages {
 
 /// Where the columns of a row group are, in the order of the file.
 fn spans(group: &RowGroupMetaData) -> Result<Vec<(Range<u64>, usize)>> {
-    let span = |(column, chunk): (usize, &parquet::file::metadata::ColumnChunkMetaData)| {
+    let span = |(column, chunk): (usize, &ColumnChunkMetaData)| {
         let (start, length) = chunk.byte_range();
         (start..start.saturating_add(length), column)
     };

@@ -52,8 +52,9 @@ pub struct TableLimits {
     pub max_columns: usize,
     /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
     pub max_footer_bytes: u64,
-    /// Bytes of a row group's columns that are read at once; the next ones are read meanwhile, up to 4 MiB of them, or one,
-    /// so that two of this size may be held. Default 512 MiB.
+    /// Bytes of a row group's columns that are read at once, and of the pages that are inflated at a time beyond what the
+    /// footer tells; the next ones are read meanwhile, up to 4 MiB of them, or one, so that two of this size may be held.
+    /// Default 512 MiB.
     pub max_row_group_bytes: u64,
     /// Bytes of the text, or of the Arrow message, that a record batch is made of, and of one of the answer. Default
     /// 256 MiB.

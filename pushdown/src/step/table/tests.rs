@@ -10,7 +10,10 @@ use std::{ops::Range, sync::Arc};
 
 use ::parquet::{
     arrow::{ArrowWriter, arrow_writer::ArrowWriterOptions},
-    file::properties::{EnabledStatistics, WriterProperties},
+    file::{
+        metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter},
+        properties::{EnabledStatistics, WriterProperties},
+    },
 };
 use arrow_array::{
     ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
@@ -88,6 +91,28 @@ fn parquet_of(batch: &RecordBatch, rows: usize) -> Bytes {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
     writer.write(batch).unwrap();
     writer.into_inner().unwrap().into()
+}
+
+/// A Parquet file whose footer tells something else of its column chunks.
+fn with_chunks(
+    object: &Bytes,
+    change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
+) -> Bytes {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(object).unwrap();
+    let mut metadata = metadata.into_builder();
+    for group in metadata.take_row_groups() {
+        let mut group = group.into_builder();
+        let chunks = group.take_columns().into_iter();
+        let chunks = chunks.map(|chunk| change(chunk.into_builder()).build().unwrap());
+        let group = group.set_column_metadata(chunks.collect()).build().unwrap();
+        metadata = metadata.add_row_group(group);
+    }
+    let length = u32::from_le_bytes(object[object.len() - 8..][..4].try_into().unwrap());
+    let mut file = object[..object.len() - 8 - length as usize].to_vec();
+    ParquetMetaDataWriter::new(&mut file, &metadata.build())
+        .finish()
+        .unwrap();
+    file.into()
 }
 
 /// `rows` rows: `n` counts, `m` is `n` modulo 7, `text` says it.

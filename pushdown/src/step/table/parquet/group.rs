@@ -47,6 +47,7 @@ impl Group {
             metadata: Arc::clone(self.file.metadata.metadata()),
             row_group: self.index,
             most: self.file.limits.max_batch_bytes,
+            together: self.file.limits.max_row_group_bytes,
             enough: BATCH_BYTES / rows,
             row: Arc::default(),
             read: Arc::default(),
@@ -94,6 +95,9 @@ pub(super) struct Pages {
     row_group: usize,
     /// The most bytes that a page may have once it is inflated.
     most: u64,
+    /// The most bytes of the pages that are inflated at a time, a dictionary and another of each column, where the footer does
+    /// not tell of more.
+    together: u64,
     /// Bytes of a row up to which it does not matter how many they are.
     enough: u64,
     /// The most bytes of a row's values that stand in dictionaries, once these are read.
@@ -113,7 +117,7 @@ impl Pages {
     pub(super) fn check(&self, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
         let group = self.metadata.row_group(self.row_group);
         let columns = spans(group)?;
-        let (mut values, mut found) = (HashMap::<usize, u64>::new(), Vec::new());
+        let (mut seen, mut found) = (HashMap::<usize, Seen>::new(), Vec::new());
         for (range, part) in ranges.iter().zip(parts) {
             let pages = pages::check(part, self.most).map_err(external)?;
             let before = columns.partition_point(|(span, _)| span.start <= range.start);
@@ -121,16 +125,29 @@ impl Pages {
             let Some((_, column)) = column.filter(|(span, _)| range.start < span.end) else {
                 return Err(external(Error::undecodable("found pages of no column")));
             };
-            let count = values.entry(*column).or_default();
-            *count = count.saturating_add(pages.values);
+            let of_column = seen.entry(*column).or_default();
+            of_column.values = of_column.values.saturating_add(pages.values);
+            of_column.largest = of_column.largest.max(pages.largest);
             let pages = pages.dictionaries.into_iter();
             found.extend(pages.map(|(place, inflated)| (*column, part.slice(place), inflated)));
+        }
+        let claimed =
+            |column: &usize| u64::try_from(group.column(*column).uncompressed_size()).unwrap_or_default();
+        let claimed = seen.keys().map(claimed).fold(0, u64::saturating_add);
+        let dictionaries = found.iter().map(|(_, _, inflated)| *inflated);
+        let largest = seen.values().map(|seen| seen.largest);
+        let held = dictionaries.chain(largest).fold(0, u64::saturating_add);
+        let most = self.together.max(claimed);
+        if held > most {
+            return Err(external(Error::too_large(format!(
+                "pages that are inflated together have {held} bytes, more than the limit of {most}"
+            ))));
         }
         let rows = u64::try_from(group.num_rows()).unwrap_or_default().max(1);
         let dictionary = |(column, page, inflated): (usize, Bytes, u64)| {
             let chunk = group.column(column);
             let claimed = u64::try_from(chunk.num_values()).unwrap_or_default();
-            let counted = values.get(&column).copied().unwrap_or_default();
+            let counted = seen.get(&column).map_or(0, |seen| seen.values);
             let is_list = chunk.column_descr().max_rep_level() > 0;
             Dictionary {
                 page,
@@ -151,6 +168,14 @@ impl Pages {
         }
         Ok(())
     }
+}
+
+/// What the pages of a column hold, but for dictionaries.
+#[derive(Debug, Default)]
+struct Seen {
+    values: u64,
+    /// Bytes that the largest of them inflates to.
+    largest: u64,
 }
 
 /// Where the columns of a row group are, in the order of the file.

@@ -28,12 +28,14 @@ pub(super) fn check(bytes: &[u8], most: u64) -> Result<Pages> {
         }
         rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
         pages.values = pages.values.saturating_add(page.values.into());
+        // One that is stored as it is has as many bytes as that.
+        let inflated = page.inflated.max(page.stored).into();
         if page.kind == DICTIONARY {
-            // One that is stored as it is has as many bytes as that.
-            let inflated = page.inflated.max(page.stored).into();
             pages
                 .dictionaries
                 .push((start..bytes.len() - rest.len(), inflated));
+        } else {
+            pages.largest = pages.largest.max(inflated);
         }
     }
     Ok(pages)
@@ -46,6 +48,8 @@ pub(super) struct Pages {
     pub(super) dictionaries: Vec<(Range<usize>, u64)>,
     /// Values of the others.
     pub(super) values: u64,
+    /// Bytes that the largest of the others inflates to.
+    pub(super) largest: u64,
 }
 
 /// A page, and its sizes in bytes.
@@ -107,7 +111,7 @@ mod tests {
     fn pages_follow_each_other() {
         assert_eq!(check(&[], 9).unwrap(), Pages::default());
         let two = check(&[PAGE, PAGE].concat(), 9).unwrap();
-        assert_eq!((two.values, two.dictionaries), (2, vec![]));
+        assert_eq!((two.values, two.largest, two.dictionaries), (2, 9, vec![]));
         let mut dictionary = PAGE.to_vec();
         dictionary[1] = 4;
         let length = PAGE.len();

@@ -119,9 +119,9 @@ fn large_values_come_in_small_batches_from_every_operator() {
 fn long_values_in_dictionaries_come_few_at_a_time() {
     const LENGTH: usize = 1 << 20;
     let values: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(LENGTH), "y".repeat(LENGTH)]));
-    let keys = Int8Array::from_iter_values((0..20_000).map(|row| i8::from(row % 1000 == 999)));
+    let keys = Int8Array::from_iter_values((0..4_000).map(|row| i8::from(row % 200 == 199)));
     let texts = DictionaryArray::new(keys, values);
-    let columns: [(&str, ArrayRef); 2] = [("n", column(0..20_000)), ("text", Arc::new(texts))];
+    let columns: [(&str, ArrayRef); 2] = [("n", column(0..4_000)), ("text", Arc::new(texts))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder()
         .set_dictionary_page_size_limit(4 << 20)
@@ -136,14 +136,14 @@ fn long_values_in_dictionaries_come_few_at_a_time() {
     assert!(object.len() < 3 * LENGTH, "{} bytes", object.len());
     for (text, rows, most) in [
         ("select(columns=[text], limit=100)", 100, 63),
-        ("select(columns=[n, text], where='n % 1000 = 999')", 20, 63),
+        ("select(columns=[n, text], where='n % 200 = 199')", 20, 63),
         (
-            "sql('select n, text from object where n > 5000 limit 100')",
+            "sql('select n, text from object where n > 1000 limit 100')",
             100,
             63,
         ),
         // Nothing is long without them.
-        ("select(columns=[n])", 20_000, 8192),
+        ("select(columns=[n])", 4_000, 4_000),
         (
             "sql('select count(*) as c, max(octet_length(text)) as l from object')",
             1,

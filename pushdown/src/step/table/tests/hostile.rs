@@ -1,5 +1,7 @@
 //! Objects that are made to do harm.
 
+use ::parquet::basic::Compression;
+
 use super::*;
 
 /// A few numbers that look random, the same ones each time.
@@ -168,6 +170,41 @@ fn a_footer_larger_than_its_limit_is_not_read() {
     let error = scan("select", source.clone()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     assert_eq!(source.read(), 0);
+}
+
+/// Each of its pages is within the limit on one, and the footer says that there is next to nothing in them.
+#[test]
+fn pages_are_bounded_together() {
+    let zeros: ArrayRef = Arc::new(StringArray::from_iter_values(["0".repeat(1 << 20)]));
+    let columns = (0..20).map(|index| (format!("c{index}"), Arc::clone(&zeros)));
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let tables = TableLimits {
+        max_row_group_bytes: 8 << 20,
+        ..TableLimits::default()
+    };
+    let limits = Limits {
+        tables,
+        ..Limits::default()
+    };
+    for dictionaries in [false, true] {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_dictionary_enabled(dictionaries)
+            .set_dictionary_page_size_limit(2 << 20)
+            .build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        let object = Bytes::from(writer.into_inner().unwrap());
+        let object = with_chunks(&object, |chunk| chunk.set_total_uncompressed_size(100));
+        assert!(object.len() < 2 << 20, "{} bytes", object.len());
+        let few = scan_with("select(columns=[c3, c7])", object.clone(), limits).unwrap();
+        assert_eq!(few.0.rows(), 1);
+        let error = scan_with("select", object, limits).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+        let says = error.to_string();
+        assert!(says.contains("inflated together"), "{says}");
+        assert!(says.contains("more than the limit of 8388608"), "{says}");
+    }
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! Parquet, read by ranges: what is read, and when.
 
-use ::parquet::file::{
-    metadata::{ParquetMetaDataReader, ParquetMetaDataWriter},
-    statistics::Statistics,
-};
+use ::parquet::file::statistics::Statistics;
 use futures::TryStreamExt as _;
 
 use super::*;
@@ -120,32 +117,16 @@ fn of_numbers_with_fractions_the_width_counts() {
 fn text_statistics_of_old_writers_are_not_believed() {
     let text: ArrayRef = Arc::new(StringArray::from(vec!["é", "b"]));
     let object = parquet_of(&RecordBatch::try_from_iter([("text", text)]).unwrap(), 2);
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&object).unwrap();
-    let mut metadata = metadata.into_builder();
-    let group = metadata.take_row_groups().remove(0);
     let old = Statistics::byte_array(Some("é".into()), Some("b".into()), None, Some(0), true);
-    let chunk = group.column(0).clone().into_builder().set_statistics(old);
-    // The page index is of new writers.
-    let chunk = chunk
-        .set_column_index_offset(None)
-        .set_column_index_length(None)
-        .build()
-        .unwrap();
-    let group = group
-        .into_builder()
-        .set_column_metadata(vec![chunk])
-        .build()
-        .unwrap();
-    let metadata = metadata.add_row_group(group).build();
-    let length = u32::from_le_bytes(object[object.len() - 8..][..4].try_into().unwrap());
-    let mut file = object[..object.len() - 8 - length as usize].to_vec();
-    ParquetMetaDataWriter::new(&mut file, &metadata).finish().unwrap();
+    let file = with_chunks(&object, |chunk| {
+        // The page index is of new writers.
+        chunk
+            .set_statistics(old.clone())
+            .set_column_index_offset(None)
+            .set_column_index_length(None)
+    });
     for word in ["b", "é"] {
-        let (table, _) = scan(
-            &format!("select(where=\"text = '{word}'\")"),
-            Bytes::from(file.clone()),
-        )
-        .unwrap();
+        let (table, _) = scan(&format!("select(where=\"text = '{word}'\")"), file.clone()).unwrap();
         assert_eq!(table.rows(), 1, "{word}");
     }
 }

@@ -83,15 +83,27 @@ class Links:
         return found
 
     def shape(self, bits_per_second: float, latency_ms: float = 0.0) -> None:
-        """Lets so much through, each way, and so much later."""
+        """Lets so much through, each way, and so much later: without a limit all of it, without latency at once."""
         self.open()
         for command, device in self.devices if bits_per_second <= SINGLY else []:
             run(*command, "ip", "link", "set", "dev", device, "gso_max_segs", "1")
         for command, device in self.ends:
-            add = [*command, "tc", "qdisc", "add", "dev", device]
-            run(*add, "root", "handle", "1:", *shaper(bits_per_second))
+            add, place = [*command, "tc", "qdisc", "add", "dev", device], ["root"]
+            if bits_per_second < float("inf"):
+                run(*add, "root", "handle", "1:", *shaper(bits_per_second))
+                place = ["parent", "1:"]
             if latency_ms:
-                run(*add, "parent", "1:", "handle", "2:", "netem", "delay", f"{latency_ms}ms")
+                run(*add, *place, "handle", "2:", "netem", "delay", f"{latency_ms}ms")
+
+    def can_delay(self) -> bool:
+        """Whether the kernel has netem, which is tried; the link is open afterwards."""
+        try:
+            self.shape(float("inf"), 1.0)
+        except subprocess.CalledProcessError:
+            return False
+        finally:
+            self.open()
+        return True
 
     def open(self) -> None:
         """Lets everything through again."""

@@ -46,6 +46,7 @@ case "$want" in
   e2e)
     venv .venv scripts/requirements/test.txt
     venv .venv-e2e scripts/requirements/e2e.txt
+    venv .venv-e2e-duckdb scripts/requirements/e2e-duckdb.txt
     ;;
   e2e-torch | e2e-tf) venv ".venv-$want" "scripts/requirements/$want.txt" ;;
   s3-tests)

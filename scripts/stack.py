@@ -5,7 +5,6 @@ import os
 import pathlib
 import socket
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,6 +40,10 @@ def sides(store: int = 1, host: int = 1) -> tuple[set[int], set[int]]:
 HERE, THERE = sides()
 
 
+class NotStarted(SystemExit):
+    """A program that did not start: ends a script with what it said, unless whoever has more to do catches it."""
+
+
 def identity(keys: dict[str, str]) -> dict:
     """A tenant, as SeaweedFS is told of one."""
     credentials = {"accessKey": keys["AWS_ACCESS_KEY_ID"], "secretKey": keys["AWS_SECRET_ACCESS_KEY"]}
@@ -71,6 +74,7 @@ class Stack:
     ) -> None:
         """Starts both, the gateway with these networks and flags, and waits for them. What is given runs already."""
         self.folder, self.link, self.there, self.started = folder, link, there, []
+        self.elsewhere = [tier for tier, given in (("store", store), ("gateway", gateway)) if given is not None]
         ports = link.free_ports(9)
         self.store = store or f"http://{link.store.address}:{ports[3]}"
         self.gateway = gateway or f"http://{link.gateway.address}:{ports[4]}"
@@ -78,12 +82,17 @@ class Stack:
         # For what else is to listen beside the gateway, two of them in a row in a namespace.
         self.spare_port = ports[6]
         self.models = self.networks(networks)
-        if store is None:
-            self.start_store(ports[:4])
-        if gateway is None:
-            self.start_gateway(flags)
         self.client = programs.s3(self.store, retries={"total_max_attempts": 1})
-        self.wait("the store", self.takes_a_bucket)
+        try:
+            if store is None:
+                self.start_store(ports[:4])
+            if gateway is None:
+                self.start_gateway(flags)
+            self.wait("the store", self.takes_a_bucket)
+        except BaseException:
+            # Nobody has this one yet who could end what it started, and the next one may want its ports.
+            self.stop()
+            raise
 
     def networks(self, names: list[str]) -> pathlib.Path:
         """A folder of these networks alone: whoever opens one looks at all that are in it."""
@@ -151,7 +160,7 @@ class Stack:
             ended = [name for name, process in self.started if process.poll() is not None]
             if ended or time.monotonic() > deadline:
                 logs = "\n".join((self.folder / f"{name}.log").read_text()[-2000:] for name, _ in self.started)
-                sys.exit(f"{what} did not start:\n{logs}")
+                raise NotStarted(f"{what} did not start:\n{logs}")
             time.sleep(0.1)
 
     def takes_a_bucket(self) -> bool:

@@ -31,7 +31,7 @@ OURS = {
 PEERS = {
     "boto3": ("peer", ".venv-e2e"),
     "urllib3": ("peer", ".venv-e2e"),
-    "webdataset": ("layout", ".venv-e2e"),
+    "webdataset": ("peer", ".venv-e2e"),
     "files": ("ceiling", ".venv-e2e"),
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
     "tfdata": ("rival", ".venv-e2e-tf"),
@@ -153,11 +153,13 @@ def work(pipeline: str) -> str:
 
 def cores(tiers: Tiers) -> str:
     """Which cores are whose."""
-    there, here = sorted(tiers.stack.there), sorted(tiers.here)
-    if there == here:
+    there, here, elsewhere = sorted(tiers.stack.there), sorted(tiers.here), tiers.stack.elsewhere
+    if there == here and not elsewhere:
         return "one core for all"
     said = lambda which: f"core{'' if len(which) == 1 else 's'} {', '.join(map(str, which))}"
-    return f"store and gateway on {said(there)}, reader and trainer on {said(here)}"
+    beside = [tier for tier in ("store", "gateway") if tier not in elsewhere]
+    places = [(elsewhere, "elsewhere"), (beside, f"on {said(there)}"), (["reader", "trainer"], f"on {said(here)}")]
+    return ", ".join(f"{' and '.join(who)} {where}" for who, where in places if who)
 
 
 def short_side(pipeline: str) -> int:

@@ -88,7 +88,7 @@ def _differences(a: Results, b: Results) -> list[str]:
         }
         found.append((f"**{', '.join(key)} DIFFERS**", _differing(values(ours[key][1]), values(others[key][1]))))
     cells = {key[:2]: (ours[key][0], others[key][0]) for key in ours if key in others}
-    links = [(", ".join(key), _link(cell), _link(other)) for key, (cell, other) in cells.items()]
+    links = [(", ".join(key), cell.width, other.width) for key, (cell, other) in cells.items()]
     changed = [f"{name} {text.rate(mine)} in A, {text.rate(other)} in B" for name, mine, other in links if _far(mine, other)]
     found.append(("**THE LINKS DIFFER**", changed))
     lines = []
@@ -101,10 +101,6 @@ def _differing(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     show = lambda values, name: json.dumps(values[name], ensure_ascii=False) if name in values else "nothing"
     changed = (name for name in dict.fromkeys([*a, *b]) if show(a, name) != show(b, name))
     return [f"{name} {show(a, name)} in A, {show(b, name)} in B" for name in changed]
-
-
-def _link(cell: Cell) -> float | None:
-    return cell.asked_link_bits if cell.link_bits is None else cell.link_bits
 
 
 def _far(a: float | None, b: float | None) -> bool:

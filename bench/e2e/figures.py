@@ -59,13 +59,13 @@ def speedups(results: Results) -> dict[str, list[Line]]:
 
 def wire(scenario: Scenario) -> list[Bar]:
     """Bytes on the wire per sample, up and down."""
-    over = lambda get: lambda turn: get(turn) / stats.read(turn)
-    return _bars(scenario, [over(lambda turn: turn.wire_up), over(lambda turn: turn.wire_down)])
+    return _bars(scenario, [lambda turn: turn.wire_up, lambda turn: turn.wire_down])
 
 
 def cpu(scenario: Scenario) -> list[Bar]:
     """CPU seconds per 1,000 samples of each tier."""
-    return _bars(scenario, [lambda turn, tier=tier: 1000 * turn.cpu.get(tier, 0.0) / stats.read(turn) for tier in TIERS])
+    thousand = lambda seconds: None if seconds is None else 1000 * seconds
+    return _bars(scenario, [lambda turn, tier=tier: thousand(turn.cpu.get(tier)) for tier in TIERS])
 
 
 def _known(cell: Cell) -> bool:
@@ -84,13 +84,14 @@ def _points(cell: Cell, kind: str) -> list[Point]:
     return [Point(cell.x, best, stats.noisy(cell))] if best is not None else []
 
 
-def _bars(scenario: Scenario, parts: list[Callable[[Turn], float]]) -> list[Bar]:
-    """A bar for each arm, but for the baseline's second run, by the medians of its turns."""
+def _bars(scenario: Scenario, parts: list[Callable[[Turn], float | None]]) -> list[Bar]:
+    """A bar for each arm, but for the baseline's second run, by the medians per sample of its turns. One that cannot tell all
+    parts has none: its sum would look like less."""
     found = []
     for cell in scenario.cells:
         for name, arm in cell.arms.items():
-            turns = [turn for turn in arm.turns if turn.samples]
+            turns = [turn for turn in arm.turns if turn.samples and all(part(turn) is not None for part in parts)]
             if turns and arm.kind != "again":
-                values = tuple(statistics.median(map(part, turns)) for part in parts)
+                values = tuple(statistics.median(part(turn) / stats.read(turn) for turn in turns) for part in parts)
                 found.append(Bar(cell.name, name, arm.kind, values))
     return found if any(sum(bar.parts) > 0 for bar in found) else []

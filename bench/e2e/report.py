@@ -1,7 +1,7 @@
 """The report of a run as Markdown.
 
 Verdicts are made anew from the turns, so that every report goes by the rules that it states. What is lost or cannot be decided
-comes first. Each figure of an arm is the median of its turns.
+comes first. Each figure of an arm is the median of its turns, beside its rate the least and the greatest of them.
 """
 
 import json
@@ -16,6 +16,7 @@ from .stats import Interval
 
 ASKED = {
     "plain": "rate to the fastest plain arm",
+    "first": "rate of the first epoch to that of the fastest plain arm",
     "best": "rate to the best of the fixed arms",
     "bytes": "wire bytes of the baseline to its own",
     "bound": "rate to the bound",
@@ -30,6 +31,14 @@ COLUMNS = [
     "arm", "samples/s", "first epoch", "bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99", "first batch",
     *(f"CPU s: {tier}" for tier in (*TIERS, "all")), *(f"peak memory: {tier}" for tier in TIERS),
 ]
+# Of another layout at rest, or of local files: no bound of what is read from the store as it is.
+UNBOUND = ("layout", "ceiling")
+# What is said of who is ahead of ours, by `stats.AHEAD`.
+AHEAD = {
+    "seconds": ("Faster than ours", "`{name}` is {by} times as fast as `{mine}`"),
+    "cpu": ("Sparer with CPU seconds than ours", "`{mine}` takes {by} times those of `{name}`"),
+    "first batch": ("Sooner with the first batch than ours", "`{mine}` waits {by} times as long for it as `{name}`"),
+}
 SEVERITY = ("fail", "undecided", "void", "given", "pass")
 HAPI = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
 [arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
@@ -50,9 +59,10 @@ READING = f"""Each arm has its turn in every round. A ratio is taken round by ro
 would have lies between them in 1 - 2 * 0.5^n of the cases, {_sure()}, as notes say. With fewer
 than {stats.FEWEST} rounds nothing is decided. An interval at or above what
 is asked is a pass, one below it a fail, any other undecided. A/A is the baseline against itself, and a tie unless its whole
-interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)}, verdicts by the clock
-are void, and the ratio of CPU seconds of store, gateway and host together is given, which decides nothing: a plan that keeps both
-sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. A verdict on an
+interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)} that is noise, and
+undecided whatever side it lies on; verdicts by the clock are void then, and the ratio of CPU seconds of store, gateway and host
+together is given, which decides nothing: a plan that keeps both sides busy is sooner done, not cheaper, and two busy threads of
+one core take more CPU seconds for the same work. A verdict on an
 arm that failed samples is void. Where a cell has no A/A nothing tells how calm the clock was, and a note says so.
 
 Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the best of
@@ -62,9 +72,18 @@ table: {stats.RANGES} of the rate of pyarrow, which reads ranges of its own; {st
 and DuckDB; {stats.DOWNLOAD:g} times the rate of a download over at most 100 Mbit/s. Other rivals do what the gateway does in their own
 way, and nothing is asked against them.
 
-Samples/s are those of the later epochs, the first beside them. Bytes are per sample, those of the wire by the counters of the
-interface; CPU is per 1,000 samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first
-batch has the start before it, listing, and weights that had to be fetched."""
+Only `auto`, `kept` and `resized` read several epochs: their samples/s are those of the later ones, the first beside them. Other
+arms read one, and theirs are of that one, which for loaders of others has the listing in it. The first epoch of `auto`, in
+which it finds out what samples cost, is held against it, too, but nothing is asked of that. In brackets behind samples/s are
+the least and the greatest round. Bytes are per sample, those of the wire by the counters of the interface; CPU is per 1,000
+samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first batch of our reader has the
+program's start before it, listing, and weights that had to be fetched or loaded; the clock of a peer starts once it has imported
+and loaded what it needs. A dash is what was not measured: of a store or a gateway elsewhere no CPU but what it tells itself, so
+that there is no sum of all tiers either.
+
+The bound that a cell should not beat is an estimate: by the planner's simulator, or over thin links the slowest of gateway, link
+and trainer, from the least CPU seconds and bytes that a sample took in any round of `plain` and `pushed`. An arm may take less
+than that, and be above it; of an arm that reads another layout, or local files, it says nothing."""
 
 
 def markdown(results: Results, plots: Iterable[str] = ()) -> str:
@@ -82,7 +101,7 @@ def _head(results: Results) -> list[str]:
     found: Environment = results.environment
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     changed = ", **with changes that are not committed**" if results.dirty else ""
-    shaped = "shaped" + (", with latency" if found.latency else "") if found.shaped else (
+    shaped = "shaped" + (", and may have latency" if found.latency else "") if found.shaped else (
         f"**not shaped: {found.why_not_shaped}. No figure here is one of a link**")
     again = " ".join(_again(found, scenario.name) for scenario in results.scenarios)
     store = [f"- Store: {found.store}, which ran already"] if found.store else []
@@ -116,11 +135,13 @@ def _lost(results: Results) -> list[str]:
     if bad:
         rows = [[f"**{each.outcome}**", scenario.name, cell.name, *_judged(each)[:-2], each.note] for scenario, cell, each in bad]
         lines += ["", *text.table(["outcome", "scenario", "cell", "verdict", "found", "asked", "note"], rows)]
-    slow = [(scenario, cell, stats.ours(cell), *each) for scenario, cell in cells for each in stats.faster(cell).items()]
-    if slow:
-        lines += ["", "Faster than ours by its whole interval, a verdict or not:", ""]
-        lines += [f"- {scenario.name}, {cell.name}: `{name}` is {text.ratio(by)} times as fast as `{mine}`"
-                  + (f"; {stats.NOISY}" if stats.noisy(cell) else "") for scenario, cell, mine, name, by in slow]
+    for measure, (title, said) in AHEAD.items():
+        slow = [(scenario, cell, *each) for scenario, cell in cells for each in stats.ahead(cell, measure).items()]
+        lines += ["", f"{title} by its whole interval, a verdict or not:", ""] if slow else []
+        for scenario, cell, name, by in slow:
+            noisy = f"; {stats.NOISY}" if measure != "cpu" and stats.noisy(cell) else ""
+            told = said.format(name=name, mine=stats.ours(cell), by=text.ratio(by))
+            lines.append(f"- {scenario.name}, {cell.name}: {told}{noisy}")
     lost = [(cell, name, stats.failed(arm)) for _, cell in cells for name, arm in cell.arms.items() if stats.failed(arm)]
     lines += [""] * bool(lost) + [f"- {cell.name}: `{name}` failed {text.count(failed, 'sample')}" for cell, name, failed in lost]
     broke = [scenario for scenario in results.scenarios if scenario.broke]
@@ -131,7 +152,8 @@ def _lost(results: Results) -> list[str]:
 
 
 def _scenario(scenario: Scenario, environment: Environment) -> list[str]:
-    lines = [f"## {scenario.title}", "", _again(environment, scenario.name)]
+    took = f"; took {text.seconds(scenario.seconds)}, set-up included" if scenario.seconds is not None else ""
+    lines = [f"## {scenario.title}", "", _again(environment, scenario.name) + took]
     if scenario.broke or scenario.skipped:
         lines += ["", f"Not whole: {' '.join((scenario.broke or scenario.skipped).split())}"]
     for cell in scenario.cells:
@@ -141,12 +163,14 @@ def _scenario(scenario: Scenario, environment: Environment) -> list[str]:
 
 
 def _cell(cell: Cell) -> list[str]:
-    bound = f"cannot beat {text.number(cell.bound.samples_per_second)} samples/s ({cell.bound.by})" if cell.bound else ""
+    rate = text.number(cell.bound.samples_per_second) if cell.bound else ""
+    bound = f"cannot beat about {rate} samples/s ({cell.bound.by})" if cell.bound else ""
     if cell.asked_link_bits is None and cell.link_bits is None:
         link = "open link"
     else:
         asked = "no rate" if cell.asked_link_bits is None else text.rate(cell.asked_link_bits)
-        link = f"link: {asked} asked, {text.rate(cell.link_bits)} measured"
+        measured = "not" if cell.link_bits is None else text.rate(cell.link_bits)
+        link = f"link: {asked} asked, {measured} measured"
     crossover = "" if cell.crossover_bits is None else f"crossover at {text.rate(cell.crossover_bits)}"
     lines = [f"### {cell.name}", "", "; ".join(filter(None, [link, crossover, bound])) + ".", ""]
     lines += text.table(COLUMNS, [_arm(name, arm, cell.bound) for name, arm in cell.arms.items()])
@@ -156,7 +180,15 @@ def _cell(cell: Cell) -> list[str]:
         lines += ["", *text.table(["verdict", "found", "asked", "outcome", "note"], rows)]
     lines += ["", *(f"- `{name}`: {arm.kind}; {arm.settings or 'no settings'}; {text.count(len(arm.turns), 'round')}"
                     for name, arm in cell.arms.items())]
-    return lines + [f"- {note}" for note in cell.notes]
+    return lines + [f"- {note}" for note in [*_tried(cell), *cell.notes]]
+
+
+def _tried(cell: Cell) -> list[str]:
+    """Of which arms the fastest plain one is, where one is judged against it."""
+    plain, peers = ([f"`{name}`" for name in stats.of_kind(cell, kind)] for kind in ("plain", "peer"))
+    if not (stats.of_kind(cell, "auto") and plain + peers):
+        return []
+    return [f"plain is the fastest of {', '.join(plain + peers)}" if peers else "no loader of others was tried as plain"]
 
 
 def _judged(verdict: Verdict) -> list[str]:
@@ -169,24 +201,26 @@ def _judged(verdict: Verdict) -> list[str]:
     if verdict.median is not None:
         found = Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= stats.FEWEST)
     within = f"{verdict.asked:g} to {2 - verdict.asked:g}"
-    asked = {"again": "a tie", "simulator": within}.get(verdict.rule, f"{verdict.asked:g}")
+    asked = {"again": "a tie", "simulator": within, "first": text.NONE}.get(verdict.rule, f"{verdict.asked:g}")
     return [what, text.ratio(found), asked, f"**{verdict.outcome}**", verdict.note]
 
 
 def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
     """A row of the table."""
     median = lambda each: _median(arm, each)
-    rate = median(lambda turn: 1 / stats.seconds(turn) if turn.samples else None)
+    rates = [1 / stats.seconds(turn) for turn in arm.turns if turn.samples]
+    rate = statistics.median(rates) if rates else None
+    spread = f" ({text.number(min(rates))} to {text.number(max(rates))})" if len(rates) > 1 else ""
     first = median(lambda turn: turn.samples / turn.seconds[0] if len(turn.seconds) > 1 else None)
     per_sample = lambda get: median(lambda turn: _over(get(turn), stats.read(turn)))
     cpu = [per_sample(lambda turn, tier=tier: turn.cpu.get(tier)) for tier in TIERS]
-    cpu.append(median(lambda turn: stats.cpu(turn) if turn.samples else None))
+    cpu.append(median(lambda turn: stats.cpu(turn) or None))
     waits = [median(lambda turn: turn.batch_wait_p50_seconds), median(lambda turn: turn.batch_wait_p99_seconds)]
     of_bound = text.NONE
-    if bound and rate:
+    if bound and rate and arm.kind not in UNBOUND:
         of_bound = f"{text.percent(rate / bound.samples_per_second)} of {text.number(bound.samples_per_second)}, {bound.by}"
     return [
-        f"`{name}`", text.number(rate), text.number(first), of_bound,
+        f"`{name}`", text.number(rate) + spread, text.number(first), of_bound,
         text.size(per_sample(lambda turn: turn.value_bytes)),
         text.size(per_sample(lambda turn: turn.wire_up)),
         text.size(per_sample(lambda turn: turn.wire_down)),

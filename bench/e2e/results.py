@@ -41,8 +41,8 @@ class Turn:
     stall_seconds: float | None
     value_bytes: float | None
     stored_bytes: float | None
-    wire_up: float
-    wire_down: float
+    wire_up: float | None
+    wire_down: float | None
     cpu: dict[str, float]
     peak_bytes: dict[str, float | None]
     rows: int | None = None
@@ -69,7 +69,7 @@ class Arm:
 
 @dataclass
 class Bound:
-    """What no arm of a cell can beat, and by what."""
+    """What no arm of a cell should beat, by an estimate from costs that were measured, and what limits that."""
 
     samples_per_second: float
     by: str
@@ -125,11 +125,16 @@ class Cell:
         known = self.arms == {} or self.baseline in self.arms
         _check(known, f"baseline: {self.baseline} found, expected one of {', '.join(self.arms)}")
 
+    @property
+    def width(self) -> float | None:
+        """Bits per second of the link: as measured, or else as asked. None of an open link."""
+        return self.asked_link_bits if self.link_bits is None else self.link_bits
+
 
 @dataclass
 class Scenario:
     """Cells that belong together. `skipped` says why there are none, where this machine cannot measure them; `broke` what went
-    wrong, behind those that there are."""
+    wrong, behind those that there are. `seconds` is how long all of it took, set-up included."""
 
     name: str
     title: str
@@ -137,6 +142,7 @@ class Scenario:
     skipped: str = ""
     cells: list[Cell] = field(default_factory=list)
     broke: str = ""
+    seconds: float | None = None
 
 
 @dataclass

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import links
 import programs
-from stack import Stack, sides
+from stack import NotStarted, Stack, sides
 from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
 from .data import Data
 from .kinds import Run, forward, growth, read, scans, table, tenants, transfer
-from .scenario import OPEN, Link, Scenario, ScenarioError
+from .scenario import Scenario, ScenarioError, all_of, shaped, unshaped
 from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
@@ -56,6 +56,15 @@ class Options:
             if unknown := [name for name in scenario.arms if arms.family(name) not in known]:
                 expected = ", ".join(known)
                 raise ScenarioError(f"{scenario.name}: arms: {', '.join(unknown)} found, expected some of {expected}")
+        if not self.shaping:
+            self.scenarios = instead(self.scenarios)
+
+
+def instead(scenarios: list[Scenario]) -> list[Scenario]:
+    """The same, and what measures over an open link what those would that need a shaped one: they are going to be skipped."""
+    others = [unshaped(scenario, all_of()) for scenario in scenarios]
+    found = {scenario.name: scenario for scenario in [*scenarios, *filter(None, others)]}
+    return list(found.values())
 
 
 def run(options: Options) -> Path:
@@ -71,7 +80,7 @@ def run(options: Options) -> Path:
         if link.reason and options.shaping:
             print(f"e2e: links cannot be shaped: {link.reason}. {WITHOUT}", file=sys.stderr)
             raise SystemExit(2)
-        environment = machine.environment(link.reason, options.upstream, options.flags)
+        environment = machine.environment(link, options.upstream, options.flags)
         found = results.Results(commit, dirty, started.strftime("%Y-%m-%dT%H:%M:%SZ"), 0.0, environment)
         file = options.results / f"e2e-{started:%Y%m%d-%H%M%S}.json"
         total = sum(turns(scenario) for scenario in options.scenarios)
@@ -102,11 +111,15 @@ def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: res
     if measured.skipped:
         stacks.progress.write(f"e2e: {scenario.name} is skipped: {measured.skipped}")
         return
+    clock = time.monotonic()
     try:
-        yield from KINDS[scenario.kind].cells(scenario, stacks.of(scenario))
-    except Exception as error:
-        # Whatever it is, the other scenarios are measured, and the run's status tells.
-        known = isinstance(error, (ArmError, FileNotFoundError))
+        for cell in KINDS[scenario.kind].cells(scenario, stacks.of(scenario)):
+            measured.seconds = time.monotonic() - clock
+            yield cell
+    except (Exception, NotStarted) as error:
+        # Whatever it is, the other scenarios are measured, and the run's status tells. Who is asked to end ends all the same.
+        measured.seconds = time.monotonic() - clock
+        known = isinstance(error, (ArmError, NotStarted, FileNotFoundError))
         measured.broke = str(error) if known else f"{type(error).__name__}: {error}"
         stacks.progress.write(f"e2e: {scenario.name} broke: {measured.broke}", file=sys.stderr)
         # A store or a gateway that is gone would break them all.
@@ -128,13 +141,15 @@ def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
     """Why a scenario cannot be measured here, if so."""
     if options.elsewhere and scenario.kind in NEEDS_OUR_STACK:
         return "it needs a store and a gateway of its own"
-    if link.reason and any(Link.parse(text).bits(1.0) != OPEN for text in scenario.links):
-        return f"its links are to be shaped, and {link.reason}"
+    if link.reason and shaped(scenario):
+        other = unshaped(scenario, all_of())
+        hint = f"; {other.name}, which measures the same over an open link, runs instead" if other else ""
+        return f"its links are to be shaped, and {link.reason}{hint}"
     try:
         sides(scenario.store_cores, scenario.host_cores)
     except ValueError as error:
         return str(error)
-    if scenario.latency_ms and not machine.can_delay():
+    if scenario.latency_ms and not link.can_delay():
         return "its links are to have latency, and this kernel has no netem"
     return ""
 
@@ -143,7 +158,8 @@ def turns(scenario: Scenario) -> int:
     """How many steps its progress has, about."""
     rows = len(scenario.sizes) or 1
     growing = len(growth.CONNECTIONS) if scenario.kind == "growth" else 0
-    of_kind = {"forward": 4, "scans": 1, "growth": 2, "transfer": 1}.get(scenario.kind, len(scenario.arms))
+    usual = {"forward": 4, "scans": 1, "growth": len(growth.USUAL), "transfer": 1}
+    of_kind = len(scenario.arms) or usual[scenario.kind]
     return (rows + growing) * of_kind * scenario.repeats * len(scenario.links)
 
 

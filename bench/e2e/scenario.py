@@ -130,6 +130,18 @@ def load(file: Path) -> Scenario:
         raise ScenarioError(f"{file}: {error}") from error
 
 
+def shaped(scenario: Scenario) -> bool:
+    """Whether it needs a link that can be shaped."""
+    return scenario.latency_ms > 0 or any(Link.parse(text).bits(1.0) != OPEN for text in scenario.links)
+
+
+def unshaped(scenario: Scenario, known: dict[str, Scenario]) -> Scenario | None:
+    """What measures the same over an open link where it needs a shaped one, if anything does."""
+    what = lambda each: (each.kind, each.group, each.data, each.pipeline)
+    others = (other for other in known.values() if what(other) == what(scenario) and not shaped(other))
+    return next(others, None) if shaped(scenario) else None
+
+
 def all_of() -> dict[str, Scenario]:
     """Every scenario that there is, by name."""
     return {file.stem: load(file) for file in sorted(FOLDER.glob("*.toml"))}

@@ -7,11 +7,14 @@ of all rounds that might have been is between them in 1 - 2 * 0.5^n of the cases
 fewer than 3 rounds nothing is drawn, and `Interval.drawn` is false.
 
 Later epochs count: of a turn, the median of all but its first epoch, or its only epoch. Everything is per sample, so that arms
-may read different numbers of epochs.
+may read different numbers of epochs. What was not measured is told as 0 here, and gives no ratio: the CPU seconds of a turn are
+those of all tiers or of none, since a store on another machine is not one that takes nothing.
 
 A ratio above 1 is always good for the arm that is judged. What is asked of it, and of which arm:
 
 - `plain` (`auto`): rate against the fastest arm of kind `plain` or `peer`, by its median: 0.97.
+- `first` (`auto` of several epochs): its first epoch against the first of that same arm, which may read no other: like with
+  like, but a plan has to find out first what samples cost, so that nothing is asked.
 - `best` (`auto`): rate against the fastest arm of kind `plain` or `pushed` of the same round: 0.95.
 - `bytes` (`auto`): bytes on the wire, up and down, of the baseline to its own, where that is plain reading: 1.
 - `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
@@ -19,15 +22,17 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
   pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
 - `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turns: its
   epoch to that of the turn, from 0.85 to 1.15.
-- `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1.
+- `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1. Where it is wider
+  than 0.05 that is noise, and undecided whatever side it lies on.
 
 *pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
-than 3 rounds say. An arm of kind `rival` does what ours does in its own way: other rules know nothing of it, and it is told first
-where it is faster. Where the interval
+than 3 rounds say. An arm of kind `rival` does what ours does in its own way: other rules know nothing of it, and it is told
+first where it is ahead. Where the interval
 of A/A is wider than 0.05, wall-clock verdicts (`plain`, `best`, `bound`) are *void*, however clear they look, and `plain` and
-`best` are *given* once more on CPU seconds of store, gateway and host together, all epochs. These decide nothing: a plan that
-keeps both sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU seconds for the same work. Void
-is also what cannot be measured, and every verdict on an arm that failed samples: what is not delivered costs nothing.
+`best` are *given* once more on CPU seconds of store, gateway and host together, all epochs. These decide nothing, and neither
+does `first`: a plan that keeps both sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU
+seconds for the same work. Void is also what cannot be measured, and every verdict on an arm that failed samples: what is not
+delivered costs nothing.
 """
 
 import random
@@ -45,7 +50,7 @@ PLAIN, BEST, BYTES, BOUND, SAME = 0.97, 0.95, 1.0, 0.85, 1.0
 RANGES, SPARER, DOWNLOAD = 0.97, 0.8, 5.0
 AGREES = 0.15
 # Rivals that read tables; the first of them reads ranges by itself.
-READERS = ("pyarrow", "duckdb")
+READERS = ("pyarrow", "duckdb", "duckdb-httpfs")
 # With packets one by one a link passes a little more or less than is asked.
 DOWNLOADED = 105e6
 THIN, NOISE, TIE = 0.3, 0.05, 0.03
@@ -71,14 +76,26 @@ def seconds(turn: Turn) -> float:
     return statistics.median(turn.seconds[1:] or turn.seconds) / turn.samples if turn.samples else 0.0
 
 
+def first(turn: Turn) -> float:
+    """Seconds per sample of the first epoch."""
+    return turn.seconds[0] / turn.samples if turn.samples else 0.0
+
+
+def first_batch(turn: Turn) -> float:
+    """Seconds to the first batch."""
+    return turn.first_batch_seconds or 0.0
+
+
 def cpu(turn: Turn) -> float:
-    """CPU seconds per sample of all tiers and epochs."""
-    return sum(turn.cpu.get(tier, 0.0) for tier in TIERS) / read(turn) if turn.samples else 0.0
+    """CPU seconds per sample of all tiers and epochs; 0 where a tier was not measured."""
+    whole = turn.samples and set(TIERS) <= set(turn.cpu)
+    return sum(turn.cpu[tier] for tier in TIERS) / read(turn) if whole else 0.0
 
 
 def wire(turn: Turn) -> float:
-    """Bytes on the wire per sample, both ways, of all epochs."""
-    return (turn.wire_up + turn.wire_down) / read(turn) if turn.samples else 0.0
+    """Bytes on the wire per sample, both ways, of all epochs; 0 where one of them was not measured."""
+    ways = (turn.wire_up, turn.wire_down)
+    return sum(ways) / read(turn) if turn.samples and None not in ways else 0.0
 
 
 def read(turn: Turn) -> int:
@@ -87,6 +104,8 @@ def read(turn: Turn) -> int:
 
 
 MEASURES: dict[str, Measure] = {"seconds": seconds, "cpu": cpu, "wire": wire}
+# By what others may be ahead of ours.
+AHEAD: dict[str, Measure] = {"seconds": seconds, "cpu": cpu, "first batch": first_batch}
 
 
 def interval(ratios: Sequence[float]) -> Interval | None:
@@ -165,13 +184,13 @@ def ours(cell: Cell) -> str | None:
     return next(iter(of_kind(cell, "auto") or of_kind(cell, "pushed")), None)
 
 
-def faster(cell: Cell) -> dict[str, Interval]:
-    """Arms that do the same work in less time than ours, by their whole interval; with how many times as fast they are."""
+def ahead(cell: Cell, measure: str) -> dict[str, Interval]:
+    """Arms that take less for the same work than ours, by their whole interval; with how many times as much ours takes."""
     mine = ours(cell)
     if mine is None:
         return {}
     others = of_kind(cell, "plain", "peer", "rival", "layout", *(["pushed"] if cell.arms[mine].kind == "auto" else []))
-    ratio = lambda arm: paired(measured(cell.arms[mine], seconds), measured(arm, seconds))
+    ratio = lambda arm: paired(measured(cell.arms[mine], AHEAD[measure]), measured(arm, AHEAD[measure]))
     found = {name: ratio(arm) for name, arm in others.items() if not failed(arm)}
     return {name: each for name, each in found.items() if each is not None and each.low > 1}
 
@@ -182,6 +201,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
     for name, arm in of_kind(cell, "auto").items():
         if of_kind(cell, "plain", "peer"):
             found += _timed(cell, name, "plain", PLAIN, {each: cell.arms[each] for each in [fastest_plain(cell)] if each})
+            found += _first(cell, name)
         fixed = {each: fixed for each, fixed in of_kind(cell, "plain", "pushed").items() if not failed(fixed)}
         found += _timed(cell, name, "best", BEST, fixed)
         plain = cell.arms[cell.baseline]
@@ -198,10 +218,23 @@ def verdicts(cell: Cell) -> list[Verdict]:
     if tie is not None:
         again = next(iter(of_kind(cell, "again")))
         lost = failed(cell.arms[again]) + failed(cell.arms[cell.baseline])
-        outcome = "void" if lost else "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
+        level = "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
+        outcome = "void" if lost else "undecided" if noisy(cell) else level
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
         found.append(_verdict("again", again, cell.baseline, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
     return found
+
+
+def _first(cell: Cell, name: str) -> list[Verdict]:
+    """The first epoch beside that of the fastest plain arm, where `auto` has others, which count."""
+    arm, against = cell.arms[name], fastest_plain(cell)
+    if against is None or all(len(turn.seconds) == 1 for turn in arm.turns):
+        return []
+    ratio = paired(measured(cell.arms[against], first), measured(arm, first))
+    if ratio is None or failed(arm):
+        return [_judged(cell, "first", name, against, "seconds", SAME, ratio)]
+    notes = "; ".join(filter(None, [_few(ratio), NOISY if noisy(cell) else ""]))
+    return [_verdict("first", name, against, "seconds", SAME, ratio, "given", notes)]
 
 
 def _simulator(cell: Cell) -> list[Verdict]:
@@ -228,7 +261,7 @@ def _table(cell: Cell, name: str) -> list[Verdict]:
         least = [min(round) for round in zip(*(measured(arm, cpu) for arm in rivals.values()))]
         ratio = paired(least, measured(mine, cpu))
         found.append(_judged(cell, "rival-cpu", name, " or ".join(rivals), "cpu", SPARER, ratio, decides=True))
-        if cell.link_bits is not None and cell.link_bits <= DOWNLOADED:
+        if cell.width is not None and cell.width <= DOWNLOADED:
             found += _timed(cell, name, "download", DOWNLOAD, of_kind(cell, "plain"))
     return found
 

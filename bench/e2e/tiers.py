@@ -1,4 +1,4 @@
-"""Store, gateway and trainer of a run, and what a turn takes of each."""
+"""Store, gateway and trainer of a run, and what a turn takes of each: of what runs elsewhere only what it tells itself."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +19,19 @@ import programs
 from stack import HERE, RUNTIME, Stack
 
 from .results import Turn
+from .scenario import OPEN
 
 # An arm that takes longer hangs.
 PATIENCE = 900
 MEBI = 1 << 20
 # What Ethernet, IP and TCP with timestamps add to each packet.
 HEADERS = 14 + 20 + 32
+# The programs of each tier, by the names that they are started under.
+PROGRAMS = {"store": ("weed", "tfdata"), "gateway": ("gateway", "nginx")}
+# What a gateway tells of itself.
+GATEWAY_CPU = "process_cpu_seconds_total"
+# The kernel's number for the CPU clock of a whole process is made of the process's (CPUCLOCK_SCHED in Linux).
+PROCESS_CLOCK = 2
 
 
 class ArmError(Exception):
@@ -38,14 +46,16 @@ class Tiers:
         self.measured: dict[float, float] = {}
 
     def shape(self, bits: float, latency_ms: float = 0.0) -> float | None:
-        """Sets the link, and returns what it lets through, which is measured once; none where it is open."""
-        if bits == float("inf") or not self.link.can_be_shaped:
-            self.link.open()
+        """Sets the link, and returns what it lets through, which is measured once: none where it is open, or where no end of it
+        is this run's to send from."""
+        if not self.link.can_be_shaped:
             return None
+        if bits < OPEN and self.link.gateway.command and bits not in self.measured:
+            # Without latency, which makes a connection slow at first, and a link none the thinner.
+            self.link.shape(bits)
+            self.measured[bits] = measure(self.link, bits)
         self.link.shape(bits, latency_ms)
-        if bits not in self.measured:
-            self.measured[bits] = measure(self.link, bits) if self.link.gateway.command else bits
-        return self.measured[bits]
+        return self.measured.get(bits)
 
     def run(self, command: list, **environment: str) -> dict:
         """Runs an arm on the trainer's cores; the figures that it prints as one line of JSON."""
@@ -68,13 +78,15 @@ class Tiers:
 
     def turn(self, arm: Callable[[], dict]) -> Turn:
         """Runs an arm, and measures what that takes of all sides."""
-        trees = {"store": self.trees("weed", "tfdata"), "gateway": self.trees("gateway", "nginx")}
-        before = {tier: cpu_seconds(processes) for tier, processes in trees.items()}
+        trees = {tier: [] if tier in self.stack.elsewhere else self.trees(*names) for tier, names in PROGRAMS.items()}
+        before = self.cpu(trees)
         wire = self.link.counters()
         for processes in trees.values():
             forget_peaks(processes)
         figures = arm()
         passed = {name: count - wire[name] for name, count in self.link.counters().items()}
+        after = self.cpu(trees)
+        spent = {tier: after[tier] - seconds for tier, seconds in before.items() if tier in after}
         epochs = figures["epoch_seconds"]
         stall = figures.get("stall_seconds", figures.get("waiting_seconds"))
         return Turn(
@@ -89,14 +101,19 @@ class Tiers:
             value_bytes=figures["value_bytes"],
             stored_bytes=figures.get("stored_bytes"),
             # Without a link of its own only a reader that counts can tell.
-            wire_up=passed.get("up", figures.get("wire_bytes_up", 0)),
+            wire_up=passed.get("up", figures.get("wire_bytes_up")),
             wire_down=passed.get("down", figures.get("wire_bytes_down", figures["value_bytes"])),
-            cpu={tier: cpu_seconds(processes) - before[tier] for tier, processes in trees.items() if processes}
-            | {"host": figures["cpu_seconds"]},
+            cpu=spent | {"host": figures["cpu_seconds"]},
             peak_bytes={tier: peak_bytes(processes) for tier, processes in trees.items()}
             | {"host": figures.get("peak_bytes")},
             rows=figures.get("rows"),
         )
+
+    def cpu(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:
+        """CPU seconds so far of the tiers that can tell: those that run here, and a gateway elsewhere by its metrics."""
+        found = {tier: cpu_seconds(processes) for tier, processes in trees.items() if processes}
+        told = metric(self.stack.admin, GATEWAY_CPU) if "gateway" in self.stack.elsewhere else None
+        return found if told is None else found | {"gateway": told}
 
     def trees(self, *names: str) -> list[psutil.Process]:
         """The processes that were started by these names, with those that they started."""
@@ -106,7 +123,25 @@ class Tiers:
 
 def cpu_seconds(processes: list[psutil.Process]) -> float:
     """In user mode and in the kernel."""
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
+    return sum(map(spent_by, processes))
+
+
+def spent_by(process: psutil.Process) -> float:
+    """Of one process by the kernel's clock, which counts nanoseconds; where there is none by `/proc`, which counts in 10 ms."""
+    try:
+        return time.clock_gettime((~process.pid << 3) | PROCESS_CLOCK)
+    except OSError:
+        return sum(process.cpu_times()[:2])
+
+
+def metric(admin: str, name: str) -> float | None:
+    """A number of the page of metrics at an admin port; none where nobody tells it."""
+    try:
+        with urllib.request.urlopen(f"{admin}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return next((float(line.split()[1]) for line in lines if line.startswith(f"{name} ")), None)
+    except (OSError, ValueError):
+        return None
 
 
 def forget_peaks(processes: list[psutil.Process]) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from .. import arms as ways
 from ..data import Data
 from ..results import Arm, Bound, Cell
+from ..scenario import OPEN, Scenario
 from ..tiers import Tiers
 
 
@@ -32,6 +34,12 @@ def in_turns(names: list[str], rounds: int, turn: Callable[[str], None], progres
             progress.update()
 
 
+def circumstances(scenario: Scenario, run: Run) -> list[str]:
+    """What holds of every cell of a scenario: whose the cores are, and how late what is sent arrives."""
+    late = [f"{scenario.latency_ms:g} ms of latency each way"] if scenario.latency_ms else []
+    return [ways.cores(run.tiers), *late]
+
+
 def cell_of(
     name: str,
     group: str,
@@ -46,13 +54,13 @@ def cell_of(
     bound: Bound | None = None,
     simulated: dict[str, list[float]] | None = None,
 ) -> Cell:
-    """A cell, whose baseline is plain reading where that is one of the arms. A link that is not shaped has no rate."""
+    """A cell, whose baseline is plain reading where that is one of the arms. An open link has no rate."""
     return Cell(
         name=name,
         group=group,
         x=x,
         x_label=x_label,
-        asked_link_bits=None if measured is None else asked,
+        asked_link_bits=None if asked == OPEN else asked,
         link_bits=measured,
         crossover_bits=crossover,
         baseline="plain" if "plain" in arms else next(iter(arms)),

@@ -9,11 +9,11 @@ from pathlib import Path
 import programs
 from stack import BUCKET
 
-from .. import arms, guard
+from .. import guard
 from ..results import Arm, Cell
 from ..scenario import Link, Scenario
 from ..tiers import Tiers, started
-from . import Run, cell_of, in_turns
+from . import Run, cell_of, circumstances, in_turns
 
 NGINX = Path("/usr/sbin/nginx")
 TEMPLATE = programs.ROOT / "bench/nginx.conf"
@@ -27,7 +27,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     """A cell for each size of objects and each link."""
     with ExitStack() as stack:
         proxies = {"plain": run.tiers.stack.store, "again": run.tiers.stack.store, "gateway": run.tiers.stack.gateway}
-        notes = [arms.cores(run.tiers)]
+        notes = circumstances(scenario, run)
         if NGINX.exists():
             proxies["nginx"] = nginx(run.tiers, run.folder, stack)
         else:
@@ -43,7 +43,7 @@ def cell(scenario: Scenario, run: Run, link: Link, size: int, proxies: dict[str,
     requests = min(max(VOLUME // size, CONNECTIONS), MOST)
     objects = min(OBJECTS, requests)
     prefix = run.data.blobs(size, objects)
-    measured = run.tiers.shape(link.bits(None))
+    measured = run.tiers.shape(link.bits(None), scenario.latency_ms)
     kinds = {"plain": "plain", "again": "again", "gateway": "pushed", "nginx": "peer"}
     found = {name: Arm(kinds[name], settings(name)) for name in proxies}
 

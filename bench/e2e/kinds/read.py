@@ -1,7 +1,6 @@
 """Samples of a pipeline, read by each arm in turn over links of several widths."""
 
 import json
-import statistics
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,9 +8,9 @@ from contextlib import ExitStack
 import programs
 
 from .. import arms
-from ..results import Arm, Bound, Cell, Turn
+from ..results import TIERS, Arm, Bound, Cell, Turn
 from ..scenario import OPEN, Link, Scenario
-from . import Run, cell_of, in_turns
+from . import Run, cell_of, circumstances, in_turns
 
 ARMS = arms.NAMES
 # The most photos that tell where the crossover is: twice as many as the scenario has, of networks that take long fewer.
@@ -29,7 +28,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
 def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
     """All arms over one link, in turns."""
     asked = link.bits(even)
-    chosen, notes = {}, [arms.cores(run.tiers)]
+    chosen, notes = {}, circumstances(scenario, run)
     for name in scenario.arms:
         if why := arms.missing(name):
             notes.append(why)
@@ -39,6 +38,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         else:
             chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
     measured = run.tiers.shape(asked, scenario.latency_ms)
+    width = measured or (asked if asked < OPEN else None)
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
 
     def turn(name: str) -> None:
@@ -56,7 +56,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         for name in chosen:
             stack.enter_context(arms.beside_the_store(name, scenario, run.tiers, run.data, run.folder))
         in_turns(list(chosen), scenario.repeats, turn, run.progress)
-    rounds = simulated(scenario, found, measured)
+    rounds = simulated(scenario, found, width)
     return cell_of(
         f"{scenario.group}, {at(link, asked)}",
         scenario.group,
@@ -67,7 +67,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         asked=asked,
         measured=measured,
         crossover=even,
-        bound=bound(scenario, found, rounds, measured, link),
+        bound=bound(scenario, found, width, link),
         simulated=by_way(found, rounds),
     )
 
@@ -112,20 +112,34 @@ def costs(turn: Turn) -> dict[str, float]:
     return {name: cost / samples for name, cost in each.items()}
 
 
+def least(arm: Arm) -> dict[str, float]:
+    """The least that a sample cost each side in any round: whatever else the machine did meanwhile is in the others."""
+    turns = [costs(turn) for turn in arm.turns]
+    return {name: min(each[name] for each in turns) for name in turns[0]}
+
+
+def known(found: dict[str, Arm]) -> bool:
+    """Whether there are both ways of which a plan is a mixture, and what they cost store and gateway."""
+    if not {"plain", "pushed"} <= set(found):
+        return False
+    return all(set(TIERS) <= set(turn.cpu) for way in ("plain", "pushed") for turn in found[way].turns)
+
+
+def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None) -> dict:
+    """Seconds of an epoch by way, by the planner's simulator, without a clock; and what bounds the best mixture."""
+    epoch = {"plain": plain, "pushed": pushed, "samples": samples, "link_bits": link_bits}
+    epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
+    epoch |= {"trainer_seconds": scenario.trainer_seconds}
+    command = [programs.BINARIES / "pushdown-bench", "simulate"]
+    ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(ended.stdout)
+
+
 def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None) -> list[dict]:
-    """What the planner's simulator makes of each round: seconds of an epoch by way, from what a sample cost the plain and the
-    pushed turn, without a clock; and what bounds the best mixture. Nothing where the gateway is another machine's."""
-    if not {"plain", "pushed"} <= set(found) or "gateway" not in found["pushed"].turns[0].cpu:
-        return []
-    rounds = []
-    for plain, pushed in zip(found["plain"].turns, found["pushed"].turns):
-        epoch = {"plain": costs(plain), "pushed": costs(pushed), "samples": plain.samples, "link_bits": link_bits}
-        epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
-        epoch |= {"trainer_seconds": scenario.trainer_seconds}
-        command = [programs.BINARIES / "pushdown-bench", "simulate"]
-        ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
-        rounds.append(json.loads(ended.stdout))
-    return rounds
+    """What the simulator makes of each round, from what a sample cost its plain and its pushed turn. Nothing where store or
+    gateway is another machine's."""
+    turns = zip(found["plain"].turns, found["pushed"].turns) if known(found) else []
+    return [simulate(scenario, costs(plain), costs(pushed), plain.samples, link_bits) for plain, pushed in turns]
 
 
 def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
@@ -133,17 +147,18 @@ def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
     return {way: [each[way] for each in rounds] for way in ("plain", "pushed", "auto") if way in found and rounds}
 
 
-def bound(scenario: Scenario, found: dict[str, Arm], rounds: list[dict], link_bits: float | None, link: Link) -> Bound | None:
-    """What no way can beat: by the simulator; over a link much thinner than the crossover by what the gateway makes, the link
-    brings of nothing but values, and the trainer takes."""
-    if not rounds:
+def bound(scenario: Scenario, found: dict[str, Arm], link_bits: float | None, link: Link) -> Bound | None:
+    """What no way should beat, as far as costs that were measured tell: an estimate, by the least that each way cost in any
+    round. It is the simulator's; over a link much thinner than the crossover it is what the gateway makes, the link brings of
+    nothing but values, and the trainer takes."""
+    if not known(found):
         return None
-    middle = len(rounds) // 2
+    plain, pushed = least(found["plain"]), least(found["pushed"])
     if link.factor is not None and link.factor < 0.3 and link_bits:
-        pushed = costs(found["pushed"].turns[middle])
         rates = {"gateway": scenario.store_cores / pushed["store_seconds"], "link": link_bits / 8 / pushed["bytes"]}
         rates |= {"trainer": 1 / scenario.trainer_seconds} if scenario.trainer_seconds else {}
-        least = min(rates, key=rates.get)
-        return Bound(rates[least], least)
+        slowest = min(rates, key=rates.get)
+        return Bound(rates[slowest], slowest)
     samples = found["plain"].turns[0].samples
-    return Bound(samples / rounds[middle]["auto"], rounds[middle]["bound"])
+    best = simulate(scenario, plain, pushed, samples, link_bits)
+    return Bound(samples / best["auto"], best["bound"])

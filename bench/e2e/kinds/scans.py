@@ -9,12 +9,11 @@ import botocore.exceptions
 import programs
 from stack import BUCKET
 
-from .. import arms
 from ..query import COLUMNS
 from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
 from ..tiers import ArmError
-from . import Run, cell_of, in_turns
+from . import Run, cell_of, circumstances, in_turns
 
 # All scans have ended within so many seconds.
 WITHIN = 120
@@ -23,7 +22,7 @@ PIPELINE = f"select(columns=[{', '.join(COLUMNS)}])"
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     """A cell for each number of scans."""
-    run.tiers.shape(OPEN)
+    run.tiers.shape(OPEN, scenario.latency_ms)
     key = run.data.tables()["as made"]
     for count in scenario.sizes:
         yield cell(scenario, run, count, key)
@@ -41,7 +40,7 @@ def cell(scenario: Scenario, run: Run, count: int, key: str) -> Cell:
 
     in_turns(["pushed"], scenario.repeats, lambda name: found[name].turns.append(run.tiers.turn(scans)), run.progress)
     statuses = ", ".join(f"{status}: {times}" for status, times in sorted(answers.items()))
-    notes = [arms.cores(run.tiers), f"answers by status: {statuses}", f"all within {WITHIN} s; `{PIPELINE}` of {key}"]
+    notes = [*circumstances(scenario, run), f"answers by status: {statuses}", f"all within {WITHIN} s; `{PIPELINE}` of {key}"]
     return cell_of(f"{count} scans at once, {' '.join(scenario.gateway_flags)}", "scans", found, notes)
 
 

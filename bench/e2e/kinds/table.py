@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,18 +10,20 @@ from contextlib import ExitStack
 import programs
 from stack import BUCKET
 
-from .. import arms
 from ..query import PIPELINE
 from ..results import Arm, Cell
 from ..scenario import Link, Scenario
 from ..tiers import ArmError, Tiers
-from . import Run, cell_of, in_turns
+from . import Run, cell_of, circumstances, in_turns
 
-PYTHON = programs.ROOT / ".venv-e2e/bin/python"
-# Ours in Rust, and what others do in Python. `plain` is the nearest to a GET: the whole object, filtered here.
+# The newest DuckDB reads through pyarrow; the one that reads objects itself is an older one, in an environment of its own.
+ENVIRONMENTS = {"duckdb-httpfs": ".venv-e2e-duckdb"}
+# Ours in Rust, and what others do in Python. `plain` is the nearest to a GET: the whole object, filtered here; `again` is the
+# same once more.
 OURS = {"pushed": ("pushed", "pushed"), "ranges": ("pushed", "ranges"), "auto": ("auto", "smallest")}
-PEERS = {"plain": ("plain", "download"), "pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}
-PEERS |= {"pushed-boto3": ("pushed", "pushed")}
+PEERS = {"plain": ("plain", "download"), "again": ("again", "download")}
+PEERS |= {"pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}
+PEERS |= {"duckdb-httpfs": ("rival", "duckdb-httpfs"), "pushed-boto3": ("pushed", "pushed")}
 
 ARMS = (*OURS, *PEERS)
 
@@ -30,16 +33,16 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     key = run.data.tables()[scenario.data]
     for text in scenario.links:
         link = Link.parse(text)
-        yield cell(scenario, run, link, run.tiers.shape(link.bits(None)), key)
+        yield cell(scenario, run, link, run.tiers.shape(link.bits(None), scenario.latency_ms), key)
 
 
 def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: str) -> Cell:
     """All ways in turns; the first round warms up."""
     with ExitStack() as stack:
         readers = {name: stack.enter_context(Reader(name, run.tiers, key)) for name in scenario.arms}
-        # What the first connection and the first rows cost does not count; beside a download it is nothing.
-        for name, reader in readers.items():
-            if name != "plain":
+        # What the first connection and the first rows cost does not count; beside a download over a thin link it is nothing.
+        for reader in readers.values():
+            if reader.way != "download" or link.text == "open":
                 reader.read()
         found = {name: Arm((OURS | PEERS)[name][0], reader.settings) for name, reader in readers.items()}
 
@@ -51,23 +54,27 @@ def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: 
     if len(rows) != 1:
         raise ArmError(f"{key}: the ways found different numbers of rows: {rows}")
     name = f"lineitem {scenario.data}"
-    notes = [arms.cores(run.tiers), f"{rows.pop():,} rows of `{PIPELINE}`", "every reader is a process that stays"]
+    notes = [*circumstances(scenario, run), f"{rows.pop():,} rows of `{PIPELINE}`", "every reader is a process that stays"]
     return cell_of(f"{name}, {link.text} link", name, found, notes, asked=link.bits(None), measured=measured)
+
+
+def python(way: str) -> pathlib.Path:
+    """The interpreter that has what a way of others needs."""
+    return programs.ROOT / ENVIRONMENTS.get(way, ".venv-e2e") / "bin/python"
 
 
 class Reader:
     """A process that has imported what it needs, and reads when it is told to."""
 
     def __init__(self, name: str, tiers: Tiers, key: str) -> None:
-        stack = tiers.stack
+        stack, way = tiers.stack, (OURS | PEERS)[name][1]
+        self.way = way
         if name in OURS:
-            way = OURS[name][1]
             command = [programs.BINARIES / "table-reader", way, stack.gateway, BUCKET, key, PIPELINE]
             self.settings = f"`pushdown-client`, {way}"
         else:
-            way = PEERS[name][1]
             endpoint = stack.gateway if way == "pushed" else stack.store
-            command = [PYTHON, "-m", "e2e.peers.table", way, endpoint, BUCKET, key]
+            command = [python(way), "-m", "e2e.peers.table", way, endpoint, BUCKET, key]
             self.settings = f"{way} in Python"
         pinned = lambda: os.sched_setaffinity(0, tiers.here)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": os.environ | programs.KEYS}
@@ -89,4 +96,5 @@ class Reader:
             raise ArmError(f"{self.settings}: ended with {self.process.wait()}")
         figures = json.loads(line)
         ours = {"samples": 1, "errors": 0, "epoch_seconds": [figures["seconds"]], "cpu_seconds": figures["cpu"]}
-        return ours | {"value_bytes": figures.get("bytes", 0), "rows": figures["rows"]}
+        # Our own reader does not tell how many bytes of values it had.
+        return ours | {"value_bytes": figures.get("bytes"), "rows": figures["rows"]}

@@ -10,14 +10,14 @@ from stack import TENANTS
 from .. import arms
 from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
-from . import Run, cell_of, in_turns
+from . import Run, cell_of, circumstances, in_turns
 
 ARMS = (*arms.OURS, arms.SPLIT)
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     """A cell for each number of tenants."""
-    run.tiers.shape(OPEN)
+    run.tiers.shape(OPEN, scenario.latency_ms)
     for count in scenario.sizes:
         yield cell(scenario, run, count)
 
@@ -48,7 +48,7 @@ def cell(scenario: Scenario, run: Run, count: int) -> Cell:
     in_turns(list(chosen), scenario.repeats, turn, run.progress)
     shares = [f"Jain's index over the jobs' rates, {name}: {statistics.median(fairness[name]):.3f}" for name in chosen]
     name = f"{count} {'job' if count == 1 else 'jobs'} at once"
-    return cell_of(name, "tenants", found, [arms.cores(run.tiers), *shares], x=float(count), x_label="jobs at once")
+    return cell_of(name, "tenants", found, [*circumstances(scenario, run), *shares], x=float(count), x_label="jobs at once")
 
 
 def together(jobs: list[dict], seconds: float) -> dict:

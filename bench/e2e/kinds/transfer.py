@@ -8,7 +8,7 @@ from stack import BUCKET
 from .. import arms
 from ..results import Arm, Cell, Turn
 from ..scenario import Link, Scenario
-from . import Run, cell_of, read
+from . import Run, cell_of, circumstances, read
 
 LABELS = programs.ROOT / ".cache/photos/elpv"
 KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "keep": "layout"}
@@ -20,7 +20,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     for text in scenario.links:
         link = Link.parse(text)
         even = crossover(scenario, run) if link.factor is not None else None
-        measured = run.tiers.shape(link.bits(even))
+        measured = run.tiers.shape(link.bits(even), scenario.latency_ms)
         parts = {}
         for _ in range(scenario.repeats):
             run.progress.set_postfix_str(f"transfer, {text}")
@@ -28,7 +28,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
                 parts.setdefault(part["name"], []).append(part["lines"])
             run.progress.update()
         for title, rounds in parts.items():
-            yield cell(arms.cores(run.tiers), title, rounds, link, even, measured)
+            yield cell(circumstances(scenario, run), title, rounds, link, even, measured)
 
 
 def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
@@ -50,12 +50,14 @@ def crossover(scenario: Scenario, run: Run) -> float:
     return run.crossovers[key]
 
 
-def cell(cores: str, title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None) -> Cell:
+def cell(
+    notes: list[str], title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None
+) -> Cell:
     """One head, by every way; round by round."""
     # What was kept is read once more at the end: a way of its own.
     kind = lambda way: KINDS.get(way, "layout")
     found = {line["way"]: Arm(kind(line["way"]), f"`pushdown demo transfer`, {line['way']}") for line in rounds[0]}
-    notes = [cores]
+    notes = list(notes)
     for line in rounds[0]:
         score = f"balanced accuracy {line['balanced_accuracy']:.3f}, AUC {line['auc']:.3f}" if line["auc"] else "no score"
         others = f"{line['other_predictions']} predictions that differ from those of plain"
@@ -70,7 +72,7 @@ def cell(cores: str, title: str, rounds: list[list[dict]], link: Link, even: flo
 
 def turn(line: dict) -> Turn:
     """What the demo says of one way: all of its epochs are one."""
-    cpu = {"host": line["cpu_seconds"]} | {"gateway": line["gateway_cpu_seconds"] or 0.0}
+    spent = {"host": line["cpu_seconds"], "gateway": line["gateway_cpu_seconds"]}
     return Turn(
         samples=line["samples"],
         errors=0,
@@ -83,6 +85,6 @@ def turn(line: dict) -> Turn:
         stored_bytes=line["stored_bytes"],
         wire_up=line["sent_bytes"],
         wire_down=line["received_bytes"],
-        cpu=cpu,
+        cpu={tier: seconds for tier, seconds in spent.items() if seconds is not None},
         peak_bytes={},
     )

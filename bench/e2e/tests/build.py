@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Turn
 
-KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "loader": "peer", "shards": "layout", "pyarrow": "rival",
-         "duckdb": "rival", "tfdata": "rival"}
+KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "loader": "peer", "resized": "layout",
+         "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
 
 
 def turn(*seconds: float, wire: float = 1000, cpu: float = 1.0, samples: int = 100, errors: int = 0) -> Turn:

@@ -30,6 +30,13 @@ def test_bars_leave_out_the_second_run_of_the_baseline():
     assert figures.cpu(scenario)[0].parts == pytest.approx((0.2, 0, 10.4))
 
 
+def test_an_arm_that_cannot_tell_the_cpu_of_all_tiers_or_its_bytes_has_no_bar():
+    scenario = results(cell(plain=[1.0], auto=[1.0])).scenarios[0]
+    for turn in scenario.cells[0].arms["auto"].turns:
+        turn.wire_up, turn.cpu = None, {"host": 1.0}
+    assert [bar.arm for bar in figures.cpu(scenario)] == [bar.arm for bar in figures.wire(scenario)] == ["plain"]
+
+
 def without(run: Results) -> Results:
     for turn in (turn for each in run.scenarios[0].cells for arm in each.arms.values() for turn in arm.turns):
         turn.wire_down, turn.cpu = 0, {}

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,7 +35,9 @@ class Still:
     """Tiers whose arms leave something in their folders, and find out what is there before."""
 
     def __init__(self, folder: Path) -> None:
-        self.stack = SimpleNamespace(store="http://store", gateway="http://gateway", there={0}, networks=lambda _: folder)
+        self.stack = SimpleNamespace(
+            store="http://store", gateway="http://gateway", there={0}, elsewhere=[], networks=lambda _: folder
+        )
         self.here, self.found, self.commands = {1}, [], []
 
     def shape(self, *_: float) -> None:
@@ -109,9 +112,14 @@ class Stacks:
 
 
 @pytest.mark.parametrize(
-    "error, said", [(ArmError("it ended with 1"), "it ended with 1"), (KeyError("samples"), "KeyError: 'samples'")]
+    "error, said",
+    [
+        (ArmError("it ended with 1"), "it ended with 1"),
+        (KeyError("samples"), "KeyError: 'samples'"),
+        (stack.NotStarted("nginx did not start:\nno port"), "nginx did not start: no port"),
+    ],
 )
-def test_a_scenario_that_breaks_is_told_apart_from_one_that_is_skipped(monkeypatch, error: Exception, said: str) -> None:
+def test_a_scenario_that_breaks_is_told_apart_from_one_that_is_skipped(monkeypatch, error: BaseException, said: str) -> None:
     def breaks(*_: object):
         yield cell(plain=[1.0] * 3)
         raise error
@@ -121,10 +129,11 @@ def test_a_scenario_that_breaks_is_told_apart_from_one_that_is_skipped(monkeypat
     link = SimpleNamespace(reason="")
     stacks = Stacks()
     broken.cells = list(run.cells(KEEPS, stacks, link, broken))
-    assert (broken.broke, broken.skipped, len(broken.cells), stacks.stopped) == (said, "", 1, True)
+    assert (" ".join(broken.broke.split()), broken.skipped, len(broken.cells), stacks.stopped) == (said, "", 1, True)
+    assert broken.seconds >= 0
     thin = Scenario("thin", "", "read", False, pipeline="decode", arms=("plain",), links=("0.3 b*",))
     assert list(run.cells(thin, Stacks(), SimpleNamespace(reason="that takes root"), skipped)) == []
-    assert skipped.broke == "" and "that takes root" in skipped.skipped
+    assert skipped.broke == "" and "that takes root" in skipped.skipped and skipped.seconds is None
 
     found = of_cells()
     found.scenarios = [skipped]
@@ -134,6 +143,53 @@ def test_a_scenario_that_breaks_is_told_apart_from_one_that_is_skipped(monkeypat
     text = report.markdown(found)
     assert f"**broken broke**: {said}" in text and "skipped was skipped: its links" in text
     assert "broken was skipped" not in text
+
+
+def test_a_run_that_is_asked_to_end_does_so(monkeypatch) -> None:
+    def ends(*_: object):
+        yield cell(plain=[1.0] * 3)
+        sys.exit(143)
+
+    monkeypatch.setattr(read, "cells", ends)
+    with pytest.raises(SystemExit, match="143"):
+        list(run.cells(KEEPS, Stacks(), SimpleNamespace(reason=""), results.Scenario("ends", "", {})))
+
+
+def test_a_scenario_takes_as_long_as_its_cells(monkeypatch) -> None:
+    def slow(*_: object):
+        for _ in range(2):
+            time.sleep(0.05)
+            yield cell(plain=[1.0] * 3)
+
+    monkeypatch.setattr(read, "cells", slow)
+    measured_ = results.Scenario("slow", "", {})
+    so_far = [measured_.seconds for _ in run.cells(KEEPS, Stacks(), SimpleNamespace(reason=""), measured_)]
+    assert 0.05 <= so_far[0] < so_far[1] - 0.04
+
+
+def test_where_links_stay_as_they_are_what_measures_the_same_over_an_open_one_runs_instead() -> None:
+    known = all_of()
+    chosen = lambda **how: [each.name for each in run.Options([known["features-100mbit"]], Path(), **how).scenarios]
+    assert chosen() == ["features-100mbit"]
+    assert chosen(shaping=False) == ["features-100mbit", "features-open"]
+    why = run.why_not(known["features-100mbit"], SimpleNamespace(elsewhere=False), SimpleNamespace(reason="that takes root"))
+    assert why.startswith("its links are to be shaped, and that takes root; features-open, ") and why.endswith("runs instead")
+    # Of which there is no other.
+    assert run.Options([known["augmented"]], Path(), shaping=False).scenarios == [known["augmented"]]
+
+
+def test_a_scenario_with_latency_is_skipped_where_the_kernel_has_no_netem() -> None:
+    late = all_of()["features-latency"]
+    why = lambda **link: run.why_not(late, SimpleNamespace(elsewhere=False), SimpleNamespace(**link))
+    assert late.latency_ms == 20 and not late.default
+    assert "netem" in why(reason="", can_delay=lambda: False)
+    assert why(reason="", can_delay=lambda: True) == ""
+    assert "that takes root" in why(reason="that takes root")
+
+
+def test_webdataset_is_one_of_the_loaders_that_are_tried_as_plain() -> None:
+    peers = {name for name, (kind, _) in arms.PEERS.items() if kind == "peer"}
+    assert peers == {"boto3", "urllib3", "webdataset", "s3torchconnector"}
 
 
 def test_a_fail_is_a_status_only_where_that_is_asked_for() -> None:
@@ -180,10 +236,33 @@ def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkey
     assert slow.trainer_seconds == pytest.approx(0.01)
     rounds = read.simulated(slow, found, None)
     assert (told[0]["store_cores"], told[0]["host_cores"], told[0]["trainer_seconds"]) == (2, 3, pytest.approx(0.01))
-    assert read.bound(slow, found, rounds, None, Link.parse("open")).by == "trainer"
+    assert read.by_way(found, rounds) == {"plain": [1], "pushed": [1]}
+    assert read.bound(slow, found, None, Link.parse("open")).by == "trainer"
     # A sample takes the store's side 0.005 s of its two cores, which are 400 in a second; the link brings 125.
-    thin = read.bound(slow, found, rounds, 1e6, Link.parse("0.1 b*"))
+    thin = read.bound(slow, found, 1e6, Link.parse("0.1 b*"))
     assert (thin.by, thin.samples_per_second) == ("trainer", pytest.approx(100))
+
+
+def test_the_bound_is_by_the_least_that_each_way_cost_in_any_round(monkeypatch) -> None:
+    """A round in which the machine had other things to do would make it one that arms of the others beat."""
+    told = []
+
+    def simulator(_: list, **pipes: object) -> SimpleNamespace:
+        told.append(json.loads(pipes["input"]))
+        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": 0.5, "bound": "host"}')
+
+    monkeypatch.setattr(subprocess, "run", simulator)
+    few = Scenario("few", "", "read", False, samples=100, pipeline="decode", arms=("plain",))
+    busy, calm = turn(1.0, cpu=8.0, wire=500), turn(1.0, cpu=4.0, wire=800)
+    found = {name: results.Arm(name, "", [busy, calm, busy]) for name in ("plain", "pushed")}
+    assert read.bound(few, found, None, Link.parse("open")) == results.Bound(200, "host")
+    (epoch,) = told
+    assert epoch["plain"] == epoch["pushed"] == pytest.approx({"bytes": 500, "store_seconds": 0.02, "host_seconds": 0.02})
+    # Of one core, without the simulator.
+    thin = read.bound(few, found, 1e9, Link.parse("0.1 b*"))
+    assert (thin.by, thin.samples_per_second) == ("gateway", pytest.approx(50))
+    del calm.cpu["store"]
+    assert read.bound(few, found, None, Link.parse("open")) is None and read.simulated(few, found, None) == []
 
 
 class Named(http.server.BaseHTTPRequestHandler):

@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from .. import stats
-from ..results import Cell, Verdict
+from ..results import TIERS, Arm, Cell, Verdict
 from .build import arm, cell, turn
 
 
@@ -84,6 +84,29 @@ def test_bytes_and_cpu_are_those_of_all_epochs():
     assert stats.cpu(turn(9.0, 2.0, cpu=4.0)) == pytest.approx(4 / 200)
 
 
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_tier_that_was_not_measured_is_not_one_that_takes_nothing(tier):
+    elsewhere = turn(1.0)
+    del elsewhere.cpu[tier]
+    assert stats.cpu(elsewhere) == 0
+    untold = turn(1.0)
+    untold.wire_up = None
+    assert stats.wire(untold) == 0
+
+
+def test_where_store_and_gateway_are_elsewhere_nothing_is_said_of_cpu():
+    """What the host takes alone would speak for whatever is pushed."""
+    costs = {"plain": 9.0, "again": 9.0, "pyarrow": 8.0, "auto": 1.0}
+    found = cell(**{name: arm(name, [1.1 if name == "again" else 1.0, 1.0, 1.0], cpu=each) for name, each in costs.items()})
+    assert stats.noisy(found) and judged(found, "rival-cpu", "cpu").outcome == "pass"
+    for each in found.arms.values():
+        for told in each.turns:
+            told.cpu = {"host": told.cpu["host"]}
+    assert judged(found, "rival-cpu", "cpu").outcome == "void"
+    assert judged(found, "plain", "cpu").median is None
+    assert stats.ahead(found, "cpu") == {}
+
+
 @pytest.mark.parametrize(
     ("auto", "outcome"), [([1.0, 1.0, 1.0], "pass"), ([1.03] * 3, "pass"), ([1.1] * 3, "fail"), ([1.0, 1.1, 1.2], "undecided")]
 )
@@ -97,10 +120,25 @@ def test_exactly_what_is_asked_is_a_pass():
 
 
 def test_the_fastest_plain_arm_may_be_a_peer_and_is_no_layout():
-    found = cell(plain=[2.0] * 3, loader=[1.0] * 3, shards=[0.1] * 3, pushed=[0.1] * 3, auto=[1.2] * 3)
+    found = cell(plain=[2.0] * 3, loader=[1.0] * 3, resized=[0.1] * 3, pushed=[0.1] * 3, auto=[1.2] * 3)
     assert stats.fastest_plain(found) == "loader"
     verdict = judged(found, "plain")
     assert (verdict.against, verdict.outcome) == ("loader", "fail")
+
+
+def test_the_first_epoch_is_held_against_that_of_the_fastest_plain_arm_and_decides_nothing():
+    found = cell(plain=[2.0] * 3, loader=[1.0] * 3, auto=Arm("auto", "", [turn(2.0, 0.5) for _ in range(3)]))
+    first = judged(found, "first")
+    assert (first.against, first.median, first.outcome) == ("loader", pytest.approx(0.5), "given")
+    assert judged(found, "plain").median == pytest.approx(2)
+    noisy = cell(again=[1.0, 3.0, 2.0], plain=[1.0] * 3, auto=found.arms["auto"])
+    assert judged(noisy, "first").outcome == "given" and stats.NOISY in judged(noisy, "first").note
+    lossy = cell(plain=[1.0] * 3, auto=Arm("auto", "", [turn(2.0, 0.5, errors=1) for _ in range(3)]))
+    assert judged(lossy, "first").outcome == "void"
+
+
+def test_an_only_epoch_is_no_first_one():
+    assert "first" not in {each.rule for each in stats.verdicts(cell(plain=[1.0] * 3, auto=[1.0] * 3))}
 
 
 def test_a_peer_that_failed_samples_is_not_the_fastest():
@@ -134,6 +172,15 @@ def test_the_baseline_against_itself_is_a_tie_unless_its_whole_interval_is_far_f
     found = cell(plain=[1.0] * 3, again=again)
     assert judged(found, "again").outcome == outcome
     assert not stats.noisy(found)
+
+
+def test_a_noisy_baseline_is_undecided_whatever_side_it_lies_on():
+    """Of three rounds a quarter lie on one side by chance."""
+    for again in ([1.1, 1.2, 1.3], [0.9, 0.95, 1.0], [1.0, 1.06, 1.0]):
+        found = cell(plain=[1.0] * 3, again=again)
+        assert stats.noisy(found)
+        assert judged(found, "again").outcome == "undecided"
+        assert stats.NOISY in judged(found, "again").note
 
 
 def test_where_the_baseline_differs_from_itself_the_clock_decides_nothing_and_cpu_is_given():
@@ -176,10 +223,23 @@ def test_what_cannot_be_measured_is_void_and_has_no_ratio():
 
 
 def test_arms_that_are_faster_than_ours_are_known_whatever_the_verdict():
-    found = cell(plain=[0.99] * 3, loader=[1.0] * 3, shards=[0.5] * 3, pushed=[0.9, 1.2, 0.9], auto=[1.0] * 3)
-    assert list(stats.faster(found)) == ["plain", "shards"]
+    found = cell(plain=[0.99] * 3, loader=[1.0] * 3, resized=[0.5] * 3, pushed=[0.9, 1.2, 0.9], auto=[1.0] * 3)
+    assert list(stats.ahead(found, "seconds")) == ["plain", "resized"]
     assert judged(found, "plain").outcome == "pass"
-    assert list(stats.faster(cell(plain=[0.5] * 3, pushed=[1.0] * 3))) == ["plain"]
+    assert list(stats.ahead(cell(plain=[0.5] * 3, pushed=[1.0] * 3), "seconds")) == ["plain"]
+
+
+def test_arms_that_are_sparer_with_cpu_or_sooner_with_the_first_batch_are_known_too():
+    sparing, soon = arm("pushed", [2.0] * 3, cpu=0.5), arm("loader", [2.0] * 3)
+    for each in soon.turns:
+        each.first_batch_seconds = 0.05
+    found = cell(plain=[2.0] * 3, pushed=sparing, loader=soon, auto=[1.0] * 3)
+    assert stats.ahead(found, "seconds") == {}
+    assert {name: each.median for name, each in stats.ahead(found, "cpu").items()} == {"pushed": pytest.approx(2)}
+    assert {name: each.median for name, each in stats.ahead(found, "first batch").items()} == {"loader": pytest.approx(2)}
+    for each in found.arms["auto"].turns:
+        each.first_batch_seconds = None
+    assert stats.ahead(found, "first batch") == {}
 
 
 def test_unpaired_medians_are_drawn_for_themselves():
@@ -200,6 +260,8 @@ def test_a_table_is_held_against_who_reads_it_by_ranges_and_against_a_download()
     spare = judged(found, "rival-cpu", "cpu")
     assert (spare.median, spare.asked, spare.outcome) == (pytest.approx(0.8), 0.8, "pass")
     assert "download" not in {each.rule for each in stats.verdicts(found)}, "over an open link"
+    found.asked_link_bits = 99e6
+    assert "download" in {each.rule for each in stats.verdicts(found)}, "over a link that nobody measured"
     found.link_bits = 99e6
     assert judged(found, "download").median == pytest.approx(9 / 1.02)
     slower = cell(pyarrow=arm("pyarrow", [1.0] * 3, cpu=0.3), **(rounds | {"auto": arm("auto", [1.1] * 3, cpu=0.5)}))

@@ -1,33 +1,63 @@
-"""The readers of tables take the keys that they are given, at whatever store."""
+"""The readers of tables take the keys that they are given, at whatever store, and keep nothing from one round to the next."""
 
+import datetime
 import http.server
+import io
+import json
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
 import programs
 import pytest
 
+from .. import stats
+from ..query import COLUMNS
+from ..scenario import all_of
+
 pytest.importorskip("duckdb", reason="it is in .venv-e2e")
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+
+from ..kinds import table  # noqa: E402
+
 KEYS = {"AWS_ACCESS_KEY_ID": "another", "AWS_SECRET_ACCESS_KEY": "other-secret", "AWS_REGION": "eu-west-3"}
+ROWS, CHOSEN = 200_000, 365
 
 
-class Refuses(http.server.BaseHTTPRequestHandler):
-    """A store that tells nobody anything, and remembers who asked for what."""
+class Store(http.server.BaseHTTPRequestHandler):
+    """A store of one object, or of none, where it refuses; it remembers who asked for what."""
 
-    seen: list[tuple[str, str, str]] = []
+    protocol_version = "HTTP/1.1"
+    seen: list[tuple[str, str, str, str]] = []
+    held: bytes | None = None
 
     def do_GET(self) -> None:
         who, where = re.search("Credential=([^/]+)/[0-9]+/([^/]+)/s3", self.headers["Authorization"]).groups()
-        self.seen.append((self.path, who, where))
-        self.send_response(403)
-        self.send_header("content-length", "0")
-        self.end_headers()
+        asked = self.headers.get("Range", "")
+        self.seen.append((self.path, who, where, f"{self.command} {asked}"))
+        body, whole = self.held, len(self.held or b"")
+        if body is None:
+            return self.answer(403, b"")
+        if asked:
+            first, last = re.fullmatch("bytes=([0-9]*)-([0-9]*)", asked).groups()
+            begin = int(first) if first else whole - int(last)
+            end = min(int(last) + 1, whole) if first and last else whole
+            return self.answer(206, body[begin:end], **{"Content-Range": f"bytes {begin}-{end - 1}/{whole}"})
+        return self.answer(200, body)
 
     do_HEAD = do_GET
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        named = {"ETag": '"of-one"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT", "Accept-Ranges": "bytes"}
+        for name, value in (named | headers | {"Content-Length": str(len(body))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""
@@ -36,28 +66,67 @@ class Refuses(http.server.BaseHTTPRequestHandler):
 @pytest.fixture(name="address")
 def address_() -> Iterator[str]:
     """Where it listens."""
-    Refuses.seen.clear()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
+    Store.seen.clear()
+    Store.held = None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         # A name, as other machines have: a bucket's before it would be no name of this one.
         yield f"localhost:{server.server_port}"
         server.shutdown()
 
 
-@pytest.mark.parametrize("way", ["download", "pushed", "pyarrow", "duckdb"])
-def test_a_table_is_read_with_the_keys_and_the_region_of_the_environment(address: str, way: str) -> None:
-    command = [sys.executable, "-m", "e2e.peers.table", way, f"http://{address}", "bucket", "some.parquet"]
-    ended = subprocess.run(
-        command,
-        input="\n",
-        env=os.environ | KEYS | {"PYTHONPATH": f"{programs.ROOT / 'bench'}:{programs.ROOT / 'scripts'}"},
+def read(way: str, address: str, rounds: int) -> subprocess.CompletedProcess:
+    """What a reader says of so many rounds."""
+    python = table.python(way)
+    if not python.exists():
+        pytest.skip(f"{python} is missing: scripts/setup.sh e2e makes it")
+    return subprocess.run(
+        [python, "-m", "e2e.peers.table", way, f"http://{address}", "bucket", "some.parquet"],
+        input="\n" * rounds,
+        env=os.environ | KEYS | {"PYTHONPATH": f"{programs.ROOT / 'bench'}:{programs.ROOT / 'scripts'}", "HOME": "/nonexistent"},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("way", ["download", "pushed", "pyarrow", "duckdb", "duckdb-httpfs"])
+def test_a_table_is_read_with_the_keys_and_the_region_of_the_environment(address: str, way: str) -> None:
+    ended = read(way, address, 1)
     assert ended.returncode != 0, "the store refused"
-    assert Refuses.seen, ended.stderr
-    for path, who, where in Refuses.seen:
+    assert Store.seen, ended.stderr
+    for path, who, where, _ in Store.seen:
         assert (who, where) == ("another", "eu-west-3")
         assert path.startswith("/bucket/some.parquet")
+
+
+@pytest.mark.parametrize("way", ["download", "pyarrow", "duckdb", "duckdb-httpfs"])
+def test_every_round_finds_the_same_rows_and_asks_the_store_anew(address: str, way: str) -> None:
+    Store.held = lineitem()
+    ended = read(way, address, 3)
+    assert ended.returncode == 0, ended.stderr
+    figures = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [each["rows"] for each in figures] == [CHOSEN] * 3
+    assert min(each["bytes"] for each in figures) > 0
+    asked = [what for *_, what in Store.seen if what.startswith("GET")]
+    assert len(asked) % 3 == 0 and set(asked) == set(asked[: len(asked) // 3]), asked
+    assert way == "download" or "GET " not in asked, "ranges alone"
+
+
+def lineitem() -> bytes:
+    """Rows of two decades, one of them for each day of the year that is asked for, and a column that nobody asks for."""
+    first = datetime.date(1980, 1, 1)
+    days = [first + datetime.timedelta(row % 10_000 if row < 10_000 else 0) for row in range(ROWS)]
+    values = {name: pa.array(range(ROWS), pa.int64()) for name in COLUMNS} | {"l_shipdate": pa.array(days, pa.date32())}
+    out = io.BytesIO()
+    pq.write_table(pa.table(values | {"l_comment": [f"{row:0100}" for row in range(ROWS)]}), out, row_group_size=ROWS // 4)
+    return out.getvalue()
+
+
+def test_every_rival_of_the_scenarios_counts() -> None:
+    """A rival that no verdict knows would be measured in vain."""
+    rivals = {name for name, (kind, _) in table.PEERS.items() if kind == "rival"}
+    assert rivals == set(stats.READERS)
+    for name, scenario in all_of().items():
+        assert scenario.kind != "table" or rivals <= set(scenario.arms), name

@@ -4,12 +4,14 @@ import urllib.request
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 
 from pipelines import with_pipeline
 from stores import LIMITED_ACCESS, LIMITED_SECRET
+from test_batches import post, presigned, rows_of
 from test_objects import code_of
 
 FEW = "select(columns=[item, word], where='label = 1')"
@@ -49,6 +51,18 @@ def test_a_presigned_url_and_pyarrow(s3, bucket, key, table):
     assert found["word"].to_pylist() == expected["word"].to_pylist()
 
 
+def test_record_batches_end_at_8192_rows_and_at_row_groups(s3, bucket, tmp_path):
+    many = pa.table({"n": pa.array(range(45_000), pa.int64())})
+    pq.write_table(many, tmp_path / "n.parquet", row_group_size=20_000)
+    pyarrow.csv.write_csv(many.slice(0, 20_000), tmp_path / "n.csv")
+    group = [8192, 8192, 3616]
+    for name, expected in ("n.parquet", [*group, *group, 5000]), ("n.csv", group):
+        s3.upload_file(str(tmp_path / name), bucket, name)
+        url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": name})
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"x-pushdown-pipeline": "select()"})) as answer:
+            assert [len(batch) for batch in pa.ipc.open_stream(answer)] == expected, name
+
+
 def test_boto3_signs_the_pipeline(store, bucket, key, table):
     client = store.client()
     with_pipeline(client, "sql('select label, sum(item) as s from object group by label order by label')")
@@ -58,17 +72,56 @@ def test_boto3_signs_the_pipeline(store, bucket, key, table):
     assert found.to_pydict() == {"label": expected["label"].to_pylist(), "s": expected["item_sum"].to_pylist()}
 
 
-def test_an_account_without_rights_gets_neither_rows_nor_footer(store, bucket, key):
+@pytest.fixture
+def limited(store):
+    """Makes a client of an account that may not read the table."""
     if store.name == "embedded":
         pytest.skip("the embedded store has one account")
+    return lambda: store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
+
+
+@pytest.mark.parametrize("operation", ["get_object", "head_object"])
+def test_an_account_without_rights_gets_neither_rows_nor_footer(store, limited, bucket, key, operation):
+    """Right after the owner was served the same: nothing that is remembered of it is anybody else's."""
     owner = store.client()
     with_pipeline(owner, FEW)
-    etag = owner.get_object(Bucket=bucket, Key=key)["ETag"]
+    etag = getattr(owner, operation)(Bucket=bucket, Key=key)["ETag"]
     for pipeline in [FEW, "select(columns=[wrod])"]:
-        limited = store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
-        with_pipeline(limited, pipeline)
+        other = limited()
+        with_pipeline(other, pipeline)
         for conditions in [{}, {"IfNoneMatch": etag}]:
             with pytest.raises(ClientError) as error:
-                limited.get_object(Bucket=bucket, Key=key, **conditions)
+                getattr(other, operation)(Bucket=bucket, Key=key, **conditions)
             assert code_of(error)[0] == 403
             assert "word" not in str(error.value), "not even the names of its columns"
+
+
+@pytest.mark.parametrize("pipeline", [FEW, "select(columns=[wrod])"])
+def test_a_table_of_a_batch_fails_for_an_account_without_rights(store, s3, limited, bucket, key, pipeline):
+    def ask(client, pipeline: str) -> pa.RecordBatch:
+        presign, samples = presigned(client, bucket, [key])
+        (batch,) = rows_of(post(store, {"pipeline": pipeline, "presign": presign, "samples": samples}))
+        return batch
+
+    assert ask(s3, FEW)["error"].to_pylist() == [None]
+    refused = ask(limited(), pipeline)
+    assert refused["value"].null_count == 1
+    assert "AccessDenied" in refused["error"][0].as_py()
+    assert "word" not in refused["error"][0].as_py()
+
+
+@pytest.mark.parametrize("pipeline", [FEW, "select(columns=[wrod])"])
+def test_one_table_of_what_an_account_may_not_read_is_refused(store, s3, limited, bucket, key, table, pipeline):
+    def ask(client, pipeline: str, keys: list[str]):
+        presign, samples = presigned(client, bucket, keys)
+        rule = {"key": True, "schema": "union"}
+        return post(store, {"pipeline": pipeline, "presign": presign, "samples": samples, "table": rule})
+
+    rows = pa.Table.from_batches(rows_of(ask(s3, FEW, [key])))
+    assert rows.column_names == ["key", "item", "word"]
+    assert rows.num_rows == pc.sum(pc.equal(table["label"], 1)).as_py()
+    for keys in [key], [key, key]:
+        refused = ask(limited(), pipeline, keys)
+        body = refused.read()
+        assert (refused.status, b"<Code>AccessDenied</Code>" in body) == (403, True), body
+        assert b"word" not in body

@@ -1,6 +1,7 @@
 """Makes the networks that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER [NAME].
 
-With a name only that one is made; otherwise FOLDER/bad gets models that have to be refused, too.
+With a name only that one is made; otherwise FOLDER/tiny gets a few nodes each of what the real ones lack, and FOLDER/bad
+models that have to be refused.
 
 The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
 so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stands `NAME.golden.safetensors` with
@@ -84,6 +85,80 @@ def tiny(nodes, inputs=(("x", [None, 4]),), weights=(), domains=()) -> onnx.Mode
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
+def small() -> dict[str, onnx.ModelProto]:
+    """Models that can be run, by what they have that the real ones lack."""
+    node, random = helper.make_node, np.random.default_rng(7)
+
+    def constant(name: str, values, kind=np.float32) -> onnx.NodeProto:
+        return node("Constant", [], [name], value=numpy_helper.from_array(np.array(values, kind)))
+
+    def branch(name: str, nodes) -> onnx.GraphProto:
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+
+    # As PyTorch exports `x.view(x.size(0), -1)`, the batch taken from the input: no layer between could be cut.
+    shapes = [
+        node("Shape", ["x"], ["x_shape"]),
+        constant("first", 0, np.int64),
+        node("Gather", ["x_shape", "first"], ["batch"], axis=0),
+        node("Constant", [], ["axes"], value_ints=[0]),
+        node("Unsqueeze", ["batch", "axes"], ["batch_axis"]),
+    ]
+    constants = [
+        *shapes,
+        constant("kernels", random.standard_normal((4, 3, 3, 3))),
+        node("Conv", ["x", "kernels"], ["convolved"], pads=[1, 1, 1, 1]),
+        constant("offsets", random.standard_normal(4)),
+        node("Constant", [], ["channels"], value_ints=[1, 4, 1, 1]),
+        node("Reshape", ["offsets", "channels"], ["offset"]),
+        node("Add", ["convolved", "offset"], ["shifted"]),
+        node("Relu", ["shifted"], ["rectified"]),
+        node("Identity", ["rectified"], ["copy"]),
+        node("Dropout", ["copy"], ["kept"]),
+        node("Constant", [], ["scale"], value_float=0.5),
+        node("Div", ["kept", "scale"], ["scaled"]),
+        node("Shape", ["rectified"], ["rectified_shape"]),
+        node("Constant", [], ["from"], value_ints=[1]),
+        node("Constant", [], ["to"], value_ints=[4]),
+        node("Slice", ["rectified_shape", "from", "to"], ["extents"]),
+        node("ReduceProd", ["extents"], ["size"], axes=[0], keepdims=1),
+        node("Concat", ["batch_axis", "size"], ["flat_shape"], axis=0),
+        node("Reshape", ["scaled", "flat_shape"], ["flat"]),
+        constant("matrix", random.standard_normal((64, 5))),
+        node("Gemm", ["flat", "matrix"], ["scores"]),
+        node("Identity", ["scores"], ["scores_copy"]),
+        node("Relu", ["scores_copy"], ["y"]),
+    ]
+    # Of a batch every sample would have the mean of all.
+    batch_mean = [
+        node("Abs", ["x"], ["a"]),
+        node("ReduceMean", ["a"], ["mean"], axes=[0], keepdims=1),
+        node("Sub", ["a", "mean"], ["rest"]),
+        node("Sub", ["x", "rest"], ["y"]),
+    ]
+    # Of a batch one sample would decide for all.
+    branches = [
+        node("Identity", ["x"], ["copy"]),
+        node("Abs", ["copy"], ["a"]),
+        node("ReduceMax", ["a"], ["most"], keepdims=0),
+        node("Constant", [], ["limit"], value_float=1.5),
+        node("Greater", ["most", "limit"], ["large"]),
+        node("Identity", ["a"], ["a_copy"]),
+        node(
+            "If",
+            ["large"],
+            ["chosen"],
+            then_branch=branch("halved", [constant("half", 0.5), node("Mul", ["a_copy", "half"], ["halved"])]),
+            else_branch=branch("root", [node("Sqrt", ["a_copy"], ["root"])]),
+        ),
+        node("Neg", ["chosen"], ["y"]),
+    ]
+    return {
+        "batch_mean": tiny(batch_mean, [("x", [1, 3, 4, 4])]),
+        "branches": tiny(branches, [("x", [None, 3, 4, 4])]),
+        "constants": tiny(constants, [("x", [None, 3, 4, 4])]),
+    }
+
+
 def bad() -> dict[str, onnx.ModelProto]:
     """Models that no gateway may run, by what is wrong with them."""
     node = helper.make_node
@@ -102,20 +177,27 @@ def bad() -> dict[str, onnx.ModelProto]:
         "random_operator": tiny([node("RandomNormalLike", ["x"], ["y"])]),
         "shapes_that_do_not_fit": tiny(add, weights=[numbers([1.0] * 3)]),
         "size_unknown": tiny(add, [("x", [None, None])], [numbers([1.0] * 4)]),
+        "training": tiny(
+            [node("Dropout", ["x", "", "t"], ["y"])], weights=[numpy_helper.from_array(np.array(True), "t")]
+        ),
         "two_inputs": tiny([node("Add", ["x", "z"], ["y"])], [("x", [None, 4]), ("z", [None, 4])]),
     }
 
 
-def golden(path: pathlib.Path, seed: int) -> None:
-    """Writes two inputs and what ONNX Runtime makes of each alone: some graphs are fixed to a batch of one."""
+def golden(path: pathlib.Path, inputs: np.ndarray) -> None:
+    """Writes inputs and what ONNX Runtime makes of each alone: some graphs are fixed to a batch of one."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    photos = np.random.default_rng(100 + seed).standard_normal((2, 3, 224, 224)).astype(np.float32)
-    inputs = session.get_inputs()[0].name
-    output = np.concatenate([session.run(None, {inputs: photo[None]})[0] for photo in photos])
-    tensors = {"input": photos, "output": output.reshape(2, *output.shape[1:])}
+    name = session.get_inputs()[0].name
+    output = np.concatenate([session.run(None, {name: value[None]})[0] for value in inputs])
+    tensors = {"input": inputs, "output": output.reshape(len(inputs), *output.shape[1:])}
     save_file(tensors, path.with_suffix(".golden.safetensors"))
+
+
+def noise(seed: int, shape: list[int]) -> np.ndarray:
+    """Two inputs."""
+    return np.random.default_rng(100 + seed).standard_normal((2, *shape)).astype(np.float32)
 
 
 def make(folder: pathlib.Path, seed: int, name: str) -> None:
@@ -128,7 +210,18 @@ def make(folder: pathlib.Path, seed: int, name: str) -> None:
     else:
         model = seeded(LIGHT / f"light_{NETWORKS[name]}.onnx", seed)
         (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
-    golden(folder / f"{name}.onnx", seed)
+    golden(folder / f"{name}.onnx", noise(seed, [3, 224, 224]))
+
+
+def make_small(folder: pathlib.Path) -> None:
+    """Makes the models of a few nodes, with a small input and a large one each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, (name, model) in enumerate(small().items()):
+        path = folder / f"{name}.onnx"
+        path.write_bytes(model.SerializeToString())
+        shape = [extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim[1:]]
+        scales = np.array([0.1, 10], np.float32).reshape(2, *[1] * len(shape))
+        golden(path, noise(seed, shape) * scales)
 
 
 def make_bad(folder: pathlib.Path) -> None:
@@ -146,6 +239,7 @@ def main() -> None:
     if unknown := set(only) - set(names):
         sys.exit(f"models: no such network: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if not only:
+        make_small(folder / "tiny")
         make_bad(folder / "bad")
     for seed, name in enumerate(names):
         if not only or name in only:

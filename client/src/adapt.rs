@@ -2,10 +2,12 @@
 
 mod assignment;
 mod classes;
+mod cpus;
 mod look;
 mod on_the_way;
 mod planned;
 mod since;
+mod unable;
 mod unlisted;
 
 use std::{sync::Arc, time::Duration};
@@ -24,6 +26,7 @@ use assignment::Ground;
 use classes::classes;
 pub use planned::Planned;
 use since::Since;
+pub(crate) use unable::behind_networks;
 use unlisted::Unlisted;
 
 pub(crate) use crate::profile::float;
@@ -47,6 +50,8 @@ pub(crate) struct Adapter {
     listed: bool,
     /// Objects of an epoch.
     samples: usize,
+    /// What names the CPUs that steps run on here.
+    cpus: Option<String>,
     state: Mutex<State>,
     planned: watch::Sender<bool>,
 }
@@ -107,6 +112,7 @@ impl Adapter {
             networks: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
             samples: objects.len(),
+            cpus: cpus::name(threads),
             listed: objects.iter().all(|object| object.bytes.is_some()),
             planned: watch::Sender::new(false),
             state: Mutex::new(State {
@@ -198,6 +204,12 @@ impl Adapter {
         if let Some(since) = &mut state.since {
             since.gateway_cpu.get_or_insert([busy, all]);
         }
+    }
+
+    /// The gateway names its CPUs, if it does: those of this host add nothing to the same ones.
+    pub(crate) fn gateway_cpus(&self, name: Option<&str>) {
+        let shared = name.is_some() && name == self.cpus.as_deref();
+        self.state.lock().replanner.shared(shared);
     }
 
     /// The consumer took so long for a batch.

@@ -70,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) objects: Vec<Object>,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
+    /// Values before it are of no use in [`Mode::Auto`]: this host cannot run the networks behind them.
+    pub(crate) first_stage: usize,
     pub(crate) compression: Compression,
     pub(crate) mode: Mode,
     /// In [`Mode::Auto`].

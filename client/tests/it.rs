@@ -8,6 +8,7 @@
 //! - `keep`: values that are kept in a folder
 //! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
+//! - `weights`: on their way, and of no use
 //! - `cli`: the binary
 //! - `tables`: the binary on tables
 //! - `mixture`: tables of stores that change while they are read
@@ -32,5 +33,6 @@ mod it {
     mod stats;
     mod tables;
     mod throttle;
+    mod weights;
     mod world;
 }

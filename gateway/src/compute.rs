@@ -12,7 +12,7 @@ mod turns;
 mod turnstile;
 
 pub use cpu::CpuPool;
-pub use cpus::Cpus;
+pub use cpus::{Cpus, name as name_of_cpus};
 pub use layers::Layers;
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};

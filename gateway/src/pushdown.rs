@@ -19,7 +19,7 @@ mod table;
 mod timing;
 
 use crate::{
-    compute::{CpuPool, Cpus, Layers, Memory},
+    compute::{CpuPool, Cpus, Layers, Memory, name_of_cpus},
     config::Limits,
     networks::Networks,
     origin::Origin,
@@ -39,6 +39,8 @@ pub struct Pushdown {
     metrics: Metrics,
     in_flight: InFlight,
     cpus: Cpus,
+    /// What names the CPUs that steps run on, where all of them do.
+    name_of_cpus: Option<String>,
 }
 
 impl Pushdown {
@@ -54,13 +56,14 @@ impl Pushdown {
         Self {
             origin,
             layers: Layers::new(cpu.clone(), metrics.clone()),
-            cpu,
             memory,
             networks,
             limits,
             metrics,
             in_flight: InFlight::default(),
             cpus: Cpus::default(),
+            name_of_cpus: name_of_cpus(cpu.threads().get()),
+            cpu,
         }
     }
 

@@ -166,12 +166,19 @@ impl Pipeline {
     /// The kinds of the stages 0 to `len()` for an object of which something is known.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the step whose input does not fit.
+    /// [`ErrorKind::Unsuitable`](crate::ErrorKind) at the step whose input does not fit, where others would;
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) where nothing is known of the object.
     pub fn stages(&self, object: &Kind) -> Result<Vec<Kind>> {
+        let any = *object == Kind::object();
         let mut kinds = vec![object.clone()];
         for (index, step) in self.steps.iter().enumerate() {
             let next = step.output(&kinds[index]).map_err(|expected| {
-                Error::pipeline(self.positions[index], format!("`{}` {expected}", step.name()))
+                let (position, text) = (self.positions[index], format!("`{}` {expected}", step.name()));
+                if any {
+                    Error::pipeline(position, text)
+                } else {
+                    Error::unsuitable(text).located(position)
+                }
             })?;
             kinds.push(next);
         }
@@ -244,7 +251,7 @@ impl Pipeline {
     }
 
     /// What a user should know of the pipeline though it is none of an error: inputs of a network that are not prepared as
-    /// its card has it. ASCII, a sentence each.
+    /// its card has it, a network that takes no batches. ASCII, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(index, step): (usize, &Step)| {
             let Step::Model(model) = step else { return None };
@@ -267,7 +274,17 @@ impl Pipeline {
                 )),
             }
         };
-        self.steps.iter().enumerate().filter_map(warning).collect()
+        let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
+        let mut networks: Vec<_> = self.steps.iter().flat_map(Step::networks).collect();
+        networks.dedup();
+        let alone = networks.iter().map(|network| network.description());
+        warnings.extend(alone.filter(|network| !network.batched).map(|network| {
+            format!(
+                "the network {} runs on one sample at a time: a batch does not give what its samples give alone",
+                network.name
+            )
+        }));
+        warnings
     }
 
     /// The canonical text of the first `stage` steps; what digests and ETags are made of.

@@ -22,6 +22,6 @@ pub use origin::{Exchange, ScriptedOrigin};
 pub use process::eventually;
 pub use raw::{Incoming, Raw, Request, Response};
 pub use sign::{Keys, Payload};
-pub use stats::jain;
+pub use stats::{distance, jain};
 pub use tables::{Parquet, first_byte, ranged};
 pub use weed::Weed;

@@ -17,7 +17,8 @@ pub fn onnxruntime() -> PathBuf {
     cache().join("onnxruntime/libonnxruntime.so")
 }
 
-/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too); it goes away with its handle.
+/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any;
+/// it goes away with its handle.
 ///
 /// # Errors
 /// When a network is missing, or there is no temporary folder.
@@ -29,8 +30,14 @@ pub fn networks(names: &[&str]) -> io::Result<TempDir> {
             let text = format!("{} is missing: scripts/models.sh makes it", file.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
-        let link = folder.path().join(file.file_name().unwrap_or_default());
-        symlink(file, link)?;
+        let card = file.with_extension("json");
+        for file in [Some(file), Some(card).filter(|card| card.exists())]
+            .into_iter()
+            .flatten()
+        {
+            let link = folder.path().join(file.file_name().unwrap_or_default());
+            symlink(file, link)?;
+        }
     }
     Ok(folder)
 }

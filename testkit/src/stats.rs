@@ -7,3 +7,36 @@ pub fn jain(shares: &[u64]) -> f64 {
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
     (sum as f64).powi(2) / (shares.len() as f64 * squares)
 }
+
+/// `max |a - b| / max |b|`: NaN, which is within no bound, where one of them is NaN, and where they are of different lengths.
+pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    if found.len() != expected.len() {
+        return f32::NAN;
+    }
+    if found == expected {
+        return 0.0;
+    }
+    // By the total order a NaN without its sign is the largest; `f32::max` would drop it.
+    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+    let farthest = differences.max_by(f32::total_cmp).unwrap_or_default();
+    let largest = expected.iter().map(|element| element.abs());
+    farthest / largest.max_by(f32::total_cmp).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_far_from_everything() {
+        let close = |found: &[f32], expected: &[f32]| distance(found, expected) <= 1e-5;
+        assert!(close(&[1.0, -2.0], &[1.0, -2.000_001]));
+        assert!(!close(&[1.0, -2.0], &[1.0, -2.1]));
+        for nan in [f32::NAN, -f32::NAN] {
+            assert!(!close(&[nan, -2.0], &[1.0, -2.0]));
+            assert!(!close(&[1.0, -2.0], &[nan, -2.0]));
+        }
+        assert!(!close(&[1.0, f32::INFINITY], &[1.0, -2.0]));
+        assert!(!close(&[1.0], &[1.0, -2.0]));
+    }
+}

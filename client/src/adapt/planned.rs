@@ -61,7 +61,8 @@ impl fmt::Display for Planned {
             write!(f, "  link not measured")?;
         }
         let (there, here) = (tiers.gateway_cores, tiers.host_cores);
-        writeln!(f, ", {there:.1} cores at the gateway, {here:.1} here")?;
+        write!(f, ", {there:.1} cores at the gateway, {here:.1} here")?;
+        writeln!(f, "{}", if tiers.shared { ", the same ones" } else { "" })?;
         for ((class, shares), up_to) in classes.iter().zip(&plan.shares).zip(&self.up_to) {
             match up_to {
                 &u64::MAX => write!(f, "  larger objects:")?,

@@ -34,7 +34,8 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &Intake<'_>
 impl Session {
     fn kept_stage(&self, index: usize) -> Option<(&Keep, &KeptStage)> {
         let keep = self.keep.as_ref()?;
-        Some((keep, keep.stage(self.objects[index].bytes)?))
+        let stage = keep.stage(self.objects[index].bytes)?;
+        (stage.number >= self.first_stage).then_some((keep, stage))
     }
 
     fn load(&self, index: usize) -> Option<(u8, Sample)> {

@@ -160,6 +160,7 @@ async fn attempt(
         if let Some((Ok(busy), Ok(all))) = time.map(|(busy, all)| (busy.parse(), all.parse())) {
             adapter.gateway_cpu(busy, all);
         }
+        adapter.gateway_cpus(answer.header(wire::header::CPUS));
     }
     match answer.header(wire::header::ENGINE) {
         Some(engine) if engine != ENGINE.to_string() => return Ok(other_engine(session, engine)),

@@ -6,10 +6,13 @@ use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
 use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
-use pushdown_testkit::networks;
+use pushdown_testkit::{distance, networks, onnxruntime};
 use tempfile::TempDir;
 
-use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
+use super::{
+    cli::pushdown,
+    world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run},
+};
 
 const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
@@ -50,12 +53,7 @@ fn assert_close(found: &[Row], expected: &[Row], how: &str) {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found.key, expected.key);
-        let (found_floats, expected) = (floats(found), floats(expected));
-        let largest = expected
-            .iter()
-            .fold(0_f32, |largest, element| largest.max(element.abs()));
-        let differences = found_floats.iter().zip(&expected).map(|(a, b)| (a - b).abs());
-        let far = differences.fold(0_f32, f32::max) / largest;
+        let far = distance(&floats(found), &floats(expected));
         assert!(far <= 1e-5, "{how}, {}: {far}", found.key);
     }
 }
@@ -207,6 +205,27 @@ fn explain_measures_and_plans() {
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
     assert!(table.contains("what limits it is the training"), "{table}");
+}
+
+#[test]
+fn check_warns_of_networks_that_take_one_sample_at_a_time() {
+    let models = networks(&["tiny/batch_mean", "tiny/constants"]).unwrap();
+    let check = |network: &str| {
+        let pipeline = format!("decode | resize(4, 4) | to_float | model({network})");
+        let folder = models.path().to_str().unwrap();
+        let output = pushdown(&["check", &pipeline, "--models", folder])
+            .env("ORT_DYLIB_PATH", onnxruntime())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    assert_eq!(check("constants"), "");
+    assert_eq!(
+        check("batch_mean"),
+        "warning: the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
+    );
 }
 
 /// A broken object among those that are measured is read, and reported, like any other.

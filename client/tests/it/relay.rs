@@ -1,8 +1,15 @@
 //! Stands between reader and gateway, and misbehaves.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use pushdown_testkit::{Exchange, Request, Response, ScriptedOrigin, first_byte};
 
 /// What to do to an answer.
@@ -25,11 +32,11 @@ pub(super) fn relay(
     gateway: SocketAddr,
     plot: impl Fn(usize) -> Deed + Send + Sync + 'static,
 ) -> ScriptedOrigin {
-    let batches = std::sync::atomic::AtomicUsize::new(0);
+    let batches = AtomicUsize::new(0);
     ScriptedOrigin::start(move |exchange| {
         let request = request(exchange)?;
         let deed = match request.method.as_str() {
-            "POST" => plot(batches.fetch_add(1, std::sync::atomic::Ordering::AcqRel)),
+            "POST" => plot(batches.fetch_add(1, SeqCst)),
             _ => Deed::Pass,
         };
         if deed == Deed::SlowDown {
@@ -58,6 +65,47 @@ pub(super) fn listening(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Mutex<Vec<u
         hand_on(exchange, &answer, Deed::Pass)
     });
     (relay.unwrap(), asked)
+}
+
+/// Where weights wait until it is opened.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    asked: AtomicUsize,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// How often weights were asked for.
+    pub(super) fn asked(&self) -> usize {
+        self.asked.load(SeqCst)
+    }
+
+    pub(super) fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        self.asked.fetch_add(1, SeqCst);
+        self.opened
+            .wait_while(&mut self.is_open.lock(), |is_open| !*is_open);
+    }
+}
+
+/// A relay that hands everything on, weights once the gate is open.
+pub(super) fn gated(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let passed = Arc::clone(&gate);
+    let relay = ScriptedOrigin::start(move |exchange| {
+        let request = request(exchange)?;
+        if request.target.starts_with("/_pushdown/v1/models/") {
+            passed.pass();
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        hand_on(exchange, &answer, Deed::Pass)
+    });
+    (relay.unwrap(), gate)
 }
 
 fn request(exchange: &mut Exchange) -> io::Result<Request> {

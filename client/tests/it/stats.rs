@@ -1,7 +1,9 @@
 //! What the reader counts.
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use pushdown::{Context, Pipeline, Sample};
 use pushdown_client::{Batch, Credentials, Mode, OnError, Split, Stats, Store};
+use pushdown_testkit::networks;
 
 use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, photos, run};
 
@@ -95,6 +97,38 @@ fn what_is_passed_over_is_counted() {
         let stats = reader.stats();
         assert_eq!((stats.skipped, stats.samples), (4, 6));
     });
+}
+
+/// Objects of no more bytes than a photo of ImageNet has on average, 107 KB, in place of photos that tests do not have.
+#[test]
+fn features_take_a_fifteenth_of_the_wire() {
+    let models = networks(&["efficientnet_lite0"]).unwrap();
+    let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=97)").unwrap();
+    let photo = Sample::Bytes(photos().remove("jpeg_large.jpg").unwrap().into());
+    let Sample::Bytes(photo) = enlarge.run(0..3, photo, &Context::new(b"")).unwrap() else {
+        panic!("an encoded photo is bytes")
+    };
+    assert!((50_000..107_000).contains(&photo.len()), "{} bytes", photo.len());
+    let objects = (0..64).map(|index| (format!("{index:02}.jpg"), photo.to_vec()));
+    let world = World::with_flags(
+        objects.collect(),
+        &[format!("--models={}", models.path().display())],
+    );
+    let wire = |mode, pipeline: &str| {
+        run(async {
+            let reader = world.reader(pipeline).mode(mode).batch_size(64);
+            let mut reader = reader.build().await.unwrap();
+            reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap();
+            let stats = reader.stats();
+            assert_eq!(stats.samples, 64);
+            stats.wire_bytes_down + stats.wire_bytes_up
+        })
+    };
+    let features = "decode | resize(short=256) | center_crop(224) | to_float | \
+                    normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
+    // The bytes of a plain GET are those of the object, whatever is made of it.
+    let (pushed, plain) = (wire(Mode::Pushdown, features), wire(Mode::Plain, "decode"));
+    assert!(pushed * 15 <= plain, "{pushed} of {plain} bytes");
 }
 
 /// No plan may take a link for open because every object is short.

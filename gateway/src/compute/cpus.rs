@@ -45,12 +45,22 @@ impl Cpus {
     }
 }
 
+/// What names the CPUs that so many threads of this process work on, for a reader that may have the same ones.
+pub fn name(threads: usize) -> Option<String> {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    pushdown::wire::cpus(&boot_id, &allowed()?, threads)
+}
+
 fn read() -> Option<CpuTime> {
+    time_of(&fs::read_to_string("/proc/stat").ok()?, &allowed()?)
+}
+
+/// The CPUs that this process may use, as a list like `0-3,8`.
+fn allowed() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    time_of(&fs::read_to_string("/proc/stat").ok()?, allowed.trim())
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim().to_owned())
 }
 
 /// Of what the system tells of each CPU, that of those in a list like `0-3,8`. See `proc_stat(5)` and

@@ -126,6 +126,7 @@ impl Pushdown {
                 wire::header::CPU,
                 time.map(|time| format!("{:.2}/{:.2}", time.busy, time.all)),
             ),
+            (wire::header::CPUS, self.name_of_cpus.clone()),
         ];
         headers.into_iter().filter_map(|(name, value)| {
             let value = HeaderValue::from_str(&value?).ok()?;

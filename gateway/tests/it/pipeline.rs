@@ -4,6 +4,7 @@ mod admission;
 mod batch;
 mod networks;
 mod object;
+mod odd_networks;
 mod origins;
 mod providers;
 mod refusals;

@@ -11,6 +11,7 @@ pub struct Replanner {
     trainer: Recent,
     host_cores: f64,
     gateway_cores: Option<f64>,
+    shared: bool,
     hysteresis: Hysteresis,
     decision: Option<Decision>,
     /// CPU seconds of gateway and host that were told of since the [last turn](Replanner::elapsed).
@@ -79,6 +80,7 @@ impl Replanner {
             trainer: Recent::default(),
             host_cores,
             gateway_cores: None,
+            shared: false,
             hysteresis: Hysteresis::default(),
             decision: None,
             busy: [0.0; 2],
@@ -138,6 +140,11 @@ impl Replanner {
         }
     }
 
+    /// Whether both sides work on the same CPUs, so that their work [adds up](Tiers::shared). Until this is told they do not.
+    pub const fn shared(&mut self, shared: bool) {
+        self.shared = shared;
+    }
+
     /// Plans again, behind a batch. `weights` bytes are still to be fetched to run networks here.
     ///
     /// `None` while too little is known: of either side, or of the gateway's cores.
@@ -150,7 +157,7 @@ impl Replanner {
                 link_bytes: self.link.rate().unwrap_or(f64::INFINITY),
                 host_cores: self.host_cores,
                 trainer_seconds: self.trainer.median().unwrap_or_default(),
-                shared: false,
+                shared: self.shared,
             };
             let plan = self.hysteresis.decide(&tiers, &classes, rules);
             self.decision = Some(Decision {

@@ -41,6 +41,8 @@ pub const BATCHES: &str = "x-pushdown-batches";
 /// Answer to a batch: seconds in which somebody used the CPUs of the gateway, its store if it is on the same host, and
 /// seconds that there were, as `busy/all`, both since the host started. Two answers tell how busy they were in between.
 pub const CPU: &str = "x-pushdown-cpu";
+/// Answer to a batch: the CPUs of the gateway, as [`cpus`](super::cpus) names them; absent where it leaves some to others.
+pub const CPUS: &str = "x-pushdown-cpus";
 /// Answer: something that the caller should know and that is no error.
 pub const WARNING: &str = "x-pushdown-warning";
 

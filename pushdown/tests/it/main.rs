@@ -17,3 +17,4 @@ mod law1_tables;
 mod networks;
 mod robustness;
 mod semantics_doc;
+mod small_networks;

@@ -9,7 +9,7 @@ use pushdown::{
     step::model::{Folder, MAX_MODEL_BYTES, Networks as _, Place, Provider, Runtime},
 };
 
-static RUNTIME: LazyLock<Runtime> =
+pub(super) static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::load(&root().join(".cache/onnxruntime/libonnxruntime.so"), 2).unwrap());
 
 fn root() -> PathBuf {
@@ -22,7 +22,7 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     folder
 });
 
-fn models() -> PathBuf {
+pub(super) fn models() -> PathBuf {
     root().join(".cache/models")
 }
 
@@ -43,12 +43,12 @@ fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
 }
 
 /// Two inputs and the outputs that ONNX Runtime's Python makes of them.
-struct Golden {
-    inputs: Vec<Tensor>,
-    outputs: Vec<Vec<f32>>,
+pub(super) struct Golden {
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) outputs: Vec<Vec<f32>>,
 }
 
-fn golden(name: &str) -> Golden {
+pub(super) fn golden(name: &str) -> Golden {
     let bytes = std::fs::read(models().join(format!("{name}.golden.safetensors"))).expect(name);
     let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let data = 8 + usize::try_from(header).unwrap();
@@ -71,12 +71,17 @@ fn golden(name: &str) -> Golden {
     };
     let ((shape, inputs), (_, outputs)) = (read("input"), read("output"));
     let size: usize = shape[1..].iter().product();
+    let layout = if shape.len() == 4 {
+        Layout::Chw
+    } else {
+        Layout::Flat
+    };
     let inputs = inputs
         .chunks_exact(size)
         .map(|input| {
             Tensor::new(
                 DType::F32,
-                Layout::Chw,
+                layout,
                 shape[1..].to_vec(),
                 input
                     .iter()
@@ -96,7 +101,7 @@ fn golden(name: &str) -> Golden {
     }
 }
 
-fn floats(tensor: &Tensor) -> Vec<f32> {
+pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor
         .data()
         .chunks_exact(4)
@@ -104,17 +109,29 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
         .collect()
 }
 
-/// `max |a - b| / max |b|`.
-fn distance(found: &[f32], expected: &[f32]) -> f32 {
+/// `max |a - b| / max |b|`; NaN, which is within no tolerance, where one of them is NaN.
+pub(super) fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
-    let largest = expected
-        .iter()
-        .fold(0_f32, |largest, element| largest.max(element.abs()));
+    if found == expected {
+        return 0.0;
+    }
+    // By the total order a NaN without its sign is the largest; `f32::max` would drop it.
     let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    differences.fold(0_f32, f32::max) / largest
+    let farthest = differences.max_by(f32::total_cmp).unwrap_or_default();
+    let largest = expected.iter().map(|element| element.abs());
+    farthest / largest.max_by(f32::total_cmp).unwrap_or_default()
 }
 
-const TOLERANCE: f32 = 1e-5;
+pub(super) const TOLERANCE: f32 = 1e-5;
+
+#[test]
+fn what_is_no_number_is_within_no_tolerance() {
+    for nan in [f32::NAN, -f32::NAN] {
+        assert!(distance(&[nan, 1.0], &[1.0, 1.0]).is_nan());
+        assert!(distance(&[1.0, 1.0], &[nan, 1.0]).is_nan());
+    }
+    assert!(distance(&[1.0, 1.0], &[1.0, 1.0]) <= TOLERANCE);
+}
 
 /// Whole and at every cut, prefix then suffix, alone and in company.
 fn as_onnxruntime(name: &str) {
@@ -313,6 +330,7 @@ fn error_texts() {
                 fault("model(squeeznet)"),
                 fault("model(squeezenet@00)"),
                 fault("model(squeezenet, until=conv1)"),
+                fault("model(squeezenet, until=r0)"),
                 fault("model(efficientnet_lite0, until=feat)"),
                 fault("model(squeezenet, until=cut:99)"),
                 fault("model(squeezenet, until=cut:1, from=cut:2)"),

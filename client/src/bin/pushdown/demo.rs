@@ -22,7 +22,7 @@ pub(crate) enum Demo {
 impl Demo {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Transfer(transfer) => transfer.run().await,
+            Self::Transfer(transfer) => Box::pin(transfer.run()).await,
         }
     }
 }

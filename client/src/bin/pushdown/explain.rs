@@ -34,7 +34,7 @@ pub(crate) struct Explain {
     /// Samples to measure, spread over the listing
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(24).unwrap_or(NonZeroUsize::MIN))]
     samples: NonZeroUsize,
-    /// What if the link had so many megabits per second? [default: as fast as the fastest object came]
+    /// What if the link had so many megabits per second? [default: as fast as objects came that were read together]
     #[arg(long, value_name = "MBIT/S", help_heading = "What if")]
     bandwidth: Option<f64>,
     /// What if the gateway had so many cores to itself? [default: as it tells]

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::Opened};
 use crate::{
-    adapt::Adapter,
+    adapt::{Adapter, behind_networks},
     cpu::CpuPool,
     error::Result,
     keep::Keep,
@@ -44,7 +44,18 @@ impl PushdownReaderBuilder {
             })
             .await?;
         let mut adapter = None;
-        if mode == Mode::Auto {
+        let mut first_stage = 0;
+        let behind = match mode {
+            Mode::Auto => {
+                let whole = pipeline.clone();
+                cpu.run(move || behind_networks(&whole)).await?
+            }
+            Mode::Pushdown | Mode::Plain => None,
+        };
+        if let Some((first, stage)) = behind {
+            first_stage = first;
+            self.split = u8::try_from(stage).map_or(Split::Full, Split::At);
+        } else if mode == Mode::Auto {
             pipeline = refined(&pipeline);
             // What is kept needs no plan.
             let planned = missing.as_deref().unwrap_or(&objects);
@@ -84,6 +95,7 @@ impl PushdownReaderBuilder {
             objects,
             pipeline,
             split: self.split,
+            first_stage,
             compression: self.compression,
             mode,
             adapter,

@@ -7,7 +7,7 @@ use pushdown::{
     Context, Pipeline, Sample,
     step::model::{Folder, Runtime},
 };
-use pushdown_testkit::{Payload, Raw, Request, Response, networks, onnxruntime};
+use pushdown_testkit::{Parquet, Payload, Raw, Request, Response, distance, networks, onnxruntime};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -34,25 +34,15 @@ pub(super) fn lab(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
     Lab::new(&[&[models.as_str(), &library], flags].concat())
 }
 
-fn models(lab: &Lab, method: &str, rest: &str) -> Result<Response> {
+pub(super) fn models(lab: &Lab, method: &str, rest: &str) -> Result<Response> {
     Request::new(method, &format!("/_pushdown/v1/models{rest}"))
         .header("Host", &lab.address().to_string())
         .send(lab.address())
 }
 
-fn floats(body: &[u8]) -> Vec<f32> {
+pub(super) fn floats(body: &[u8]) -> Vec<f32> {
     let (words, _) = body.as_chunks::<4>();
     words.iter().map(|word| f32::from_le_bytes(*word)).collect()
-}
-
-/// `max |a - b| / max |b|`.
-fn distance(found: &[f32], expected: &[f32]) -> f32 {
-    assert_eq!(found.len(), expected.len());
-    let largest = expected
-        .iter()
-        .fold(0_f32, |largest, element| largest.max(element.abs()));
-    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    differences.fold(0_f32, f32::max) / largest
 }
 
 #[test]
@@ -117,6 +107,55 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
         (4..samples).contains(&batches),
         "{samples} samples ran in {batches} batches"
     );
+    Ok(())
+}
+
+/// The layers of `each` run over a column of photos, and a photo that is none fails alone.
+#[test]
+fn layers_run_over_a_column_of_a_table() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+    let mut photos: Vec<_> = (0..5).map(|index| photo(240 + index, 230, "jpeg")).collect();
+    photos[3] = b"no photo".to_vec();
+    let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
+    lab.put("photos.parquet", Parquet::of_photos(&column, 2)?)?;
+    let inner = format!("{PREPARED} | model(squeezenet, until=cut:12)");
+    let accept = [("accept", "application/x-ndjson")];
+    let answer = lab.get(
+        "photos.parquet",
+        &format!("select | each(photo: {inner})"),
+        &accept,
+    )?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    let text = answer.text();
+    let rows = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Value>, _>>()?;
+    assert_eq!(rows.len(), photos.len());
+    let pipeline = Pipeline::parse_with(&inner, &here)?;
+    for (index, (row, photo)) in rows.iter().zip(photos).enumerate() {
+        if index == 3 {
+            assert!(row["photo"].is_null(), "{row}");
+            assert!(
+                row["photo_error"].as_str().is_some_and(|error| !error.is_empty()),
+                "{row}"
+            );
+            continue;
+        }
+        let found = row["photo"].as_array().context("no tensor")?;
+        let found: Vec<f32> = found
+            .iter()
+            .map(|value| serde_json::from_value(value.clone()))
+            .collect::<Result<_, _>>()?;
+        let Sample::Tensor(tensor) =
+            pipeline.run(0..pipeline.len(), Sample::Bytes(photo.into()), &Context::new(b""))?
+        else {
+            anyhow::bail!("no tensor");
+        };
+        assert!(distance(&found, &floats(tensor.data())) <= 1e-5, "row {index}");
+    }
     Ok(())
 }
 
@@ -192,6 +231,13 @@ fn networks_are_listed_and_their_weights_fetched() -> Result<()> {
     for field in ["tensor", "shape", "bytes", "parameters", "macs"] {
         ensure!(!cut[field].is_null(), "{field} in {cut}");
     }
+    assert_eq!(network["batched"], true);
+    let mut left_out = network["left_out"].as_array().context("no list")?.iter();
+    let within = left_out.find(|left| left["tensor"] == "r0").context("r0")?;
+    assert_eq!(
+        within["reason"],
+        "`Conv` and the `Relu` behind it are computed as one"
+    );
     let digest = network["digest"].as_str().context("no digest")?;
 
     let weights = models(&lab, "GET", &format!("/{digest}"))?;
@@ -258,6 +304,12 @@ fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Resul
         "model(squeezenet, until=nowhere)",
         400,
         "is no cut of the network",
+    )?;
+    refusal(
+        &served,
+        "model(squeezenet, until=r0)",
+        400,
+        "(`Conv` and the `Relu` behind it are computed as one); the nearest of its 23 are ",
     )?;
     refusal(
         &served,

@@ -44,27 +44,28 @@ const PHOTOS: [&str; 4] = [
 const PIPELINE: &str =
     "decode | resize(224, 224) | to_float | normalize(imagenet) | model(squeezenet) | cast(f16)";
 
-/// The rows that were served to the ten, in their order.
+/// The rows that were served to the ten, in their order: whose, and the CPU time that the gateway tells of it.
 #[derive(Default)]
-struct Served(Mutex<Vec<usize>>);
+struct Served(Mutex<Vec<(usize, Duration)>>);
 
 impl Served {
     fn count(&self) -> u64 {
         self.0.lock().len() as u64
     }
 
-    fn add(&self, tenant: usize, rows: usize) {
-        self.0.lock().extend(std::iter::repeat_n(tenant, rows));
+    fn add(&self, tenant: usize, rows: &[Duration]) {
+        let rows = rows.iter().map(|time| (tenant, *time));
+        self.0.lock().extend(rows);
     }
 
-    /// Rows of each, from the moment when all have begun to the moment when one has all of its own.
+    /// CPU microseconds of each, from the moment when all have begun to the moment when one has all of its own.
     fn while_all_are_active(&self) -> Vec<u64> {
         let served = self.0.lock();
         let place = |tenant, nth| {
             served
                 .iter()
                 .enumerate()
-                .filter(move |(_, row)| **row == tenant)
+                .filter(move |(_, (of, _))| *of == tenant)
                 .nth(nth)
         };
         let begun = (0..TENANTS.len())
@@ -76,13 +77,17 @@ impl Served {
             .filter_map(|(tenant, (size, count))| Some(place(tenant, size * count - 1)?.0))
             .min();
         let window = &served[begun.unwrap_or_default()..ended.unwrap_or_default()];
-        let rows = |tenant| window.iter().filter(|row| **row == tenant).count() as u64;
-        (0..TENANTS.len()).map(rows).collect()
+        let of = |tenant| window.iter().filter(move |(of, _)| *of == tenant);
+        let micros = |tenant| of(tenant).map(|(_, time)| time.as_micros()).sum::<u128>();
+        let shares = (0..TENANTS.len()).map(micros);
+        shares
+            .map(|micros| u64::try_from(micros).unwrap_or(u64::MAX))
+            .collect()
     }
 }
 
 /// Reads samples as a client does: those that were refused for want of room are asked for again.
-fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(usize)) -> Result<()> {
+fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(&[Duration])) -> Result<()> {
     let mut request = request.clone();
     while !request.samples.is_empty() {
         let mut connection = Raw::connect(lab.address())?;
@@ -93,18 +98,18 @@ fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(usize)) -> Res
         let mut reader = BatchReader::new(Limits::default());
         let (mut rows, mut refused) = (0, Vec::new());
         while let Some(chunk) = answer.chunk()? {
-            let mut well = 0;
+            let mut well = Vec::new();
             for row in reader.push(chunk.into())? {
                 rows += 1;
                 match row.value {
-                    Ok(_) => well += 1,
+                    Ok(_) => well.push(Duration::from_secs_f32(row.seconds)),
                     Err(error) if error.code == "SlowDown" => {
                         refused.push(request.samples[row.row as usize].clone());
                     }
                     Err(error) => bail!("row {}: {error}", row.row),
                 }
             }
-            served(well);
+            served(&well);
         }
         reader.finish()?;
         ensure!(
@@ -143,7 +148,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
 /// Jain index over CPU seconds at least 0.9 while all are active, a tenant with one request waits at most twice its fair
 /// turn behind one with 8,000, peak resident memory within the budget plus weights plus 150 MiB."
 ///
-/// All samples cost the same, so that rows stand for CPU seconds. A turn is a micro-batch, and whoever comes has a fair turn
+/// CPU seconds are those that each row tells of. A turn is a micro-batch, in which all samples cost the same, and whoever comes has a fair turn
 /// if each who is active has one, itself included.
 #[test]
 fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
@@ -213,8 +218,12 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
         anyhow::Ok(waits)
     })?;
 
-    let rows = served.while_all_are_active();
-    assert!(jain(&rows) >= 0.9, "{} of {rows:?}", jain(&rows));
+    let shares = served.while_all_are_active();
+    assert!(
+        jain(&shares) >= 0.9,
+        "{} of {shares:?} microseconds",
+        jain(&shares)
+    );
     assert!(waits.iter().any(|(active, _)| *active == 1), "{waits:?}");
     for (active, wait) in &waits {
         assert!(

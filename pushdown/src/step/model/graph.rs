@@ -52,8 +52,10 @@ impl Graph {
             .map_err(|error| Error::model(format!("found no ONNX model: {error}")))?;
         let mut graph = header.graph.take().unwrap_or_default();
         check::check(&header, &graph)?;
+        simplify::constants_are_weights(&mut graph);
         simplify::constants_are_no_inputs(&mut graph);
         check::single_input(&graph)?;
+        check::not_training(&graph)?;
         simplify::drop_copies(&mut graph);
         header.metadata_props.clear();
         let mut graph = Self { header, graph };
@@ -110,12 +112,18 @@ impl Graph {
         flows
     }
 
-    /// The same with an open batch axis, where a fixed one only stands in the shapes of `Reshape`.
-    pub(super) fn with_free_batch(&self) -> Self {
-        let mut free = self.clone();
-        simplify::free_batch(&mut free.graph);
-        free.prune();
-        free
+    /// Whether what is computed, or how often, depends on the input: for the samples of a batch together, which is not
+    /// what each of them would have alone. A `Loop` decides inside of itself.
+    pub(super) fn decides_by_data(&self) -> bool {
+        let flows = self.flows();
+        let of_data = |name: &String| flows.get(name.as_str()) == Some(&Flow::Data);
+        self.nodes().iter().any(|node| match node.op_type.as_str() {
+            "If" => node.input.first().is_some_and(of_data),
+            "Loop" => reads(node)
+                .iter()
+                .any(|name| flows.get(name) == Some(&Flow::Data)),
+            _ => false,
+        })
     }
 
     /// Drops the nodes and weights that no output needs.
@@ -159,11 +167,15 @@ pub(super) fn reads(node: &NodeProto) -> Vec<&str> {
         .map(String::as_str)
         .filter(|name| !name.is_empty())
         .collect();
-    for attribute in &node.attribute {
-        for graph in attribute.g.iter().chain(&attribute.graphs) {
-            let inside = graph.node.iter().flat_map(reads);
-            names.extend(inside.chain(graph.output.iter().map(|output| output.name.as_str())));
-        }
+    for graph in inner(node) {
+        let inside = graph.node.iter().flat_map(reads);
+        names.extend(inside.chain(graph.output.iter().map(|output| output.name.as_str())));
     }
     names
+}
+
+/// The graphs inside a node.
+fn inner(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+    let attributes = node.attribute.iter();
+    attributes.flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }

@@ -226,7 +226,7 @@ fn check_value(value: &Tensor, seam: &Seam) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsuitable(format!(
-        "the network takes f32 of the shape {:?} at `{}`, found {} of {:?}",
+        "takes f32 of the shape {:?} at `{}`, found {} of {:?}",
         seam.shape,
         seam.tensor,
         value.dtype(),

@@ -175,15 +175,17 @@ impl Network {
     /// # Errors
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it cannot be had, or has changed.
     pub fn file(&self) -> Result<Bytes> {
-        let named = |error: Error| {
-            Error::new(
-                error.kind(),
-                format!("the network `{}`: {error}", self.description.name),
-            )
-        };
-        let bytes = self.weights.fetch().map_err(named)?;
-        self.description.check(&bytes).map_err(named)?;
-        Ok(bytes)
+        let checked = |bytes: Bytes| self.description.check(&bytes).map(|()| bytes);
+        self.weights
+            .fetch()
+            .and_then(checked)
+            .map_err(|error| self.named(&error))
+    }
+
+    /// An error that says whose it is: a pipeline may run several networks, a gateway many.
+    fn named(&self, error: &Error) -> Error {
+        let text = format!("the network `{}`: {error}", self.description.name);
+        Error::new(error.kind(), text)
     }
 
     /// Gets the weights ready, if they are not.
@@ -301,7 +303,8 @@ impl Network {
     /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value of another type or shape;
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when the weights cannot be had, or ONNX Runtime fails.
     pub fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
-        self.loaded()?.run(from, to, batch)
+        let run = self.loaded()?.run(from, to, batch);
+        run.map_err(|error| self.named(&error))
     }
 
     /// The weights, ready to run. Others wait while they come.
@@ -315,7 +318,9 @@ impl Network {
             return Ok(loaded);
         }
         let file = self.file()?;
-        let (opened, _) = Loaded::open(&self.weights.runtime()?, &file)?;
+        let runtime = self.weights.runtime();
+        let opened = runtime.and_then(|runtime| Loaded::open(&runtime, &file));
+        let (opened, _) = opened.map_err(|error| self.named(&error))?;
         Ok(Arc::clone(self.loaded.lock().insert(Arc::new(opened))))
     }
 }

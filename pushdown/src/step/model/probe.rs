@@ -68,7 +68,10 @@ pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, shape: &[usize]) -> Re
     }
     let other_alone = run(runtime, graph, shape, &[&other], false)?;
     let relaxed = graph.with_free_batch();
-    let together = run(runtime, &relaxed, shape, &[&one, &other], true).ok();
+    // Noise may go the same way by chance where samples do not.
+    let together = (!graph.decides_by_data())
+        .then(|| run(runtime, &relaxed, shape, &[&one, &other], true).ok())
+        .flatten();
     let batched = together.as_ref().is_some_and(|together| {
         together
             .get(main)
@@ -76,15 +79,19 @@ pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, shape: &[usize]) -> Re
             .zip(other_alone.get(main))
             .is_some_and(|((pair, first), second)| is_pair(pair, first, second))
     });
-    if batched {
-        *graph = relaxed;
-    }
-    graph.fold(shapes_to_fold(
-        graph,
-        &alone,
-        together.as_ref().filter(|_| batched),
-    ));
     let together = together.filter(|_| batched);
+    if let Some(together) = &together {
+        *graph = relaxed;
+        let behind_batch = shapes_with_batch(graph, &alone, together);
+        let input = graph.input()?.name.clone();
+        graph.reshape(|node| {
+            let data = node.input.first()?;
+            let has_batch = *data == input || Seen::are_batches(alone.get(data), together.get(data));
+            let rest = behind_batch.get(node.input.get(1)?);
+            rest.filter(|_| has_batch).cloned()
+        });
+    }
+    graph.fold(shapes_to_fold(graph, &alone, together.as_ref()));
     let shapes = alone
         .iter()
         .filter_map(|(name, value)| match value {
@@ -134,6 +141,24 @@ fn shapes_to_fold(graph: &Graph, alone: &Values, together: Option<&Values>) -> H
         .collect()
 }
 
+/// The tensors that depend on shapes alone and are the batch with something behind it that stays: that, by name.
+fn shapes_with_batch(graph: &Graph, alone: &Values, together: &Values) -> HashMap<String, Vec<i64>> {
+    let flows = graph.flows();
+    let shapes = alone
+        .iter()
+        .filter(|(name, _)| flows.get(name.as_str()) == Some(&Flow::Shape));
+    let rest = shapes.filter_map(|(name, value)| match (value, together.get(name)?) {
+        (Seen::Integers(_, of_one), Seen::Integers(_, of_two)) => {
+            match (of_one.as_slice(), of_two.as_slice()) {
+                ([1, rest @ ..], [2, same @ ..]) if rest == same => Some((name.clone(), rest.to_vec())),
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    rest.collect()
+}
+
 fn weight(name: &str, extents: &[usize], elements: &[i64]) -> TensorProto {
     TensorProto {
         name: name.to_owned(),
@@ -171,6 +196,15 @@ impl Seen {
             Value::Integers(extents, elements) => Self::Integers(extents.clone(), elements.to_vec()),
             Value::Other => Self::Other,
         }
+    }
+
+    /// Whether these are a tensor of one sample and of two.
+    fn are_batches(one: Option<&Self>, two: Option<&Self>) -> bool {
+        let batch = |seen: Option<&Self>| match seen {
+            Some(Self::Floats { extents, .. }) => extents.first().copied(),
+            _ => None,
+        };
+        (batch(one), batch(two)) == (Some(1), Some(2))
     }
 
     /// The extents of a row, and as many rows as the batch has.

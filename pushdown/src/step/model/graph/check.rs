@@ -97,6 +97,26 @@ pub(in crate::step::model) fn input_shape(input: &ValueInfoProto) -> Result<Vec<
         })
 }
 
+/// Refuses `Dropout` that draws: one that a third input may tell to.
+pub(super) fn not_training(graph: &GraphProto) -> Result<()> {
+    let is_false = |name: &String| {
+        let weight = graph.initializer.iter().find(|weight| weight.name == *name);
+        weight.is_some_and(|weight| {
+            weight.raw_data.iter().all(|byte| *byte == 0) && weight.int32_data.iter().all(|value| *value == 0)
+        })
+    };
+    let may_draw = |node: &NodeProto| {
+        let training = node.input.get(2).filter(|name| !name.is_empty());
+        node.op_type == "Dropout" && training.is_some_and(|name| !is_false(name))
+    };
+    if graph.node.iter().any(may_draw) {
+        return Err(Error::model(
+            "found a `Dropout` in training, which is random: a frozen network gives the same each time",
+        ));
+    }
+    Ok(())
+}
+
 fn nodes(graph: &GraphProto, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::model(format!(

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use onnx_protobuf::NodeProto;
 use serde::{Deserialize, Serialize};
 
-use super::{Flow, Graph, reads};
+use super::{Flow, Graph, inner, reads};
 
 /// Elementwise operators that ONNX Runtime computes together with what is before them: cutting there changes how the
 /// rest is rounded.
@@ -90,6 +90,7 @@ impl Graph {
         let mut cuts = Cuts::default();
         let mut live: HashSet<&str> = self.graph.input.iter().map(|input| input.name.as_str()).collect();
         for (place, node) in nodes.iter().enumerate() {
+            cuts.left_out.extend(made_inside(node));
             live.extend(
                 node.output
                     .iter()
@@ -100,9 +101,7 @@ impl Graph {
             let (Some(&name), 1) = (live.iter().next(), live.len()) else {
                 continue;
             };
-            let seen = cuts.tensors.last().is_some_and(|last| last == name)
-                || cuts.left_out.last().is_some_and(|last| last.tensor == name);
-            if seen || !node.output.iter().any(|output| output == name) {
+            if !node.output.iter().any(|output| output == name) {
                 continue;
             }
             let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
@@ -116,6 +115,20 @@ impl Graph {
         }
         cuts
     }
+}
+
+/// The tensors of the graphs inside a node.
+fn made_inside(node: &NodeProto) -> Vec<LeftOut> {
+    let nodes = inner(node).flat_map(|graph| &graph.node);
+    let made = nodes.flat_map(|within| {
+        let own = within.output.iter().filter(|tensor| !tensor.is_empty());
+        let own = own.map(|tensor| LeftOut {
+            tensor: tensor.clone(),
+            reason: format!("it is made inside of `{}`, which is not cut", node.op_type),
+        });
+        own.chain(made_inside(within))
+    });
+    made.collect()
 }
 
 /// Why the tensor that `maker` makes for `readers` lies inside of a group that is computed as one.

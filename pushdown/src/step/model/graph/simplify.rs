@@ -2,9 +2,51 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_protobuf::{GraphProto, TensorProto};
+use onnx_protobuf::{GraphProto, NodeProto, TensorProto};
 
-use super::INT64;
+use super::{FLOAT, Flow, Graph, INT64, reads};
+
+/// Makes weights of `Constant` nodes: exporters write weights, and shapes, as either.
+pub(super) fn constants_are_weights(graph: &mut GraphProto) {
+    let mut weights = Vec::new();
+    graph.node.retain_mut(|node| {
+        let weight = constant(node);
+        let stays = weight.is_none();
+        weights.extend(weight);
+        stays
+    });
+    graph.initializer.extend(weights);
+}
+
+/// The value of a `Constant`. Texts and sparse tensors stay nodes.
+fn constant(node: &mut NodeProto) -> Option<TensorProto> {
+    let ("Constant", [attribute], [name]) = (
+        node.op_type.as_str(),
+        node.attribute.as_mut_slice(),
+        node.output.as_slice(),
+    ) else {
+        return None;
+    };
+    let length = |count: usize| vec![i64::try_from(count).unwrap_or(i64::MAX)];
+    let mut tensor = TensorProto::default();
+    match attribute.name.as_str() {
+        // As large as weights are: not copied.
+        "value" => tensor = attribute.t.take()?,
+        "value_float" => (tensor.data_type, tensor.float_data) = (FLOAT, vec![attribute.f]),
+        "value_floats" => {
+            (tensor.data_type, tensor.dims) = (FLOAT, length(attribute.floats.len()));
+            tensor.float_data.clone_from(&attribute.floats);
+        }
+        "value_int" => (tensor.data_type, tensor.int64_data) = (INT64, vec![attribute.i]),
+        "value_ints" => {
+            (tensor.data_type, tensor.dims) = (INT64, length(attribute.ints.len()));
+            tensor.int64_data.clone_from(&attribute.ints);
+        }
+        _ => return None,
+    }
+    tensor.name.clone_from(name);
+    Some(tensor)
+}
 
 /// Old exporters list weights among the inputs, so that they could be replaced. Here they are constants.
 pub(super) fn constants_are_no_inputs(graph: &mut GraphProto) {
@@ -19,27 +61,10 @@ pub(super) fn constants_are_no_inputs(graph: &mut GraphProto) {
 /// Drops `Identity`, and `Dropout`, which does nothing but in training; what read their outputs reads their inputs.
 pub(super) fn drop_copies(graph: &mut GraphProto) {
     let outputs: HashSet<String> = graph.output.iter().map(|output| output.name.clone()).collect();
-    let within = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.attribute)
-        .any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty());
-    if within {
-        // Names would have to be changed inside of nodes, too.
-        return;
-    }
-    let masks: HashSet<String> = graph
-        .node
-        .iter()
-        .flat_map(|node| node.input.iter().cloned())
-        .collect();
+    let masks: HashSet<String> = graph.node.iter().flat_map(reads).map(str::to_owned).collect();
     let mut names: HashMap<String, String> = HashMap::new();
     graph.node.retain_mut(|node| {
-        for input in &mut node.input {
-            if let Some(name) = names.get(input) {
-                input.clone_from(name);
-            }
-        }
+        rename(node, &names);
         let copies = match node.op_type.as_str() {
             "Identity" => true,
             // The mask is all true, but someone reads it.
@@ -60,44 +85,70 @@ pub(super) fn drop_copies(graph: &mut GraphProto) {
     });
 }
 
-/// The same graph with the batch axis of its `Reshape`s left open: a fixed length of 1 in front becomes "as the input
-/// has it", which is 0.
-pub(super) fn free_batch(graph: &mut GraphProto) {
-    let mut shapes: HashMap<String, TensorProto> = HashMap::new();
-    for node in &mut graph.node {
-        let [_, shape] = node.input.as_mut_slice() else {
-            continue;
-        };
-        if node.op_type != "Reshape"
-            || node
-                .attribute
-                .iter()
-                .any(|attribute| attribute.name == "allowzero" && attribute.i != 0)
-        {
-            continue;
+/// Lets a node read by other names, and the graphs inside of it: no name stands for two tensors in any of them.
+fn rename(node: &mut NodeProto, names: &HashMap<String, String>) {
+    let change = |name: &mut String| {
+        if let Some(other) = names.get(name) {
+            name.clone_from(other);
         }
-        let Some(weight) = graph.initializer.iter().find(|weight| weight.name == *shape) else {
-            continue;
-        };
-        let mut extents = integers(weight);
-        if extents.len() < 2 || extents.first() != Some(&1) {
-            continue;
+    };
+    node.input.iter_mut().for_each(change);
+    for attribute in &mut node.attribute {
+        for graph in attribute.g.as_mut().into_iter().chain(&mut attribute.graphs) {
+            graph
+                .output
+                .iter_mut()
+                .for_each(|output| change(&mut output.name));
+            graph.node.iter_mut().for_each(|node| rename(node, names));
         }
-        extents[0] = 0;
-        let name = format!("{shape}/free_batch");
-        shapes.insert(
-            name.clone(),
-            TensorProto {
+    }
+}
+
+impl Graph {
+    /// The same with an open batch axis: where a `Reshape` has a fixed length of 1 in front, it becomes "as the input has
+    /// it", which is 0.
+    pub(in crate::step::model) fn with_free_batch(&self) -> Self {
+        let weights = self.graph.initializer.iter();
+        let shapes = weights.map(|weight| (weight.name.as_str(), integers(weight)));
+        let shapes: HashMap<&str, Vec<i64>> = shapes.collect();
+        let flows = self.flows();
+        let mut free = self.clone();
+        free.reshape(|node| {
+            // A weight has no batch in front.
+            let data = node.input.first()?;
+            let extents = shapes.get(node.input.get(1)?.as_str())?;
+            let opened = extents.len() >= 2 && extents.first() == Some(&1);
+            (opened && flows.get(data.as_str()) == Some(&Flow::Data)).then(|| extents[1..].to_vec())
+        });
+        free
+    }
+
+    /// Gives `Reshape`s the batch of what they reshape, where `rest` tells what stands behind it in their shapes. What
+    /// computed these is dropped if nothing else reads it.
+    pub(in crate::step::model) fn reshape(&mut self, rest: impl Fn(&NodeProto) -> Option<Vec<i64>>) {
+        let mut shapes: HashMap<String, TensorProto> = HashMap::new();
+        for node in &mut self.graph.node {
+            let literal = |name: &str, value: i64| name == "allowzero" && value != 0;
+            if node.op_type != "Reshape" || node.attribute.iter().any(|with| literal(&with.name, with.i)) {
+                continue;
+            }
+            let (Some(rest), Some(shape)) = (rest(node), node.input.get_mut(1)) else {
+                continue;
+            };
+            let name = format!("{shape}/free_batch");
+            shape.clone_from(&name);
+            let tensor = TensorProto {
                 name: name.clone(),
                 data_type: INT64,
-                dims: weight.dims.clone(),
-                int64_data: extents,
+                dims: vec![i64::try_from(rest.len() + 1).unwrap_or(i64::MAX)],
+                int64_data: std::iter::once(0).chain(rest).collect(),
                 ..TensorProto::default()
-            },
-        );
-        *shape = name;
+            };
+            shapes.insert(name, tensor);
+        }
+        self.graph.initializer.extend(shapes.into_values());
+        self.prune();
     }
-    graph.initializer.extend(shapes.into_values());
 }
 
 /// A weight of i64, stored in either way.

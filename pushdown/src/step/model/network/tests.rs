@@ -42,6 +42,53 @@ fn descriptions_that_no_network_has() {
     assert!(fault("inputs", huge).contains("more than any value may have"));
 }
 
+/// Bytes that are there, and a library that is not.
+#[derive(Debug)]
+struct Here(&'static [u8]);
+
+impl Weights for Here {
+    fn fetch(&self) -> Result<Bytes> {
+        Ok(Bytes::from_static(self.0))
+    }
+
+    fn runtime(&self) -> Result<Runtime> {
+        Err(Error::runtime("none"))
+    }
+}
+
+/// Whatever fails says of which network; one whose file was replaced since it was described is found out.
+#[test]
+fn failures_name_the_network() {
+    let described = |digest: String, weights: &'static [u8]| {
+        let mut description = good();
+        description["digest"] = digest.into();
+        let description = serde_json::from_value(description).expect("good");
+        Network::described(description, Here(weights)).expect("good")
+    };
+    let run = |network: &Network| {
+        let value = Tensor::from_values(crate::Layout::Chw, vec![3, 8, 8], vec![0_f32; 192]);
+        let error = network.run(Place::Input, 0, &[value]).expect_err("nothing runs");
+        assert_eq!(network.load().expect_err("nothing loads"), error);
+        error
+    };
+    let old = hex::encode(Sha256::digest(b"old"));
+    let replaced = run(&described(old.clone(), b"new"));
+    assert_eq!(replaced.kind(), crate::ErrorKind::InvalidModel);
+    let new = hex::encode(Sha256::digest(b"new"));
+    assert_eq!(
+        replaced.to_string(),
+        format!(
+            "the network `n`: the weights have the digest {new}, expected {old}: have they been replaced?"
+        )
+    );
+    let without = run(&described(old, b"old"));
+    assert_eq!(without.kind(), crate::ErrorKind::ModelRuntime);
+    assert_eq!(without.to_string(), "the network `n`: none");
+    let description = serde_json::from_value(good()).expect("good");
+    let nowhere = run(&Network::described(description, Nowhere).expect("good"));
+    assert_eq!(nowhere.to_string(), "the network `n`: nowhere");
+}
+
 /// Readers and ETags know a network by its digest: what its card says of inputs is a part of it.
 #[test]
 fn a_changed_card_changes_the_digest() {

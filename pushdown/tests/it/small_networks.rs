@@ -1,0 +1,102 @@
+//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, and samples
+//! that a batch would mix.
+
+use std::sync::Arc;
+
+use pushdown::step::model::{Folder, LeftOut, Network, Networks as _, Place};
+
+use super::networks::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
+
+fn network(name: &str) -> (Arc<Network>, Golden) {
+    let folder =
+        Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
+    (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
+}
+
+/// Whole and at every cut, alone and all at once, as ONNX Runtime's Python has each alone.
+fn as_onnxruntime(network: &Network, golden: &Golden) {
+    let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
+    for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
+        for cut in 0..=network.end() {
+            let values = network.run(Place::Input, cut, batch).expect("a prefix");
+            let outputs = network
+                .run(Place::Cut(cut), network.end(), &values)
+                .expect("a suffix");
+            assert_eq!(outputs.len(), batch.len());
+            let expected = golden.outputs.iter().cycle().skip(first);
+            for (found, expected) in outputs.iter().zip(expected) {
+                let far = distance(&floats(found), expected);
+                assert!(far <= TOLERANCE, "cut {cut}, {} at once: {far}", batch.len());
+            }
+        }
+    }
+}
+
+fn tensors(network: &Network) -> Vec<&str> {
+    let cuts = network.description().cut_points.iter();
+    cuts.map(|cut| cut.tensor.as_str()).collect()
+}
+
+fn left_out(tensor: &str, reason: &str) -> LeftOut {
+    LeftOut {
+        tensor: tensor.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+/// The batch that the shape of the input tells is what a `Reshape` takes from its own: else no layer between the two could
+/// be cut.
+#[test]
+fn constants_and_shapes_are_folded() {
+    let (network, golden) = network("constants");
+    let description = network.description();
+    assert!(description.batched);
+    assert_eq!(tensors(&network), ["rectified", "scaled", "flat", "y"]);
+    let costs = |cut: usize| {
+        let cut = &description.cut_points[cut];
+        (cut.parameters, cut.macs)
+    };
+    let (kernels, macs) = (4 * 3 * 9, 16 * 4 * 3 * 9);
+    assert_eq!(costs(0), (kernels + 4 + 4, macs), "offsets, and their shape");
+    assert_eq!(costs(1), (kernels + 9, macs), "a factor");
+    assert_eq!(costs(2), (kernels + 11, macs), "a shape of two extents");
+    assert_eq!(costs(3), (kernels + 11 + 64 * 5, macs + 64 * 5));
+    // `Identity` between two nodes keeps them no more apart than nothing does.
+    assert_eq!(
+        description.left_out,
+        [
+            left_out("convolved", "`Conv` and the `Add` behind it are computed as one"),
+            left_out("shifted", "`Add` and the `Relu` behind it are computed as one"),
+            left_out("scores", "`Gemm` and the `Relu` behind it are computed as one"),
+        ]
+    );
+    as_onnxruntime(&network, &golden);
+}
+
+#[test]
+fn samples_that_a_batch_would_mix_run_one_by_one() {
+    let (network, golden) = network("batch_mean");
+    assert!(!network.description().batched);
+    as_onnxruntime(&network, &golden);
+}
+
+/// Which branch is taken depends on the samples of a batch together, so that they run one by one.
+#[test]
+fn branches_are_not_cut() {
+    let (network, golden) = network("branches");
+    let description = network.description();
+    assert!(!description.batched);
+    assert_eq!(tensors(&network), ["a", "chosen", "y"]);
+    let inside = "it is made inside of `If`, which is not cut";
+    let mut found = description.left_out.clone();
+    found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
+    assert_eq!(
+        found,
+        [
+            left_out("half", inside),
+            left_out("halved", inside),
+            left_out("root", inside)
+        ]
+    );
+    as_onnxruntime(&network, &golden);
+}

@@ -63,8 +63,8 @@ pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
 pub use store::{
-    Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, StoredTables, TablesScan, Value,
-    ValueStream,
+    Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, StoredTables, TableRows, TablesScan,
+    Value, ValueStream,
 };
 pub use table::{RowId, TableBatch, TableReader};
 pub use transport::Timeouts;

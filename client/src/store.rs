@@ -5,6 +5,7 @@ mod get;
 mod list;
 mod parts;
 mod rate;
+mod rows;
 mod several;
 mod sooner;
 mod table;
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 pub(crate) use get::Failure;
 pub use get::{GetValue, Value, ValueStream};
 pub use list::Object;
+pub use rows::TableRows;
 pub use several::{StoredTables, TablesScan};
 pub use table::StoredTable;
 

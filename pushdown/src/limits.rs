@@ -17,6 +17,8 @@ pub const EACH_BYTES: usize = 16 << 20;
 pub const INFERENCE_BYTES: usize = 1 << 20;
 /// The most nodes in the plan of a query: operators, and expressions in them.
 pub const MAX_PLAN_NODES: usize = 10_000;
+/// The most columns that `*` stands for in a query: planning takes the square of their number.
+pub const MAX_STAR_COLUMNS: usize = 4096;
 /// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
 /// plans a query recurses; values and names in lists are not counted.
 pub const MAX_QUERY_OPERATORS: usize = 500;
@@ -52,9 +54,9 @@ pub struct TableLimits {
     pub max_columns: usize,
     /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
     pub max_footer_bytes: u64,
-    /// Bytes of a row group's columns that are read at once, and of the pages that are inflated at a time beyond what the
-    /// footer tells; the next ones are read meanwhile, up to 4 MiB of them, or one, so that two of this size may be held.
-    /// Default 512 MiB.
+    /// Bytes of a row group's columns that are read at once; the next ones are read meanwhile, up to 4 MiB of them, or one,
+    /// so that two of this size may be held. Default 512 MiB. Pages that are inflated at a time may have as many bytes as the
+    /// footer tells, and 64 MiB where it tells less.
     pub max_row_group_bytes: u64,
     /// Bytes of the text, or of the Arrow message, that a record batch is made of, and of one of the answer. Default
     /// 256 MiB.

@@ -10,6 +10,7 @@
 mod arbitrary;
 mod arrow;
 mod batch;
+mod cpus;
 mod encode;
 mod fixed;
 mod form;
@@ -27,10 +28,11 @@ pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
     RowError, ValueType, sample_id,
 };
+pub use cpus::cpus;
 pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;
 pub use form::Form;
 pub(crate) use ipc::{Frames, Message};
 pub use split::Split;
-pub use table::{TableEncoder, TableForm};
+pub use table::{TableDecoder, TableEncoder, TableForm};
 pub(crate) use tensors::Tensors;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::basic::Compression;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 
 use crate::origin::Exchange;
 
@@ -58,14 +59,64 @@ impl Parquet {
         ];
         file_of(columns, row_group)
     }
+
+    /// A file whose statistics mislead: `x` is from 0 to 1,000,000 in each row group, and 999,999 in all rows but two. `n` and
+    /// `m` are noise.
+    pub fn skewed(rows: usize, row_group: usize) -> Result<Vec<u8>> {
+        let x = (0..rows).map(|row| match row % row_group {
+            0 => 0,
+            1 => 1_000_000,
+            _ => 999_999,
+        });
+        let noise = |column: usize| {
+            let values = (0..rows).map(move |row| noise(column, row));
+            Arc::new(Float64Array::from_iter_values(values))
+        };
+        let columns: Vec<(String, ArrayRef)> = vec![
+            ("n".to_owned(), noise(0)),
+            ("m".to_owned(), noise(1)),
+            ("x".to_owned(), Arc::new(Int64Array::from_iter_values(x))),
+        ];
+        packed(columns, row_group)
+    }
+
+    /// A file of long texts, `url`, that are all different and nearly alike: it has far fewer bytes than they. `n` is noise.
+    pub fn unique(rows: usize, row_group: usize) -> Result<Vec<u8>> {
+        let url = |row| format!("https://example.com/a/path/whose/beginning/all/of/them/share/{row:09}");
+        let columns: Vec<(String, ArrayRef)> = vec![
+            (
+                "n".to_owned(),
+                Arc::new(Float64Array::from_iter_values((0..rows).map(|row| noise(0, row)))),
+            ),
+            (
+                "url".to_owned(),
+                Arc::new(StringArray::from_iter_values((0..rows).map(url))),
+            ),
+        ];
+        packed(columns, row_group)
+    }
 }
 
 fn file_of(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    written(columns, row_group, properties)
+}
+
+/// With what makes a file small.
+fn packed(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    written(columns, row_group, properties)
+}
+
+fn written(
+    columns: Vec<(String, ArrayRef)>,
+    row_group: usize,
+    properties: WriterPropertiesBuilder,
+) -> Result<Vec<u8>> {
     let batch = RecordBatch::try_from_iter(columns)?;
-    let properties = WriterProperties::builder()
+    let properties = properties
         .set_max_row_group_row_count(Some(row_group))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_dictionary_enabled(false)
         .build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
     writer.write(&batch)?;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Parser, ValueEnum};
 use futures::TryStreamExt as _;
 use pushdown::wire::Split;
-use pushdown::{Limits, Pipeline, Sample, Scan};
+use pushdown::{Limits, Pipeline, Sample};
 use pushdown_bench::cpu::Clock;
 use pushdown_client::{GetValue, Store};
 use serde_json::json;
@@ -66,14 +66,16 @@ impl Cli {
             return self.pushed(store, pipeline).await;
         }
         let table = store.table(&self.bucket, &self.key, &Limits::default());
-        let mut scan: Scan = table.scan(pipeline, None, 0).await?;
+        let mut batches = Vec::new();
         if matches!(self.way, Way::Smallest) {
-            match table.sooner_here(scan).await? {
-                Some(here) => scan = here,
-                None => return self.pushed(store, pipeline).await,
+            let mut rows = table.rows(pipeline, None, 0).await?;
+            while let Some(batch) = rows.next().await? {
+                batches.push(batch);
             }
+        } else {
+            let scan = table.scan(pipeline, None, 0).await?;
+            batches = scan.try_collect().await?;
         }
-        let batches: Vec<_> = scan.try_collect().await?;
         Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
     }
 

@@ -97,9 +97,19 @@ impl Store {
     /// # Errors
     /// As [`get_value`](Self::get_value).
     pub async fn stream_value(&self, bucket: &str, key: &str, what: &GetValue<'_>) -> Result<ValueStream> {
-        let (path, headers) = (object_path(bucket, key), what.headers()?);
         let about = format!("s3://{bucket}/{key}");
-        let answer = self.retrying(&about, || self.open(&path, headers.clone()));
+        self.stream_at(&object_path(bucket, key), &about, what).await
+    }
+
+    /// The same of an object at a path.
+    pub(super) async fn stream_at(
+        &self,
+        path: &str,
+        about: &str,
+        what: &GetValue<'_>,
+    ) -> Result<ValueStream> {
+        let headers = what.headers()?;
+        let answer = self.retrying(about, || self.open(path, headers.clone()));
         self.value_stream(answer.await?)
     }
 

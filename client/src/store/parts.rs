@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
 
 use super::{
-    Failure, Store,
+    Failure, GetValue, Store, ValueStream,
     rate::{Rate, Seen},
 };
 use crate::{
@@ -84,6 +84,11 @@ impl Parts {
     /// Bytes that have come from the endpoint, these parts among them.
     pub(super) fn come(&self) -> u64 {
         self.store.traffic().down()
+    }
+
+    /// What the gateway makes of the object, in pieces: of its version at that time.
+    pub(super) async fn value(&self, what: &GetValue<'_>) -> Result<ValueStream> {
+        self.store.stream_at(&self.path, &self.name, what).await
     }
 
     pub(super) fn name(&self) -> &str {

@@ -1,6 +1,6 @@
 //! Several objects as one table: made by the gateway, or read here.
 
-use std::{sync::Arc, vec};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -12,7 +12,7 @@ use pushdown::{
     wire::{self, BatchRequest, BatchSample},
 };
 
-use super::{GetValue, Store, StoredTable, ValueStream, get::Failure};
+use super::{GetValue, Store, StoredTable, ValueStream, get::Failure, sooner::Sooner};
 use crate::{
     error::{Error, ErrorKind, Result},
     sign::object_path,
@@ -42,7 +42,9 @@ pub struct TablesScan {
     schema: SchemaRef,
     estimate: Estimate,
     current: Option<(StoredTable, Scan, Fitting)>,
-    rest: vec::IntoIter<(Arc<str>, StoredTable)>,
+    tables: Vec<(Arc<str>, StoredTable)>,
+    /// How many of them were begun.
+    begun: usize,
 }
 
 impl Store {
@@ -130,7 +132,8 @@ impl StoredTables {
             several,
             estimate: estimate.unwrap_or_default(),
             current: None,
-            rest: tables.into_iter(),
+            tables,
+            begun: 0,
         })
     }
 }
@@ -148,20 +151,24 @@ impl TablesScan {
         &self.estimate
     }
 
-    /// This, where the rows come sooner by going on with it than from the gateway; else `None`. As
-    /// [`StoredTable::sooner_here`], by the first object.
-    ///
-    /// # Errors
-    /// As [`StoredTables::scan`].
-    pub async fn sooner_here(mut self) -> Result<Option<Self>> {
+    /// How many bytes of the rows may come from the gateway, where they are there sooner; `None` where going on with this is
+    /// sooner, as the first object shows.
+    pub(super) async fn sooner_here(&mut self) -> Result<Option<u64>> {
         let Some((table, scan, fitting)) = self.following().await? else {
-            return Ok(Some(self));
+            return Ok(None);
         };
-        let begun = table.sooner_here_of(self.estimate, scan).await?;
-        Ok(begun.map(|scan| {
-            self.current = Some((table, scan, fitting));
-            self
-        }))
+        match table.sooner_here(&self.estimate, scan).await? {
+            Sooner::Here(scan) => {
+                self.current = Some((table, scan, fitting));
+                Ok(None)
+            }
+            Sooner::There(left) => Ok(Some(left)),
+        }
+    }
+
+    /// Begins with the first row.
+    pub(super) fn start(&mut self) {
+        (self.current, self.begun) = (None, 0);
     }
 
     /// The next rows; `None` behind the last object's.
@@ -186,12 +193,14 @@ impl TablesScan {
 
     /// The next object, begun; `None` behind the last one.
     async fn following(&mut self) -> Result<Option<(StoredTable, Scan, Fitting)>> {
-        let Some((key, table)) = self.rest.next() else {
+        let Some((key, table)) = self.tables.get(self.begun) else {
             return Ok(None);
         };
+        self.begun += 1;
         let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
-        let fitting = self.several.fitting(&key, scan.schema(), &self.schema);
-        Ok(Some((table, scan, fitting.map_err(|error| disagree(&error))?)))
+        let fitting = self.several.fitting(key, scan.schema(), &self.schema);
+        let fitting = fitting.map_err(|error| disagree(&error))?;
+        Ok(Some((table.clone(), scan, fitting)))
     }
 }
 

@@ -16,6 +16,13 @@ const LOOKS: usize = 4;
 /// and rows that are held until then, in bytes, at most.
 const LOOKED_AT: u64 = 16 << 20;
 
+/// Where rows are there sooner.
+pub(super) enum Sooner {
+    Here(Scan),
+    /// Beside the store, as far as they have no more bytes than these.
+    There(u64),
+}
+
 /// What was seen since the scan was begun.
 #[derive(Debug, Default)]
 struct Look {
@@ -31,23 +38,15 @@ struct Look {
 // === impl StoredTable ===
 
 impl StoredTable {
-    /// The scan, where its rows come sooner by going on with it than from the gateway; else `None`. Unless the rows are more bytes
-    /// than what is read for them it is begun, to see at what rate that comes, and how many rows it makes.
-    ///
-    /// # Errors
-    /// As reading the object fails.
-    pub async fn sooner_here(&self, scan: Scan) -> Result<Option<Scan>> {
-        let all = *scan.estimate();
-        self.sooner_here_of(all, scan).await
-    }
-
-    /// The same for the first scan of several, which come to `all` together.
-    pub(crate) async fn sooner_here_of(&self, all: Estimate, mut scan: Scan) -> Result<Option<Scan>> {
-        if !all.rows_are_fewer_bytes() {
-            return Ok(Some(scan));
+    /// The scan, where its rows come sooner by going on with it than from the gateway; else how many bytes of them may come from
+    /// there. It is the first of several, which come to `all` together. Unless the rows are more bytes than what is read for
+    /// them it is begun, to see at what rate that comes, and how many rows it makes.
+    pub(super) async fn sooner_here(&self, all: &Estimate, mut scan: Scan) -> Result<Sooner> {
+        if !all.rows_are_fewer_bytes() || all.likely.is_some_and(|rows| rows > all.spare()) {
+            return Ok(Sooner::Here(scan));
         }
         // Else it is the first of several objects.
-        let whole = all == *scan.estimate();
+        let whole = all == scan.estimate();
         let before = self.come();
         let mut taken = TableBuilder::new(SchemaRef::clone(scan.schema()), u64::MAX);
         let mut look = Look::default();
@@ -61,12 +60,12 @@ impl StoredTable {
                 match polled {
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                     Poll::Ready(None) => {
-                        let here = whole || here(&all, &look).unwrap_or(false);
+                        let here = whole || here(all, &look).unwrap_or(false);
                         return Poll::Ready(Ok(here));
                     }
                     Poll::Ready(Some(Ok(()))) | Poll::Pending => {}
                 }
-                match here(&all, &look) {
+                match here(all, &look) {
                     Some(here) => return Poll::Ready(Ok(here)),
                     None if look.waits => return Poll::Pending,
                     None => {}
@@ -75,7 +74,11 @@ impl StoredTable {
         });
         let here = begun.await.map_err(|error| self.fault(error))?;
         tracing::info!(here, ?look, estimate = ?all, "looked where rows are there sooner");
-        Ok(here.then(|| scan.behind(taken.build().into_batches())))
+        if here {
+            return Ok(Sooner::Here(scan.behind(taken.build().into_batches())));
+        }
+        // What has come would come again.
+        Ok(Sooner::There(all.spare().saturating_sub(look.come)))
     }
 }
 
@@ -102,7 +105,9 @@ fn here(all: &Estimate, look: &Look) -> Option<bool> {
     };
     let there = |rate| left.sooner_beside_the_store(rate);
     let Seen { fastest, times } = look.seen;
-    if !left.rows_are_fewer_bytes() || times > 0 && !there(fastest) {
+    let spare = all.spare().checked_sub(look.come);
+    let fits = spare.is_some_and(|spare| likely.is_none_or(|rows| rows <= spare));
+    if !fits || !left.rows_are_fewer_bytes() || times > 0 && !there(fastest) {
         return Some(true);
     }
     let clear = times > 0 && there(fastest * CLEAR);

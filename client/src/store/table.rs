@@ -11,7 +11,7 @@ use futures::{
 use http::HeaderValue;
 use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
 
-use super::{Store, parts::Parts, rate::Seen};
+use super::{GetValue, Store, ValueStream, parts::Parts, rate::Seen};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Ranges of one read that are fetched at a time.
@@ -55,6 +55,11 @@ impl StoredTable {
         };
         let scan = pipeline.scan(0..pipeline.len(), source, &context).await;
         scan.map_err(|error| self.fault(error))
+    }
+
+    /// What the gateway makes of the object, in pieces.
+    pub(super) async fn value(&self, what: &GetValue<'_>) -> Result<ValueStream> {
+        self.0.value(what).await
     }
 
     /// At what rate it has come so far.

@@ -1,7 +1,10 @@
 //! Plans that follow what happens.
 
+use std::num::NonZeroUsize;
+
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, Object};
+use pushdown_testkit::Parquet;
 
 use super::{
     relay::{Deed, relay},
@@ -187,6 +190,23 @@ fn keys_without_sizes_send_no_more_than_is_stored() {
     }
 }
 
+/// A sample that is a table is an object that the gateway never holds whole: there is no plan for it.
+#[test]
+fn samples_that_are_tables_are_read_plainly() {
+    let table = Parquet {
+        rows: 100,
+        noise: 1,
+        row_group: 50,
+    };
+    let table = table.write().unwrap();
+    let objects = (0..8).map(|index| (format!("{index}.parquet"), table.clone()));
+    let world = World::with(objects.collect());
+    let read = |mode| rows(world.reader("select(columns=[n], where='n < 50')").mode(mode));
+    let found = read(Mode::Auto);
+    assert!(found.iter().all(|row| row.stage == 0), "nothing is pushed down");
+    assert_same(&found, &read(Mode::Plain));
+}
+
 /// A plan never does worse than plain reading, so that it takes that way when there is no other.
 #[test]
 fn without_a_gateway_auto_reads_plainly() {
@@ -202,5 +222,45 @@ fn without_a_gateway_auto_reads_plainly() {
             assert_eq!(reader.mode(), Mode::Plain, "{deed:?}");
             assert_eq!(reader.stats().retries, 0);
         });
+    }
+}
+
+/// Gateway and reader here have the same CPUs, unless one of them is told otherwise: pushing down then saves bytes and no
+/// work.
+#[test]
+fn tiers_on_the_same_cpus_add_up() {
+    let world = World::with(bitmap());
+    let shared = |threads: Option<NonZeroUsize>| {
+        run(async {
+            let builder = world.reader(PIPELINE).objects(listed(64)).mode(Mode::Auto);
+            let builder = builder.batch_size(16);
+            let builder = match threads {
+                Some(threads) => builder.threads(threads),
+                None => builder,
+            };
+            let mut reader = builder.build().await.unwrap();
+            reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap();
+            let planned = reader.plan().unwrap();
+            let tiers = planned.decision.tiers;
+            assert_eq!(
+                planned.to_string().contains("the same ones"),
+                tiers.shared,
+                "{planned}"
+            );
+            tiers.shared
+        })
+    };
+    let file = |path: &str| std::fs::read_to_string(path).unwrap();
+    let status = file("/proc/self/status");
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let threads = std::thread::available_parallelism().unwrap().get();
+    // Not where a quota has less than these CPUs.
+    let boot_id = file("/proc/sys/kernel/random/boot_id");
+    let all = pushdown::wire::cpus(&boot_id, allowed.unwrap(), threads).is_some();
+    assert_eq!(shared(None), all);
+    if threads > 1 {
+        assert!(!shared(Some(NonZeroUsize::MIN)), "CPUs are left to the gateway");
     }
 }

@@ -62,6 +62,45 @@ fn a_store_that_answers_with_another_range_is_told_so() {
     assert!(said.contains("answered a range with another one"), "{said}");
 }
 
+#[test]
+fn a_store_that_gives_parts_no_more_is_told_so() {
+    let (code, rows, said) = read(|exchange, object| {
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"one\"\r\n\r\n",
+            object.len()
+        ))?;
+        exchange.send(object)
+    });
+    assert!(code != Some(0) && rows.is_empty(), "{said}");
+    assert!(said.contains("answered a range with the whole object"), "{said}");
+}
+
+#[test]
+fn a_text_that_is_replaced_is_no_mixture() {
+    let scripts: [Script; 3] = [
+        |exchange, _| exchange.answer("412 Precondition Failed", ""),
+        |exchange, object| ranged(exchange, object, "another"),
+        |exchange, object| ranged(exchange, &[object, b"1,2\n"].concat(), "one"),
+    ];
+    for (number, script) in scripts.into_iter().enumerate() {
+        let text = [b"n,m\n".as_slice(), &b"1,2\n".repeat(50_000)].concat();
+        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+            0 => ranged(exchange, &text, "one"),
+            _ => script(exchange, &text),
+        });
+        let endpoint = format!("http://{}", origin.as_ref().unwrap().address());
+        let done = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
+            .args(["--pipeline", "select", "--endpoint-url", &endpoint])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            !done.status.success() && done.stdout.is_empty(),
+            "{number}: {said}"
+        );
+    }
+}
+
 /// Text is read from its start to its end: it is asked for again while nothing of it has come.
 #[test]
 fn a_store_that_is_busy_at_first_is_asked_again() {

@@ -90,3 +90,56 @@ fn what_cannot_be_told_beforehand_is_measured() {
         assert!(travelled < 1.1 * stored, "{pipeline}: {travelled} of {stored}");
     }
 }
+
+/// Rows that turn out to be many more bytes than was to be expected are read here after all, from where they were.
+#[test]
+fn no_more_than_the_object_travels_whatever_the_rows_are() {
+    let world = World::with(Objects::from([
+        (
+            "skewed.parquet".to_owned(),
+            Parquet::skewed(600_000, 60_000).unwrap(),
+        ),
+        (
+            "unique.parquet".to_owned(),
+            Parquet::unique(400_000, 40_000).unwrap(),
+        ),
+    ]));
+    let (throttle, address) = Throttle::start(world.gateway.listen());
+    let endpoint = format!("http://{address}");
+    let metric = |name: &str| world.gateway.metric(name).unwrap_or_default();
+    for (object, step, pipeline) in [
+        // Taken to be a hundredth of the rows by their least and their greatest value, and nearly all.
+        (
+            "skewed.parquet",
+            "select",
+            "select(columns=[n, x], where='x >= 990000')",
+        ),
+        // Of groups nothing is known before they are made.
+        (
+            "unique.parquet",
+            "sql",
+            "sql('select url, count(*) as n from object group by url')",
+        ),
+    ] {
+        let get = |split: &str| {
+            let key = format!("s3://photos/{object}");
+            let done = pushdown(&["get", &key, "--pipeline", pipeline, "--format", "ndjson"])
+                .args(["--split", split, "--endpoint-url", &endpoint])
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            done.stdout
+        };
+        throttle.set(OPEN);
+        let all = get("full");
+        throttle.set(THIN);
+        let made = || metric(&format!("pushdown_step_seconds_total{{step=\"{step}\"}}"));
+        let before = (throttle.passed(), made());
+        let rows = get("smallest");
+        let travelled = throttle.passed() - before.0;
+        assert!(made() > before.1, "{object}: it was begun at the gateway");
+        assert!(rows == all, "{object}: {} bytes of {}", rows.len(), all.len());
+        let stored = world.objects[object].len() as u64;
+        assert!(10 * travelled < 11 * stored, "{object}: {travelled} of {stored}");
+    }
+}

@@ -19,6 +19,8 @@ pub(super) struct Throttle {
     bytes_per_second: Arc<AtomicU64>,
     /// When the link is free again.
     free: Arc<Mutex<Instant>>,
+    /// Bytes that have come down.
+    passed: Arc<AtomicU64>,
 }
 
 impl Throttle {
@@ -28,6 +30,7 @@ impl Throttle {
         let throttle = Self {
             bytes_per_second: Arc::default(),
             free: Arc::new(Mutex::new(Instant::now())),
+            passed: Arc::default(),
         };
         let this = throttle.clone();
         thread::spawn(move || {
@@ -49,7 +52,12 @@ impl Throttle {
         self.bytes_per_second.store(bytes_per_second, Relaxed);
     }
 
+    pub(super) fn passed(&self) -> u64 {
+        self.passed.load(Relaxed)
+    }
+
     fn wait(&self, bytes: usize) {
+        self.passed.fetch_add(bytes as u64, Relaxed);
         let rate = self.bytes_per_second.load(Relaxed);
         let Some(nanos) = (bytes as u64 * 1_000_000_000).checked_div(rate) else {
             return;

@@ -58,7 +58,7 @@ impl Pushdown {
         }
         let planned = self.plan(found, job).await?;
         if smallest {
-            if !pays(&planned) {
+            if !pays(&planned, rows) {
                 return Ok(None);
             }
             if let Some(answer) = conditional(parts, &headers)? {
@@ -105,7 +105,8 @@ impl Pushdown {
 }
 
 /// Whether the rows surely take fewer bytes than the object: what cannot be told beforehand does not count.
-fn pays(planned: &Planned) -> bool {
+fn pays(planned: &Planned, form: TableForm) -> bool {
     let estimate = planned.estimate();
-    estimate.answer.is_some_and(|bytes| bytes < estimate.stored)
+    let most = form.most_bytes(planned.schema(), estimate);
+    most.is_some_and(|bytes| bytes < estimate.stored)
 }

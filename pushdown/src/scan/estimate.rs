@@ -42,6 +42,13 @@ impl Estimate {
         }
     }
 
+    /// Bytes of rows that may come from beside the store before all is read from the start instead, that a sixteenth more than
+    /// the object has may travel: what rows are likely is a guess.
+    pub fn spare(&self) -> u64 {
+        let most = self.stored.saturating_add(self.stored / 16);
+        most.saturating_sub(self.read.unwrap_or(self.stored))
+    }
+
     /// Whether the rows are likely there sooner if they are made beside the store, where so many bytes per second come from it:
     /// whether that which need not come takes longer than making them there.
     pub fn sooner_beside_the_store(&self, bytes_per_second: f64) -> bool {

@@ -22,6 +22,7 @@ mod likely;
 mod object;
 mod options;
 mod output;
+mod overflow;
 mod parquet;
 mod partition;
 mod prune;

@@ -4,6 +4,7 @@ mod arrow;
 mod parquet;
 mod sink;
 mod text;
+mod width;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -149,6 +150,34 @@ pub(super) fn encode(table: &Table) -> Result<Vec<Bytes>> {
     }
     parts.extend(encoder.finish()?);
     Ok(parts)
+}
+
+/// Reads the rows of an Arrow IPC stream as they come.
+#[derive(Debug)]
+pub struct TableDecoder(arrow::Decoder);
+
+impl TableDecoder {
+    /// A decoder that nothing has come to.
+    #[expect(clippy::new_without_default, reason = "there is no decoder but this one")]
+    pub fn new() -> Self {
+        Self(arrow::Decoder::new())
+    }
+
+    /// The record batches that are whole with these bytes.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no Arrow stream.
+    pub fn push(&mut self, bytes: Bytes) -> Result<Vec<RecordBatch>> {
+        self.0.push(bytes)
+    }
+
+    /// The columns, once all has come.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a stream that ended early.
+    pub fn finish(self) -> Result<SchemaRef> {
+        self.0.finish()
+    }
 }
 
 /// Reads a whole table back from an Arrow IPC stream.

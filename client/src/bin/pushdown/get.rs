@@ -1,5 +1,6 @@
 //! `pushdown get`: what a pipeline makes of one object, or of many tables.
 
+mod out;
 mod rows;
 mod several;
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use pushdown::{Sample, Step, TableBuilder, wire::Split};
+use pushdown::{
+    Sample, Step, TableBuilder,
+    wire::{Compression, Split, TableForm},
+};
 
 use super::{
     pays,
@@ -21,7 +24,9 @@ impl Pushdown {
     /// Plans the scan of one sample; `None` where `smallest` is the object as it is stored.
     pub(in crate::pushdown) async fn plan_row(&self, found: Found, job: &Job) -> Result<Option<Planned>> {
         let planned = self.plan(found, job).await?;
-        Ok((job.split != Split::Smallest || pays(&planned)).then_some(planned))
+        // A row of a batch is an Arrow stream.
+        let form = TableForm::ArrowStream(Compression::None);
+        Ok((job.split != Split::Smallest || pays(&planned, form)).then_some(planned))
     }
 
     /// Waits for the memory of the scan and of all its rows.

@@ -21,7 +21,7 @@ use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
     bounded::bounded, estimate, fault, filtered::filtered, format::Stored, functions, guard, held::counted,
-    in_order::in_order, object::Object, options::Reading, output,
+    in_order::in_order, object::Object, options::Reading, output, overflow,
 };
 use crate::{
     Error, Estimate, Limits, Result, Source, Table, TableBuilder,
@@ -105,7 +105,9 @@ async fn plan<Q: Query>(
     let mut state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
-    let logical = bounded(logical, &state.runtime_env().memory_pool).map_err(fault::query)?;
+    let logical = overflow::checked(logical)
+        .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
+        .map_err(fault::query)?;
     let physical = state.create_physical_plan(&logical).await;
     let rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(rows);
@@ -145,7 +147,9 @@ fn state(limits: &TableLimits) -> Result<SessionState> {
         .with_scalar_functions(functions::portable(
             SessionStateDefaults::default_scalar_functions(),
         ))
-        .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+        .with_aggregate_functions(overflow::with_checked_sum(
+            SessionStateDefaults::default_aggregate_functions(),
+        ))
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .build())
 }

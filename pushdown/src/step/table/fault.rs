@@ -95,7 +95,17 @@ pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a s
         let nearest = near.iter().take(3).map(|(_, column)| *column);
         format!("did you mean {}?", list(&mut nearest.into_iter()))
     };
-    let more = columns.count().saturating_sub(20);
+    let count = columns.count();
+    if count == 0 {
+        return Error::new(
+            ErrorKind::InvalidPipeline,
+            format!(
+                "found the column `{}` where there is none to choose from: is `FROM object` missing?",
+                excerpt(name, 60)
+            ),
+        );
+    }
+    let more = count.saturating_sub(20);
     let more = if near.is_empty() && more > 0 {
         format!(" and {more} more")
     } else {

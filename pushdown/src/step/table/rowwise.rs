@@ -27,8 +27,9 @@ pub(crate) trait Rows: Send {
     fn most(&self) -> usize;
 
     /// Goes on with the next rows. All of them are taken out of `rows`, or the first ones where what is made of these is
-    /// large already: one at least, where there is any.
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<RecordBatch>;
+    /// large already: one at least, where there is any. `None` where more is to be done for them, and others may want the
+    /// thread: it is to be called again with the same rows.
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>>;
 }
 
 /// Runs such a step over a table in memory.
@@ -39,7 +40,9 @@ pub(super) fn run<S: Rowwise>(step: &S, input: &Table, scope: &Scope<'_>) -> Res
         for part in parts(Ok(batch.clone()), rows.most()) {
             let mut left = part?;
             while left.num_rows() > 0 {
-                table.push(rows.next(&mut left)?)?;
+                if let Some(made) = rows.next(&mut left)? {
+                    table.push(made)?;
+                }
             }
         }
     }
@@ -62,7 +65,12 @@ pub(crate) fn follow(
                 None => return Ok(None),
             },
         };
-        let made = rows.next(&mut left)?;
+        let made = loop {
+            match rows.next(&mut left)? {
+                Some(made) => break made,
+                None => tokio::task::yield_now().await,
+            }
+        };
         let left = (left.num_rows() > 0).then_some(left);
         Ok::<_, Error>(Some((made, (parts, rows, left))))
     })

@@ -95,13 +95,14 @@ impl Rows for Sampling {
         BATCH_ROWS
     }
 
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<RecordBatch> {
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>> {
         let batch = rowwise::take(rows, rows.num_rows());
         let first = self.row;
         self.row += batch.num_rows() as u64;
         let stays: BooleanArray = (first..self.row)
             .map(|row| Some(self.draws.unit(row) < self.fraction))
             .collect();
-        filter_record_batch(&batch, &stays).map_err(|error| Error::internal(error.to_string()))
+        let kept = filter_record_batch(&batch, &stays);
+        kept.map(Some).map_err(|error| Error::internal(error.to_string()))
     }
 }

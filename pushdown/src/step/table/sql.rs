@@ -13,6 +13,7 @@ use datafusion::{
 use super::{Query, engine, fault, options::Reading, syntax};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
+    limits::MAX_STAR_COLUMNS,
     pipeline::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -82,6 +83,17 @@ impl Query for Sql {
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
         let invalid = |found: syntax::Fault| Error::new(ErrorKind::InvalidPipeline, found.message);
         let query = syntax::query(&self.query).map_err(invalid)?;
+        let (columns, stars) = (
+            object.schema().fields().len(),
+            syntax::wildcards(&self.query).map_err(invalid)?,
+        );
+        // Planning takes the square of how many there are.
+        if columns.saturating_mul(stars) > MAX_STAR_COLUMNS {
+            return Err(Error::too_large(format!(
+                "`*` stands for {columns} columns of the object, {stars} times, more than {MAX_STAR_COLUMNS} in all: name \
+                 those that are needed, or take `select`"
+            )));
+        }
         state
             .schema_for_ref(engine::OBJECT)
             .and_then(|schema| schema.register_table(engine::OBJECT.to_owned(), object))

@@ -57,14 +57,21 @@ pub(super) fn expression(sql: &str) -> Result<Expr, Fault> {
     })
 }
 
-fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
+/// How many times `*` stands for all columns of the object.
+pub(super) fn wildcards(sql: &str) -> Result<usize, Fault> {
+    tokens(sql).map(|tokens| size::wildcards(&tokens))
+}
+
+fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, Fault> {
     let tokens = Tokenizer::new(&GenericDialect {}, sql)
         .tokenize_with_location()
         .map_err(|error| fault(&error.into(), sql))?;
-    let tokens: Vec<_> = tokens
-        .into_iter()
-        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
-        .collect();
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    Ok(tokens.into_iter().filter(|token| !is_space(token)).collect())
+}
+
+fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
+    let tokens = tokens(sql)?;
     let at = |token: &TokenWithSpan, message: String| Fault {
         offset: offset(sql, token.span.start.line, token.span.start.column),
         message,
@@ -141,6 +148,17 @@ mod tests {
         }
         assert_eq!(expression("a = 1 b").unwrap_err().offset, Some(6));
         assert!(expression("a = ").unwrap_err().message.contains("EOF"));
+    }
+
+    #[test]
+    fn stars_that_stand_for_columns_are_told_from_others() {
+        for (sql, count) in [
+            ("select * from object", 1),
+            ("select count(*), n * 2, 3 * n from object", 0),
+            ("select distinct object.*, * from (select *, n from object)", 3),
+        ] {
+            assert_eq!(wildcards(sql).unwrap(), count, "{sql}");
+        }
     }
 
     #[test]

@@ -54,6 +54,58 @@ impl Encoder {
 }
 
 /// Reads a whole stream.
+/// Reads a stream as it comes.
+pub(super) struct Decoder {
+    decoder: StreamDecoder,
+    /// The last bytes that came.
+    end: Vec<u8>,
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decoder")
+    }
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self {
+            decoder: StreamDecoder::new(),
+            end: Vec::new(),
+        }
+    }
+
+    /// What is whole with these bytes.
+    pub(super) fn push(&mut self, bytes: Bytes) -> Result<Vec<RecordBatch>> {
+        self.end
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(END.len())..]);
+        self.end.drain(..self.end.len().saturating_sub(END.len()));
+        let mut buffer = Buffer::from(bytes);
+        // Arrow panics on some malformed messages.
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            let mut batches = Vec::new();
+            while !buffer.is_empty() {
+                batches.extend(self.decoder.decode(&mut buffer)?);
+            }
+            Ok::<_, ArrowError>(batches)
+        }));
+        let read = read.map_err(|_| malformed(&"it cannot be decoded"))?;
+        read.map_err(|error| malformed(&error))
+    }
+
+    pub(super) fn finish(mut self) -> Result<SchemaRef> {
+        // What ends between two messages looks whole to the decoder.
+        if self.end != END {
+            return Err(Error::wire(
+                "the Arrow stream ended early: its end marker is missing",
+            ));
+        }
+        self.decoder.finish().map_err(|error| malformed(&error))?;
+        let schema = self.decoder.schema();
+        schema.ok_or_else(|| malformed(&"it has no schema"))
+    }
+}
+
 pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Table> {
     if body.len() as u64 > limits.max_value_bytes {
         return Err(Error::too_large(format!(
@@ -62,31 +114,13 @@ pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Table> {
             limits.max_value_bytes
         )));
     }
-    if !body.ends_with(&END) {
-        return Err(Error::wire(
-            "the Arrow stream ended early: its end marker is missing",
-        ));
-    }
-    // Arrow panics on some malformed messages.
-    let read = catch_unwind(AssertUnwindSafe(|| read(body)));
-    let malformed =
-        |what: &dyn std::fmt::Display| Error::wire(format!("found a malformed Arrow stream: {what}"));
-    let (schema, batches) = read
-        .map_err(|_| malformed(&"it cannot be decoded"))?
-        .map_err(|error| malformed(&error))?;
-    let schema = schema.ok_or_else(|| malformed(&"it has no schema"))?;
-    Table::new(schema, batches)
+    let mut decoder = Decoder::new();
+    let batches = decoder.push(body)?;
+    Table::new(decoder.finish()?, batches)
 }
 
-fn read(body: Bytes) -> Result<(Option<SchemaRef>, Vec<RecordBatch>), ArrowError> {
-    let mut decoder = StreamDecoder::new();
-    let mut buffer = Buffer::from(body);
-    let mut batches = Vec::new();
-    while !buffer.is_empty() {
-        batches.extend(decoder.decode(&mut buffer)?);
-    }
-    decoder.finish()?;
-    Ok((decoder.schema(), batches))
+fn malformed(what: &dyn std::fmt::Display) -> Error {
+    Error::wire(format!("found a malformed Arrow stream: {what}"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]

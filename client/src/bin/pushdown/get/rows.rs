@@ -2,12 +2,10 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File},
-    io::{self, BufWriter, IsTerminal as _, Write},
-    path::PathBuf,
+    fs,
+    io::{self, IsTerminal as _, Write as _},
 };
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -16,9 +14,12 @@ use pushdown::{
     BytesKind, Limits, Pipeline, Scan,
     wire::{Split, TableEncoder, TableForm},
 };
-use pushdown_client::{Store, StoredTable, ValueStream};
+use pushdown_client::{Store, StoredTable, TableRows, ValueStream};
 
-use super::{Accept, Get, binary};
+use super::{
+    Accept, Get, binary,
+    out::{Out, Rows},
+};
 use crate::{connection::Randomness, fault::Usage, location::Location};
 
 /// A form of a table.
@@ -101,17 +102,28 @@ impl Get {
             return self.rows_of_the_gateway(store, pipeline, format, out).await;
         }
         let Randomness { seed, epoch } = self.randomness;
-        let scan = table.scan(pipeline, seed, epoch).await;
-        let scan = scan.map_err(|error| self.fault(error))?;
-        let scan = if here {
-            Some(scan)
-        } else {
-            table.sooner_here(scan).await.map_err(|error| self.fault(error))?
-        };
-        match scan {
-            Some(scan) => self.rows_here(&table, scan, format, out).await,
-            None => self.rows_of_the_gateway(store, pipeline, format, out).await,
+        if here {
+            let scan = table.scan(pipeline, seed, epoch).await;
+            let scan = scan.map_err(|error| self.fault(error))?;
+            return self.rows_here(&table, scan, format, out).await;
         }
+        let rows = table.rows(pipeline, seed, epoch).await;
+        let rows = rows.map_err(|error| self.fault(error))?;
+        self.rows_sooner(rows, format, out).await
+    }
+
+    /// Rows from where they are there sooner.
+    pub(super) async fn rows_sooner(
+        &self,
+        mut from: TableRows,
+        format: Format,
+        out: &mut Out,
+    ) -> anyhow::Result<()> {
+        let mut rows = self.rows_into(format, from.schema(), out)?;
+        while let Some(batch) = from.next().await.map_err(|error| self.fault(error))? {
+            rows.write(&batch)?;
+        }
+        rows.finish()
     }
 
     async fn rows_of_the_gateway(
@@ -122,11 +134,7 @@ impl Get {
         out: &mut Out,
     ) -> anyhow::Result<()> {
         let Location { bucket, key } = &self.object;
-        let mut what = self.what(pipeline, Some(format.content_type()));
-        if what.split == Split::Smallest {
-            // Where they are made is decided: the gateway would have to be sure.
-            what.split = Split::Full;
-        }
+        let what = self.what(pipeline, Some(format.content_type()));
         let value = store.stream_value(bucket, key, &what).await;
         self.write_value(value.map_err(|error| self.fault(error))?, out)
             .await
@@ -176,7 +184,7 @@ impl Get {
         })
     }
 
-    fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
+    pub(super) fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
         match out.write_all(piece) {
             // Whoever reads stdout may have had enough, which `main` knows by the error's kind.
             Err(error) if self.to_stdout() => Err(error.into()),
@@ -210,51 +218,5 @@ impl Get {
 
     fn unwritable(&self, error: &io::Error) -> anyhow::Error {
         anyhow::anyhow!("cannot write {}: {error}", self.output.display())
-    }
-}
-
-/// Rows of one schema on their way to where they belong.
-pub(super) struct Rows<'a> {
-    get: &'a Get,
-    encoder: TableEncoder,
-    out: &'a mut Out,
-}
-
-impl Rows<'_> {
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
-        let pieces = self.encoder.write(batch)?;
-        let mut pieces = pieces.iter();
-        pieces.try_for_each(|piece| self.get.write_all(self.out, piece))
-    }
-
-    pub(super) fn finish(self) -> anyhow::Result<()> {
-        let pieces = self.encoder.finish()?;
-        let mut pieces = pieces.iter();
-        pieces.try_for_each(|piece| self.get.write_all(self.out, piece))
-    }
-}
-
-/// Where rows go: a file is made for the first of them.
-pub(super) enum Out {
-    Stdout(io::Stdout),
-    File(PathBuf, Option<BufWriter<File>>),
-}
-
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(out) => out.write(bytes),
-            Self::File(_, Some(file)) => file.write(bytes),
-            Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(out) => out.flush(),
-            Self::File(_, Some(file)) => file.flush(),
-            // No rows may be no bytes: the file is there all the same, and not what it was.
-            Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).flush(),
-        }
     }
 }

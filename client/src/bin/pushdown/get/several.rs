@@ -6,10 +6,7 @@ use clap::ValueEnum;
 use pushdown::{Limits, OneTable, Pipeline, SchemaRule, wire::Split};
 use pushdown_client::{Store, TablesScan};
 
-use super::{
-    Get,
-    rows::{Format, Out},
-};
+use super::{Get, out::Out, rows::Format};
 use crate::{connection::Randomness, fault::Usage, location::Location};
 
 /// What the tables of several objects have to have in common.
@@ -45,22 +42,20 @@ impl Get {
             },
         };
         let tables = store.tables(&self.object.bucket, keys, rule, &Limits::default());
-        let here = self.plain || self.split == Split::At(0);
-        let mut what = self.what(pipeline, Some(format.content_type()));
-        if here || self.split == Split::Smallest {
-            let Randomness { seed, epoch } = self.randomness;
+        let Randomness { seed, epoch } = self.randomness;
+        if self.plain || self.split == Split::At(0) {
             let scan = tables.scan(pipeline, seed, epoch).await;
-            let scan = scan.map_err(|error| self.fault(error))?;
-            let scan = if here {
-                Some(scan)
-            } else {
-                scan.sooner_here().await.map_err(|error| self.fault(error))?
-            };
-            if let Some(scan) = scan {
-                return self.several_here(scan, format, out).await;
-            }
-            what.split = Split::Full;
+            return self
+                .several_here(scan.map_err(|error| self.fault(error))?, format, out)
+                .await;
         }
+        if self.split == Split::Smallest {
+            let rows = tables.rows(pipeline, seed, epoch).await;
+            return self
+                .rows_sooner(rows.map_err(|error| self.fault(error))?, format, out)
+                .await;
+        }
+        let what = self.what(pipeline, Some(format.content_type()));
         let value = tables.stream(&what).await.map_err(|error| self.fault(error))?;
         self.write_value(value, out).await
     }

@@ -65,6 +65,105 @@ fn a_replaced_object_is_no_mixture() -> Result<()> {
     Ok(())
 }
 
+/// A part of an object in the words of a store that has its own mind about ranges.
+fn part(exchange: &mut Exchange, status: &str, headers: &str, body: &[u8]) -> std::io::Result<()> {
+    let length = body.len();
+    exchange.send(format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n"
+    ))?;
+    exchange.send(body)
+}
+
+#[test]
+fn an_answer_that_is_not_the_part_asked_for_is_refused() -> Result<()> {
+    type Script = fn(&mut Exchange, &[u8]) -> std::io::Result<()>;
+    let scripts: [(Script, u16, &str); 5] = [
+        (
+            |exchange, object| part(exchange, "200 OK", "ETag: \"one\"\r\n", object),
+            502,
+            "the whole object, after it gave a part",
+        ),
+        (
+            |exchange, object| {
+                let range = format!("ETag: \"one\"\r\nContent-Range: bytes 10-29/{}\r\n", object.len());
+                part(exchange, "206 Partial Content", &range, &object[10..30])
+            },
+            502,
+            "a range with another range",
+        ),
+        (
+            |exchange, object| {
+                part(
+                    exchange,
+                    "206 Partial Content",
+                    "ETag: \"one\"\r\n",
+                    &object[10..30],
+                )
+            },
+            502,
+            "a range with another range",
+        ),
+        (
+            |exchange, object| {
+                let range = format!("Content-Range: bytes 10-29/{}\r\n", object.len());
+                part(exchange, "206 Partial Content", &range, &object[10..30])
+            },
+            409,
+            "was replaced",
+        ),
+        (
+            |exchange, _| exchange.answer("404 Not Found", ""),
+            404,
+            "was deleted",
+        ),
+    ];
+    for (script, status, says) in scripts {
+        let (_origin, gateway) = store(Gives::End, script)?;
+        let answer = get(&gateway, FEW).send(gateway.listen())?;
+        assert_eq!(answer.status, status, "{}", answer.text());
+        assert!(answer.text().contains(says), "{}", answer.text());
+        let (_origin, gateway) = store(Gives::Rows, script)?;
+        assert!(get(&gateway, FEW).send(gateway.listen()).is_err());
+    }
+    // Nothing can be read by an end that has no version.
+    let (_origin, gateway) = store(Gives::Nothing, |exchange, object| {
+        let (total, first) = (object.len(), object.len() - 100);
+        let range = format!("Content-Range: bytes {first}-{}/{total}\r\n", total - 1);
+        part(exchange, "206 Partial Content", &range, &object[first..])
+    })?;
+    let answer = get(&gateway, FEW).send(gateway.listen())?;
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    assert!(answer.text().contains("without an ETag"), "{}", answer.text());
+    Ok(())
+}
+
+/// Text is read from its start, once its end has told what it is.
+#[test]
+fn a_text_that_is_replaced_is_no_mixture() -> Result<()> {
+    type Script = fn(&mut Exchange, &[u8]) -> std::io::Result<()>;
+    let scripts: [Script; 3] = [
+        |exchange, _| exchange.answer("412 Precondition Failed", ""),
+        |exchange, object| ranged(exchange, object, "another"),
+        |exchange, object| ranged(exchange, &[object, b"1,2\n"].concat(), "one"),
+    ];
+    for script in scripts {
+        let text = [b"n,m\n".as_slice(), &b"1,2\n".repeat(50_000)].concat();
+        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+            0 => ranged(exchange, &text, "one"),
+            _ => script(exchange, &text),
+        })?;
+        let gateway = in_front_of(&origin, &[])?;
+        let answer = get(&gateway, "select(format=csv)").send(gateway.listen())?;
+        assert_eq!(
+            (answer.status, answer.element("Code").as_deref()),
+            (409, Some("OperationAborted")),
+            "{}",
+            answer.text()
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn a_signature_that_expires_says_so() -> Result<()> {
     let (_origin, gateway) = store(Gives::End, |exchange, _| exchange.answer("403 Forbidden", ""))?;

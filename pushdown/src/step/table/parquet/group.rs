@@ -29,6 +29,9 @@ use super::{
 };
 use crate::{Error, limits::BATCH_BYTES};
 
+/// The most bytes of pages that are inflated at a time, where the footer tells of fewer: nobody has asked for memory for them.
+const UNTOLD_BYTES: u64 = 64 << 20;
+
 /// What is read of a row group.
 pub(super) struct Group {
     pub(super) file: File,
@@ -47,7 +50,7 @@ impl Group {
             metadata: Arc::clone(self.file.metadata.metadata()),
             row_group: self.index,
             most: self.file.limits.max_batch_bytes,
-            together: self.file.limits.max_row_group_bytes,
+            together: self.file.limits.max_row_group_bytes.min(UNTOLD_BYTES),
             enough: BATCH_BYTES / rows,
             row: Arc::default(),
             read: Arc::default(),

@@ -34,6 +34,12 @@ impl Table {
                 limits.max_columns
             )));
         }
+        if header && found.first.as_slice().contains(&0) {
+            return Err(malformed::<Columns>(
+                1,
+                "found a byte of zero, expected text in UTF-8",
+            ));
+        }
         let start = if header { found.second } else { 0 };
         let text = &head.bytes[start..found.end.max(start)];
         let names = if header {

@@ -55,6 +55,22 @@ pub(super) fn too_long_name(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan,
     })
 }
 
+/// How many times `*` stands for all columns.
+pub(super) fn wildcards(tokens: &[TokenWithSpan]) -> usize {
+    let is_wildcard = |pair: &&[TokenWithSpan]| {
+        let [before, token] = pair else { return false };
+        let begins = match &before.token {
+            Token::Comma | Token::Period => true,
+            Token::Word(word) => {
+                matches!(word.keyword, Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL)
+            }
+            _ => false,
+        };
+        begins && token.token == Token::Mul
+    };
+    tokens.windows(2).filter(is_wildcard).count()
+}
+
 /// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.
 pub(super) fn operators(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
     let counts = |index: &usize| {

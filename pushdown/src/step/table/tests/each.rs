@@ -1,5 +1,7 @@
 //! `sample` and `each`.
 
+use std::future::poll_fn;
+
 use arrow_array::{
     Array as _, BinaryArray, FixedSizeListArray, StructArray, types::Float32Type, types::UInt8Type,
 };
@@ -306,4 +308,28 @@ fn a_sample_has_its_share_of_the_rows_and_the_same_each_time() {
     ] {
         assert!(Pipeline::parse(text).is_err(), "{text}");
     }
+}
+
+/// What a photo takes is as long as others wait for the thread.
+#[test]
+fn each_gives_way_between_two_values() {
+    let photos = (0..20).map(|grey| Some(png(3, grey)));
+    let object = object(Arc::new(photos.collect::<BinaryArray>()));
+    let text = "select | each(image: decode | resize(8, 8))";
+    let gave_way = on_runtime(async {
+        let context = Context::new(b"object.parquet");
+        let scan = pipeline(text).scan(0..2, Arc::new(object), &context).await;
+        let (mut scan, mut gave_way) = (scan.unwrap(), 0);
+        while let Some(rows) = poll_fn(|task| {
+            let polled = scan.poll_next_unpin(task);
+            gave_way += usize::from(polled.is_pending());
+            polled
+        })
+        .await
+        {
+            rows.unwrap();
+        }
+        gave_way
+    });
+    assert!(gave_way >= 20, "{gave_way} times");
 }

@@ -160,3 +160,74 @@ fn text_and_json_say_the_same() {
         assert!(Pipeline::parse(text).is_err(), "{text}");
     }
 }
+
+/// A number that is turned round is a wrong row, or one that a condition leaves out.
+#[test]
+fn whole_numbers_that_overflow_are_told() {
+    let most = i64::MAX;
+    let small: ArrayRef = Arc::new(Int8Array::from(vec![100, 27, 1, -128]));
+    let columns = [("n", column([1, 2, 0, -1].into_iter())), ("i", small)];
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 4);
+    for text in [
+        format!("sql('select n + {most} as v from object')"),
+        format!("sql('select n - {most} - 2 as v from object')"),
+        format!("sql('select n * {most} as v from object')"),
+        "sql('select i + i as v from object')".to_owned(),
+        "sql('select -i as v from object')".to_owned(),
+        format!("sql('select sum(n + {}) as v from object')", most - 2),
+        format!(
+            "sql('select i, sum(n + {}) as v from object group by i % 1, i order by sum(n + {most} - 1 - n)')",
+            most - 2
+        ),
+        format!(
+            "sql('select sum(n + {}) over (order by i) as v from object')",
+            most - 2
+        ),
+        format!("select(where='n + {most} > 0')"),
+    ] {
+        let error = run(&text, &object).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsuitable, "{text}: {error}");
+        assert!(error.to_string().contains("verflow"), "{text}: {error}");
+    }
+    let wide =
+        "sql('select i + n as a, i * 2 as b, -n as c, n - 5, sum(i) over () as s from object limit 1')";
+    let table = run(wide, &object).unwrap();
+    let names = table.schema().fields().iter().map(|field| field.name().as_str());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        ["a", "b", "c", "object.n - Int64(5)", "s"]
+    );
+    assert_eq!(
+        [0, 2, 3].map(|column| int64s(&table, column)),
+        [[101], [-1], [-4]]
+    );
+    assert_eq!(int64s(&table, 4), [0]);
+    // What is kept in 128 bits may pass through more than 64.
+    let there_and_back = format!(
+        "sql('select sum(case when n < 0 then -{most} else {most} / 2 end) as s, count(*) as c from object')"
+    );
+    let table = run(&there_and_back, &object).unwrap();
+    assert_eq!(int64s(&table, 0), [most / 2 - 1]);
+}
+
+/// Planning takes the square of them.
+#[test]
+fn stars_over_many_columns_are_refused_at_once() {
+    let columns = (0..3000).map(|index| (format!("c{index}"), column([index].into_iter())));
+    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 1);
+    assert_eq!(run("select", &object).unwrap().rows(), 1);
+    let error = run("sql('select *, object.* from object')", &object).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert!(
+        error.to_string().contains("3000 columns of the object, 2 times"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_query_without_a_table_has_no_columns() {
+    let object = parquet_of(&numbers(1), 1);
+    let error = run("sql('select n + from object')", &object).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
+    assert!(error.to_string().contains("is `FROM object` missing?"), "{error}");
+}

@@ -3,6 +3,7 @@
 mod batches;
 mod build;
 mod order;
+mod outgrown;
 mod read;
 mod space;
 

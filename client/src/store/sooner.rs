@@ -123,6 +123,7 @@ mod tests {
         read: Some(60_000_000),
         rows: None,
         answer: None,
+        most: None,
         likely: Some(30_000_000),
         held: None,
     };

@@ -9,6 +9,7 @@ use pushdown::{Description, Estimate, Pipeline, wire::Split};
 
 use super::{
     State, TableReader,
+    outgrown::Outgrown,
     read::{Rows, Source, over},
     space::{Space, Unit},
 };
@@ -57,10 +58,13 @@ impl TableReader {
             .units(&settings, &described, fixed.unwrap_or(1).min(1))
             .await?;
         let schema = source.schema(&settings).await?;
-        let (cheaper, row_bytes) = source.cheaper(&settings, &units).await?;
+        let cheaper = source.cheaper(&settings, &units).await?;
+        let stage = fixed.unwrap_or(cheaper.stage);
+        let chosen = fixed.is_none() && stage > 0;
         let rows = Rows {
-            stage: fixed.unwrap_or(cheaper),
-            space: Space::new(units, row_bytes),
+            stage,
+            outgrown: chosen.then(|| Outgrown::new(cheaper.read_row_bytes)),
+            space: Space::new(units, cheaper.row_bytes),
             pipeline: settings.pipeline,
             source,
             schema,
@@ -152,10 +156,10 @@ impl Source {
         Ok(SchemaRef::clone(scan.schema()))
     }
 
-    /// Where fewer bytes travel, the rows of the whole pipeline or columns as they are stored; and bytes of a row. By the
-    /// footers of some row groups, and by what is known of the condition.
-    async fn cheaper(&self, settings: &Settings, units: &[Unit]) -> Result<(usize, u64)> {
-        let (mut rows, mut all) = (
+    /// Where fewer bytes travel, by the footers of some row groups, and by what is known of the condition.
+    async fn cheaper(&self, settings: &Settings, units: &[Unit]) -> Result<Cheaper> {
+        let (mut rows, mut stored_rows, mut all) = (
+            0_u64,
             0_u64,
             Estimate {
                 read: Some(0),
@@ -175,6 +179,8 @@ impl Source {
             });
             let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
             rows = rows.saturating_add(unit.count());
+            let range = unit.rows();
+            stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
             all.read = sum(all.read, of.read);
             all.likely = sum(all.likely, left);
         }
@@ -184,8 +190,22 @@ impl Source {
         } else {
             0
         };
-        Ok((stage, all.likely.or(all.read).unwrap_or_default() / rows.max(1)))
+        Ok(Cheaper {
+            stage,
+            row_bytes: all.likely.or(all.read).unwrap_or_default() / rows.max(1),
+            read_row_bytes: all.read.unwrap_or_default().div_ceil(stored_rows.max(1)),
+        })
     }
+}
+
+/// What travels where fewer bytes do.
+struct Cheaper {
+    /// The rows of the whole pipeline, or columns as they are stored, stage 0.
+    stage: usize,
+    /// Bytes of a row that fulfils the condition.
+    row_bytes: u64,
+    /// Bytes that are read for a row of an object, if rows are made here.
+    read_row_bytes: u64,
 }
 
 /// Why the rows of an object cannot be samples beside those of the first one.

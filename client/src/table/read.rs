@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use super::{
     RowId,
     order::{EpochOrder, Stretch},
+    outgrown::Outgrown,
     space::Space,
 };
 use crate::{
@@ -46,6 +47,8 @@ pub(super) struct Rows {
     pub(super) pipeline: Pipeline,
     /// How many steps the gateway runs.
     pub(super) stage: usize,
+    /// Where the stage was chosen for its bytes.
+    pub(super) outgrown: Option<Outgrown>,
     pub(super) space: Space,
     pub(super) schema: SchemaRef,
 }
@@ -77,7 +80,13 @@ impl Rows {
     pub(super) async fn read(&self, stretch: &Stretch, order: EpochOrder, epoch: u32) -> Result<Part> {
         let unit = &self.space.units()[stretch.unit];
         let over = over(&self.pipeline, unit.rows())?;
-        let table = self.source.table(unit.object(), &over, self.stage, epoch).await?;
+        let here = self.outgrown.as_ref().is_some_and(Outgrown::is_told);
+        let stage = if here { 0 } else { self.stage };
+        let table = self.source.table(unit.object(), &over, stage, epoch).await?;
+        if let Some(outgrown) = self.outgrown.as_ref().filter(|_| stage > 0) {
+            let rows = unit.rows();
+            outgrown.seen(rows.end.saturating_sub(rows.start), table.bytes());
+        }
         let expected = unit.count();
         if table.rows() != expected {
             return Err(self.source.replaced(

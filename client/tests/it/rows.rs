@@ -157,6 +157,31 @@ async fn steps_run_where_fewer_bytes_travel() {
     }
 }
 
+/// Texts that are two hundred times as long as their statistics let expect: what came first tells.
+#[tokio::test]
+async fn rows_that_outgrow_their_columns_are_made_here() {
+    let file = Parquet::hushed(40_000, 1000).unwrap();
+    let stored = file.len() as u64;
+    let world = World::with(Objects::from([("t.parquet".to_owned(), file)]));
+    let pipeline = "select(where='n < 0.1')";
+    let read = async |split| {
+        let builder = world.reader(pipeline).requests(1).prefetch_bytes(1).split(split);
+        let mut reader = builder.build_table().await.unwrap();
+        let (stage, mut rows) = (reader.stage(), Vec::new());
+        while let Some(batch) = reader.try_next().await.unwrap() {
+            rows.push(batch.rows);
+        }
+        (stage, rows, reader.stats().wire_bytes_down)
+    };
+    let (stage, rows, travelled) = read(Split::Smallest).await;
+    assert_eq!(stage, 1, "they are taken to be few");
+    assert_eq!(rows, read(Split::At(0)).await.1);
+    let all: usize = rows.iter().map(RecordBatch::get_array_memory_size).sum();
+    assert!(all as u64 > 10 * stored, "{all} bytes of rows, {stored} stored");
+    // Places, the first row groups, and footers.
+    assert!(travelled < 3 * stored, "{travelled} of {stored}");
+}
+
 /// A tensor of 602 KB for a photo of 100 does not travel, one of 3 KB does.
 #[tokio::test]
 async fn what_each_makes_is_never_more_bytes_than_the_object() {

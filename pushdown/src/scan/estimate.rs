@@ -15,6 +15,8 @@ pub struct Estimate {
     pub rows: Option<u64>,
     /// Size of these rows as Arrow, by the widths of their types; an estimate for strings and lists.
     pub answer: Option<u64>,
+    /// The same where it is the most that they may have: not where a footer does not tell how long strings are.
+    pub most: Option<u64>,
     /// Size of the rows that the condition likely leaves, if values are spread evenly between the least and the greatest one
     /// of their row groups.
     pub likely: Option<u64>,
@@ -86,6 +88,7 @@ impl Estimate {
             });
         Self {
             answer,
+            most: answer,
             likely,
             ..self
         }
@@ -100,6 +103,7 @@ impl Estimate {
             read: sum(self.read, other.read),
             rows: sum(self.rows, other.rows),
             answer: sum(self.answer, other.answer),
+            most: sum(self.most, other.most),
             likely: sum(self.likely, other.likely),
             held: self.held.zip(other.held).map(|(a, b)| a.max(b)),
         }

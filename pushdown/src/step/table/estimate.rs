@@ -5,7 +5,10 @@ use datafusion::{
     common::tree_node::TreeNodeRecursion,
     logical_expr::{FetchType, LogicalPlan},
 };
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::{
+    basic::Encoding,
+    file::metadata::{ColumnChunkMetaData, RowGroupMetaData},
+};
 
 use super::{format::Stored, object::Object, parquet::File, prune::Kept};
 use crate::Estimate;
@@ -29,6 +32,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
                 read: Some(file.total()),
                 rows: None,
                 answer: None,
+                most: None,
                 likely: None,
                 held: None,
             };
@@ -39,6 +43,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         read: Some(scans.iter().map(|scan| scan.bytes).sum()),
         rows: None,
         answer: None,
+        most: None,
         likely: None,
         held: Some(scans.iter().map(|scan| held(file, scan)).sum()),
     };
@@ -70,6 +75,12 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         }
         estimate.rows = Some(rows);
         estimate.answer = short(answer);
+        let sure = schema.fields().iter().all(|field| {
+            let index = file.schema().index_of(field.name()).ok();
+            fixed_width(field.data_type()).is_some()
+                || index.is_some_and(|column| is_sure(file, scan, column))
+        });
+        estimate.most = estimate.answer.filter(|_| sure);
         estimate.likely = short(likely);
     }
     estimate
@@ -165,6 +176,28 @@ fn column_bytes(file: &File, scan: &Kept, column: usize) -> u64 {
         }
         None => scan.rows.iter().filter_map(group).fold(0, u64::saturating_add),
     }
+}
+
+/// Whether the footer tells how many bytes the values of a column have at most.
+fn is_sure(file: &File, scan: &Kept, column: usize) -> bool {
+    let mask = file.leaves(&[column]);
+    let groups = file.metadata().metadata().row_groups();
+    let mut chunks = scan
+        .rows
+        .iter()
+        .filter_map(|(index, _)| groups.get(*index))
+        .flat_map(|group| {
+            let leaves = group.columns().iter().enumerate();
+            leaves
+                .filter(|(leaf, _)| mask.leaf_included(*leaf))
+                .map(|(_, chunk)| chunk)
+        });
+    chunks.all(|chunk| {
+        let shares = |encoding| encoding == Encoding::DELTA_BYTE_ARRAY;
+        let plain = chunk.dictionary_page_offset().is_none() && !chunk.encodings().any(shares);
+        let text = chunk.column_type() == parquet::basic::Type::BYTE_ARRAY;
+        !text || plain || chunk.unencoded_byte_array_data_bytes().is_some()
+    })
 }
 
 /// Bytes of the values of a leaf in Arrow.

@@ -10,7 +10,7 @@ impl TableForm {
     /// is sure: of strings in texts, say.
     pub fn most_bytes(self, schema: &Schema, estimate: &Estimate) -> Option<u64> {
         let named = match self {
-            Self::ArrowStream(_) | Self::Parquet => return estimate.answer,
+            Self::ArrowStream(_) | Self::Parquet => return estimate.most,
             Self::Csv => false,
             Self::Ndjson => true,
         };
@@ -95,7 +95,7 @@ mod tests {
         let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
         let estimate = Estimate {
             rows: Some(10),
-            answer: Some(100),
+            most: Some(100),
             ..Estimate::default()
         };
         let of = |form: TableForm| form.most_bytes(&schema, &estimate);

@@ -156,6 +156,9 @@ mod tests {
             ("select * from object", 1),
             ("select count(*), n * 2, 3 * n from object", 0),
             ("select distinct object.*, * from (select *, n from object)", 3),
+            ("select distinct on (n) * from object", 1),
+            ("select top 5 * from object", 1),
+            ("select * exclude (n) from object", 1),
         ] {
             assert_eq!(wildcards(sql).unwrap(), count, "{sql}");
         }

@@ -55,20 +55,31 @@ pub(super) fn too_long_name(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan,
     })
 }
 
-/// How many times `*` stands for all columns.
+/// How many times `*` stands for all columns. A product has an operand on either side, and `count(*)` nothing but parentheses.
 pub(super) fn wildcards(tokens: &[TokenWithSpan]) -> usize {
-    let is_wildcard = |pair: &&[TokenWithSpan]| {
-        let [before, token] = pair else { return false };
-        let begins = match &before.token {
-            Token::Comma | Token::Period => true,
-            Token::Word(word) => {
-                matches!(word.keyword, Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL)
-            }
-            _ => false,
-        };
-        begins && token.token == Token::Mul
+    let at = |index: Option<usize>| {
+        index
+            .and_then(|index| tokens.get(index))
+            .map(|token| &token.token)
     };
-    tokens.windows(2).filter(is_wildcard).count()
+    let begins = |token: Option<&Token>| match token {
+        Some(Token::Comma | Token::Period) => true,
+        Some(Token::Word(word)) => {
+            matches!(word.keyword, Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL)
+        }
+        _ => false,
+    };
+    let ends = |token: Option<&Token>| match token {
+        None | Some(Token::EOF | Token::Comma | Token::RParen | Token::SemiColon) => true,
+        Some(Token::Word(word)) => word.quote_style.is_none() && word.keyword == Keyword::FROM,
+        _ => false,
+    };
+    let is_wildcard = |index: &usize| {
+        let (before, behind) = (at(index.checked_sub(1)), at(Some(index + 1)));
+        let counts = before == Some(&Token::LParen) && behind == Some(&Token::RParen);
+        tokens[*index].token == Token::Mul && !counts && (begins(before) || ends(behind))
+    };
+    (0..tokens.len()).filter(is_wildcard).count()
 }
 
 /// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.

@@ -69,7 +69,8 @@ fn a_plan_follows_the_link() {
         }
         let planned = reader.plan().unwrap();
         let decision = &planned.decision;
-        assert!(decision.tiers.link_bytes < 8e6, "{planned}");
+        // What waited in buffers passes at once: on a busy machine the link seems some times as fast as it is, and no more.
+        assert!(decision.tiers.link_bytes < 32e6, "{planned}");
         assert!(decision.plan.shares[0][0] < 0.05, "{planned}");
         assert!(planned.samples_per_second() > planned.plainly(), "{planned}");
         assert!(planned.to_string().contains("% up to `"), "{planned}");

@@ -46,6 +46,8 @@ class Turn:
     cpu: dict[str, float]
     peak_bytes: dict[str, float | None]
     rows: int | None = None
+    # Samples by how many steps they had behind them when they came.
+    stages: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
         _check(len(self.seconds) > 0, "seconds: none found, expected one for each epoch")

@@ -20,8 +20,8 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
 - `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
 - `rival` (`auto` of a table): rate against pyarrow, which reads ranges itself: 0.97. `rival-cpu`: CPU seconds of the sparer of
   pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
-- `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turns: its
-  epoch to that of the turn, from 0.85 to 1.15.
+- `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turn: its
+  epoch to that of the turn, from 0.85 to 1.15. A turn is held against itself here, of which A/A says nothing.
 - `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1. Where it is wider
   than 0.05 that is noise, and undecided whatever side it lies on.
 
@@ -285,13 +285,14 @@ def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked:
         return _verdict(rule, name, against, measure, asked, None, "void", "there is nothing whole to measure it against")
     if lost:
         return _verdict(rule, name, against, measure, asked, ratio, "void", f"{lost} samples failed")
-    if measure == "seconds" and noisy(cell):
+    paired_turns = measure == "seconds" and rule != "simulator"
+    if paired_turns and noisy(cell):
         return _verdict(rule, name, against, measure, asked, ratio, "void", NOISY)
     if measure == "cpu" and not decides:
         return _verdict(rule, name, against, measure, asked, ratio, "given", _few(ratio))
     outcome = "pass" if ratio.low >= asked else "fail" if ratio.high < asked else "undecided"
     outcome = outcome if ratio.drawn else "undecided"
-    alone = ALONE if measure == "seconds" and same(cell) is None else ""
+    alone = ALONE if paired_turns and same(cell) is None else ""
     return _verdict(rule, name, against, measure, asked, ratio, outcome, "; ".join(filter(None, [_few(ratio), alone])))
 
 

@@ -107,6 +107,7 @@ class Tiers:
             peak_bytes={tier: peak_bytes(processes) for tier, processes in trees.items()}
             | {"host": figures.get("peak_bytes")},
             rows=figures.get("rows"),
+            stages=figures.get("stages"),
         )
 
     def cpu(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:

@@ -11,6 +11,7 @@ pub struct Recorded {
     samples: usize,
     plain: Way,
     pushed: Way,
+    auto: Option<Mixture>,
     /// Cores on the store's side, for store and gateway together.
     store_cores: f64,
     host_cores: f64,
@@ -32,13 +33,25 @@ struct Way {
     host_seconds: f64,
 }
 
+/// What a sample costs where some go either way. Two busy sides slow each other down, so that this is more than the sum of what
+/// the ways cost alone.
+#[derive(Debug, Deserialize)]
+struct Mixture {
+    /// The share of samples that come as they are stored.
+    plainly: f64,
+    #[serde(flatten)]
+    cost: Way,
+}
+
 /// Seconds that an epoch takes.
 #[derive(Debug, Serialize)]
 pub struct Epochs {
     plain: f64,
     pushed: f64,
-    /// By the best mixture of both.
-    auto: f64,
+    /// By the mixture that was recorded, at what it cost.
+    auto: Option<f64>,
+    /// By the best mixture of both, at what they cost alone.
+    best: f64,
     /// What limits that.
     bound: &'static str,
 }
@@ -56,27 +69,25 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         trainer_seconds: recorded.trainer_seconds,
         shared: false,
     };
-    let candidate = |stage, way: &Way| Candidate {
-        stage,
-        bytes: way.bytes,
-        gateway_seconds: way.store_seconds,
-        host_seconds: way.host_seconds,
-        weights: 0.0,
-    };
-    let classes = [Class {
-        share: 1.0,
-        candidates: vec![candidate(0, &recorded.plain), candidate(1, &recorded.pushed)],
-    }];
+    let (plain, pushed) = (&recorded.plain, &recorded.pushed);
+    let classes = classes(plain, pushed);
     let epoch = |plan: &Plan| simulate::run(&tiers, &simulate::jobs(&classes, plan, recorded.samples));
     let rules = Rules {
         samples_left: f64::from(u32::try_from(recorded.samples).unwrap_or(u32::MAX)),
         ..Rules::default()
     };
     let best = Plan::best(&tiers, &classes, &rules);
+    let auto = recorded.auto.as_ref().map(|mixture| {
+        let classes = mixture.classes(plain, pushed);
+        let shares = vec![vec![mixture.plainly, 1.0 - mixture.plainly]];
+        let plan = Plan::of(&tiers, &classes, shares, &rules);
+        simulate::run(&tiers, &simulate::jobs(&classes, &plan, recorded.samples))
+    });
     Ok(Epochs {
         plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
         pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
-        auto: epoch(&best),
+        auto,
+        best: epoch(&best),
         bound: match best.load.bound() {
             Bound::Gateway => "gateway",
             Bound::Link => "link",
@@ -84,6 +95,46 @@ pub fn run(recorded: &str) -> Result<Epochs> {
             Bound::Trainer => "trainer",
         },
     })
+}
+
+/// All samples cost the same, and go either way.
+fn classes(plain: &Way, pushed: &Way) -> [Class; 1] {
+    let candidate = |stage, way: &Way| Candidate {
+        stage,
+        bytes: way.bytes,
+        gateway_seconds: way.store_seconds,
+        host_seconds: way.host_seconds,
+        weights: 0.0,
+    };
+    [Class {
+        share: 1.0,
+        candidates: vec![candidate(0, plain), candidate(1, pushed)],
+    }]
+}
+
+impl Mixture {
+    /// The ways at what they cost together: each tier's costs are as many times those of the ways alone.
+    fn classes(&self, plain: &Way, pushed: &Way) -> [Class; 1] {
+        let times = |cost: fn(&Way) -> f64| {
+            let alone = self.plainly * cost(plain) + (1.0 - self.plainly) * cost(pushed);
+            if alone > 0.0 {
+                cost(&self.cost) / alone
+            } else {
+                1.0
+            }
+        };
+        let (bytes, store, host) = (
+            times(|way| way.bytes),
+            times(|way| way.store_seconds),
+            times(|way| way.host_seconds),
+        );
+        let together = |way: &Way| Way {
+            bytes: way.bytes * bytes,
+            store_seconds: way.store_seconds * store,
+            host_seconds: way.host_seconds * host,
+        };
+        classes(&together(plain), &together(pushed))
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +153,8 @@ mod tests {
         assert!(near(epochs.plain, 100.0), "the link: {epochs:?}");
         assert!(near(epochs.pushed, 10.0), "the store's side: {epochs:?}");
         // A part goes plainly as long as the link has nothing else to do.
-        assert!(epochs.auto < 0.97 * epochs.pushed, "{epochs:?}");
+        assert!(epochs.best < 0.97 * epochs.pushed, "{epochs:?}");
+        assert!(epochs.auto.is_none(), "no mixture was recorded: {epochs:?}");
         // The best mixture keeps both busy.
         assert!(["gateway", "link"].contains(&epochs.bound), "{epochs:?}");
         assert!(run("{}").is_err());
@@ -117,8 +169,26 @@ mod tests {
         )
         .unwrap();
         assert_eq!(epochs.bound, "trainer", "{epochs:?}");
-        for way in [epochs.plain, epochs.pushed, epochs.auto] {
+        for way in [epochs.plain, epochs.pushed, epochs.best] {
             assert!((way / 20.0 - 1.0).abs() < 0.01, "{epochs:?}");
         }
+    }
+
+    #[test]
+    fn a_mixture_takes_what_it_cost() {
+        let of = |plainly: f64, store: f64, host: f64| {
+            let recorded = format!(
+                r#"{{"samples": 1000, "store_cores": 1, "host_cores": 1, "link_bits": null,
+                    "plain": {{"bytes": 1e5, "store_seconds": 0, "host_seconds": 1e-2}},
+                    "pushed": {{"bytes": 1e3, "store_seconds": 1e-2, "host_seconds": 0}},
+                    "auto": {{"plainly": {plainly}, "bytes": 5e4, "store_seconds": {store}, "host_seconds": {host}}}}}"#
+            );
+            run(&recorded).unwrap().auto.unwrap()
+        };
+        let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.02;
+        assert!(near(of(0.5, 5e-3, 5e-3), 5.0), "as each alone");
+        assert!(near(of(0.5, 7.5e-3, 6e-3), 7.5), "both slow each other down");
+        assert!(near(of(0.8, 2e-3, 8e-3), 8.0), "the host is the bound");
+        assert!(near(of(0.0, 1e-2, 0.0), 10.0), "all of one kind");
     }
 }

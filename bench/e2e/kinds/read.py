@@ -125,9 +125,17 @@ def known(found: dict[str, Arm]) -> bool:
     return all(set(TIERS) <= set(turn.cpu) for way in ("plain", "pushed") for turn in found[way].turns)
 
 
-def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None) -> dict:
+def mixture(turn: Turn) -> dict[str, float] | None:
+    """What a sample of a mixture cost, and how many of them came as they are stored; None where that is not told."""
+    if not turn.stages or not set(TIERS) <= set(turn.cpu):
+        return None
+    return costs(turn) | {"plainly": turn.stages.get("0", 0) / sum(turn.stages.values())}
+
+
+def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None,
+             auto: dict | None = None) -> dict:
     """Seconds of an epoch by way, by the planner's simulator, without a clock; and what bounds the best mixture."""
-    epoch = {"plain": plain, "pushed": pushed, "samples": samples, "link_bits": link_bits}
+    epoch = {"plain": plain, "pushed": pushed, "auto": auto, "samples": samples, "link_bits": link_bits}
     epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
     epoch |= {"trainer_seconds": scenario.trainer_seconds}
     command = [programs.BINARIES / "pushdown-bench", "simulate"]
@@ -136,15 +144,19 @@ def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_b
 
 
 def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None) -> list[dict]:
-    """What the simulator makes of each round, from what a sample cost its plain and its pushed turn. Nothing where store or
-    gateway is another machine's."""
-    turns = zip(found["plain"].turns, found["pushed"].turns) if known(found) else []
-    return [simulate(scenario, costs(plain), costs(pushed), plain.samples, link_bits) for plain, pushed in turns]
+    """What the simulator makes of each round, from what a sample cost in each turn. Nothing where store or gateway is another
+    machine's."""
+    if not known(found):
+        return []
+    mixtures = [mixture(turn) for turn in found["auto"].turns] if "auto" in found else [None] * len(found["plain"].turns)
+    turns = zip(found["plain"].turns, found["pushed"].turns, mixtures)
+    return [simulate(scenario, costs(plain), costs(pushed), plain.samples, link_bits, auto) for plain, pushed, auto in turns]
 
 
 def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
     """Seconds of an epoch by the simulator, for each way that it knows."""
-    return {way: [each[way] for each in rounds] for way in ("plain", "pushed", "auto") if way in found and rounds}
+    told = lambda way: rounds and all(each[way] is not None for each in rounds)
+    return {way: [each[way] for each in rounds] for way in ("plain", "pushed", "auto") if way in found and told(way)}
 
 
 def bound(scenario: Scenario, found: dict[str, Arm], link_bits: float | None, link: Link) -> Bound | None:
@@ -161,4 +173,4 @@ def bound(scenario: Scenario, found: dict[str, Arm], link_bits: float | None, li
         return Bound(rates[slowest], slowest)
     samples = found["plain"].turns[0].samples
     best = simulate(scenario, plain, pushed, samples, link_bits)
-    return Bound(samples / best["auto"], best["bound"])
+    return Bound(samples / best["best"], best["bound"])

@@ -224,7 +224,7 @@ def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkey
 
     def simulator(_: list, **pipes: object) -> SimpleNamespace:
         told.append(json.loads(pipes["input"]))
-        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": 1, "bound": "trainer"}')
+        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": null, "best": 1, "bound": "trainer"}')
 
     monkeypatch.setattr(subprocess, "run", simulator)
     found = cell(plain=[1.0], pushed=[1.0]).arms
@@ -243,13 +243,33 @@ def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkey
     assert (thin.by, thin.samples_per_second) == ("trainer", pytest.approx(100))
 
 
+def test_the_simulator_is_told_what_a_mixture_was_and_cost(monkeypatch) -> None:
+    told = []
+
+    def simulator(_: list, **pipes: object) -> SimpleNamespace:
+        told.append(json.loads(pipes["input"])["auto"])
+        return SimpleNamespace(stdout=json.dumps({"plain": 1, "pushed": 1, "auto": told[-1] and 3, "best": 1, "bound": "host"}))
+
+    monkeypatch.setattr(subprocess, "run", simulator)
+    scenario = Scenario("mixed", "", "read", False, samples=100, pipeline="decode", arms=("plain",))
+    found = cell(plain=[1.0, 1.0], pushed=[1.0, 1.0], auto=[1.0, 1.0]).arms
+    for turn in found["auto"].turns:
+        turn.stages = {"0": 25, "4": 75}
+    rounds = read.simulated(scenario, found, None)
+    assert told[0] == pytest.approx({"plainly": 0.25, "bytes": 1000, "store_seconds": 0.005, "host_seconds": 0.005})
+    assert read.by_way(found, rounds) == {"plain": [1, 1], "pushed": [1, 1], "auto": [3, 3]}
+    # Of a round that does not tell there is nothing to hold against the clock.
+    found["auto"].turns[1].stages = None
+    assert "auto" not in read.by_way(found, read.simulated(scenario, found, None))
+
+
 def test_the_bound_is_by_the_least_that_each_way_cost_in_any_round(monkeypatch) -> None:
     """A round in which the machine had other things to do would make it one that arms of the others beat."""
     told = []
 
     def simulator(_: list, **pipes: object) -> SimpleNamespace:
         told.append(json.loads(pipes["input"]))
-        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": 0.5, "bound": "host"}')
+        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": null, "best": 0.5, "bound": "host"}')
 
     monkeypatch.setattr(subprocess, "run", simulator)
     few = Scenario("few", "", "read", False, samples=100, pipeline="decode", arms=("plain",))

@@ -283,3 +283,9 @@ def test_the_simulator_is_to_be_where_the_clock_is(epochs, outcome):
     found.simulated = {"auto": epochs}
     verdict = judged(found, "simulator")
     assert (verdict.arm, verdict.outcome) == ("auto", outcome)
+
+
+def test_noise_between_turns_says_nothing_of_the_simulator():
+    found = cell(plain=[100.0, 90, 110], again=[120.0, 100, 80], auto=[100.0, 50, 200])
+    found.simulated = {"auto": [100.0, 50, 200]}
+    assert judged(found, "plain").outcome == "void" and judged(found, "simulator").outcome == "pass"

@@ -277,6 +277,7 @@ fn read_tells_how_it_went() {
                 "samples_per_second",
                 "seconds",
                 "split",
+                "stages",
                 "start_seconds",
                 "stored_bytes",
                 "value_bytes",
@@ -286,6 +287,16 @@ fn read_tells_how_it_went() {
             ]
         );
         assert_eq!(report["epoch_seconds"].as_array().map(Vec::len), Some(1));
+        let stages = report["stages"].as_object().unwrap();
+        assert_eq!(
+            stages.values().filter_map(serde_json::Value::as_u64).sum::<u64>(),
+            6
+        );
+        assert_eq!(
+            stages.get("0").is_some_and(|as_stored| as_stored == 6),
+            mode == "plain",
+            "{report}"
+        );
         let seconds = |name: &str| report[name].as_f64().unwrap();
         assert!(
             seconds("start_seconds") <= seconds("first_batch_seconds"),

@@ -1,6 +1,7 @@
 //! `pushdown read`: all objects under a prefix.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write as _},
     num::NonZeroU32,
     path::PathBuf,
@@ -78,6 +79,14 @@ pub(crate) struct Read {
     connection: Connection,
 }
 
+/// What the batches of all epochs tell.
+#[derive(Default)]
+struct Seen {
+    waits: Waits,
+    /// Samples by the stage at which they came.
+    stages: BTreeMap<u8, u64>,
+}
+
 impl Read {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let begin = Instant::now();
@@ -92,23 +101,24 @@ impl Read {
         let bar = ProgressBar::new(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
         let (start, cpu) = (Instant::now(), cpu_time());
         let starting = begin.elapsed();
-        let mut waits = Waits::default();
+        let mut seen = Seen::default();
         let mut epochs = Vec::new();
         for epoch in 0..self.epochs.get() {
             let start = Instant::now();
             if epoch > 0 {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
-            self.epoch(&mut reader, wanted, &bar, &mut waits).await?;
+            self.epoch(&mut reader, wanted, &bar, &mut seen).await?;
             epochs.push(start.elapsed().as_secs_f64());
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
         report.epoch_seconds = epochs;
+        report.stages = seen.stages;
         report.start_seconds = starting.as_secs_f64();
-        report.batches = waits.percentiles();
-        report.first_batch_seconds = waits.first().map(|first| (starting + first).as_secs_f64());
+        report.batches = seen.waits.percentiles();
+        report.first_batch_seconds = seen.waits.first().map(|first| (starting + first).as_secs_f64());
         if let Some(plan) = reader.plan() {
             report.plan = Some(plan.to_string());
             report.planned_samples_per_second = Some(plan.samples_per_second());
@@ -127,7 +137,7 @@ impl Read {
         reader: &mut PushdownReader,
         wanted: usize,
         bar: &ProgressBar,
-        waits: &mut Waits,
+        seen: &mut Seen,
     ) -> anyhow::Result<()> {
         let mut read = 0;
         while read < wanted {
@@ -135,12 +145,15 @@ impl Read {
             let Some(batch) = reader.try_next().await? else {
                 break;
             };
-            waits.add(start.elapsed());
+            seen.waits.add(start.elapsed());
             if self.step_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
             }
             for (row, error) in batch.errors() {
                 bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+            }
+            for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
+                *seen.stages.entry(row.stage).or_default() += 1;
             }
             read += batch.len();
             bar.inc(batch.len() as u64);

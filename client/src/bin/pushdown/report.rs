@@ -1,6 +1,6 @@
 //! The figures of `pushdown read`.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount};
 use pushdown_client::{Mode, Split, Stats};
@@ -33,6 +33,8 @@ pub(crate) struct Report {
     samples_per_second: f64,
     stored_bytes: u64,
     value_bytes: u64,
+    /// Samples by how many steps they had behind them when they came: 0 are those that came as they are stored.
+    pub(crate) stages: BTreeMap<u8, u64>,
     kept: u64,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
@@ -73,6 +75,7 @@ impl Report {
             samples_per_second: per_second(stats.samples, seconds),
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
+            stages: BTreeMap::new(),
             kept: stats.kept,
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,

@@ -1,18 +1,18 @@
 """The report of a run as Markdown.
 
 Verdicts are made anew from the turns, so that every report goes by the rules that it states. What is lost or cannot be decided
-comes first. Each figure of an arm is the median of its turns, beside its rate the least and the greatest of them.
+comes first, behind it all of it at a glance. Each figure of an arm is the median of its turns, beside its rate the least and
+the greatest of them.
 """
 
 import json
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from . import stats, text
-from .results import TIERS, Arm, Bound, Cell, Environment, Results, Scenario, Turn, Verdict
-from .stats import Interval
+from . import glance, stats, text
+from .results import TIERS, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 ASKED = {
     "plain": "rate to the fastest plain arm",
@@ -90,6 +90,7 @@ def markdown(results: Results, plots: Iterable[str] = ()) -> str:
     """The report; `plots` are addresses of pictures, relative to where it will be."""
     ran = [scenario for scenario in results.scenarios if scenario.cells]
     lines = ["# End to end", "", *_head(results), "", "## What we lose or cannot decide", "", *_lost(results)]
+    lines += glance.section(results)
     for plot in plots:
         lines += ["", f"![{plot.rsplit('/', 1)[-1].rsplit('.', 1)[0]}]({plot})"]
     for scenario in ran:
@@ -197,17 +198,14 @@ def _judged(verdict: Verdict) -> list[str]:
     against = f" ({against})" if verdict.against else ""
     measured = MEASURED[verdict.measure] if verdict.rule != "rival-cpu" else ""
     what = f"`{verdict.arm}`: {ASKED[verdict.rule]}{against}{measured}"
-    found = None
-    if verdict.median is not None:
-        found = Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= stats.FEWEST)
     within = f"{verdict.asked:g} to {2 - verdict.asked:g}"
     asked = {"again": "a tie", "simulator": within, "first": text.NONE}.get(verdict.rule, f"{verdict.asked:g}")
-    return [what, text.ratio(found), asked, f"**{verdict.outcome}**", verdict.note]
+    return [what, text.ratio(stats.interval_of(verdict)), asked, f"**{verdict.outcome}**", verdict.note]
 
 
 def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
     """A row of the table."""
-    median = lambda each: _median(arm, each)
+    median = lambda each: stats.middle(arm, each)
     rates = [1 / stats.seconds(turn) for turn in arm.turns if turn.samples]
     rate = statistics.median(rates) if rates else None
     spread = f" ({text.number(min(rates))} to {text.number(max(rates))})" if len(rates) > 1 else ""
@@ -234,12 +232,6 @@ def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
 
 def _over(part: float | None, whole: float) -> float | None:
     return None if part is None or whole == 0 else part / whole
-
-
-def _median(arm: Arm, get: Callable[[Turn], float | None]) -> float | None:
-    """The median of the turns that can tell."""
-    told = [value for value in map(get, arm.turns) if value is not None]
-    return statistics.median(told) if told else None
 
 
 def _orientation(scenarios: list[Scenario]) -> list[str]:

@@ -141,6 +141,12 @@ def measured(arm: Arm, measure: Measure) -> list[float]:
     return [measure(turn) for turn in arm.turns]
 
 
+def middle(arm: Arm, get: Callable[[Turn], float | None]) -> float | None:
+    """The median of the turns that can tell."""
+    told = [value for value in map(get, arm.turns) if value is not None]
+    return statistics.median(told) if told else None
+
+
 def failed(arm: Arm) -> int:
     """Samples that were not delivered."""
     return sum(turn.errors for turn in arm.turns)
@@ -294,6 +300,13 @@ def _judged(cell: Cell, rule: str, name: str, against: str, measure: str, asked:
     outcome = outcome if ratio.drawn else "undecided"
     alone = ALONE if paired_turns and same(cell) is None else ""
     return _verdict(rule, name, against, measure, asked, ratio, outcome, "; ".join(filter(None, [_few(ratio), alone])))
+
+
+def interval_of(verdict: Verdict) -> Interval | None:
+    """The ratio of a verdict, where there is one."""
+    if verdict.median is None:
+        return None
+    return Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= FEWEST)
 
 
 def coverage(rounds: int) -> float:

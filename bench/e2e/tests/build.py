@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Turn
 
-KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "loader": "peer", "resized": "layout",
-         "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
+KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "auto-first": "auto", "loader": "peer",
+         "resized": "layout", "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
 
 
 def turn(*seconds: float, wire: float = 1000, cpu: float = 1.0, samples: int = 100, errors: int = 0) -> Turn:
@@ -30,8 +30,8 @@ def cell(x: float | None = None, bound: float | None = None, **arms: Arm | Seque
     return Cell("cell", "group", x, "link", None, None, None, "plain", [], limit, whole)
 
 
-def results(*cells: Cell) -> Results:
+def results(*cells: Cell, kind: str = "read") -> Results:
     """A run of one scenario."""
     environment = Environment("cpu", 2, 10**9, "6.1", "3.11", True, "", False, [0, 0, 0], {"pushdown": "0.1.0"})
-    scenario = Scenario("s", "S", {"samples": 100}, "", list(cells))
+    scenario = Scenario("s", "S", {"kind": kind, "samples": 100}, "", list(cells))
     return Results("abc", False, "2026-01-01T00:00:00Z", 1.0, environment, [scenario])

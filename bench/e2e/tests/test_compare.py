@@ -66,7 +66,7 @@ def test_other_machines_versions_and_settings_are_told_before_any_figure():
     b = copy.deepcopy(a)
     b.environment.cores, b.environment.versions = 4, {"pushdown": "0.2.0"}
     b.environment.load_average = [9.0, 9.0, 9.0]
-    b.scenarios[0].settings = {"samples": 200, "link": {"bits": 5}}
+    b.scenarios[0].settings = {"kind": "read", "samples": 200, "link": {"bits": 5}}
     b.scenarios[0].cells[0].arms["plain"].settings = "8 workers"
     before = compare.markdown(a, b).split("| scenario")[0]
     assert "> **THE MACHINES DIFFER**: cores 2 in A, 4 in B\n" in before

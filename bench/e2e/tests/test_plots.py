@@ -46,7 +46,7 @@ def without(run: Results) -> Results:
 def test_only_what_has_data_is_drawn_and_the_same_results_give_the_same_bytes(tmp_path):
     plots = pytest.importorskip("e2e.plots", reason="matplotlib is in .venv-e2e", exc_type=ImportError)
     first = plots.draw(load(RUN), tmp_path / "a")
-    names = ["speedup", "wire-features", "cpu-features", "wire-starts", "cpu-starts"]
+    names = ["speedup", "wire-features", "cpu-features", "wire-starts", "cpu-starts", "wire-table", "cpu-table"]
     assert [path.name for path in first] == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
     for path, again in zip(first, plots.draw(load(RUN), tmp_path / "b")):
         assert path.read_bytes() == again.read_bytes(), path.name

@@ -32,6 +32,13 @@ def test_what_is_lost_comes_before_anything_else_and_the_worst_first():
     assert {"fail", "undecided", "void"} == set(outcomes)
 
 
+def test_the_run_at_a_glance_comes_behind_what_is_lost_and_before_plots():
+    text = report.markdown(load(FIXTURES / "run.json"), ["plots/speedup.svg"])
+    first, second, third = (text.index(each) for each in ("\n## What we lose", "\n## At a glance\n", "\n![speedup]"))
+    assert first < second < third < text.index("\n## Frozen features")
+    assert "## At a glance" not in report.markdown(results(cell(plain=[1.0]), kind="growth"))
+
+
 def test_a_run_without_a_loss_says_so():
     text = report.markdown(results(cell(plain=[1.0] * 3, again=[1.0] * 3, auto=[0.5] * 3)))
     assert section(text, "What we lose or cannot decide").strip() == "4 verdicts: 4 pass."

@@ -9,6 +9,8 @@
 //! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `weights`: on their way, and of no use
+//! - `forms`: values behind layers as rounded numbers and codes
+//! - `warnings`: what the command line says of networks
 //! - `cli`: the binary
 //! - `tables`: the binary on tables
 //! - `mixture`: tables of stores that change while they are read
@@ -22,6 +24,7 @@ mod it {
     mod demo;
     mod errors;
     mod faults;
+    mod forms;
     mod keep;
     mod mixture;
     mod networks;
@@ -33,6 +36,7 @@ mod it {
     mod stats;
     mod tables;
     mod throttle;
+    mod warnings;
     mod weights;
     mod world;
 }

@@ -23,7 +23,8 @@ pub use link::Link;
 pub use replanner::{Decision, Ends, Replanner};
 use solve::solve;
 
-/// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken.
+/// Plans this close to the fastest count as fast; among them the one with the fewest bytes is taken, and of equal bytes the
+/// one that takes least of the host's CPU.
 const TIE: f64 = 0.03;
 /// Shares up to here are a program's rounding.
 const NOTHING: f64 = 1e-9;

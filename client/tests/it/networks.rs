@@ -6,17 +6,14 @@ use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
 use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
-use pushdown_testkit::{distance, networks, onnxruntime};
+use pushdown_testkit::{distance, networks};
 use tempfile::TempDir;
 
-use super::{
-    cli::pushdown,
-    world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run},
-};
+use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
 
-const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
+pub(super) const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
-fn world() -> (World, TempDir) {
+pub(super) fn world() -> (World, TempDir) {
     let models = networks(&["squeezenet"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let large = photos().into_iter().filter(|(_, bytes)| bytes.len() > 5_000);
@@ -25,7 +22,7 @@ fn world() -> (World, TempDir) {
     (World::with_flags(objects, &flags), models)
 }
 
-fn floats(row: &Row) -> Vec<f32> {
+pub(super) fn floats(row: &Row) -> Vec<f32> {
     match &row.value {
         Ok(Sample::Tensor(tensor)) => {
             let (words, _) = tensor.data().as_chunks::<4>();
@@ -205,27 +202,6 @@ fn explain_measures_and_plans() {
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
     assert!(table.contains("what limits it is the training"), "{table}");
-}
-
-#[test]
-fn check_warns_of_networks_that_take_one_sample_at_a_time() {
-    let models = networks(&["tiny/batch_mean", "tiny/constants"]).unwrap();
-    let check = |network: &str| {
-        let pipeline = format!("decode | resize(4, 4) | to_float | model({network})");
-        let folder = models.path().to_str().unwrap();
-        let output = pushdown(&["check", &pipeline, "--models", folder])
-            .env("ORT_DYLIB_PATH", onnxruntime())
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        said
-    };
-    assert_eq!(check("constants"), "");
-    assert_eq!(
-        check("batch_mean"),
-        "warning: the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
-    );
 }
 
 /// A broken object among those that are measured is read, and reported, like any other.

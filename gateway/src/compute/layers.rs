@@ -223,3 +223,6 @@ fn run_at_once(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdow
         _ => values.into_iter().map(alone).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! The pipeline faces: one object, many samples, and what they refuse.
 
 mod admission;
+mod bad_networks;
 mod batch;
+mod micro_batches;
 mod networks;
 mod object;
 mod odd_networks;
@@ -10,6 +12,7 @@ mod providers;
 mod refusals;
 mod tables;
 mod tenants;
+mod weights;
 
 use std::net::SocketAddr;
 

@@ -2,11 +2,12 @@
 
 use super::{Class, Load, simplex::Tableau};
 
-/// What a second of the host's CPU is worth in bytes, beside bytes: little.
-const HOST_SECOND: f64 = 1.0;
+/// What a second of the host's CPU is worth beside bytes, as a part of the largest value: little, and yet ten microseconds
+/// are more than what the simplex method takes for rounding, which grows with the values.
+const HOST_SECOND: f64 = 1e-4;
 
 /// The share of each way. Two programs over the same constraints: first the least time of the slowest tier, then, up to
-/// the time that `tie` makes of that, the fewest bytes.
+/// the time that `tie` makes of that, the fewest bytes, and for equal bytes the least of the host's CPU.
 ///
 /// Columns: the ways, the time `t`, a slack for each tier and one for `t`. Rows: each class is shared out whole; no tier
 /// takes longer than `t`; `t` has a most.
@@ -71,10 +72,14 @@ pub(super) fn solve(
     tableau.minimise(&objective);
     let best = tableau.value(time);
     tableau.bound(columns - 1, (tie(best) - best).max(0.0));
+    let candidates = || {
+        ways.iter()
+            .map(|(class, place)| &classes[*class].candidates[*place])
+    };
+    let largest = candidates().map(|candidate| candidate.bytes).fold(0.0, f64::max);
     let mut objective = row();
-    for (way, (class, place)) in ways.iter().enumerate() {
-        let candidate = &classes[*class].candidates[*place];
-        objective[way] = candidate.bytes + HOST_SECOND * candidate.host_seconds;
+    for (cost, candidate) in objective.iter_mut().zip(candidates()) {
+        *cost = candidate.bytes + HOST_SECOND * largest * candidate.host_seconds;
     }
     tableau.minimise(&objective);
     (0..ways.len()).map(|way| tableau.value(way)).collect()

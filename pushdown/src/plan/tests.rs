@@ -1,3 +1,5 @@
+mod ties;
+
 use proptest::prelude::*;
 
 use super::{
@@ -325,10 +327,13 @@ fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
 }
 
 /// Networks x mixes of sizes x bandwidths x ratios and loads of cores x a trainer: within 5 % of the best mixture, never below plain,
-/// and the queues come to what the sums say.
+/// and the queues come to what the sums say. In the queues, too, nothing is below plain from 400 samples on; a share of fewer is
+/// no whole number of them, and one more on the slowest tier is some percent.
 #[test]
 fn every_cell_of_the_map() {
     const SAMPLES: usize = 2_000;
+    /// What rounding makes of the same time.
+    const NEVER: f64 = 1.0 + 1e-9;
     let rules = Rules::default();
     let (mut cells, mut worst) = (0, 1.0_f64);
     // Of short epochs: by a plan for as many samples, against that for any number and plain reading.
@@ -365,14 +370,19 @@ fn every_cell_of_the_map() {
                             let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
                             let ratio = simulated / expected;
                             assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
-                            for samples in [32, 96, 400] {
+                            for (samples, most) in [(32, 1.08), (96, 1.03), (400, NEVER), (SAMPLES, NEVER)] {
                                 let short = Rules {
                                     samples_left: f64::from(u32::try_from(samples).unwrap()),
                                     ..rules
                                 };
                                 let epoch = |plan: &Plan| run(&tiers, &jobs(&classes, plan, samples));
-                                let sooner = Plan::best(&tiers, &classes, &short);
-                                let (sooner, later) = (epoch(&sooner), epoch(&plan).min(epoch(&plain)));
+                                let sooner = epoch(&Plan::best(&tiers, &classes, &short));
+                                let plainly = epoch(&plain);
+                                assert!(
+                                    sooner <= plainly * most,
+                                    "{cell}, {samples} samples: {sooner} s, plainly {plainly} s"
+                                );
+                                let later = epoch(&plan).min(plainly);
                                 slower = slower.max(sooner / later);
                                 gained = gained.min(sooner / later);
                             }

@@ -7,7 +7,7 @@ use pushdown::{
     Context, Pipeline, Sample,
     step::model::{Folder, Runtime},
 };
-use pushdown_testkit::{Parquet, Payload, Raw, Request, Response, distance, networks, onnxruntime};
+use pushdown_testkit::{Parquet, Request, Response, distance, networks, onnxruntime};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -183,37 +183,6 @@ fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
     Ok(())
 }
 
-/// Requests that end early take their samples along, and the others get theirs.
-#[test]
-fn layers_serve_many_requests_at_once() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
-    lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
-    let text = format!("{PREPARED} | model(squeezenet, until=cut:4) | cast(f16)");
-    let answers = std::thread::scope(|scope| {
-        let requests: Vec<_> = (0..20)
-            .map(|_| scope.spawn(|| lab.get("cat.jpg", &text, &[])))
-            .collect();
-        for _ in 0..8 {
-            // Gone as soon as it has asked.
-            let request = lab.request("GET", "cat.jpg").header("x-pushdown-pipeline", &text);
-            let request = lab.keys.sign(request, Payload::Signed)?;
-            Raw::connect(lab.address())?.write(&request.head())?;
-        }
-        let answers = requests
-            .into_iter()
-            .map(|request| request.join().map_err(|_| anyhow::anyhow!("panicked"))?);
-        answers.collect::<Result<Vec<_>>>()
-    })?;
-    for answer in &answers {
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-pushdown-dtype"), Some("f16"));
-        // What company a sample has shows in no bit of it beyond the tolerance: here all are the same photo.
-        assert_eq!(answer.body.len(), answers[0].body.len());
-    }
-    Ok(())
-}
-
 #[test]
 fn networks_are_listed_and_their_weights_fetched() -> Result<()> {
     let folder = folder()?;
@@ -270,6 +239,18 @@ fn weights_stay_here_when_they_are_told_to() -> Result<()> {
             .contains("keeps the weights of its networks to itself")
     );
     Ok(())
+}
+
+/// The lines of a log by which a gateway that cannot run networks says so.
+fn said_at_start(lab: &Lab) -> Result<Vec<Value>> {
+    let log = lab.gateway.log()?;
+    let mut lines = Vec::new();
+    for line in log.lines() {
+        if line.contains("`model` steps are refused, everything else works") {
+            lines.push(serde_json::from_str(line)?);
+        }
+    }
+    Ok(lines)
 }
 
 #[test]
@@ -330,6 +311,15 @@ fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Resul
         "cannot load ONNX Runtime from /nowhere",
     )?;
     assert_eq!(without.get("cat.jpg", "decode | to_float", &[])?.status, 200);
+    let said = said_at_start(&without)?;
+    let [line] = said.as_slice() else {
+        anyhow::bail!("one line says so: {said:?}");
+    };
+    assert_eq!(line["level"], "WARN");
+    let message = line["message"].as_str().context("no message")?;
+    let reason = "cannot load ONNX Runtime from /nowhere/libonnxruntime.so: ";
+    ensure!(message.starts_with(reason), "{message}");
+    assert!(said_at_start(&served)?.is_empty());
 
     let none = Lab::new(&[])?;
     none.put("cat.jpg", photo(64, 48, "jpeg"))?;

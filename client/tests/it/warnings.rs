@@ -1,0 +1,74 @@
+//! What the command line warns of: pipelines that run, and may not give what is expected of their networks.
+
+use std::fs;
+
+use pushdown_testkit::{networks, onnxruntime};
+
+use super::{
+    cli::pushdown,
+    world::{Objects, World, photos},
+};
+
+#[test]
+fn check_warns_of_networks_that_take_one_sample_at_a_time() {
+    let models = networks(&["tiny/batch_mean", "tiny/constants"]).unwrap();
+    let check = |network: &str| {
+        let pipeline = format!("decode | resize(4, 4) | to_float | model({network})");
+        let folder = models.path().to_str().unwrap();
+        let output = pushdown(&["check", &pipeline, "--models", folder])
+            .env("ORT_DYLIB_PATH", onnxruntime())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    assert_eq!(check("constants"), "");
+    assert_eq!(
+        check("batch_mean"),
+        "warning: the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
+    );
+}
+
+/// Whoever prepares inputs otherwise than a network was trained is told so, whether its card is here or the gateway's.
+#[test]
+fn check_and_explain_warn_of_inputs_that_are_prepared_otherwise() {
+    let models = networks(&["tiny/constants"]).unwrap();
+    let card = r#"{"mean": [0.5], "std": [0.25]}"#;
+    fs::write(models.path().join("constants.json"), card).unwrap();
+    let folder = models.path().to_str().unwrap();
+    let objects: Objects = photos().into_iter().take(2).collect();
+    let world = World::with_flags(objects, &[format!("--models={folder}")]);
+    let warnings = |arguments: &[&str]| {
+        let mut command = pushdown(arguments);
+        command
+            .env("PUSHDOWN_ENDPOINT", world.endpoint())
+            .env("XDG_CACHE_HOME", world.folder())
+            .env("ORT_DYLIB_PATH", onnxruntime());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let warnings = said.lines().filter_map(|line| line.strip_prefix("warning: "));
+        warnings.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let trained = "the network constants was trained with mean=[0.5] and std=[0.25], and";
+    let otherwise =
+        format!("{trained} the pipeline normalizes otherwise; normalize(model=constants) takes these");
+    let nothing = format!("{trained} nothing normalizes before it; put normalize(model=constants) there");
+    for (normalize, expected) in [
+        ("normalize(model=constants) | ", None),
+        ("normalize(mean=[0.5, 0.5, 0.5], std=0.25) | ", None),
+        ("normalize(imagenet) | ", Some(otherwise)),
+        ("", Some(nothing)),
+    ] {
+        let pipeline = format!("decode | resize(4, 4) | to_float | {normalize}model(constants)");
+        let expected: Vec<_> = expected.into_iter().collect();
+        for arguments in [
+            &["check", &pipeline, "--models", folder][..],
+            &["check", &pipeline],
+            &["explain", "s3://photos/", "-p", &pipeline, "--samples", "2"],
+        ] {
+            assert_eq!(warnings(arguments), expected, "{arguments:?}");
+        }
+    }
+}

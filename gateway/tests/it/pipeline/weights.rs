@@ -1,0 +1,53 @@
+//! Weights stay in memory as long as the budget has room for them, and come again when they are asked for.
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{distance, networks};
+use serde_json::Value;
+
+use super::{
+    Lab,
+    networks::{floats, lab},
+    photo,
+};
+
+/// Of 5.7 and 5.0 MB, in a copy for each of two threads beside the graph: 17 and 15 MB once they run.
+const NETWORKS: [&str; 2] = ["shufflenet", "squeezenet"];
+
+/// The networks whose weights are in memory.
+fn loaded(lab: &Lab) -> Result<Vec<String>> {
+    let status: Value = serde_json::from_slice(&lab.gateway.page("/status.json")?.body)?;
+    let networks = status["models"].as_array().context("no networks")?.iter();
+    let loaded = networks.filter(|network| network["loaded"] == true);
+    let name = |network: &Value| network["name"].as_str().map(str::to_owned);
+    loaded.map(|network| name(network).context("no name")).collect()
+}
+
+#[test]
+fn weights_give_way_to_those_that_run_where_there_is_room_for_one() -> Result<()> {
+    let folder = networks(&NETWORKS)?;
+    for (budget, room_for_both) in [("16MiB", false), ("1GiB", true)] {
+        let budget = format!("--memory-budget={budget}");
+        let lab = lab(&folder, &["--threads=2", budget.as_str()])?;
+        lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
+        ensure!(loaded(&lab)?.is_empty(), "nothing has run");
+        let mut values: [Option<Vec<f32>>; 2] = [None, None];
+        for turn in 0..4 {
+            let network = NETWORKS[turn % 2];
+            let pipeline = format!("decode | resize(224, 224) | to_float | model({network})");
+            let answer = lab.get("cat.jpg", &pipeline, &[("accept", "application/octet-stream")])?;
+            ensure!(answer.status == 200, "{network}: {}", answer.text());
+            let found = floats(&answer.body);
+            let before = values[turn % 2].get_or_insert_with(|| found.clone());
+            let far = distance(&found, before);
+            ensure!(far <= 1e-5, "{network}, turn {turn}: {far}");
+            let expected = if room_for_both && turn > 0 {
+                NETWORKS.to_vec()
+            } else {
+                vec![network]
+            };
+            let here = loaded(&lab)?;
+            ensure!(here == expected, "{budget}, turn {turn}: {here:?}");
+        }
+    }
+    Ok(())
+}

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
     step::{
-        model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights},
+        model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights, read_file},
         nearest,
     },
 };
@@ -44,6 +44,8 @@ struct Download {
     store: Store,
     description: Description,
     runtime: Handle,
+    /// Where no cache takes them: they are asked for more than once.
+    unkept: OnceLock<Arc<[u8]>>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +92,7 @@ impl Store {
                 store: self.clone(),
                 description: description.clone(),
                 runtime: Handle::current(),
+                unkept: OnceLock::new(),
             };
             let name = description.name.clone();
             Ok((name, Arc::new(Network::described(description, weights)?)))
@@ -167,12 +170,12 @@ impl Networks for Served {
 }
 
 impl Weights for Download {
-    fn fetch(&self) -> pushdown::Result<Bytes> {
+    fn fetch(&self) -> pushdown::Result<Arc<[u8]>> {
+        if let Some(bytes) = self.unkept.get() {
+            return Ok(Arc::clone(bytes));
+        }
         let kept = self.kept();
-        if let Some(bytes) = kept
-            .as_ref()
-            .and_then(|file| fs::read(file).ok())
-            .map(Bytes::from)
+        if let Some(bytes) = kept.as_ref().and_then(|file| read_file(file).ok())
             && self.description.check(&bytes).is_ok()
         {
             return Ok(bytes);
@@ -181,16 +184,23 @@ impl Weights for Download {
             |error: Error| pushdown::Error::new(pushdown::ErrorKind::InvalidModel, error.to_string());
         let bytes = self.runtime.block_on(self.download()).map_err(unavailable)?;
         self.description.check(&bytes)?;
-        if let Some(file) = kept
-            && let Err(error) = keep(&file, &bytes)
-        {
-            tracing::info!(%error, file = %file.display(), "the weights are not kept");
+        let is_kept = kept.is_some_and(|file| match keep(&file, &bytes) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::info!(%error, file = %file.display(), "the weights are not kept");
+                false
+            }
+        });
+        let bytes: Arc<[u8]> = Arc::from(&*bytes);
+        if !is_kept {
+            // Another thread's are the same.
+            drop(self.unkept.set(Arc::clone(&bytes)));
         }
         Ok(bytes)
     }
 
     fn is_near(&self) -> bool {
-        self.kept().is_some_and(|file| file.is_file())
+        self.unkept.get().is_some() || self.kept().is_some_and(|file| file.is_file())
     }
 
     fn runtime(&self) -> pushdown::Result<Runtime> {

@@ -33,7 +33,6 @@ fn fewest_bytes(pipeline: &Pipeline) -> (usize, usize) {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
     use pushdown::{
         Error, ErrorKind, Result,
         step::model::{Description, Network, Networks, Runtime, Weights},
@@ -46,8 +45,8 @@ mod tests {
     struct Without;
 
     impl Weights for Without {
-        fn fetch(&self) -> Result<Bytes> {
-            Ok(Bytes::new())
+        fn fetch(&self) -> Result<Arc<[u8]>> {
+            Ok(Arc::default())
         }
 
         fn runtime(&self) -> Result<Runtime> {

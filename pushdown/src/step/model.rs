@@ -6,22 +6,25 @@ mod graph;
 mod loaded;
 mod network;
 mod networks;
+mod outline;
 mod probe;
 mod provider;
 mod session;
 mod trim;
+mod weights;
 
 use std::sync::Arc;
 
 pub use card::Card;
 pub use folder::Folder;
 pub use graph::LeftOut;
-pub use loaded::MAX_MODEL_BYTES;
-pub use network::{CutPoint, Description, Network, Place, Port, Weights};
+pub use network::{CutPoint, Description, Network, Place, Port};
 pub use networks::{Networks, NoNetworks};
+pub use outline::MAX_MODEL_BYTES;
 pub use provider::Provider;
 pub use session::Runtime;
 pub use trim::give_back;
+pub use weights::{Weights, read_file};
 
 use super::{Operator, Scope};
 use crate::{

@@ -7,9 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
-
-use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights};
+use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights, read_file};
 use crate::{Error, Result, pipeline::is_plain, step::nearest};
 
 /// How many names of networks an error tells.
@@ -132,7 +130,7 @@ fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Network> {
 }
 
 impl Weights for File {
-    fn fetch(&self) -> Result<Bytes> {
+    fn fetch(&self) -> Result<Arc<[u8]>> {
         let unreadable = |error: io::Error| Error::model(format!("its file cannot be read: {error}"));
         let length = fs::metadata(&self.path).map_err(unreadable)?.len();
         if length > MAX_MODEL_BYTES as u64 {
@@ -140,7 +138,7 @@ impl Weights for File {
                 "a network of {length} bytes is more than the limit of {MAX_MODEL_BYTES}"
             )));
         }
-        fs::read(&self.path).map(Bytes::from).map_err(unreadable)
+        read_file(&self.path).map_err(unreadable)
     }
 
     fn runtime(&self) -> Result<Runtime> {

@@ -3,6 +3,7 @@
 //! Everything here is a matter of names and nodes. Shapes come from running the network once
 //! ([`probe`](super::probe)), which also folds what depends on shapes alone.
 
+mod aside;
 mod check;
 mod cost;
 mod cuts;
@@ -11,18 +12,20 @@ mod simplify;
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_protobuf::{GraphProto, Message as _, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx_protobuf::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 
+pub(super) use aside::FILE;
 pub(super) use check::{FLOAT, input_shape};
 pub use cuts::LeftOut;
-pub(super) use extract::Seam;
+pub(super) use extract::{Excerpt, Seam};
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// ONNX's number for i64.
 pub(super) const INT64: i32 = 7;
 
-/// A graph with one input, whose nodes are in the order in which they can run.
+/// A graph with one input, whose nodes are in the order in which they can run. The numbers of its large weights are in the
+/// file that it was read from.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     /// The model without its graph: versions and operator sets.
@@ -42,14 +45,13 @@ pub(super) enum Flow {
 }
 
 impl Graph {
-    /// Reads an ONNX model.
+    /// Reads an ONNX file.
     ///
     /// # Errors
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, for operators outside ONNX's own set,
     /// for weights in other files, and for anything but one input of floats.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
-        let mut header = ModelProto::parse_from_bytes(bytes)
-            .map_err(|error| Error::model(format!("found no ONNX model: {error}")))?;
+    pub(super) fn read(file: &[u8]) -> Result<Self> {
+        let mut header = aside::read(file)?;
         let mut graph = header.graph.take().unwrap_or_default();
         check::check(&header, &graph)?;
         simplify::constants_are_weights(&mut graph);

@@ -1,37 +1,33 @@
 //! A network in memory: its parts from one place to another, made when they are first run.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use parking_lot::Mutex;
 
 use super::{
-    graph::{Graph, LeftOut, Seam, input_shape},
-    network::{CutPoint, Place, Port, weights_between},
-    probe::{Probe, probe},
+    graph::Seam,
+    network::Place,
+    outline::Outline,
     session::{Runtime, Session, Value},
     trim::give_back,
 };
 use crate::{DType, Error, Layout, Result, Tensor};
 
-/// The most bytes that a network may have.
-pub const MAX_MODEL_BYTES: usize = 2 << 30;
 /// Parts that are kept, the last ones used: each has weights of its own.
 const MAX_PARTS: usize = 4;
 
-/// A network whose weights are here.
+/// A network of which parts run. Its file is in memory only while one is made.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    graph: Graph,
-    /// Size of the file that the graph was read from.
-    bytes: usize,
-    input: Seam,
-    cuts: Vec<Seam>,
-    /// What is known of the cuts.
-    points: Vec<CutPoint>,
-    batched: bool,
+    outline: Arc<Outline>,
     runtime: Runtime,
     /// The last one used stands last.
     parts: Mutex<Vec<Part>>,
+    /// Bytes of them all: whoever asks does not wait for a part that is being made.
+    held: AtomicUsize,
 }
 
 /// Layers that have been run.
@@ -40,117 +36,43 @@ struct Part {
     /// From where to where.
     reach: (Place, usize),
     session: Arc<Session>,
-    /// Of the model, in every copy of it.
+    /// Of the weights, in every copy of them.
     bytes: usize,
 }
 
-/// What looking at a network shows.
-#[derive(Debug)]
-pub(super) struct Facts {
-    pub(super) input: Port,
-    pub(super) output: Option<Port>,
-    pub(super) cut_points: Vec<CutPoint>,
-    pub(super) left_out: Vec<LeftOut>,
-    pub(super) batched: bool,
-    pub(super) working_bytes: u64,
-}
-
 impl Loaded {
-    /// Reads an ONNX model and runs it on noise.
-    pub(super) fn open(runtime: &Runtime, bytes: &[u8]) -> Result<(Self, Facts)> {
-        let opened = Self::look(runtime, bytes);
-        give_back();
-        opened
+    /// A network of which no part is here yet.
+    pub(super) fn new(outline: Arc<Outline>, runtime: Runtime) -> Self {
+        Self {
+            outline,
+            runtime,
+            parts: Mutex::new(Vec::new()),
+            held: AtomicUsize::new(0),
+        }
     }
 
-    fn look(runtime: &Runtime, bytes: &[u8]) -> Result<(Self, Facts)> {
-        if bytes.len() > MAX_MODEL_BYTES {
-            return Err(Error::too_large(format!(
-                "a network of {} bytes is more than the limit of {MAX_MODEL_BYTES}",
-                bytes.len()
-            )));
-        }
-        let mut graph = Graph::read(bytes)?;
-        let input = Seam {
-            tensor: graph.input()?.name.clone(),
-            shape: input_shape(graph.input()?)?,
-        };
-        let Probe { shapes, batched } = probe(runtime, &mut graph, &input.shape)?;
-        let output = graph.outputs().next().unwrap_or_default().to_owned();
-        let found = graph.cuts(&output);
-        let mut left_out = found.left_out;
-        let costs = graph.costs(&shapes);
-        let mut cut_points = Vec::new();
-        for tensor in found.tensors {
-            let Some(shape) = shapes.get(&tensor) else {
-                let reason = "it is no tensor of f32 with the batch as its first axis".to_owned();
-                left_out.push(LeftOut { tensor, reason });
-                continue;
-            };
-            let elements: usize = shape.iter().product();
-            let cost = costs.up_to(&graph, &tensor);
-            cut_points.push(CutPoint {
-                shape: shape.clone(),
-                bytes: elements as u64 * DType::F32.size() as u64,
-                parameters: cost.parameters,
-                macs: cost.macs,
-                tensor,
-            });
-        }
-        if cut_points.last().is_none_or(|cut| cut.tensor != output) {
-            return Err(Error::model(format!(
-                "the output `{output}` does not have the batch as its first axis"
-            )));
-        }
-        let seam = |cut: &CutPoint| Seam {
-            tensor: cut.tensor.clone(),
-            shape: cut.shape.clone(),
-        };
-        let port = |seam: &Seam| Port {
-            tensor: seam.tensor.clone(),
-            shape: seam.shape.clone(),
-        };
-        let cuts: Vec<Seam> = cut_points.iter().map(seam).collect();
-        let points = cut_points.clone();
-        let facts = Facts {
-            input: port(&input),
-            output: cuts.last().map(port),
-            cut_points,
-            left_out,
-            batched,
-            working_bytes: graph.working_bytes(&input, &shapes),
-        };
-        let loaded = Self {
-            graph,
-            bytes: bytes.len(),
-            input,
-            cuts,
-            points,
-            batched,
-            runtime: runtime.clone(),
-            parts: Mutex::default(),
-        };
-        Ok((loaded, facts))
-    }
-
-    /// Bytes that the graph and the copies of its parts hold, about. No one waits for a part that is being made.
+    /// Bytes that the copies of its parts hold, about.
     pub(super) fn held_bytes(&self) -> usize {
-        let parts = self.parts.try_lock();
-        let parts = parts.map_or(0, |parts| parts.iter().map(|part| part.bytes).sum());
-        self.bytes + parts
+        self.held.load(Relaxed)
     }
 
-    /// Runs the layers between two places on values of the first.
-    pub(super) fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
-        let (start, end) = (self.seam(from)?, self.seam(Place::Cut(to))?);
+    /// Runs the layers between two places on values of the first. If they are not here they come from `file`, the one that
+    /// the network was looked at in.
+    pub(super) fn run(
+        &self,
+        (from, to): (Place, usize),
+        batch: &[Tensor],
+        file: impl FnOnce() -> Result<Arc<[u8]>>,
+    ) -> Result<Vec<Tensor>> {
+        let (start, end) = (self.outline.seam(from)?, self.outline.seam(Place::Cut(to))?);
         for value in batch {
             check_value(value, start)?;
         }
         if from >= Place::Cut(to) {
             return Ok(batch.to_vec());
         }
-        let part = self.part(from, to)?;
-        let together = if self.batched { batch.len().max(1) } else { 1 };
+        let part = self.part((from, to), file)?;
+        let together = self.outline.together(batch.len());
         let mut outputs = Vec::with_capacity(batch.len());
         for batch in batch.chunks(together) {
             let extents: Vec<usize> = std::iter::once(batch.len())
@@ -182,33 +104,26 @@ impl Loaded {
         Ok(outputs)
     }
 
-    fn seam(&self, place: Place) -> Result<&Seam> {
-        match place {
-            Place::Input => Ok(&self.input),
-            Place::Cut(index) => self
-                .cuts
-                .get(index)
-                .ok_or_else(|| Error::internal(format!("cut {index} of {}", self.cuts.len()))),
-        }
-    }
-
     /// The session of a part. Others wait while one is made.
-    fn part(&self, from: Place, to: usize) -> Result<Arc<Session>> {
-        let reach = (from, to);
+    fn part(&self, reach: (Place, usize), file: impl FnOnce() -> Result<Arc<[u8]>>) -> Result<Arc<Session>> {
         let mut parts = self.parts.lock();
         let part = if let Some(index) = parts.iter().position(|part| part.reach == reach) {
             parts.remove(index)
         } else {
-            let (start, end) = (self.seam(from)?, self.seam(Place::Cut(to))?);
-            let model = self.graph.part(start, end, self.batched)?;
+            let (from, to) = reach;
+            let excerpt = self.outline.part(from, to)?;
+            let file = file()?;
             if parts.len() == MAX_PARTS {
                 parts.remove(0);
+                self.count(&parts);
             }
-            let weights = weights_between(&self.points, from, to);
-            let session = Arc::new(Session::new(&self.runtime, &model, Some(weights))?);
-            let bytes = model.len() * session.copies();
-            drop(model);
+            let weights = self.outline.weights(from, to);
+            let session = Session::new(&self.runtime, &excerpt.model, &file, Some(weights));
+            // Before anything else is done: it is as large as all the weights.
+            drop(file);
             give_back();
+            let session = Arc::new(session?);
+            let bytes = excerpt.bytes * session.copies();
             Part {
                 reach,
                 session,
@@ -217,7 +132,13 @@ impl Loaded {
         };
         let session = Arc::clone(&part.session);
         parts.push(part);
+        self.count(&parts);
         Ok(session)
+    }
+
+    fn count(&self, parts: &[Part]) {
+        let bytes = parts.iter().map(|part| part.bytes);
+        self.held.store(bytes.sum(), Relaxed);
     }
 }
 

@@ -1,13 +1,12 @@
 //! A network as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
 
-use std::{fmt, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Card, LeftOut, Provider, Runtime, loaded::Loaded};
+use super::{Card, LeftOut, Provider, Runtime, Weights, loaded::Loaded, outline::Outline};
 use crate::{DType, Error, Result, Tensor, step::nearest};
 
 /// How many near names an error tells.
@@ -72,31 +71,13 @@ pub enum Place {
     Cut(usize),
 }
 
-/// Where weights come from: a file, or a gateway. They are asked for when the network is first run.
-pub trait Weights: fmt::Debug + Send + Sync {
-    /// The ONNX file.
-    ///
-    /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason.
-    fn fetch(&self) -> Result<Bytes>;
-
-    /// Whether they are at hand: fetching them asks nobody else.
-    fn is_near(&self) -> bool {
-        true
-    }
-
-    /// What runs them.
-    ///
-    /// # Errors
-    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason.
-    fn runtime(&self) -> Result<Runtime>;
-}
-
 /// A network. It compares by its digest.
 #[derive(Debug)]
 pub struct Network {
     description: Description,
     weights: Box<dyn Weights>,
+    /// What a look at the weights shows: they have to be looked at once, however often they come.
+    outline: OnceLock<Arc<Outline>>,
     /// Never held for long: whoever only asks whether weights are here does not wait for them.
     loaded: Mutex<Option<Arc<Loaded>>>,
     /// Held while weights come.
@@ -111,12 +92,12 @@ impl Network {
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with what is wrong; [`TooLarge`](crate::ErrorKind::TooLarge)
     /// beyond [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
     pub fn look(name: &str, card: Option<Card>, weights: impl Weights + 'static) -> Result<Self> {
-        let bytes = weights.fetch()?;
-        let (_, facts) = Loaded::open(&weights.runtime()?, &bytes)?;
+        let file = weights.fetch()?;
+        let (outline, facts) = Outline::look(&weights.runtime()?, &file)?;
         let description = Description {
             name: name.to_owned(),
-            digest: digest(&bytes, card.as_ref())?,
-            bytes: bytes.len() as u64,
+            digest: digest(&file, card.as_ref())?,
+            bytes: file.len() as u64,
             inputs: vec![facts.input],
             outputs: facts.output.into_iter().collect(),
             cut_points: facts.cut_points,
@@ -125,7 +106,10 @@ impl Network {
             working_bytes: facts.working_bytes,
             card,
         };
-        Self::described(description, weights)
+        Ok(Self {
+            outline: Arc::new(outline).into(),
+            ..Self::described(description, weights)?
+        })
     }
 
     /// A network of which the description is known, from a gateway.
@@ -160,6 +144,7 @@ impl Network {
         Ok(Self {
             description,
             weights: Box::new(weights),
+            outline: OnceLock::new(),
             loaded: Mutex::default(),
             loading: Mutex::default(),
         })
@@ -170,16 +155,11 @@ impl Network {
         &self.description
     }
 
-    /// The ONNX file.
-    ///
-    /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it cannot be had, or has changed.
-    pub fn file(&self) -> Result<Bytes> {
-        let checked = |bytes: Bytes| self.description.check(&bytes).map(|()| bytes);
-        self.weights
-            .fetch()
-            .and_then(checked)
-            .map_err(|error| self.named(&error))
+    /// The ONNX file, unless it has changed.
+    fn file(&self) -> Result<Arc<[u8]>> {
+        let file = self.weights.fetch()?;
+        self.description.check(&file)?;
+        Ok(file)
     }
 
     /// An error that says whose it is: a pipeline may run several networks, a gateway many.
@@ -188,20 +168,21 @@ impl Network {
         Error::new(error.kind(), text)
     }
 
-    /// Gets the weights ready, if they are not.
+    /// Gets all ready but the weights of the layers that will run, which is not known here: fetches the file and looks at
+    /// it, if nobody has.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn load(&self) -> Result<()> {
-        self.loaded().map(drop)
+        self.loaded().map(drop).map_err(|error| self.named(&error))
     }
 
-    /// Whether the weights are in memory.
+    /// Whether weights are in memory.
     pub fn is_loaded(&self) -> bool {
-        self.loaded.lock().is_some()
+        self.held_bytes() > 0
     }
 
-    /// Whether the weights are in memory, or can be had without asking anybody.
+    /// Whether weights are in memory, or can be had without asking anybody.
     pub fn is_near(&self) -> bool {
         self.is_loaded() || self.weights.is_near()
     }
@@ -303,11 +284,11 @@ impl Network {
     /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value of another type or shape;
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when the weights cannot be had, or ONNX Runtime fails.
     pub fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
-        let run = self.loaded()?.run(from, to, batch);
-        run.map_err(|error| self.named(&error))
+        let run = |loaded: Arc<Loaded>| loaded.run((from, to), batch, || self.file());
+        self.loaded().and_then(run).map_err(|error| self.named(&error))
     }
 
-    /// The weights, ready to run. Others wait while they come.
+    /// The network, ready for parts of it to be made. Others wait while it is looked at.
     fn loaded(&self) -> Result<Arc<Loaded>> {
         let here = || self.loaded.lock().clone();
         if let Some(loaded) = here() {
@@ -317,11 +298,15 @@ impl Network {
         if let Some(loaded) = here() {
             return Ok(loaded);
         }
-        let file = self.file()?;
-        let runtime = self.weights.runtime();
-        let opened = runtime.and_then(|runtime| Loaded::open(&runtime, &file));
-        let (opened, _) = opened.map_err(|error| self.named(&error))?;
-        Ok(Arc::clone(self.loaded.lock().insert(Arc::new(opened))))
+        let outline = if let Some(outline) = self.outline.get() {
+            Arc::clone(outline)
+        } else {
+            let file = self.file()?;
+            let (outline, _) = Outline::look(&self.weights.runtime()?, &file)?;
+            Arc::clone(self.outline.get_or_init(|| Arc::new(outline)))
+        };
+        let loaded = Loaded::new(outline, self.weights.runtime()?);
+        Ok(Arc::clone(self.loaded.lock().insert(Arc::new(loaded))))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs a network once, opened up, to see the shapes of its tensors and whether it takes batches.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use onnx_protobuf::TensorProto;
 
@@ -49,13 +49,20 @@ const KEPT: usize = 1 << 9;
 
 type Values = HashMap<String, Seen>;
 
-/// Looks at a network whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone.
+/// Looks at a network whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone. The
+/// graph was read from `file`.
 ///
 /// # Errors
 /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it does not run on noise, or gives what is no number.
-pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, shape: &[usize]) -> Result<Probe> {
+pub(super) fn probe(
+    runtime: &Runtime,
+    graph: &mut Graph,
+    file: &Arc<[u8]>,
+    shape: &[usize],
+) -> Result<Probe> {
     let (one, other) = (noise(shape, 1), noise(shape, 2));
-    let alone = run(runtime, graph, shape, &[&one], false)?;
+    let run = |graph: &Graph, rows: &[&Vec<f32>], batched| run(runtime, graph, file, shape, rows, batched);
+    let alone = run(graph, &[&one], false)?;
     let main = graph.outputs().next().unwrap_or_default();
     match alone.get(main) {
         Some(Seen::Floats { finite: true, .. }) => {}
@@ -66,11 +73,11 @@ pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, shape: &[usize]) -> Re
         }
         _ => return Err(Error::model(format!("the output `{main}` is no tensor of f32"))),
     }
-    let other_alone = run(runtime, graph, shape, &[&other], false)?;
+    let other_alone = run(graph, &[&other], false)?;
     let relaxed = graph.with_free_batch();
     // Noise may go the same way by chance where samples do not.
     let together = (!graph.decides_by_data())
-        .then(|| run(runtime, &relaxed, shape, &[&one, &other], true).ok())
+        .then(|| run(&relaxed, &[&one, &other], true).ok())
         .flatten();
     let batched = together.as_ref().is_some_and(|together| {
         together
@@ -112,12 +119,13 @@ pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, shape: &[usize]) -> Re
 fn run(
     runtime: &Runtime,
     graph: &Graph,
+    file: &Arc<[u8]>,
     shape: &[usize],
     rows: &[&Vec<f32>],
     batched: bool,
 ) -> Result<Values> {
     // Not optimized: every tensor is looked at, none may be computed away.
-    let session = Session::new(runtime, &graph.opened(shape, batched)?, None)?;
+    let session = Session::new(runtime, &graph.opened(shape, batched)?, file, None)?;
     let extents: Vec<usize> = std::iter::once(rows.len()).chain(shape.iter().copied()).collect();
     let elements: Vec<f32> = rows.iter().flat_map(|row| row.iter().copied()).collect();
     let seen = session.run(&extents, &elements, |name, value| {

@@ -1,6 +1,6 @@
 //! What computes networks: the processor, or a GPU by CUDA.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use onnx_protobuf::{
     GraphProto, Message as _, ModelProto, NodeProto, OperatorSetIdProto, TypeProto, ValueInfoProto,
@@ -91,7 +91,7 @@ impl FromStr for Provider {
 
 /// Runs a model of one node, which shows whether the library has the provider, and the provider its device.
 pub(super) fn check(runtime: &Runtime) -> Result<()> {
-    let session = Session::new(runtime, &doubling()?, Some(0))?;
+    let session = Session::new(runtime, &doubling()?, &Arc::default(), Some(0))?;
     let doubled = session.run(
         &[2],
         &[1.0, -3.0],

@@ -5,7 +5,10 @@ use std::{fmt, path::Path, sync::Arc};
 use ort::{session::builder::GraphOptimizationLevel, value::TensorRef};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::provider::{self, Provider};
+use super::{
+    graph::FILE,
+    provider::{self, Provider},
+};
 use crate::{Error, Result};
 
 /// ONNX Runtime in this process. Clones share it.
@@ -159,7 +162,14 @@ const COPIES: u64 = 256 << 20;
 impl Session {
     /// Prepares `model`, of so many bytes of weights, to run many times: groups of operators are computed as one. Without
     /// `weights` it is there once, and computes every tensor.
-    pub(super) fn new(runtime: &Runtime, model: &[u8], weights: Option<u64>) -> Result<Self> {
+    ///
+    /// What the model has no numbers of is copied from `file`, which nobody needs any more behind this.
+    pub(super) fn new(
+        runtime: &Runtime,
+        model: &[u8],
+        file: &Arc<[u8]>,
+        weights: Option<u64>,
+    ) -> Result<Self> {
         let once = (1, runtime.threads);
         let (copies, threads) = weights.map_or(once, |weights| runtime.concurrency(weights));
         let build = || -> Result<_, ort::Error> {
@@ -173,6 +183,9 @@ impl Session {
                 .with_intra_threads(threads)?
                 .with_intra_op_spinning(false)?
                 .with_execution_providers(runtime.provider.in_order())?;
+            if !file.is_empty() {
+                builder = builder.with_external_initializer_file_in_memory(FILE, Arc::clone(file))?;
+            }
             builder.commit_from_memory(model)
         };
         let sessions = (0..copies).map(|_| build().map(Mutex::new));

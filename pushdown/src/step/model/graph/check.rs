@@ -102,7 +102,9 @@ pub(super) fn not_training(graph: &GraphProto) -> Result<()> {
     let is_false = |name: &String| {
         let weight = graph.initializer.iter().find(|weight| weight.name == *name);
         weight.is_some_and(|weight| {
-            weight.raw_data.iter().all(|byte| *byte == 0) && weight.int32_data.iter().all(|value| *value == 0)
+            weight.external_data.is_empty()
+                && weight.raw_data.iter().all(|byte| *byte == 0)
+                && weight.int32_data.iter().all(|value| *value == 0)
         })
     };
     let may_draw = |node: &NodeProto| {
@@ -123,7 +125,10 @@ fn nodes(graph: &GraphProto, depth: usize) -> Result<()> {
             "found graphs nested deeper than {MAX_DEPTH}"
         )));
     }
-    graph.initializer.iter().try_for_each(stored_here)?;
+    // Those of the outermost graph were looked at when they were set aside.
+    if depth > 0 {
+        graph.initializer.iter().try_for_each(stored_here)?;
+    }
     let sparse = graph.sparse_initializer.iter();
     sparse
         .flat_map(|sparse| sparse.values.iter().chain(sparse.indices.iter()))
@@ -144,10 +149,12 @@ fn node(node: &NodeProto, depth: usize) -> Result<()> {
             node.op_type
         )));
     }
+    let aside = depth == 0 && node.op_type == "Constant";
     for attribute in &node.attribute {
         attribute
             .t
             .iter()
+            .filter(|_| !aside)
             .chain(&attribute.tensors)
             .try_for_each(stored_here)?;
         for graph in attribute.g.iter().chain(&attribute.graphs) {
@@ -157,7 +164,8 @@ fn node(node: &NodeProto, depth: usize) -> Result<()> {
     Ok(())
 }
 
-fn stored_here(tensor: &TensorProto) -> Result<()> {
+/// Refuses a weight that stands in another file.
+pub(super) fn stored_here(tensor: &TensorProto) -> Result<()> {
     let external = tensor.data_location.enum_value() == Ok(DataLocation::EXTERNAL);
     if external || !tensor.external_data.is_empty() {
         return Err(Error::model(format!(

@@ -8,7 +8,7 @@ use onnx_protobuf::{
     type_proto,
 };
 
-use super::{Flow, Graph, check::FLOAT, reads};
+use super::{Flow, Graph, aside, check::FLOAT, reads};
 use crate::{Error, Result};
 
 /// A tensor between two parts: its name, and its shape without the batch axis.
@@ -18,13 +18,22 @@ pub(in crate::step::model) struct Seam {
     pub(in crate::step::model) shape: Vec<usize>,
 }
 
+/// A part of a graph.
+#[derive(Debug)]
+pub(in crate::step::model) struct Excerpt {
+    /// A model, whose large weights are in the graph's file.
+    pub(in crate::step::model) model: Vec<u8>,
+    /// Bytes of all its weights, wherever they are.
+    pub(in crate::step::model) bytes: usize,
+}
+
 impl Graph {
     /// The part from one tensor to another as a model with just the weights that it needs. Without `batched` its
     /// batch axis has the length 1.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
-    pub(in crate::step::model) fn part(&self, from: &Seam, to: &Seam, batched: bool) -> Result<Vec<u8>> {
+    pub(in crate::step::model) fn part(&self, from: &Seam, to: &Seam, batched: bool) -> Result<Excerpt> {
         let needed = self.needed(Some(&from.tensor), [to.tensor.as_str()]);
         let nodes: Vec<_> = self
             .nodes()
@@ -39,7 +48,8 @@ impl Graph {
             .iter()
             .filter(|weight| read.contains(weight.name.as_str()));
         let sparse = self.graph.sparse_initializer.iter();
-        self.write(GraphProto {
+        let in_file: usize = weights.clone().map(aside::bytes_of).sum();
+        let model = self.write(GraphProto {
             name: self.graph.name.clone(),
             initializer: weights.cloned().collect(),
             sparse_initializer: sparse.cloned().collect(),
@@ -47,6 +57,10 @@ impl Graph {
             output: vec![value_info(to, batched)],
             node: nodes.into_iter().map(|(_, node)| node.clone()).collect(),
             ..GraphProto::default()
+        })?;
+        Ok(Excerpt {
+            bytes: model.len() + in_file,
+            model,
         })
     }
 

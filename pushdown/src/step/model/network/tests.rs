@@ -6,7 +6,7 @@ use super::*;
 struct Nowhere;
 
 impl Weights for Nowhere {
-    fn fetch(&self) -> Result<Bytes> {
+    fn fetch(&self) -> Result<Arc<[u8]>> {
         Err(Error::model("nowhere"))
     }
 
@@ -47,8 +47,8 @@ fn descriptions_that_no_network_has() {
 struct Here(&'static [u8]);
 
 impl Weights for Here {
-    fn fetch(&self) -> Result<Bytes> {
-        Ok(Bytes::from_static(self.0))
+    fn fetch(&self) -> Result<Arc<[u8]>> {
+        Ok(self.0.into())
     }
 
     fn runtime(&self) -> Result<Runtime> {
@@ -140,7 +140,7 @@ struct Slow {
 }
 
 impl Weights for Slow {
-    fn fetch(&self) -> Result<Bytes> {
+    fn fetch(&self) -> Result<Arc<[u8]>> {
         let told = self.asked.send(()).is_ok() && self.come.lock().recv().is_ok();
         Err(Error::model(if told { "they are lost" } else { "nobody waits" }))
     }

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 
-use bytes::Bytes;
 use futures::future::join_all;
 use pushdown::{
     DType, Layout, Pipeline,
@@ -21,7 +20,7 @@ const MOST: Duration = Duration::from_millis(2);
 struct Nowhere;
 
 impl Weights for Nowhere {
-    fn fetch(&self) -> pushdown::Result<Bytes> {
+    fn fetch(&self) -> pushdown::Result<Arc<[u8]>> {
         let kind = pushdown::ErrorKind::InvalidModel;
         Err(pushdown::Error::new(kind, "nowhere"))
     }

@@ -238,7 +238,7 @@ def e2e(*arguments: object) -> subprocess.CompletedProcess:
 
 def left_behind() -> list[str]:
     """Namespaces and folders of runs."""
-    namespaces = links.NAMESPACES.glob("pushdown-*-trainer")
+    namespaces = links.NAMESPACES.glob("pushdown-*-*")
     mine = [path.name for path in namespaces if not alive(int(path.name.split("-")[1]))]
     folders = Path(tempfile.gettempdir()).glob(f"{guard.PREFIX}*")
     # Another run may be under way.

@@ -78,7 +78,7 @@ which it finds out what samples cost, is held against it, too, but nothing is as
 the least and the greatest round. Bytes are per sample, those of the wire by the counters of the interface; CPU is per 1,000
 samples. Both are of all epochs, and so is the time that the trainer waits (stall). The first batch of our reader has the
 program's start before it, listing, and weights that had to be fetched or loaded; the clock of a peer starts once it has imported
-what it needs, before it loads a network. A dash is what was not measured: of a store or a gateway elsewhere no CPU but what it tells itself, so
+and loaded what it needs. A dash is what was not measured: of a store or a gateway elsewhere no CPU but what it tells itself, so
 that there is no sum of all tiers either.
 
 The bound that a cell should not beat is an estimate: by the planner's simulator, or over thin links the slowest of gateway, link

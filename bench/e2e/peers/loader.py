@@ -4,7 +4,6 @@ import argparse
 import importlib
 import json
 import pathlib
-import time
 
 import numpy as np
 
@@ -33,11 +32,10 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
-    started = time.perf_counter()
     work = Work(options.work, options.decoder, options.models, decoded=options.source == "tfdata")
     source = importlib.import_module(f"from_{options.source}").Source(options, work)
     keep = {} if options.values else None
-    figures = measure.train(source, options.epochs, options.step_ms / 1000, started, keep)
+    figures = measure.train(source, options.epochs, options.step_ms / 1000, keep)
     if options.values:
         np.savez(options.values, **{name: np.frombuffer(v, np.uint8) if isinstance(v, bytes) else v for name, v in keep.items()})
     settings = ", ".join(filter(None, [source.settings, work.settings]))

@@ -19,14 +19,13 @@ def peak_bytes() -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def train(source, epochs: int, step_seconds: float, started: float, keep: dict | None = None) -> dict:
+def train(source, epochs: int, step_seconds: float, keep: dict | None = None) -> dict:
     """Takes all batches of all epochs, and after each is idle for a step, as a host is whose accelerator is not.
 
-    The first batch is waited for since `started`, before networks were loaded. With `keep` the values of the first epoch are put
-    there by their names, which takes time.
+    With `keep` the values of the first epoch are put there by their names, which takes time.
     """
     waits, lasted, samples = [], [], 0
-    cpu = cpu_seconds()
+    cpu, started = cpu_seconds(), time.perf_counter()
     first = 0.0
     for epoch in range(epochs):
         before = time.perf_counter()

@@ -3,6 +3,7 @@
 What shapes links takes root and a kernel that lets it make namespaces, and is skipped elsewhere.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -249,10 +250,12 @@ def descendants(process: int) -> dict[int, str]:
     """All processes below one, with their command lines."""
     found = {}
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in map(int, task.read_text(encoding="ascii").split()):
-            line = Path(f"/proc/{child}/cmdline")
-            found[child] = line.read_bytes().replace(b"\0", b" ").decode() if line.exists() else ""
-            found |= descendants(child)
+        # Each may end at any time.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in map(int, task.read_text(encoding="ascii").split()):
+                found[child] = ""
+                found[child] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found |= descendants(child)
     return found
 
 

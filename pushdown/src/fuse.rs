@@ -117,6 +117,14 @@ fn rectangle(step: &Step) -> Option<Rectangle<'_>> {
 // === impl Group ===
 
 impl Group<'_> {
+    /// The layers that it is, if it is layers.
+    pub(crate) const fn layers(&self) -> Option<&Model> {
+        match &self.work {
+            Work::Layers(layers) => Some(layers),
+            _ => None,
+        }
+    }
+
     /// Runs the group on the input of its first step; `scope` is that of its last, the only one that may be random.
     pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
         match (&self.work, sample) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     Error, Kind, Limits, Pipeline, Result, Sample, fuse,
-    step::{Scope, augment::Draws, model::Model},
+    step::{Scope, Step, augment::Draws, model::Model},
 };
 
 /// What a sample's run depends on beside its value.
@@ -64,7 +64,8 @@ impl Pipeline {
     }
 
     /// As [`run`](Self::run), telling `observe` before each step, or group of fused steps, which one comes and
-    /// how many steps it covers. Lets callers time steps without a clock in this crate.
+    /// how many steps it covers. Lets callers time steps without a clock in this crate. Weights of a network come
+    /// before that: once, and as no cost of this sample.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -91,6 +92,14 @@ impl Pipeline {
                 self.check(behind, &kind, &context.limits).ok()?;
                 Some((group, scope))
             });
+            let layers = match (&group, &self.steps()[index]) {
+                (Some((group, _)), _) => group.layers(),
+                (None, Step::Model(layers)) => Some(layers),
+                (None, _) => None,
+            };
+            if let Some(layers) = layers {
+                layers.make_ready().map_err(|error| self.located(index, error))?;
+            }
             let count = group.as_ref().map_or(1, |(group, _)| group.steps);
             observe(index, count);
             sample = match group {

@@ -178,10 +178,16 @@ impl Layers {
             };
             metrics.layer_batches.inc();
             metrics.layer_samples.inc_by(count.into());
+            let began = std::time::Instant::now();
+            let (from, until) = layers.reach();
+            // Weights that come first are paid for by those who have them come, but are no cost of a sample: plans go by those.
+            if let Err(error) = layers.network().make_ready(from, until) {
+                tracing::debug!(%error, "layers cannot be made ready, as those who wait for them are told");
+            }
             let started = std::time::Instant::now();
             let ran = run_at_once(&layers, values, threads);
-            let share = started.elapsed() * threads / count;
-            batching.lock().took(samples, share);
+            batching.lock().took(samples, started.elapsed() * threads / count);
+            let share = began.elapsed() * threads / count;
             for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
                 ledger.charge(&tenant, share);
                 // Whoever left does not want it.

@@ -236,6 +236,11 @@ impl Model {
         })
     }
 
+    /// Has the layers in memory.
+    pub(crate) fn make_ready(&self) -> Result<()> {
+        self.network.make_ready(self.from, self.until)
+    }
+
     /// Runs the layers on one value.
     pub(crate) fn run(&self, input: Tensor) -> Result<Tensor> {
         let outputs = self.network.run(self.from, self.until, &[input])?;

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use pushdown::step::model::{Folder, LeftOut, Network, Networks as _, Place};
+use pushdown::{
+    Context, Pipeline, Sample,
+    step::model::{Folder, LeftOut, Network, Networks as _, Place},
+};
 
 use super::networks::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
 
@@ -99,4 +102,32 @@ fn branches_are_not_cut() {
         ]
     );
     as_onnxruntime(&network, &golden);
+}
+
+/// Whoever times steps begins behind the weights: they come once, and are no cost of a sample.
+#[test]
+fn weights_are_there_before_a_step_is_timed() {
+    let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
+    let (network, golden) = (folder.find("constants").unwrap(), golden("tiny/constants"));
+    for (layers, steps) in [
+        ("model(constants)", 2..3),
+        (
+            "model(constants, until=cut:1) | model(constants, from=cut:1)",
+            2..4,
+        ),
+    ] {
+        network.release();
+        assert_eq!(network.held_bytes(), 0);
+        let pipeline = Pipeline::parse_with(&format!("decode | to_float | {layers}"), &folder).unwrap();
+        let mut held = Vec::new();
+        let sample = Sample::Tensor(golden.inputs[0].clone());
+        pipeline
+            .run_observed(steps, sample, &Context::new(b""), |_, _| {
+                held.push(network.held_bytes());
+            })
+            .unwrap();
+        assert_eq!(held.len(), 1, "what goes together runs as one: {held:?}");
+        assert_eq!(held[0], network.held_bytes());
+        assert!(held[0] > 0, "{layers}");
+    }
 }

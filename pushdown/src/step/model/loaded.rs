@@ -56,6 +56,18 @@ impl Loaded {
         self.held.load(Relaxed)
     }
 
+    /// Has the layers between two places in memory, if any lie between them.
+    pub(super) fn make_ready(
+        &self,
+        (from, to): (Place, usize),
+        file: impl FnOnce() -> Result<Arc<[u8]>>,
+    ) -> Result<()> {
+        if from < Place::Cut(to) {
+            self.part((from, to), file)?;
+        }
+        Ok(())
+    }
+
     /// Runs the layers between two places on values of the first. If they are not here they come from `file`, the one that
     /// the network was looked at in.
     pub(super) fn run(

@@ -276,6 +276,16 @@ impl Network {
             .map_or((1, 1), |runtime| runtime.concurrency(weights))
     }
 
+    /// Has the layers between two places in memory. [`run`](Self::run) does so by itself, but whoever times it takes what comes
+    /// once, seconds for large weights, for what a sample costs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn make_ready(&self, from: Place, to: usize) -> Result<()> {
+        let ready = |loaded: Arc<Loaded>| loaded.make_ready((from, to), || self.file());
+        self.loaded().and_then(ready).map_err(|error| self.named(&error))
+    }
+
     /// Runs the layers between two places on values of the first, one per sample.
     ///
     /// A batch gives what its samples give alone, to within `1e-5` of the largest element.

@@ -168,6 +168,11 @@ def bad() -> dict[str, onnx.ModelProto]:
     elsewhere.data_location = TensorProto.EXTERNAL
     elsewhere.external_data.add(key="location", value="../../etc/passwd")
     add = [node("Add", ["x", "w"], ["y"])]
+    places = numpy_helper.from_array(np.arange(4), "places")
+    sparse = node("Constant", [], ["w"], sparse_value=helper.make_sparse_tensor(elsewhere, places, [4]))
+    # Of the room that its shape takes, an eighth.
+    short = numbers([1.0] * 2048)
+    short.dims[:] = [4, 4096]
     return {
         "batch_axis_lost": tiny([node("ReduceSum", ["x"], ["y"], keepdims=0)]),
         "custom_operator": tiny([node("Magic", ["x"], ["y"], domain="acme")], domains=[("acme", 1)]),
@@ -177,10 +182,12 @@ def bad() -> dict[str, onnx.ModelProto]:
         "random_operator": tiny([node("RandomNormalLike", ["x"], ["y"])]),
         "shapes_that_do_not_fit": tiny(add, weights=[numbers([1.0] * 3)]),
         "size_unknown": tiny(add, [("x", [None, None])], [numbers([1.0] * 4)]),
+        "sparse_elsewhere": tiny([sparse, *add]),
         "training": tiny(
             [node("Dropout", ["x", "", "t"], ["y"])], weights=[numpy_helper.from_array(np.array(True), "t")]
         ),
         "two_inputs": tiny([node("Add", ["x", "z"], ["y"])], [("x", [None, 4]), ("z", [None, 4])]),
+        "weights_too_short": tiny([node("MatMul", ["x", "w"], ["y"])], weights=[short]),
     }
 
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use onnx_protobuf::{
-    GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
     tensor_proto::DataLocation,
     tensor_shape_proto::{Dimension, dimension},
     type_proto,
@@ -129,10 +129,7 @@ fn nodes(graph: &GraphProto, depth: usize) -> Result<()> {
     if depth > 0 {
         graph.initializer.iter().try_for_each(stored_here)?;
     }
-    let sparse = graph.sparse_initializer.iter();
-    sparse
-        .flat_map(|sparse| sparse.values.iter().chain(sparse.indices.iter()))
-        .try_for_each(stored_here)?;
+    parts(&graph.sparse_initializer).try_for_each(stored_here)?;
     graph.node.iter().try_for_each(|node| self::node(node, depth))
 }
 
@@ -156,12 +153,22 @@ fn node(node: &NodeProto, depth: usize) -> Result<()> {
             .iter()
             .filter(|_| !aside)
             .chain(&attribute.tensors)
+            .chain(parts(&attribute.sparse_tensor))
+            .chain(parts(&attribute.sparse_tensors))
             .try_for_each(stored_here)?;
         for graph in attribute.g.iter().chain(&attribute.graphs) {
             nodes(graph, depth + 1)?;
         }
     }
     Ok(())
+}
+
+/// What weights of which most are 0 consist of.
+fn parts<'a>(
+    sparse: impl IntoIterator<Item = &'a SparseTensorProto>,
+) -> impl Iterator<Item = &'a TensorProto> {
+    let sparse = sparse.into_iter();
+    sparse.flat_map(|sparse| sparse.values.iter().chain(sparse.indices.iter()))
 }
 
 /// Refuses a weight that stands in another file.

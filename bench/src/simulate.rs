@@ -1,6 +1,8 @@
 //! Epochs without a clock: what the planner's simulator makes of recorded costs, for `bench/e2e` to hold
 //! against epochs that were timed.
 
+use std::num::NonZeroUsize;
+
 use anyhow::Result;
 use pushdown::plan::{Bound, Candidate, Class, Plan, Rules, Tiers, simulate};
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize)]
 pub struct Recorded {
     samples: usize,
+    /// Samples that the accelerator takes at once.
+    #[serde(default = "one")]
+    batch_size: NonZeroUsize,
+    /// How often a plan reads them.
+    #[serde(default = "one")]
+    epochs: NonZeroUsize,
     plain: Way,
     pushed: Way,
     auto: Option<Mixture>,
@@ -48,9 +56,10 @@ struct Mixture {
 pub struct Epochs {
     plain: f64,
     pushed: f64,
-    /// By the mixture that was recorded, at what it cost.
+    /// By the mixture that was recorded, at what it cost: of epochs behind the first, whose samples come while those of the one
+    /// before are still worked on.
     auto: Option<f64>,
-    /// By the best mixture of both, at what they cost alone.
+    /// The same by the best mixture of both, at what they cost alone.
     best: f64,
     /// What limits that.
     bound: &'static str,
@@ -71,7 +80,18 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     };
     let (plain, pushed) = (&recorded.plain, &recorded.pushed);
     let classes = classes(plain, pushed);
-    let epoch = |plan: &Plan| simulate::run(&tiers, &simulate::jobs(&classes, plan, recorded.samples));
+    let until = |epochs: usize, classes: &[Class], plan: &Plan| {
+        let jobs = simulate::jobs(classes, plan, epochs * recorded.samples);
+        simulate::run(&tiers, &jobs, recorded.batch_size)
+    };
+    let first = |plan: &Plan| until(1, &classes, plan);
+    let later = |classes: &[Class], plan: &Plan| match recorded.epochs.get() {
+        1 => until(1, classes, plan),
+        epochs => {
+            let more = until(epochs, classes, plan) - until(1, classes, plan);
+            more / f64::from(u32::try_from(epochs - 1).unwrap_or(u32::MAX))
+        }
+    };
     let rules = Rules {
         samples_left: f64::from(u32::try_from(recorded.samples).unwrap_or(u32::MAX)),
         ..Rules::default()
@@ -81,13 +101,13 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         let classes = mixture.classes(plain, pushed);
         let shares = vec![vec![mixture.plainly, 1.0 - mixture.plainly]];
         let plan = Plan::of(&tiers, &classes, shares, &rules);
-        simulate::run(&tiers, &simulate::jobs(&classes, &plan, recorded.samples))
+        later(&classes, &plan)
     });
     Ok(Epochs {
-        plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
-        pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
+        plain: first(&Plan::plain(&tiers, &classes, &rules)),
+        pushed: first(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
         auto,
-        best: epoch(&best),
+        best: later(&classes, &best),
         bound: match best.load.bound() {
             Bound::Gateway => "gateway",
             Bound::Link => "link",
@@ -95,6 +115,11 @@ pub fn run(recorded: &str) -> Result<Epochs> {
             Bound::Trainer => "trainer",
         },
     })
+}
+
+/// Where nothing tells of batches, or of epochs.
+const fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
 }
 
 /// All samples cost the same, and go either way.
@@ -172,6 +197,56 @@ mod tests {
         for way in [epochs.plain, epochs.pushed, epochs.best] {
             assert!((way / 20.0 - 1.0).abs() < 0.01, "{epochs:?}");
         }
+    }
+
+    /// The accelerator begins once the whole of its first batch is there.
+    #[test]
+    fn an_accelerator_takes_batches() {
+        let of = |batch_size: u32| {
+            let recorded = format!(
+                r#"{{"samples": 320, "batch_size": {batch_size}, "store_cores": 1, "host_cores": 1, "link_bits": null,
+                    "trainer_seconds": 0.01,
+                    "plain": {{"bytes": 1e5, "store_seconds": 0, "host_seconds": 1e-2}},
+                    "pushed": {{"bytes": 1e3, "store_seconds": 5e-3, "host_seconds": 0}}}}"#
+            );
+            run(&recorded).unwrap()
+        };
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
+        let (one, batches) = (of(1), of(32));
+        assert!(
+            near(one.plain, 3.21) && near(batches.plain, 3.52),
+            "{one:?} {batches:?}"
+        );
+        assert!(
+            near(one.pushed, 3.205) && near(batches.pushed, 3.36),
+            "{one:?} {batches:?}"
+        );
+        assert!(near(of(320).plain, 6.4));
+    }
+
+    /// Later epochs have no start: nobody waits for their first sample.
+    #[test]
+    fn a_plan_goes_on_from_epoch_to_epoch() {
+        let of = |epochs: u32| {
+            let recorded = format!(
+                r#"{{"samples": 10, "epochs": {epochs}, "store_cores": 1, "host_cores": 1, "link_bits": 8e6,
+                    "plain": {{"bytes": 1e6, "store_seconds": 0, "host_seconds": 1}},
+                    "pushed": {{"bytes": 0, "store_seconds": 9, "host_seconds": 0}},
+                    "auto": {{"plainly": 1, "bytes": 1e6, "store_seconds": 0, "host_seconds": 1}}}}"#
+            );
+            run(&recorded).unwrap()
+        };
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
+        let (one, three) = (of(1), of(3));
+        assert!(
+            near(one.plain, 11.0) && near(three.plain, 11.0),
+            "{one:?} {three:?}"
+        );
+        assert!(
+            near(one.auto.unwrap(), 11.0) && near(three.auto.unwrap(), 10.0),
+            "{one:?} {three:?}"
+        );
+        assert!(three.best < one.best, "{one:?} {three:?}");
     }
 
     #[test]

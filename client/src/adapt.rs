@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use pushdown::{
-    Pipeline,
+    Pipeline, Timed,
     plan::{Plan, Replanner, Rules},
     step::model::Network,
     wire::Split,
@@ -75,14 +75,6 @@ struct State {
     since: Option<Since>,
     /// Seconds that the gateway's CPUs were busy, and that there were, as it told last.
     gateway_cpu: Option<[f64; 2]>,
-}
-
-/// A step, or steps that ran as one: the first, how many, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ran {
-    pub(crate) first: usize,
-    pub(crate) steps: usize,
-    pub(crate) time: Duration,
 }
 
 /// A value that the gateway sent.
@@ -160,11 +152,13 @@ impl Adapter {
     }
 
     /// Steps of a sample ran here.
-    pub(crate) fn host(&self, stored: Option<u64>, ran: &[Ran]) {
+    pub(crate) fn host(&self, stored: Option<u64>, ran: &[Timed]) {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
-        for Ran { first, steps, time } in ran {
-            state.replanner.host(class, *first, *steps, time.as_secs_f64());
+        for Timed { steps, time } in ran {
+            state
+                .replanner
+                .host(class, steps.start, steps.len(), time.as_secs_f64());
         }
         if let Some(stored) = stored.filter(|_| !self.listed) {
             state.found(class, stored);
@@ -320,9 +314,8 @@ mod tests {
                         traffic.down.fetch_add(4_000_000, Relaxed);
                         std::thread::sleep(Duration::from_millis(2));
                         drop(on_its_way);
-                        let ran = Ran {
-                            first: 0,
-                            steps: 2,
+                        let ran = Timed {
+                            steps: 0..2,
                             time: Duration::from_millis(40),
                         };
                         adapter.host(stored, &[ran]);
@@ -357,13 +350,12 @@ mod tests {
                 .count()
         };
         assert_eq!(pushed(), 0, "any object may be smaller");
-        let ran = Ran {
-            first: 0,
-            steps: 2,
+        let ran = [Timed {
+            steps: 0..2,
             time: Duration::from_millis(40),
-        };
+        }];
         let before = adapter.assignment();
-        adapter.host(Some(30_000), &[ran]);
+        adapter.host(Some(30_000), &ran);
         assert_eq!(pushed(), 32);
         assert_eq!(
             before.stage(
@@ -387,9 +379,9 @@ mod tests {
         let decision = plan();
         assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
         assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
-        adapter.host(Some(29_999), &[ran]);
+        adapter.host(Some(29_999), &ran);
         assert_eq!(pushed(), 0, "with the plan that is in force, too");
-        adapter.host(Some(240_001), &[ran]);
+        adapter.host(Some(240_001), &ran);
         let decision = plan();
         assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
         assert!(

@@ -44,7 +44,7 @@ pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
 pub use limits::{Limits, TableLimits};
 pub use media::{ImageHeader, MediaType};
 pub use pipeline::Pipeline;
-pub use run::{Context, Peak};
+pub use run::{Context, Peak, Timed};
 pub use sample::{Image, Sample, Tensor};
 pub use scan::{Estimate, Fitting, OneTable, Scan, SchemaRule, Several};
 pub use source::{Source, Suffix};

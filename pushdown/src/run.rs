@@ -1,6 +1,6 @@
 //! Runs a stretch of a pipeline over one sample.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use crate::{
     Error, Kind, Limits, Pipeline, Result, Sample, fuse,
@@ -18,6 +18,15 @@ pub struct Context<'a> {
     pub epoch: Option<u32>,
     /// Limits on pixels and bytes.
     pub limits: Limits,
+}
+
+/// What steps that ran as one took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timed {
+    /// The steps.
+    pub steps: Range<usize>,
+    /// By the clock that was given.
+    pub time: Duration,
 }
 
 /// What running a stretch on a sample may take in memory at once, in bytes.
@@ -60,29 +69,29 @@ impl Pipeline {
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a random step without seed or epoch;
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage.
     pub fn run(&self, stretch: Range<usize>, sample: Sample, context: &Context<'_>) -> Result<Sample> {
-        self.run_observed(stretch, sample, context, |_, _| ())
+        let (sample, _) = self.run_timed(stretch, sample, context, || Duration::ZERO)?;
+        Ok(sample)
     }
 
-    /// As [`run`](Self::run), telling `observe` before each step, or group of fused steps, which one comes and
-    /// how many steps it covers. Lets callers time steps without a clock in this crate. Weights of a network come
-    /// before that: once, and as no cost of this sample.
+    /// As [`run`](Self::run), with what each step, or group of fused steps, took by a clock that tells the time since
+    /// whenever. Weights of a network come in between: once, and as no cost of this sample.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_observed(
+    pub fn run_timed(
         &self,
         stretch: Range<usize>,
         mut sample: Sample,
         context: &Context<'_>,
-        mut observe: impl FnMut(usize, usize),
-    ) -> Result<Sample> {
+        mut clock: impl FnMut() -> Duration,
+    ) -> Result<(Sample, Vec<Timed>)> {
         if stretch.start > stretch.end || stretch.end > self.len() {
             return Err(Error::wire(format!(
                 "steps {stretch:?} of a pipeline of {} steps",
                 self.len()
             )));
         }
-        let mut index = stretch.start;
+        let (mut index, mut groups) = (stretch.start, Vec::new());
         while index < stretch.end {
             let kind = self.check_output(index, &Kind::from(&sample), &context.limits)?;
             // A group that is to fail runs step by step, to fail as its steps do.
@@ -101,16 +110,20 @@ impl Pipeline {
                 layers.make_ready().map_err(|error| self.located(index, error))?;
             }
             let count = group.as_ref().map_or(1, |(group, _)| group.steps);
-            observe(index, count);
+            let began = clock();
             sample = match group {
                 Some((group, scope)) => group.apply(sample, &scope)?,
                 None => self.steps()[index]
                     .apply(sample, &self.scope(index, context)?)
                     .map_err(|error| self.located(index, error))?,
             };
+            groups.push(Timed {
+                steps: index..index + count,
+                time: clock().saturating_sub(began),
+            });
             index += count;
         }
-        Ok(sample)
+        Ok((sample, groups))
     }
 
     /// Holds every value that running `stretch` would make against the limits, as far as sizes can be told from

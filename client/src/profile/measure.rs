@@ -27,24 +27,13 @@ pub(super) fn run(
     context: &Context<'_>,
 ) -> Result<Vec<Group>> {
     let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
-    let mut groups: Vec<Group> = Vec::new();
-    let mut started = cpu();
-    let end = |groups: &mut Vec<Group>, started: Duration| {
-        if let Some(last) = groups.last_mut() {
-            last.seconds = cpu().saturating_sub(started).as_secs_f64();
-        }
-    };
-    pipeline.run_observed(0..until, sample, context, |first, steps| {
-        end(&mut groups, started);
-        started = cpu();
-        groups.push(Group {
-            first,
-            steps,
-            seconds: 0.0,
-        });
-    })?;
-    end(&mut groups, started);
-    Ok(groups)
+    let (_, groups) = pipeline.run_timed(0..until, sample, context, cpu)?;
+    let groups = groups.into_iter().map(|group| Group {
+        first: group.steps.start,
+        steps: group.steps.len(),
+        seconds: group.time.as_secs_f64(),
+    });
+    Ok(groups.collect())
 }
 
 /// The gateway's groups: the last entries of `Server-Timing`, behind origin, queue and read. Each is named after its

@@ -1,14 +1,10 @@
 //! Steps that run here, timed where a plan follows from it.
 
-use std::{
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, time::Instant};
 
 use pushdown::{Context, Sample};
 
 use super::Session;
-use crate::adapt::Ran;
 
 impl Session {
     /// Runs steps of a sample, and tells the planner what they took.
@@ -26,21 +22,10 @@ impl Session {
             Sample::Bytes(object) if steps.start == 0 => Some(object.len() as u64),
             _ => self.objects[index].bytes,
         };
-        let mut ran: Vec<(Ran, Instant)> = Vec::new();
-        let end = |ran: &mut Vec<(Ran, Instant)>| {
-            if let Some((last, since)) = ran.last_mut() {
-                last.time = since.elapsed();
-            }
-        };
-        let value = self
+        let since = Instant::now();
+        let (value, ran) = self
             .pipeline
-            .run_observed(steps, sample, context, |first, steps| {
-                end(&mut ran);
-                let time = Duration::ZERO;
-                ran.push((Ran { first, steps, time }, Instant::now()));
-            })?;
-        end(&mut ran);
-        let ran: Vec<_> = ran.into_iter().map(|(ran, _)| ran).collect();
+            .run_timed(steps, sample, context, || since.elapsed())?;
         adapter.host(stored, &ran);
         Ok(value)
     }

@@ -38,10 +38,7 @@ impl Pushdown {
                     return Err(Error::new(ErrorKind::Internal, "layers take a tensor"));
                 };
                 let ran = self.layers.run(&job.tenant, &layers, tensor).await?;
-                times.push(GroupTime {
-                    time: ran.time,
-                    ..GroupTime::start(&job.pipeline.steps()[steps.clone()])
-                });
+                times.push(GroupTime::of(&job.pipeline.steps()[steps.clone()], ran.time));
                 (sample, done) = (Sample::Tensor(ran.value), steps.end);
             }
         }
@@ -65,16 +62,12 @@ impl Pushdown {
                 epoch,
                 limits,
             };
-            let mut groups: Vec<(GroupTime, Instant)> = Vec::new();
-            let sample = pipeline.run_observed(steps, sample, &context, |index, count| {
-                end_last(&mut groups);
-                groups.push((
-                    GroupTime::start(&pipeline.steps()[index..index + count]),
-                    Instant::now(),
-                ));
-            })?;
-            end_last(&mut groups);
-            Ok::<_, pushdown::Error>((sample, groups.into_iter().map(|(group, _)| group).collect()))
+            let started = Instant::now();
+            let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
+            let groups = groups
+                .into_iter()
+                .map(|group| GroupTime::of(&pipeline.steps()[group.steps], group.time));
+            Ok::<_, pushdown::Error>((sample, groups.collect()))
         };
         Ok(self.cpu.run(&job.tenant, work).await??)
     }
@@ -90,19 +83,12 @@ pub(super) struct GroupTime {
 }
 
 impl GroupTime {
-    fn start(steps: &[Step]) -> Self {
+    fn of(steps: &[Step], time: Duration) -> Self {
         let name = steps.iter().map(Step::name).collect::<Vec<_>>().join("+");
         Self {
             first: steps.first().map_or("", Step::name),
             name,
-            time: Duration::ZERO,
+            time,
         }
-    }
-}
-
-/// A group ends where the next one starts.
-fn end_last(groups: &mut [(GroupTime, Instant)]) {
-    if let Some((group, started)) = groups.last_mut() {
-        group.time = started.elapsed();
     }
 }

@@ -5,7 +5,11 @@
 //! of the host's seconds by step and class, and of the gateway's for each of the host's by stage. How fast either side is
 //! just now is a pace, the same for all its steps, those too that it has not run for a while.
 
-use super::{Candidate, Class, mean::Mean, recent::Recent};
+use super::{
+    Candidate, Class,
+    mean::Mean,
+    recent::{MOST, Recent},
+};
 use crate::{Kind, Pipeline, Step};
 
 /// Samples that a mean is made of.
@@ -22,6 +26,16 @@ pub struct Costs {
     ratio: Mean,
     host_pace: Recent,
     gateway_pace: Recent,
+    /// What the gateway told of stages up to which nothing had run on the host yet.
+    early: Vec<Told>,
+}
+
+/// The gateway took so many seconds for a sample of a class up to a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Told {
+    class: usize,
+    stage: usize,
+    seconds: f64,
 }
 
 /// A stage from 1 on, behind its step.
@@ -80,6 +94,7 @@ impl Costs {
             ratio: Mean::default(),
             host_pace: Recent::default(),
             gateway_pace: Recent::default(),
+            early: Vec::new(),
         }
     }
 
@@ -128,13 +143,31 @@ impl Costs {
             stage.inside |= all == 0.0 && !last;
             mean.add(seconds * part / pace, MEMORY);
         }
+        for Told {
+            class,
+            stage,
+            seconds,
+        } in std::mem::take(&mut self.early)
+        {
+            self.gateway(class, stage, seconds);
+        }
     }
 
     /// The gateway took so many seconds for a sample up to `stage`.
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
-        let Some(host) = self.until(class, stage).filter(|host| *host > 0.0) else {
+        let Some(host) = self.until(class, stage) else {
+            if self.early.len() < MOST {
+                self.early.push(Told {
+                    class,
+                    stage,
+                    seconds,
+                });
+            }
             return;
         };
+        if host <= 0.0 {
+            return;
+        }
         if let Some(expected) = self.stages[stage - 1].ratio.of(ENOUGH) {
             self.gateway_pace.add(seconds / host / expected);
         }
@@ -287,6 +320,24 @@ mod tests {
         costs.gateway(1, 9, 1.0);
         costs.gateway(1, 4, f64::INFINITY);
         assert_eq!(costs.classes(1e6).unwrap(), classes);
+    }
+
+    /// A host that is busy with weights, or waits for its first object, is behind a gateway that is not.
+    #[test]
+    fn what_the_gateway_tells_first_is_not_lost() {
+        let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float").unwrap();
+        let mut costs = Costs::new(&pipeline, &[(0.5, 1_000.0), (0.5, 10_000.0)]);
+        for _ in 0..2 * MOST {
+            costs.gateway(1, 3, 0.030);
+        }
+        assert_eq!(costs.early.len(), MOST);
+        costs.host(0, 0, 2, 0.010);
+        assert_eq!(costs.classes(0.0), None, "nothing is known of the last step");
+        costs.host(0, 2, 1, 0.005);
+        let classes = costs.classes(0.0).unwrap();
+        near(classes[1].candidates[0].host_seconds, 0.015);
+        near(classes[1].candidates[2].gateway_seconds, 0.030);
+        assert!(costs.early.is_empty());
     }
 
     #[test]

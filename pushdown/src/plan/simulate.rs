@@ -1,8 +1,8 @@
 //! The tiers as a line of queues, without a clock: what a plan comes to, sample by sample.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroUsize};
 
-use super::{Class, Plan, Tiers};
+use super::{Class, Plan, Tiers, float};
 
 /// What one sample takes on its way.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,8 +47,8 @@ pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
 }
 
 /// Seconds from the first sample to the last, where each tier works on what the tier before it has done, in the order in
-/// which that comes.
-pub fn run(tiers: &Tiers, jobs: &[Job]) -> f64 {
+/// which that comes. The trainer takes so many samples at once, in their own order, as soon as all of them are there.
+pub fn run(tiers: &Tiers, jobs: &[Job], batch: NonZeroUsize) -> f64 {
     let ready = vec![0.0; jobs.len()];
     let (ready, host_cores) = if tiers.shared {
         (ready, tiers.host_cores)
@@ -61,8 +61,12 @@ pub fn run(tiers: &Tiers, jobs: &[Job]) -> f64 {
     let ready = serve(&ready, 1.0, |job| jobs[job].bytes / tiers.link_bytes);
     let both = |job: usize| if tiers.shared { jobs[job].gateway } else { 0.0 } + jobs[job].host;
     let ready = serve(&ready, host_cores, both);
-    let ready = serve(&ready, 1.0, |_| tiers.trainer_seconds);
-    ready.into_iter().fold(0.0, f64::max)
+    let mut trained = 0.0_f64;
+    for batch in ready.chunks(batch.get()) {
+        let there = batch.iter().copied().fold(trained, f64::max);
+        trained = there + tiers.trainer_seconds * float(batch.len() as u64);
+    }
+    trained
 }
 
 /// When each job is done by `servers` that take the one that has waited longest. A part of a server is a slower one.

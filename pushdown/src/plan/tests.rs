@@ -1,5 +1,7 @@
 mod ties;
 
+use std::num::NonZeroUsize;
+
 use proptest::prelude::*;
 
 use super::{
@@ -367,7 +369,7 @@ fn every_cell_of_the_map() {
                             worst = worst.max(plan.load.seconds() / exhaustive(&tiers, &classes, &rules));
                             #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
                             let expected = plan.load.seconds() * SAMPLES as f64;
-                            let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES));
+                            let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES), NonZeroUsize::MIN);
                             let ratio = simulated / expected;
                             assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
                             for (samples, most) in [(32, 1.08), (96, 1.03), (400, NEVER), (SAMPLES, NEVER)] {
@@ -375,7 +377,9 @@ fn every_cell_of_the_map() {
                                     samples_left: f64::from(u32::try_from(samples).unwrap()),
                                     ..rules
                                 };
-                                let epoch = |plan: &Plan| run(&tiers, &jobs(&classes, plan, samples));
+                                let epoch = |plan: &Plan| {
+                                    run(&tiers, &jobs(&classes, plan, samples), NonZeroUsize::MIN)
+                                };
                                 let sooner = epoch(&Plan::best(&tiers, &classes, &short));
                                 let plainly = epoch(&plain);
                                 assert!(

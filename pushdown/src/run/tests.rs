@@ -277,13 +277,20 @@ fn values_of_the_wrong_kind_are_refused() {
 fn observers_see_groups() {
     let pipeline =
         pipeline("decode | resize(short=8) | center_crop(4) | to_float | normalize(imagenet) | cast(f16)");
-    let mut seen = Vec::new();
-    let result = pipeline.run_observed(1..6, image(9, 9), &Context::new(b""), |step, count| {
-        seen.push((step, count));
-    });
-    assert_eq!(seen, [(1, 2), (3, 2), (5, 1)]);
-    match result {
-        Ok(Sample::Tensor(tensor)) => {
+    let mut second = 0;
+    let (value, groups) = pipeline
+        .run_timed(1..6, image(9, 9), &Context::new(b""), || {
+            second += 1;
+            Duration::from_secs(second * second)
+        })
+        .unwrap();
+    let timed = |steps, seconds| Timed {
+        steps,
+        time: Duration::from_secs(seconds),
+    };
+    assert_eq!(groups, [timed(1..3, 3), timed(3..5, 7), timed(5..6, 11)]);
+    match value {
+        Sample::Tensor(tensor) => {
             assert_eq!((tensor.dtype(), tensor.shape()), (DType::F16, &[3, 4, 4][..]));
         }
         other => panic!("expected a tensor, found {other:?}"),

@@ -1,7 +1,7 @@
 //! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, and samples
 //! that a batch would mix.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pushdown::{
     Context, Pipeline, Sample,
@@ -121,13 +121,36 @@ fn weights_are_there_before_a_step_is_timed() {
         let pipeline = Pipeline::parse_with(&format!("decode | to_float | {layers}"), &folder).unwrap();
         let mut held = Vec::new();
         let sample = Sample::Tensor(golden.inputs[0].clone());
-        pipeline
-            .run_observed(steps, sample, &Context::new(b""), |_, _| {
-                held.push(network.held_bytes());
-            })
+        let clock = || {
+            held.push(network.held_bytes());
+            Duration::ZERO
+        };
+        let context = Context::new(b"");
+        let (_, groups) = pipeline
+            .run_timed(steps.clone(), sample, &context, clock)
             .unwrap();
-        assert_eq!(held.len(), 1, "what goes together runs as one: {held:?}");
-        assert_eq!(held[0], network.held_bytes());
-        assert!(held[0] > 0, "{layers}");
+        let groups: Vec<_> = groups.into_iter().map(|group| group.steps).collect();
+        assert_eq!(
+            groups,
+            std::slice::from_ref(&steps),
+            "what goes together runs as one"
+        );
+        let loaded = network.held_bytes();
+        assert!(loaded > 0, "{layers}");
+        assert_eq!(held, [loaded; 2], "{layers}");
     }
+    // Nor are they a cost of the step before the network.
+    network.release();
+    let pipeline = Pipeline::parse_with("decode | to_float | cast(f32) | model(constants)", &folder).unwrap();
+    let mut held = Vec::new();
+    let sample = Sample::Tensor(golden.inputs[0].clone());
+    let clock = || {
+        held.push(network.held_bytes());
+        Duration::ZERO
+    };
+    pipeline
+        .run_timed(2..4, sample, &Context::new(b""), clock)
+        .unwrap();
+    let loaded = network.held_bytes();
+    assert_eq!(held, [0, 0, loaded, loaded]);
 }

@@ -1,6 +1,8 @@
 //! What networks take of memory while they come, which is when they take most.
 
-use anyhow::{Context as _, Result, ensure};
+use std::{fs, os::unix::fs::symlink, thread};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
 use pushdown_testkit::networks;
 use serde_json::Value;
 
@@ -40,4 +42,41 @@ fn a_network_that_comes_takes_three_times_its_weights() -> Result<()> {
     let answer = lab.get("cat.jpg", pipeline, &[])?;
     ensure!(answer.status == 200, "{}", answer.text());
     within("after a run")
+}
+
+/// Two that are asked for at once come one behind the other: the first is there once, and the budget keeps none that is not in
+/// use.
+#[test]
+fn networks_take_turns_to_come() -> Result<()> {
+    let folder = networks(&["alexnet"])?;
+    let (one, other) = ("alexnet.onnx", "other.onnx");
+    symlink(folder.path().join(one), folder.path().join(other))?;
+    // By its card it is another one.
+    fs::write(folder.path().join("other.json"), r#"{"size": 224}"#)?;
+    let budget = format!("--memory-budget={BUDGET}");
+    let lab = lab(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
+    lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
+    let weights = fs::metadata(folder.path().join(other))?.len();
+    thread::scope(|scope| {
+        let answers = ["alexnet", "other"].map(|name| {
+            let pipeline =
+                format!("decode | resize(224, 224) | to_float | normalize(imagenet) | model({name})");
+            let lab = &lab;
+            scope.spawn(move || lab.get("cat.jpg", &pipeline, &[]))
+        });
+        for answer in answers {
+            let answer = answer.join().map_err(|_| anyhow!("a request panicked"))??;
+            ensure!(answer.status == 200, "{}", answer.text());
+        }
+        anyhow::Ok(())
+    })?;
+    let peak = lab.gateway.peak_memory()?;
+    // What runs of the one is there while the other comes.
+    ensure!(
+        peak <= BUDGET + (COPIES + 1) * weights + 150 * MIB,
+        "{} MiB, with weights of {}",
+        peak / MIB,
+        weights / MIB
+    );
+    Ok(())
 }

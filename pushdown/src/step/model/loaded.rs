@@ -124,6 +124,7 @@ impl Loaded {
         } else {
             let (from, to) = reach;
             let excerpt = self.outline.part(from, to)?;
+            let _turn = self.runtime.turn();
             let file = file()?;
             if parts.len() == MAX_PARTS {
                 parts.remove(0);

@@ -26,9 +26,9 @@ GRPC = 10_000
 NEW_NETWORK = 0x40000000
 # What the kernel's shaper lets through at once.
 BURST_BYTES = 32_000
-# What waits at most: enough that a dozen connections with a photo each lose no packets. Where they do, what is measured is how
-# long TCP takes to find out.
-QUEUE_BYTES, QUEUE_SECONDS = 2_000_000, 0.2
+# What waits at most: all that a reader has asked for at once, a hundred connections with a photo each. Where packets are lost,
+# what is measured is how long TCP takes to find out: seconds, now and then, over a thin link.
+QUEUE_BYTES, QUEUE_SECONDS = 16_000_000, 0.2
 # What Linux does unless told otherwise, or else what every namespace may have: a kernel's own default can be one that makes
 # its own rates.
 CONTROLS = ("cubic", "reno")

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +64,10 @@ def family(name: str) -> str:
     return SPLIT if re.fullmatch("split:[1-9][0-9]*", name) else name if name != SPLIT else ""
 
 
-def missing(name: str) -> str:
-    """Why an arm cannot be run here, if so."""
+def missing(name: str, elsewhere: Sequence[str]) -> str:
+    """Why an arm cannot be run here, if so, with those tiers on other machines."""
+    if name == "tfdata" and "store" in elsewhere:
+        return f"{name} is left out: its workers run beside the store, which is elsewhere"
     if name in PEERS:
         python = programs.ROOT / PEERS[name][1] / "bin/python"
         if not python.exists():

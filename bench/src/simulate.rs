@@ -14,9 +14,6 @@ pub struct Recorded {
     /// Samples that the accelerator takes at once.
     #[serde(default = "one")]
     batch_size: NonZeroUsize,
-    /// How often a plan reads them.
-    #[serde(default = "one")]
-    epochs: NonZeroUsize,
     plain: Way,
     pushed: Way,
     auto: Option<Mixture>,
@@ -56,10 +53,9 @@ struct Mixture {
 pub struct Epochs {
     plain: f64,
     pushed: f64,
-    /// By the mixture that was recorded, at what it cost: of epochs behind the first, whose samples come while those of the one
-    /// before are still worked on.
+    /// By the mixture that was recorded, at what it cost.
     auto: Option<f64>,
-    /// The same by the best mixture of both, at what they cost alone.
+    /// By the best mixture of both, at what they cost alone.
     best: f64,
     /// What limits that.
     bound: &'static str,
@@ -80,18 +76,11 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     };
     let (plain, pushed) = (&recorded.plain, &recorded.pushed);
     let classes = classes(plain, pushed);
-    let until = |epochs: usize, classes: &[Class], plan: &Plan| {
-        let jobs = simulate::jobs(classes, plan, epochs * recorded.samples);
+    let of = |classes: &[Class], plan: &Plan| {
+        let jobs = simulate::jobs(classes, plan, recorded.samples);
         simulate::run(&tiers, &jobs, recorded.batch_size)
     };
-    let first = |plan: &Plan| until(1, &classes, plan);
-    let later = |classes: &[Class], plan: &Plan| match recorded.epochs.get() {
-        1 => until(1, classes, plan),
-        epochs => {
-            let more = until(epochs, classes, plan) - until(1, classes, plan);
-            more / f64::from(u32::try_from(epochs - 1).unwrap_or(u32::MAX))
-        }
-    };
+    let epoch = |plan: &Plan| of(&classes, plan);
     let rules = Rules {
         samples_left: f64::from(u32::try_from(recorded.samples).unwrap_or(u32::MAX)),
         ..Rules::default()
@@ -101,13 +90,13 @@ pub fn run(recorded: &str) -> Result<Epochs> {
         let classes = mixture.classes(plain, pushed);
         let shares = vec![vec![mixture.plainly, 1.0 - mixture.plainly]];
         let plan = Plan::of(&tiers, &classes, shares, &rules);
-        later(&classes, &plan)
+        of(&classes, &plan)
     });
     Ok(Epochs {
-        plain: first(&Plan::plain(&tiers, &classes, &rules)),
-        pushed: first(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
+        plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
+        pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
         auto,
-        best: later(&classes, &best),
+        best: epoch(&best),
         bound: match best.load.bound() {
             Bound::Gateway => "gateway",
             Bound::Link => "link",
@@ -117,7 +106,7 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     })
 }
 
-/// Where nothing tells of batches, or of epochs.
+/// Where nothing tells of batches.
 const fn one() -> NonZeroUsize {
     NonZeroUsize::MIN
 }
@@ -222,31 +211,6 @@ mod tests {
             "{one:?} {batches:?}"
         );
         assert!(near(of(320).plain, 6.4));
-    }
-
-    /// Later epochs have no start: nobody waits for their first sample.
-    #[test]
-    fn a_plan_goes_on_from_epoch_to_epoch() {
-        let of = |epochs: u32| {
-            let recorded = format!(
-                r#"{{"samples": 10, "epochs": {epochs}, "store_cores": 1, "host_cores": 1, "link_bits": 8e6,
-                    "plain": {{"bytes": 1e6, "store_seconds": 0, "host_seconds": 1}},
-                    "pushed": {{"bytes": 0, "store_seconds": 9, "host_seconds": 0}},
-                    "auto": {{"plainly": 1, "bytes": 1e6, "store_seconds": 0, "host_seconds": 1}}}}"#
-            );
-            run(&recorded).unwrap()
-        };
-        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
-        let (one, three) = (of(1), of(3));
-        assert!(
-            near(one.plain, 11.0) && near(three.plain, 11.0),
-            "{one:?} {three:?}"
-        );
-        assert!(
-            near(one.auto.unwrap(), 11.0) && near(three.auto.unwrap(), 10.0),
-            "{one:?} {three:?}"
-        );
-        assert!(three.best < one.best, "{one:?} {three:?}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 pub(crate) use assignment::Assignment;
 use assignment::Ground;
 use classes::classes;
+pub(crate) use on_the_way::Awaited;
 pub use planned::Planned;
 use since::Since;
 pub(crate) use unable::behind_networks;
@@ -70,6 +71,8 @@ struct State {
     fetching: bool,
     /// Batches that were asked for and are not here.
     under_way: usize,
+    /// Samples of batches that have begun and are not done.
+    begun: usize,
     /// Since when it is told what happens in a time, and what had happened by then; from the first object that was asked
     /// for.
     since: Option<Since>,
@@ -117,6 +120,7 @@ impl Adapter {
                 changes: 0,
                 fetching: false,
                 under_way: 0,
+                begun: 0,
                 since: None,
                 gateway_cpu: None,
             }),
@@ -214,7 +218,7 @@ impl Adapter {
         }
     }
 
-    /// A batch is done: plans again, for the samples that are left.
+    /// A batch is done, with so many samples of the epoch behind it: plans again, for those of them that have not begun.
     pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
         let mut state = self.state.lock();
         state.elapsed(traffic);
@@ -228,11 +232,15 @@ impl Adapter {
         let lacking = self.networks.iter().filter(|network| !network.is_near());
         let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
         // Behind the last batch the plan is one for the next epoch.
-        let left = if left == 0 { self.samples } else { left };
+        let left = match left.saturating_sub(state.begun) {
+            0 => self.samples,
+            left => left,
+        };
         let rules = Rules {
             samples_left: float(left as u64),
             max_expand: state.unlisted.max_expand(self.ground.max_expand),
             weights_on_their_way: state.fetching,
+            ..Rules::default()
         };
         let before = state
             .replanner
@@ -276,118 +284,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    use super::*;
-    use crate::order::Place;
-    use classes::tests::objects;
-
-    fn came(adapter: &Adapter, stored: Option<u64>, stage: u8) {
-        let came = Came {
-            stage,
-            bytes: 30_000,
-            seconds: 0.04,
-        };
-        adapter.gateway(stored, Split::At(stage), came);
-    }
-
-    /// The two sides told apart, from what a reader would see of 128 samples.
-    #[test]
-    fn two_batches_make_a_plan() {
-        let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
-        let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-        adapter.gateway_cores(8.0, Some(2.0));
-        let traffic = Traffic {
-            down: AtomicU64::new(0),
-            ..Traffic::default()
-        };
-        for _ in 0..2 {
-            assert!(adapter.decision().is_none());
-            for position in 0..64 {
-                let place = Place { position, index: 0 };
-                let stored = Some(4_000_000);
-                match adapter.assignment().stage(place, stored) {
-                    0 => {
-                        let mut on_its_way = adapter.asked(&traffic);
-                        on_its_way.found(stored);
-                        traffic.down.fetch_add(4_000_000, Relaxed);
-                        std::thread::sleep(Duration::from_millis(2));
-                        drop(on_its_way);
-                        let ran = Timed {
-                            steps: 0..2,
-                            time: Duration::from_millis(40),
-                        };
-                        adapter.host(stored, &[ran]);
-                    }
-                    stage => came(&adapter, stored, stage),
-                }
-            }
-            adapter.batch_done(128, &traffic);
-        }
-        let planned = adapter.decision().unwrap();
-        assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
-        assert!(planned.samples_per_second() >= planned.plainly());
-    }
-
-    /// A value of 30,000 bytes is never made of an object that may have fewer.
-    #[test]
-    fn sizes_that_no_listing_tells_are_learned() {
-        let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
-        let mut objects = objects(&[0; 256]);
-        for object in &mut objects {
-            object.bytes = None;
-        }
-        let adapter = Adapter::new(&pipeline, &objects, 64, 2, 1.0).unwrap();
-        let pushed = || {
-            let assignment = adapter.assignment();
-            let place = |index: usize| Place {
-                position: index as u64,
-                index,
-            };
-            (0..64)
-                .filter(|index| assignment.stage(place(*index), None) > 0)
-                .count()
-        };
-        assert_eq!(pushed(), 0, "any object may be smaller");
-        let ran = [Timed {
-            steps: 0..2,
-            time: Duration::from_millis(40),
-        }];
-        let before = adapter.assignment();
-        adapter.host(Some(30_000), &ran);
-        assert_eq!(pushed(), 32);
-        assert_eq!(
-            before.stage(
-                Place {
-                    position: 1,
-                    index: 0
-                },
-                None
-            ),
-            0,
-            "a batch keeps its ways"
-        );
-        adapter.gateway_cores(8.0, None);
-        came(&adapter, None, 2);
-        let plan = || {
-            let traffic = Traffic::default();
-            adapter.batch_done(128, &traffic);
-            adapter.batch_done(128, &traffic);
-            adapter.decision().unwrap().decision
-        };
-        let decision = plan();
-        assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
-        assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
-        adapter.host(Some(29_999), &ran);
-        assert_eq!(pushed(), 0, "with the plan that is in force, too");
-        adapter.host(Some(240_001), &ran);
-        let decision = plan();
-        assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
-        assert!(
-            decision.plan.shares[0][1] < 1e-9,
-            "no plan is made that is not kept to: {decision:?}"
-        );
-        assert_eq!(pushed(), 0);
-    }
-}
+mod tests;

@@ -167,6 +167,7 @@ impl Session {
                 Some(job) => {
                     let (rest, left) = self.ways(&job, plain.take());
                     plain.put(left);
+                    intake.go(&rest, &job);
                     pushed::fetch(self, &job, &intake, rest).await
                 }
                 None => Ok(()),

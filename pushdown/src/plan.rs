@@ -16,7 +16,7 @@ mod simplex;
 pub mod simulate;
 mod solve;
 
-pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers};
+pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers, UnderWay};
 pub use learn::Costs;
 pub(crate) use learn::float;
 pub use link::Link;
@@ -111,8 +111,9 @@ impl Plan {
             .iter()
             .map(|(class, place)| tiers.load(&classes[*class].candidates[*place]))
             .collect();
-        let fetching = tiers.fetching(weights, rules);
-        let taken = solve(classes, &ways, &loads, fetching, |best| {
+        let mut before = tiers.under_way(rules);
+        before.link += tiers.fetching(weights, rules);
+        let taken = solve(classes, &ways, &loads, &before, |best| {
             // A tie costs no one who reads plainly, and the trainer waits for no one anyway.
             (best.max(tiers.trainer_seconds) * (1.0 + TIE)).min(plain)
         });
@@ -129,10 +130,8 @@ impl Plan {
     /// The plan with these shares. Weights that one of its ways needs are fetched, once.
     pub fn of(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>, rules: &Rules) -> Self {
         let mut load = Load {
-            gateway: 0.0,
-            link: 0.0,
-            host: 0.0,
             trainer: tiers.trainer_seconds,
+            ..tiers.under_way(rules)
         };
         let (mut bytes, mut weights, mut tail) = (0.0, 0.0_f64, 0.0_f64);
         for (class, shares) in classes.iter().zip(&shares) {

@@ -30,7 +30,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
     asked = link.bits(even)
     chosen, notes = {}, circumstances(scenario, run)
     for name in scenario.arms:
-        if why := arms.missing(name):
+        if why := arms.missing(name, run.tiers.stack.elsewhere):
             notes.append(why)
             continue
         if name in arms.PEERS:
@@ -134,12 +134,10 @@ def mixture(turn: Turn) -> dict[str, float] | None:
 
 def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None,
              auto: dict | None = None) -> dict:
-    """Seconds of an epoch by way, by the planner's simulator, without a clock, of a plan those behind the first as they are timed;
-    and what bounds the best mixture."""
+    """Seconds of an epoch by way, by the planner's simulator, without a clock; and what bounds the best mixture."""
     epoch = {"plain": plain, "pushed": pushed, "auto": auto, "samples": samples, "link_bits": link_bits}
     epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
     epoch |= {"trainer_seconds": scenario.trainer_seconds, "batch_size": scenario.batch_size}
-    epoch |= {"epochs": scenario.epochs}
     command = [programs.BINARIES / "pushdown-bench", "simulate"]
     ended = subprocess.run(command, input=json.dumps(epoch), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ended.stdout)

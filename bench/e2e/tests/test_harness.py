@@ -4,6 +4,7 @@ What shapes links takes root and a kernel that lets it make namespaces, and is s
 """
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -13,12 +14,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import links
 import programs
 import pytest
-from stack import MODELS, RUNTIME, Stack
+from stack import BUCKET, MODELS, RUNTIME, Stack
 
 from e2e import arms, guard, results, stats
 from e2e.data import Data
@@ -72,6 +74,34 @@ def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers) -> None
     assert after - before == pytest.approx(reader["value_bytes"], rel=0.02)
     assert reader["wire_bytes_down"] == pytest.approx(reader["value_bytes"], rel=0.02)
     assert interface == pytest.approx(reader["wire_bytes_down"], rel=0.02)
+
+
+@built
+@shaped
+def test_a_thin_link_loses_nothing_of_what_a_reader_asks_for_at_once(tiers: Tiers) -> None:
+    """Or TCP would find that out seconds later, now and then: what is measured is the link."""
+    prefix = Data(tiers.stack).blobs(100_000, 96)
+    sign = lambda index: {"Bucket": BUCKET, "Key": f"{prefix}/{index}"}
+    urls = [tiers.stack.client.generate_presigned_url("get_object", sign(index)) for index in range(96)]
+    tiers.shape(20e6)
+
+    def length(url: str) -> int:
+        with urllib.request.urlopen(url) as answer:
+            return len(answer.read())
+
+    with ThreadPoolExecutor(len(urls)) as pool:
+        assert sum(pool.map(length, urls)) == 96 * 100_000
+    assert lost(tiers.link) == 0
+
+
+def lost(link: links.Links) -> int:
+    """Packets that a shaped link had no room for."""
+    found = 0
+    for command, device in link.ends:
+        show = [*command, "tc", "-s", "-j", "qdisc", "show", "dev", device]
+        ended = subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True)
+        found += sum(queue["drops"] for queue in json.loads(ended.stdout))
+    return found
 
 
 def sent_by(admin: str) -> float:

@@ -168,6 +168,11 @@ def test_whose_the_cores_are_is_said_of_what_runs_here_only() -> None:
     assert said(elsewhere=["store"]) == "store elsewhere, gateway on core 0, reader and trainer on core 1"
 
 
+def test_what_belongs_beside_a_store_elsewhere_is_left_out() -> None:
+    assert arms.missing("tfdata", ["store"]) == "tfdata is left out: its workers run beside the store, which is elsewhere"
+    assert arms.missing("boto3", ["store"]) == arms.missing("auto", ["store", "gateway"]) == ""
+
+
 @pytest.mark.parametrize("kind", [table, growth])
 def test_the_baseline_may_be_measured_once_more(kind) -> None:
     assert "again" in kind.ARMS

@@ -1,5 +1,7 @@
 //! What was asked for and is not here.
 
+use parking_lot::Mutex;
+use pushdown::wire::Split;
 use tokio::time::Instant;
 
 use super::{Adapter, Since};
@@ -17,7 +19,38 @@ pub(crate) struct OnItsWay<'a> {
 #[derive(Debug)]
 pub(crate) struct UnderWay<'a>(&'a Adapter);
 
+/// Samples of a batch that were asked for and have not come, until this is dropped. A plan goes on behind them.
+#[derive(Debug)]
+pub(crate) struct Awaited<'a> {
+    adapter: &'a Adapter,
+    /// Class and stage by slot; none for what has come.
+    slots: Mutex<Vec<Option<(usize, usize)>>>,
+}
+
 impl Adapter {
+    /// These samples are asked for: bytes of the object where they are known, and how far the gateway is to take it.
+    pub(crate) fn awaits(&self, samples: impl Iterator<Item = (Option<u64>, Split)>) -> Awaited<'_> {
+        let slots: Vec<_> = samples
+            .map(|(stored, split)| Some((self.ground.class(stored), self.stage(split))))
+            .collect();
+        let mut state = self.state.lock();
+        state.begun += slots.len();
+        for (class, stage) in slots.iter().flatten() {
+            state.replanner.asked(*class, *stage);
+        }
+        Awaited {
+            adapter: self,
+            slots: Mutex::new(slots),
+        }
+    }
+
+    fn stage(&self, split: Split) -> usize {
+        match split {
+            Split::At(stage) => stage.into(),
+            Split::Full | Split::Smallest => self.pipeline.len(),
+        }
+    }
+
     /// An object is asked for, as it is stored.
     pub(crate) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
         let mut state = self.state.lock();
@@ -42,6 +75,37 @@ impl Adapter {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.state.lock().under_way -= 1;
+    }
+}
+
+impl Awaited<'_> {
+    /// A sample goes another way than it was to.
+    pub(crate) fn goes(&self, slot: usize, split: Split) {
+        if let Some(Some((class, stage))) = self.slots.lock().get_mut(slot) {
+            let replanner = &mut self.adapter.state.lock().replanner;
+            replanner.ended(*class, *stage);
+            *stage = self.adapter.stage(split);
+            replanner.asked(*class, *stage);
+        }
+    }
+
+    /// A sample is here, or will not come.
+    pub(crate) fn ended(&self, slot: usize) {
+        let way = self.slots.lock().get_mut(slot).and_then(Option::take);
+        if let Some((class, stage)) = way {
+            self.adapter.state.lock().replanner.ended(class, stage);
+        }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let slots = self.slots.get_mut();
+        let mut state = self.adapter.state.lock();
+        state.begun -= slots.len();
+        for (class, stage) in slots.iter().flatten() {
+            state.replanner.ended(*class, *stage);
+        }
     }
 }
 

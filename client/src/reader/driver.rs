@@ -90,19 +90,20 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         {
             adapter.planned().await;
         }
-        let assignment = session.assignment();
         let first = number * batch_size;
         let places: Vec<_> = (first..order.len().min(first + batch_size))
             .map(|nth| order.place(nth))
             .collect();
-        let expected = places
-            .iter()
-            .map(|place| session.expected_bytes(*place, assignment.as_deref()))
-            .sum();
         // In this order for every batch: a later batch never holds what an earlier one still needs.
         let Ok(request) = Arc::clone(&requests).acquire_owned().await else {
             return;
         };
+        // By the plan that is in force now, not by the one when it began to wait.
+        let assignment = session.assignment();
+        let expected = places
+            .iter()
+            .map(|place| session.expected_bytes(*place, assignment.as_deref()))
+            .sum();
         let charge = Arc::new(budget.admit(number, expected).await);
         let job = Job {
             number,

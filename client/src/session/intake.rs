@@ -10,9 +10,10 @@ use pushdown::{
 
 use super::{Job, Session};
 use crate::{
-    adapt::Came,
+    adapt::{Awaited, Came},
     cpu::Work,
     error::{Error, Result},
+    order::Place,
     stats::add,
 };
 
@@ -22,6 +23,8 @@ pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
     job: &'a Job,
     slots: Mutex<Vec<Slot>>,
+    /// In [`Mode::Auto`](super::Mode::Auto).
+    awaited: Option<Awaited<'a>>,
 }
 
 #[derive(Debug)]
@@ -33,10 +36,31 @@ enum Slot {
 
 impl<'a> Intake<'a> {
     pub(super) fn new(session: &'a Arc<Session>, job: &'a Job) -> Self {
+        let sample = |place: &Place| {
+            let split = session.split_of(*place, job.assignment.as_deref());
+            (session.objects[place.index].bytes, split)
+        };
+        let awaited = session
+            .adapter
+            .as_ref()
+            .map(|adapter| adapter.awaits(job.places.iter().map(sample)));
         Self {
             session,
             job,
             slots: Mutex::new(job.places.iter().map(|_| Slot::Missing).collect()),
+            awaited,
+        }
+    }
+
+    /// These slots go as `job` has them, which is this one with another assignment.
+    pub(super) fn go(&self, slots: &[usize], job: &Job) {
+        for slot in slots {
+            let split = self
+                .session
+                .split_of(job.places[*slot], job.assignment.as_deref());
+            if let Some(awaited) = &self.awaited {
+                awaited.goes(*slot, split);
+            }
         }
     }
 
@@ -129,14 +153,21 @@ impl<'a> Intake<'a> {
             });
             Slot::Running(stage, work)
         };
-        self.slots.lock()[slot] = arrived;
+        self.arrived(slot, arrived);
         Ok(())
+    }
+
+    fn arrived(&self, slot: usize, arrived: Slot) {
+        self.slots.lock()[slot] = arrived;
+        if let Some(awaited) = &self.awaited {
+            awaited.ended(slot);
+        }
     }
 
     /// A sample will not arrive.
     pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
         self.check_empty(slot)?;
-        self.slots.lock()[slot] = Slot::Done(0, Err(error));
+        self.arrived(slot, Slot::Done(0, Err(error)));
         Ok(())
     }
 

@@ -48,6 +48,19 @@ pub struct Rules {
     pub samples_left: f64,
     /// Weights that the host lacks are being fetched, whatever the plan: they cost nothing more.
     pub weights_on_their_way: bool,
+    /// What the tiers have to do before any of those samples.
+    pub under_way: UnderWay,
+}
+
+/// What was asked for and has not come: a plan goes on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct UnderWay {
+    /// CPU seconds at the gateway.
+    pub gateway_seconds: f64,
+    /// Bytes on the link.
+    pub bytes: f64,
+    /// CPU seconds on the host.
+    pub host_seconds: f64,
 }
 
 /// What limits an epoch.
@@ -84,6 +97,7 @@ impl Default for Rules {
             max_expand: 1.0,
             samples_left: f64::INFINITY,
             weights_on_their_way: false,
+            under_way: UnderWay::default(),
         }
     }
 }
@@ -154,6 +168,39 @@ impl Tiers {
         on(candidate.gateway_seconds, gateway_cores)
             + candidate.bytes / self.link_bytes
             + on(candidate.host_seconds, self.host_cores)
+    }
+
+    /// Seconds of each tier, for each sample that is left, to be done with what is under way.
+    pub(super) fn under_way(&self, rules: &Rules) -> Load {
+        let UnderWay {
+            gateway_seconds,
+            bytes,
+            host_seconds,
+        } = rules.under_way;
+        let each = |seconds: f64| {
+            if seconds > 0.0 {
+                seconds / rules.samples_left.max(1.0)
+            } else {
+                0.0
+            }
+        };
+        let load = self.load(&Candidate {
+            stage: 0,
+            bytes,
+            gateway_seconds: if self.gateway_cores > 0.0 {
+                gateway_seconds
+            } else {
+                0.0
+            },
+            host_seconds,
+            weights: 0.0,
+        });
+        Load {
+            gateway: each(load.gateway),
+            link: each(load.link),
+            host: each(load.host),
+            trainer: 0.0,
+        }
     }
 
     /// Seconds of the link, for each sample that is left, to fetch so many bytes of weights.

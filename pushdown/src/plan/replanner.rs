@@ -1,6 +1,10 @@
 //! Keeps the plan of a reader: told what happens, it says which samples go where.
 
-use super::{Class, Costs, Link, Plan, Rules, Tiers, hysteresis::Hysteresis, recent::Recent};
+use std::collections::BTreeMap;
+
+use super::{
+    Class, Costs, Link, Plan, Rules, Tiers, UnderWay, float, hysteresis::Hysteresis, recent::Recent,
+};
 use crate::Pipeline;
 
 /// What is known of a data set's samples and of the tiers, and the plan that follows from it.
@@ -16,6 +20,8 @@ pub struct Replanner {
     decision: Option<Decision>,
     /// CPU seconds of gateway and host that were told of since the [last turn](Replanner::elapsed).
     busy: [f64; 2],
+    /// Samples that were asked for and have not come, by class and stage.
+    asked: BTreeMap<(usize, usize), u64>,
 }
 
 /// A tier that is busy for so much of its time has its hands full: it does not wait for the link, or it waits for another tier
@@ -61,7 +67,11 @@ impl Decision {
                 .collect()
         };
         let shares = self.classes.iter().map(that_way).collect();
-        plan.room(&Plan::of(&self.tiers, &self.classes, shares, &self.rules).load)
+        let alone = Rules {
+            under_way: UnderWay::default(),
+            ..self.rules
+        };
+        plan.room(&Plan::of(&self.tiers, &self.classes, shares, &alone).load)
     }
 
     /// The best plan until those weights are here; none where every plan needs them.
@@ -84,6 +94,7 @@ impl Replanner {
             hysteresis: Hysteresis::default(),
             decision: None,
             busy: [0.0; 2],
+            asked: BTreeMap::new(),
         }
     }
 
@@ -102,6 +113,21 @@ impl Replanner {
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
         self.busy[0] += seconds;
         self.costs.gateway(class, stage, seconds);
+    }
+
+    /// A sample is asked for at a stage.
+    pub fn asked(&mut self, class: usize, stage: usize) {
+        *self.asked.entry((class, stage)).or_default() += 1;
+    }
+
+    /// A sample that was asked for at a stage is here, or will not come.
+    pub fn ended(&mut self, class: usize, stage: usize) {
+        if let Some(count) = self.asked.get_mut(&(class, stage)) {
+            *count -= 1;
+            if *count == 0 {
+                self.asked.remove(&(class, stage));
+            }
+        }
     }
 
     /// So many bytes came for a value of `stage`; see [`Costs::value`].
@@ -145,7 +171,23 @@ impl Replanner {
         self.shared = shared;
     }
 
-    /// Plans again, behind a batch. `weights` bytes are still to be fetched to run networks here.
+    /// What those samples cost that have not come.
+    fn work_under_way(&self, classes: &[Class]) -> UnderWay {
+        let mut all = UnderWay::default();
+        for ((class, stage), count) in &self.asked {
+            let candidates = classes.get(*class).map_or(&[][..], |class| &class.candidates);
+            if let Some(way) = candidates.iter().find(|way| way.stage == *stage) {
+                let count = float(*count);
+                all.gateway_seconds += count * way.gateway_seconds;
+                all.bytes += count * way.bytes;
+                all.host_seconds += count * way.host_seconds;
+            }
+        }
+        all
+    }
+
+    /// Plans again, behind a batch, for the samples that are still to be asked for, behind those that are under way. `weights`
+    /// bytes are still to be fetched to run networks here.
     ///
     /// `None` while too little is known: of either side, or of the gateway's cores.
     pub fn next_batch(&mut self, weights: f64, rules: &Rules) -> Option<&Decision> {
@@ -159,11 +201,15 @@ impl Replanner {
                 trainer_seconds: self.trainer.median().unwrap_or_default(),
                 shared: self.shared,
             };
-            let plan = self.hysteresis.decide(&tiers, &classes, rules);
+            let rules = Rules {
+                under_way: self.work_under_way(&classes),
+                ..*rules
+            };
+            let plan = self.hysteresis.decide(&tiers, &classes, &rules);
             self.decision = Some(Decision {
                 tiers,
                 classes,
-                rules: *rules,
+                rules,
                 plan,
             });
         }

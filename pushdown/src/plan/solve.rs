@@ -9,20 +9,21 @@ const HOST_SECOND: f64 = 1e-4;
 /// The share of each way. Two programs over the same constraints: first the least time of the slowest tier, then, up to
 /// the time that `tie` makes of that, the fewest bytes, and for equal bytes the least of the host's CPU.
 ///
+/// Each tier has something to do before any sample: `before`, for each of them.
+///
 /// Columns: the ways, the time `t`, a slack for each tier and one for `t`. Rows: each class is shared out whole; no tier
 /// takes longer than `t`; `t` has a most.
 pub(super) fn solve(
     classes: &[Class],
     ways: &[(usize, usize)],
     loads: &[Load],
-    fetching: f64,
+    before: &Load,
     tie: impl Fn(f64) -> f64,
 ) -> Vec<f64> {
     /// More than any time: no bound yet.
     const OPEN: f64 = 1e12;
     let tiers: [fn(&Load) -> f64; 3] = [|load| load.gateway, |load| load.link, |load| load.host];
-    // What the link takes before any sample.
-    let fixed = [0.0, fetching, 0.0];
+    let fixed = tiers.map(|tier| tier(before));
     let time = ways.len();
     let columns = time + 1 + tiers.len() + 1;
     let row = || vec![0.0; columns];

@@ -9,6 +9,11 @@ const RULES: Rules = Rules {
     max_expand: 1.0,
     samples_left: f64::INFINITY,
     weights_on_their_way: false,
+    under_way: UnderWay {
+        gateway_seconds: 0.0,
+        bytes: 0.0,
+        host_seconds: 0.0,
+    },
 };
 
 /// The world as it is.
@@ -221,6 +226,38 @@ fn right_again_within_three_batches_of_a_change() {
         right * 10 >= cells * 9,
         "{right} of {cells} were right three batches after it"
     );
+}
+
+/// What was asked for counts at what it costs, until it comes.
+#[test]
+fn what_was_asked_for_is_under_way_until_it_comes() {
+    let seconds = [0.0010, 0.0003, 0.004, 0.004, 0.004];
+    let world = World::new(2.0, STORED * 100.0, 2.0);
+    let mut reader = Reader::new();
+    let under_way = |reader: &mut Reader| {
+        reader.batch(&world, &seconds);
+        let decision = reader.replanner.decision().unwrap();
+        (decision.rules.under_way, decision.classes[0].candidates.clone())
+    };
+    assert_eq!(reader.replanner.decision(), None);
+    reader.batch(&world, &seconds);
+    assert_eq!(under_way(&mut reader).0, UnderWay::default());
+    for stage in [0, 0, 5, 9] {
+        reader.replanner.asked(0, stage);
+    }
+    let (found, ways) = under_way(&mut reader);
+    let (plain, pushed) = (ways.first().unwrap(), ways.last().unwrap());
+    assert_eq!(pushed.stage, 5);
+    // Of a stage that there is not nothing is known.
+    assert!((found.bytes - 2.0 * plain.bytes - pushed.bytes).abs() < 1e-6);
+    assert!((found.gateway_seconds - pushed.gateway_seconds).abs() < 1e-9);
+    assert!((found.host_seconds - 2.0 * plain.host_seconds - pushed.host_seconds).abs() < 1e-9);
+    for stage in [0, 0, 5, 9] {
+        reader.replanner.ended(0, stage);
+    }
+    // Nor of one that nobody asked for.
+    reader.replanner.ended(0, 3);
+    assert_eq!(under_way(&mut reader).0, UnderWay::default());
 }
 
 /// What is measured is never the same twice; a plan that changed with it would send every batch another way.

@@ -13,6 +13,7 @@ use super::{
     outline::Outline,
     session::{Runtime, Session, Value},
     trim::give_back,
+    weights::turn,
 };
 use crate::{DType, Error, Layout, Result, Tensor};
 
@@ -124,7 +125,7 @@ impl Loaded {
         } else {
             let (from, to) = reach;
             let excerpt = self.outline.part(from, to)?;
-            let _turn = self.runtime.turn();
+            let _turn = turn();
             let file = file()?;
             if parts.len() == MAX_PARTS {
                 parts.remove(0);

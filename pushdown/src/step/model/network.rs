@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Card, LeftOut, Provider, Runtime, Weights, loaded::Loaded, outline::Outline};
+use super::{Card, LeftOut, Provider, Runtime, Weights, loaded::Loaded, outline::Outline, weights::turn};
 use crate::{DType, Error, Result, Tensor, step::nearest};
 
 /// How many near names an error tells.
@@ -92,10 +92,9 @@ impl Network {
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with what is wrong; [`TooLarge`](crate::ErrorKind::TooLarge)
     /// beyond [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
     pub fn look(name: &str, card: Option<Card>, weights: impl Weights + 'static) -> Result<Self> {
-        let runtime = weights.runtime()?;
-        let _turn = runtime.turn();
+        let _turn = turn();
         let file = weights.fetch()?;
-        let (outline, facts) = Outline::look(&runtime, &file)?;
+        let (outline, facts) = Outline::look(&weights.runtime()?, &file)?;
         let description = Description {
             name: name.to_owned(),
             digest: digest(&file, card.as_ref())?,
@@ -313,14 +312,13 @@ impl Network {
         let outline = if let Some(outline) = self.outline.get() {
             Arc::clone(outline)
         } else {
-            let runtime = self.weights.runtime()?;
             if !self.weights.is_near() {
                 // That takes as long as a link makes it: no other network waits for it.
                 drop(self.weights.fetch()?);
             }
-            let _turn = runtime.turn();
+            let _turn = turn();
             let file = self.file()?;
-            let (outline, _) = Outline::look(&runtime, &file)?;
+            let (outline, _) = Outline::look(&self.weights.runtime()?, &file)?;
             Arc::clone(self.outline.get_or_init(|| Arc::new(outline)))
         };
         let loaded = Loaded::new(outline, self.weights.runtime()?);

@@ -17,8 +17,6 @@ pub struct Runtime {
     environment: Arc<ort::environment::Environment>,
     threads: usize,
     provider: Provider,
-    /// Held while weights come, of whichever network.
-    coming: Arc<Mutex<()>>,
 }
 
 impl Runtime {
@@ -44,7 +42,6 @@ impl Runtime {
             environment: Arc::new(environment),
             threads,
             provider: Provider::Cpu,
-            coming: Arc::default(),
         })
     }
 
@@ -90,12 +87,6 @@ impl Runtime {
     /// processor can do. Models of GPUs are not told apart.
     pub fn identity(&self) -> String {
         format!("{}; {}; {}", Self::version(), self.provider, processor())
-    }
-
-    /// Waits until no other weights are coming: while they do they are in memory several times, and all that come at once would
-    /// be. Whoever holds this is next.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.coming.lock()
     }
 
     /// How many runs of layers with so many bytes of weights go on beside one another, and how many threads each takes.

@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::Runtime;
 use crate::Result;
 
@@ -31,6 +33,13 @@ pub trait Weights: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason.
     fn runtime(&self) -> Result<Runtime>;
+}
+
+/// Waits until no other weights are coming: while they do they are in this process's memory several times, and all that come at
+/// once would be. Whoever holds this is next.
+pub(super) fn turn() -> MutexGuard<'static, ()> {
+    static COMING: Mutex<()> = Mutex::new(());
+    COMING.lock()
 }
 
 /// Reads a file into memory that can be shared. A vector would have to be copied there.

@@ -5,17 +5,16 @@
 //! of the host's seconds by step and class, and of the gateway's for each of the host's by stage. How fast either side is
 //! just now is a pace, the same for all its steps, those too that it has not run for a while.
 
-use super::{
-    Candidate, Class,
-    mean::Mean,
-    recent::{MOST, Recent},
-};
+use super::{Candidate, Class, mean::Mean, recent::Recent};
 use crate::{Kind, Pipeline, Step};
 
 /// Samples that a mean is made of.
 const MEMORY: f64 = 256.0;
 /// Samples from which on a mean is one to hold others against.
 const ENOUGH: f64 = 6.0;
+/// The most that is kept of what the gateway told first: it is looked through whenever the host tells of a sample, and a host
+/// that cannot run networks never tells of some steps.
+const EARLY: usize = 64;
 
 /// What is known of the samples of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,7 +155,7 @@ impl Costs {
     /// The gateway took so many seconds for a sample up to `stage`.
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
         let Some(host) = self.until(class, stage) else {
-            if self.early.len() < MOST {
+            if self.early.len() < EARLY {
                 self.early.push(Told {
                     class,
                     stage,
@@ -325,10 +324,10 @@ mod tests {
     fn what_the_gateway_tells_first_is_not_lost() {
         let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float").unwrap();
         let mut costs = Costs::new(&pipeline, &[(0.5, 1_000.0), (0.5, 10_000.0)]);
-        for _ in 0..2 * MOST {
+        for _ in 0..2 * EARLY {
             costs.gateway(1, 3, 0.030);
         }
-        assert_eq!(costs.early.len(), MOST);
+        assert_eq!(costs.early.len(), EARLY);
         assert_eq!(costs.classes(0.0), None, "nothing is known of the host");
         costs.host(0, 0, 2, 0.010);
         assert_eq!(costs.classes(0.0), None, "nothing is known of the last step");

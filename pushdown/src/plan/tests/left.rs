@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// The host lacks the weights of what is left of a photo's way.
+fn photo_without_weights() -> Vec<Candidate> {
+    let mut candidates = photo();
+    for way in &mut candidates[..2] {
+        way.weights = 18.6e6;
+    }
+    candidates
+}
+
 #[test]
 fn weights_are_spread_over_what_is_left() {
     let mut candidates = photo();
@@ -19,11 +28,7 @@ fn weights_are_spread_over_what_is_left() {
 /// A first start: whoever reads objects as they are needs all weights, too.
 #[test]
 fn a_mixture_with_plain_reading_pays_for_weights() {
-    let mut candidates = photo();
-    for way in &mut candidates[..2] {
-        way.weights = 18.6e6;
-    }
-    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(candidates));
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(photo_without_weights()));
     let epoch = |samples_left: f64| {
         let rules = Rules {
             samples_left,
@@ -44,11 +49,7 @@ fn a_mixture_with_plain_reading_pays_for_weights() {
 /// Who waits for weights begins with what needs none, and pays for them once.
 #[test]
 fn until_weights_are_here_nothing_waits_for_them() {
-    let mut candidates = photo();
-    for way in &mut candidates[..2] {
-        way.weights = 18.6e6;
-    }
-    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(candidates));
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(photo_without_weights()));
     let mut rules = Rules {
         samples_left: 200.0,
         ..Rules::default()

@@ -27,6 +27,8 @@ OURS = {
     "kept": ("layout", ["--auto", "--keep"]),
     "resized": ("layout", ["--plain"]),
 }
+# The whole pipeline in one process, on files of this side's disk: no reader of ours is faster.
+LOCAL = "local"
 # Others': what each is, and in which environment it is installed.
 PEERS = {
     "boto3": ("peer", ".venv-e2e"),
@@ -38,7 +40,7 @@ PEERS = {
 }
 # A fixed split, of which there is one for each number of steps that the gateway runs.
 SPLIT = "split:K"
-NAMES = (*OURS, SPLIT, *PEERS)
+NAMES = (*OURS, SPLIT, LOCAL, *PEERS)
 
 
 @dataclass
@@ -100,6 +102,14 @@ def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) 
     told = " ".join(str(flag) for flag in flags if flag != kept)
     where = "straight to the store" if plain else "to the gateway"
     return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment, fresh)
+
+
+def local(scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
+    """The ceiling: nothing is fetched."""
+    command = [programs.BINARIES / "file-reader", data.folder(scenario.data, scenario.samples), "--pipeline", scenario.pipeline]
+    if scenario.networks:
+        command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    return Arm(LOCAL, "ceiling", "`file-reader`, which runs the pipeline on local files", command, {})
 
 
 def peer(name: str, scenario: Scenario, tiers: Tiers, data: Data) -> Arm:

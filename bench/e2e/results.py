@@ -48,6 +48,9 @@ class Turn:
     rows: int | None = None
     # Samples by how many steps they had behind them when they came.
     stages: dict[str, int] | None = None
+    # Of the last epoch alone, where the reader tells: those before it pay for what comes once, and try other ways.
+    last_stages: dict[str, int] | None = None
+    last_cpu_seconds: float | None = None
 
     def __post_init__(self) -> None:
         _check(len(self.seconds) > 0, "seconds: none found, expected one for each epoch")

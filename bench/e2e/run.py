@@ -22,7 +22,7 @@ from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer}
-PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "object-reader", "table-reader")
+PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "file-reader", "object-reader", "table-reader")
 # These start programs of their own beside the store, or read what the gateway's process takes.
 NEEDS_OUR_STACK = ("forward", "scans", "tenants")
 

@@ -88,6 +88,7 @@ class Tiers:
         after = self.cpu(trees)
         spent = {tier: after[tier] - seconds for tier, seconds in before.items() if tier in after}
         epochs = figures["epoch_seconds"]
+        last = figures.get("last_epoch", {})
         stall = figures.get("stall_seconds", figures.get("waiting_seconds"))
         return Turn(
             samples=round(figures["samples"] / len(epochs)),
@@ -108,6 +109,8 @@ class Tiers:
             | {"host": figures.get("peak_bytes")},
             rows=figures.get("rows"),
             stages=figures.get("stages"),
+            last_stages=last.get("stages"),
+            last_cpu_seconds=last.get("cpu_seconds"),
         )
 
     def cpu(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:

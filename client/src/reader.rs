@@ -12,6 +12,7 @@ use std::{
 use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
@@ -142,6 +143,7 @@ impl PushdownReader {
             left: self.len(),
             assignment: self.session.assignment(),
             charge: None,
+            half: CancellationToken::new(),
         };
         self.session.hand_over(self.session.read(&job).await?)
     }

@@ -9,18 +9,16 @@ mod plain;
 mod pushed;
 mod steps;
 
-use std::{
-    num::NonZeroUsize,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use pushdown::{
     Limits, Pipeline,
     wire::{Compression, Split},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     adapt::{Adapter, Assignment},
@@ -34,6 +32,7 @@ use crate::{
     store::{Object, Store},
 };
 use intake::Intake;
+pub(crate) use plain::Gets;
 use plain::Queue;
 
 /// Objects that a batch reads at a time as they are while nothing is known.
@@ -81,8 +80,7 @@ pub(crate) struct Session {
     pub(crate) seed: Option<u64>,
     pub(crate) limits: Limits,
     pub(crate) cpu: CpuPool,
-    /// Objects that one batch reads at a time in plain mode.
-    pub(crate) gets_per_batch: NonZeroUsize,
+    pub(crate) gets: Gets,
     pub(crate) counters: Counters,
     /// Set when the gateway turns out to compute with another engine.
     pub(crate) fallen_back: AtomicBool,
@@ -100,6 +98,8 @@ pub(crate) struct Job {
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// `None` for what the consumer asked for at once.
     pub(crate) charge: Option<Arc<Charge>>,
+    /// Cancelled once half of its samples have come.
+    pub(crate) half: CancellationToken,
 }
 
 impl Job {
@@ -110,6 +110,7 @@ impl Job {
             places: self.places.clone(),
             assignment: Some(Arc::new(assignment)),
             charge: self.charge.clone(),
+            half: self.half.clone(),
             ..*self
         })
     }
@@ -151,7 +152,7 @@ impl Session {
         let intake = Intake::new(self, job);
         kept::fetch(self, job, &intake).await?;
         let (pushed, plain) = self.ways(job, intake.missing());
-        let most = self.gets_per_batch.get();
+        let most = self.gets.count();
         // What has been begun is not taken back when the gateway turns out to be faster.
         let unknown = job.assignment.as_ref().is_some_and(|ways| ways.is_unknown());
         let few = if unknown && !pushed.is_empty() {

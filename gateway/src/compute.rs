@@ -8,6 +8,7 @@ mod layers;
 mod ledger;
 mod memory;
 mod tenant;
+mod threads;
 mod turns;
 mod turnstile;
 

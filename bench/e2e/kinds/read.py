@@ -35,6 +35,8 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
             continue
         if name in arms.PEERS:
             chosen[name] = arms.peer(name, scenario, run.tiers, run.data)
+        elif name == arms.LOCAL:
+            chosen[name] = arms.local(scenario, run.tiers, run.data)
         else:
             chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
     measured = run.tiers.shape(asked, scenario.latency_ms)
@@ -125,11 +127,24 @@ def known(found: dict[str, Arm]) -> bool:
     return all(set(TIERS) <= set(turn.cpu) for way in ("plain", "pushed") for turn in found[way].turns)
 
 
-def mixture(turn: Turn) -> dict[str, float] | None:
-    """What a sample of a mixture cost, and how many of them came as they are stored; None where that is not told."""
+def mixture(turn: Turn, plain: dict[str, float], pushed: dict[str, float]) -> dict[str, float] | None:
+    """What a sample of a mixture cost in the last epoch, which is the one that counts, and how many of them came as they are
+    stored; None where that is not told."""
     if not turn.stages or not set(TIERS) <= set(turn.cpu):
         return None
-    return costs(turn) | {"plainly": turn.stages.get("0", 0) / sum(turn.stages.values())}
+    cost, whole, last = costs(turn), plainly(turn.stages), plainly(turn.last_stages or turn.stages)
+    # Of store and link only all epochs are told: the last one took as much more or less as its samples take by themselves.
+    for name in ("bytes", "store_seconds"):
+        alone = lambda share: share * plain[name] + (1 - share) * pushed[name]
+        cost[name] *= alone(last) / alone(whole) if alone(whole) else 1.0
+    if turn.last_cpu_seconds is not None:
+        cost["host_seconds"] = turn.last_cpu_seconds / turn.samples
+    return cost | {"plainly": last}
+
+
+def plainly(stages: dict[str, int]) -> float:
+    """The share of samples that came as they are stored."""
+    return stages.get("0", 0) / sum(stages.values())
 
 
 def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None,
@@ -148,9 +163,11 @@ def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None
     machine's."""
     if not known(found):
         return []
-    mixtures = [mixture(turn) for turn in found["auto"].turns] if "auto" in found else [None] * len(found["plain"].turns)
-    turns = zip(found["plain"].turns, found["pushed"].turns, mixtures)
-    return [simulate(scenario, costs(plain), costs(pushed), plain.samples, link_bits, auto) for plain, pushed, auto in turns]
+    plain, pushed = ([costs(turn) for turn in found[way].turns] for way in ("plain", "pushed"))
+    mixed = found["auto"].turns if "auto" in found else []
+    mixtures = [mixture(*each) for each in zip(mixed, plain, pushed)] or [None] * len(plain)
+    samples = found["plain"].turns[0].samples
+    return [simulate(scenario, *ways, samples, link_bits, auto) for *ways, auto in zip(plain, pushed, mixtures)]
 
 
 def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:

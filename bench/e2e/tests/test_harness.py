@@ -118,7 +118,9 @@ def test_a_run_measures_compares_and_leaves_nothing_behind(tmp_path: Path) -> No
     (file,) = tmp_path.glob("*.json")
     found = results.load(file)
     (cell,) = found.scenarios[0].cells
-    assert set(cell.arms) == {"plain", "again", "pushed", "auto"}
+    assert set(cell.arms) == {"plain", "again", "local", "pushed", "auto"}
+    made = {turn.value_bytes for name in ("local", "pushed") for turn in cell.arms[name].turns}
+    assert made == {60 * 128 * 128 * 3}, "the same pipeline, there and on local files"
     assert all(turn.errors == 0 and turn.samples == 60 for arm in cell.arms.values() for turn in arm.turns)
     assert found.environment.shaped == (WHY_NOT == "")
     assert "## What we lose or cannot decide" in ended.stdout

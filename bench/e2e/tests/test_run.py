@@ -258,6 +258,15 @@ def test_the_simulator_is_told_what_a_mixture_was_and_cost(monkeypatch) -> None:
     rounds = read.simulated(scenario, found, None)
     assert told[0] == pytest.approx({"plainly": 0.25, "bytes": 1000, "store_seconds": 0.005, "host_seconds": 0.005})
     assert read.by_way(found, rounds) == {"plain": [1, 1], "pushed": [1, 1], "auto": [3, 3]}
+    # Of two epochs the last one counts: its host without what came once, the rest as much less as its samples take alone.
+    both = found["auto"].turns[0]
+    both.seconds, both.cpu["store"], both.last_stages, both.last_cpu_seconds = [1.0, 1.0], 2.0, {"0": 75, "4": 25}, 0.2
+    found["plain"].turns[0].cpu |= {"store": 0.1, "gateway": 0.0}
+    found["pushed"].turns[0].cpu |= {"store": 0.1, "gateway": 0.4}
+    # Plainly 0.001 s, pushed 0.005 s: both epochs took 0.004 s by that, and the last one by itself 0.002 s.
+    cost = read.costs(both)["store_seconds"]
+    read.simulated(scenario, found, None)
+    assert told[-2] == pytest.approx({"plainly": 0.75, "bytes": 500, "store_seconds": cost / 2, "host_seconds": 0.002})
     # Of a round that does not tell there is nothing to hold against the clock.
     found["auto"].turns[1].stages = None
     assert "auto" not in read.by_way(found, read.simulated(scenario, found, None))

@@ -159,9 +159,10 @@ impl PushdownReaderBuilder {
         /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
         /// consumer has.
         prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;
-        /// Batches fetched at a time. Default: 4.
+        /// Batches fetched at a time. Default: 4. At the start each begins once half of the one before is there, so that the
+        /// first comes soon.
         requests(requests: usize) => |builder| builder.requests = requests;
-        /// Objects read at a time in plain mode. Default: 32.
+        /// Objects read at a time as they are, of all batches together, those of the oldest first. Default: 32.
         gets(gets: usize) => |builder| builder.gets = gets;
         /// Threads that run steps here. Default: the CPUs that this process may use.
         threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);

@@ -11,7 +11,7 @@ use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinError,
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::Plan;
 use crate::{
@@ -105,6 +105,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             .map(|place| session.expected_bytes(*place, assignment.as_deref()))
             .sum();
         let charge = Arc::new(budget.admit(number, expected).await);
+        let half = CancellationToken::new();
         let job = Job {
             number,
             left: order.len().saturating_sub(first + places.len()),
@@ -112,11 +113,12 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             epoch,
             assignment,
             charge: Some(Arc::clone(&charge)),
+            half: half.clone(),
         };
-        let session = Arc::clone(&session);
+        let (session, ended) = (Arc::clone(&session), half.clone().drop_guard());
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let read = session.read(&job).await;
-            drop(request);
+            drop((request, ended));
             read
         }));
         if sender
@@ -127,6 +129,11 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             .is_err()
         {
             return;
+        }
+        // Those that begin at once come at once, and the first, which is waited for, as late as the last. So each begins once
+        // half of the one before is there, until as many are on their way as may be.
+        if number + 1 < plan.start + plan.requests {
+            half.cancelled().await;
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Where values arrive: counted, checked, and sent through the rest of the pipeline.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use parking_lot::Mutex;
 use pushdown::{
@@ -23,6 +26,7 @@ pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
     job: &'a Job,
     slots: Mutex<Vec<Slot>>,
+    arrived: AtomicUsize,
     /// In [`Mode::Auto`](super::Mode::Auto).
     awaited: Option<Awaited<'a>>,
 }
@@ -48,6 +52,7 @@ impl<'a> Intake<'a> {
             session,
             job,
             slots: Mutex::new(job.places.iter().map(|_| Slot::Missing).collect()),
+            arrived: AtomicUsize::new(0),
             awaited,
         }
     }
@@ -159,6 +164,9 @@ impl<'a> Intake<'a> {
 
     fn arrived(&self, slot: usize, arrived: Slot) {
         self.slots.lock()[slot] = arrived;
+        if 2 * (self.arrived.fetch_add(1, Ordering::Relaxed) + 1) >= self.job.places.len() {
+            self.job.half.cancel();
+        }
         if let Some(awaited) = &self.awaited {
             awaited.ended(slot);
         }

@@ -1,14 +1,16 @@
 //! Plain mode: objects are read directly, a few at a time.
 
-use std::{collections::VecDeque, iter};
+use std::{collections::VecDeque, iter, num::NonZeroUsize};
 
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use pushdown::{Sample, wire::RowError};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Job, Session, intake::Intake};
 use crate::{
+    budget::Charge,
     error::{ErrorKind, Result},
     retry::Backoff,
     sign::object_path,
@@ -16,9 +18,44 @@ use crate::{
     store::Failure,
 };
 
+/// Objects that are read at a time, of all batches: those that asked first, which are those of the oldest, go first.
+#[derive(Debug)]
+pub(crate) struct Gets {
+    free: Semaphore,
+    count: NonZeroUsize,
+}
+
 /// Slots that no object has been asked for yet.
 #[derive(Debug)]
 pub(super) struct Queue(Mutex<VecDeque<usize>>);
+
+impl Gets {
+    pub(crate) fn new(count: NonZeroUsize) -> Self {
+        Self {
+            free: Semaphore::new(count.get()),
+            count,
+        }
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    /// Waits for its turn and for the batch to have room. Nobody waits for room while others could go.
+    async fn turn(&self, job: &Job) -> Option<SemaphorePermit<'_>> {
+        loop {
+            if let Some(charge) = &job.charge {
+                charge.room().await;
+            }
+            // Fails only where the semaphore was closed, which nobody does.
+            let turn = self.free.acquire().await.ok();
+            let room = |charge: &Charge| charge.room().now_or_never().is_some();
+            if job.charge.as_deref().is_none_or(room) {
+                return turn;
+            }
+        }
+    }
+}
 
 impl Queue {
     pub(super) fn new(slots: Vec<usize>) -> Self {
@@ -64,10 +101,10 @@ pub(super) async fn fetch(
 async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sample, RowError>> {
     let mut backoff = Backoff::new(session.store.retry());
     loop {
-        if let Some(charge) = &job.charge {
-            charge.room().await;
-        }
-        let failure = match attempt(session, index).await {
+        let turn = session.gets.turn(job).await;
+        let attempted = attempt(session, index).await;
+        drop(turn);
+        let failure = match attempted {
             Ok(sample) => return Ok(Ok(sample)),
             Err(failure) => failure,
         };

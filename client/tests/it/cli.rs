@@ -270,6 +270,7 @@ fn read_tells_how_it_went() {
                 "errors",
                 "first_batch_seconds",
                 "kept",
+                "last_epoch",
                 "mode",
                 "peak_bytes",
                 "retries",
@@ -287,6 +288,9 @@ fn read_tells_how_it_went() {
             ]
         );
         assert_eq!(report["epoch_seconds"].as_array().map(Vec::len), Some(1));
+        assert_eq!(report["last_epoch"]["stages"], report["stages"], "there is one");
+        let cpu = |report: &serde_json::Value| report["cpu_seconds"].as_f64().unwrap();
+        assert!((0.0..=cpu(&report)).contains(&cpu(&report["last_epoch"])));
         let stages = report["stages"].as_object().unwrap();
         assert_eq!(
             stages.values().filter_map(serde_json::Value::as_u64).sum::<u64>(),

@@ -1,9 +1,12 @@
 //! Each sample once, in an order that seed and epoch fix.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::PushdownReader;
+use pushdown_client::{Mode, PushdownReader};
 
-use super::world::{World, assert_same, flat, keys, read, rows, run};
+use super::{
+    throttle::Throttle,
+    world::{World, assert_same, flat, keys, photos, read, reader, rows, run},
+};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
@@ -135,5 +138,33 @@ fn memory_is_bounded_by_the_budget_and_every_batch_still_comes() {
             .batch_size(3)
             .requests(8);
         assert_same(&rows(tight), &whole);
+    }
+}
+
+/// Four batches are on their way at a time; were they to begin at once, the first would come with the last of them.
+#[test]
+fn the_first_batch_does_not_wait_for_those_behind_it() {
+    const KEY: &str = "jpeg_large.jpg";
+    let world = World::with(photos().into_iter().filter(|(key, _)| key == KEY).collect());
+    for mode in [Mode::Plain, Mode::Pushdown] {
+        let (throttle, address) = Throttle::start(world.gateway.listen());
+        throttle.set(4 << 20);
+        let (first, all) = run(async {
+            let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")
+                .keys(vec![KEY; 64])
+                .mode(mode)
+                .batch_size(8);
+            let mut reader = builder.build().await.unwrap();
+            assert!(reader.try_next().await.unwrap().is_some());
+            let first = throttle.passed();
+            let rest: Vec<_> = reader.try_collect().await.unwrap();
+            assert_eq!(rest.len(), 7);
+            (first, throttle.passed())
+        });
+        let batch = all / 8;
+        assert!(
+            first < 3 * batch,
+            "{mode:?}: {first} bytes came before the first batch was there, which has {batch}"
+        );
     }
 }

@@ -21,6 +21,7 @@ use super::{
     CpuPool, Ledger, Tenant,
     batching::{self, Batching},
     fair,
+    threads::Threads,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -39,6 +40,8 @@ const IDLE: Duration = Duration::from_secs(30);
 pub struct Layers {
     cpu: CpuPool,
     ledger: Ledger,
+    /// What runs of all networks have together.
+    threads: Threads,
     metrics: Metrics,
     queues: Arc<Mutex<HashMap<Key, Queue>>>,
     tidied: Arc<Mutex<Instant>>,
@@ -73,10 +76,12 @@ pub struct Ran {
 }
 
 impl Layers {
-    /// Runs on a CPU pool, as many batches of the same layers at a time as the network takes.
+    /// Runs on a CPU pool, as many batches of the same layers at a time as the network takes, and of all networks as many as
+    /// have threads of their own.
     pub fn new(cpu: CpuPool, metrics: Metrics) -> Self {
         Self {
             ledger: cpu.ledger().clone(),
+            threads: Threads::new(cpu.threads()),
             cpu,
             metrics,
             queues: Arc::default(),
@@ -166,14 +171,14 @@ impl Layers {
     ) {
         let tenants: HashSet<_> = batch.iter().map(|waiting| waiting.tenant.clone()).collect();
         let (ledger, metrics) = (self.ledger.clone(), self.metrics.clone());
-        let tidied = Arc::clone(&self.tidied);
+        let (all_threads, tidied) = (self.threads.clone(), Arc::clone(&self.tidied));
         let work = move || {
             let batch = batch.into_iter().filter(|waiting| !waiting.done.is_closed());
             let (values, waiting): (Vec<_>, Vec<_>) = batch
                 .map(|waiting| (waiting.value, (waiting.tenant, waiting.done)))
                 .unzip();
             let samples = values.len();
-            let (Ok(threads), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(samples)) else {
+            let (Ok(on), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(samples)) else {
                 return;
             };
             metrics.layer_batches.inc();
@@ -184,10 +189,15 @@ impl Layers {
             if let Err(error) = layers.network().make_ready(from, until) {
                 tracing::debug!(%error, "layers cannot be made ready, as those who wait for them are told");
             }
+            let loading = began.elapsed();
+            // Only now: weights come on one thread, while others run.
+            let taken = all_threads.take(threads);
             let started = std::time::Instant::now();
-            let ran = run_at_once(&layers, values, threads);
-            batching.lock().took(samples, started.elapsed() * threads / count);
-            let share = began.elapsed() * threads / count;
+            let ran = run_at_once(&layers, values, on);
+            let running = started.elapsed();
+            drop(taken);
+            batching.lock().took(samples, running * on / count);
+            let share = (loading + running) * on / count;
             for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
                 ledger.charge(&tenant, share);
                 // Whoever left does not want it.

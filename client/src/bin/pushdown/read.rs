@@ -20,7 +20,7 @@ use crate::{
     fault::PipelineFault,
     location::Location,
     print::Format,
-    report::{Report, cpu_time},
+    report::{Epoch, Report, cpu_time},
     waits::Waits,
 };
 
@@ -85,6 +85,7 @@ struct Seen {
     waits: Waits,
     /// Samples by the stage at which they came.
     stages: BTreeMap<u8, u64>,
+    last_epoch: Epoch,
 }
 
 impl Read {
@@ -104,18 +105,21 @@ impl Read {
         let mut seen = Seen::default();
         let mut epochs = Vec::new();
         for epoch in 0..self.epochs.get() {
-            let start = Instant::now();
+            let (start, cpu) = (Instant::now(), cpu_time());
             if epoch > 0 {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
+            seen.last_epoch.stages.clear();
             self.epoch(&mut reader, wanted, &bar, &mut seen).await?;
             epochs.push(start.elapsed().as_secs_f64());
+            seen.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
         report.epoch_seconds = epochs;
         report.stages = seen.stages;
+        report.last_epoch = seen.last_epoch;
         report.start_seconds = starting.as_secs_f64();
         report.batches = seen.waits.percentiles();
         report.first_batch_seconds = seen.waits.first().map(|first| (starting + first).as_secs_f64());
@@ -154,6 +158,7 @@ impl Read {
             }
             for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
                 *seen.stages.entry(row.stage).or_default() += 1;
+                *seen.last_epoch.stages.entry(row.stage).or_default() += 1;
             }
             read += batch.len();
             bar.inc(batch.len() as u64);

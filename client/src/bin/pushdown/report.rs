@@ -35,6 +35,7 @@ pub(crate) struct Report {
     value_bytes: u64,
     /// Samples by how many steps they had behind them when they came: 0 are those that came as they are stored.
     pub(crate) stages: BTreeMap<u8, u64>,
+    pub(crate) last_epoch: Epoch,
     kept: u64,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
@@ -47,6 +48,14 @@ pub(crate) struct Report {
     /// The plan in force at the end, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<String>,
+}
+
+/// What one epoch tells by itself: an earlier one may have paid for what comes once, and have tried other ways.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Epoch {
+    pub(crate) cpu_seconds: f64,
+    /// As of all epochs.
+    pub(crate) stages: BTreeMap<u8, u64>,
 }
 
 impl Report {
@@ -76,6 +85,7 @@ impl Report {
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
             stages: BTreeMap::new(),
+            last_epoch: Epoch::default(),
             kept: stats.kept,
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,

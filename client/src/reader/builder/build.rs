@@ -13,7 +13,7 @@ use crate::{
     keep::Keep,
     networks::prepare,
     profile::refined,
-    session::{Mode, Session},
+    session::{Gets, Mode, Session},
     stats::Counters,
 };
 
@@ -88,7 +88,7 @@ impl PushdownReaderBuilder {
             _ => here,
         };
         prepare(&pipeline.steps()[here..]);
-        let gets_per_batch = NonZeroUsize::new(self.gets / self.requests).unwrap_or(NonZeroUsize::MIN);
+        let gets = Gets::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
         let session = Session {
             store,
             bucket,
@@ -104,7 +104,7 @@ impl PushdownReaderBuilder {
             seed: self.seed,
             limits: self.limits,
             cpu,
-            gets_per_batch,
+            gets,
             counters: Counters::default(),
             fallen_back: AtomicBool::new(false),
         };

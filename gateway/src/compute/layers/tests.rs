@@ -134,3 +134,21 @@ async fn who_leaves_before_the_batch_takes_the_sample_along() {
     lab.request("stays").await;
     assert_eq!(lab.ran(), (1, 1));
 }
+
+/// Runs of other networks, or of other layers, are in other queues.
+#[tokio::test(start_paused = true)]
+async fn a_run_waits_for_threads_that_runs_in_other_queues_have() {
+    let lab = Lab::new();
+    let others = lab.layers.threads.take(1);
+    let request = lab.request("waits");
+    tokio::pin!(request);
+    while lab.ran() == (0, 0) {
+        assert!(futures::poll!(&mut request).is_pending());
+        sleep(MOST).await;
+    }
+    // By the clock on the wall, long enough for what does not wait.
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(futures::poll!(&mut request).is_pending(), "there is one thread");
+    drop(others);
+    request.await;
+}

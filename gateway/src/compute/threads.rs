@@ -15,11 +15,6 @@ pub(super) struct Threads {
     all: usize,
 }
 
-/// Threads that a run has. Dropping it gives them to the next.
-#[derive(Debug)]
-#[must_use = "the next run begins as soon as this is dropped"]
-pub(super) struct Taken(Option<OwnedSemaphorePermit>);
-
 impl Threads {
     pub(super) fn new(all: NonZeroUsize) -> Self {
         Self {
@@ -28,11 +23,13 @@ impl Threads {
         }
     }
 
-    /// Waits, on a thread that may, until `count` threads are free at once; who asks for more than there are gets all.
-    pub(super) fn take(&self, count: usize) -> Taken {
+    /// Waits, on a thread that may, until `count` threads are free at once; who asks for more than there are gets all. The
+    /// next run begins as soon as they are dropped.
+    #[must_use]
+    pub(super) fn take(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(count.min(self.all)).unwrap_or(u32::MAX);
         // Fails only where the semaphore was closed, which nobody does.
-        Taken(block_on(Arc::clone(&self.free).acquire_many_owned(count)).ok())
+        block_on(Arc::clone(&self.free).acquire_many_owned(count)).ok()
     }
 }
 

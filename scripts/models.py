@@ -4,19 +4,18 @@ With a name only that one is made; otherwise FOLDER/tiny gets a few nodes each o
 models that have to be refused.
 
 The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
-so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stands `NAME.golden.safetensors` with
-`input`, two random photos' worth of noise, and `output`. EfficientNet-Lite0 has its real weights.
+so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stand the outputs for two random photos'
+worth of noise, and what is inside for them (`models_golden.py`). EfficientNet-Lite0 has its real weights.
 """
 
 import pathlib
 import sys
 
 import efficientnet_lite0
+import models_golden
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import save_file
 
 LIGHT = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
 NETWORKS = {
@@ -191,33 +190,25 @@ def bad() -> dict[str, onnx.ModelProto]:
     }
 
 
-def golden(path: pathlib.Path, inputs: np.ndarray) -> None:
-    """Writes inputs and what ONNX Runtime makes of each alone: some graphs are fixed to a batch of one."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    output = np.concatenate([session.run(None, {name: value[None]})[0] for value in inputs])
-    tensors = {"input": inputs, "output": output.reshape(len(inputs), *output.shape[1:])}
-    save_file(tensors, path.with_suffix(".golden.safetensors"))
-
-
 def noise(seed: int, shape: list[int]) -> np.ndarray:
     """Two inputs."""
     return np.random.default_rng(100 + seed).standard_normal((2, *shape)).astype(np.float32)
 
 
 def make(folder: pathlib.Path, seed: int, name: str) -> None:
-    """Makes a network, unless it is there."""
-    if (folder / f"{name}.golden.safetensors").exists():
-        return
-    print(f"models: {name}", flush=True)
-    if name == REAL:
-        efficientnet_lite0.main(folder)
-    else:
-        model = seeded(LIGHT / f"light_{NETWORKS[name]}.onnx", seed)
-        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
-    golden(folder / f"{name}.onnx", noise(seed, [3, 224, 224]))
+    """Makes a network and what is known of it, unless it is there."""
+    path, inputs = folder / f"{name}.onnx", noise(seed, [3, 224, 224])
+    if not path.with_suffix(".golden.safetensors").exists():
+        print(f"models: {name}", flush=True)
+        if name == REAL:
+            efficientnet_lite0.main(folder)
+        else:
+            model = seeded(LIGHT / f"light_{NETWORKS[name]}.onnx", seed)
+            path.write_bytes(model.SerializeToString())
+        models_golden.outputs(path, inputs)
+    if not path.with_suffix(".layers.safetensors").exists():
+        print(f"models: inside of {name}", flush=True)
+        models_golden.layers(path, inputs)
 
 
 def make_small(folder: pathlib.Path) -> None:
@@ -228,7 +219,9 @@ def make_small(folder: pathlib.Path) -> None:
         path.write_bytes(model.SerializeToString())
         shape = [extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim[1:]]
         scales = np.array([0.1, 10], np.float32).reshape(2, *[1] * len(shape))
-        golden(path, noise(seed, shape) * scales)
+        inputs = noise(seed, shape) * scales
+        models_golden.outputs(path, inputs)
+        models_golden.layers(path, inputs)
 
 
 def make_bad(folder: pathlib.Path) -> None:

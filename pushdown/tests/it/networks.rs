@@ -2,12 +2,16 @@
 //!
 //! `scripts/models.sh` makes the networks and their golden values; `make test` runs it.
 
+mod golden;
+
 use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
-    Context, DType, ErrorKind, Layout, Pipeline, Sample, Tensor,
+    Context, ErrorKind, Pipeline, Sample, Tensor,
     step::model::{Folder, MAX_MODEL_BYTES, Networks as _, Place, Provider, Runtime},
 };
+
+pub(super) use golden::{Golden, TOLERANCE, distance, floats, golden};
 
 pub(super) static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::load(&root().join(".cache/onnxruntime/libonnxruntime.so"), 2).unwrap());
@@ -42,98 +46,7 @@ fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
     assert_eq!(RUNTIME.provider(), Provider::Cpu);
 }
 
-/// Two inputs and the outputs that ONNX Runtime's Python makes of them.
-pub(super) struct Golden {
-    pub(super) inputs: Vec<Tensor>,
-    pub(super) outputs: Vec<Vec<f32>>,
-}
-
-pub(super) fn golden(name: &str) -> Golden {
-    let bytes = std::fs::read(models().join(format!("{name}.golden.safetensors"))).expect(name);
-    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-    let data = 8 + usize::try_from(header).unwrap();
-    let index: serde_json::Value = serde_json::from_slice(&bytes[8..data]).unwrap();
-    let read = |tensor: &str| {
-        let entry = &index[tensor];
-        let number = |value: &serde_json::Value| usize::try_from(value.as_u64().unwrap()).unwrap();
-        let offsets: Vec<usize> = entry["data_offsets"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(number)
-            .collect();
-        let shape: Vec<usize> = entry["shape"].as_array().unwrap().iter().map(number).collect();
-        let floats = bytes[data + offsets[0]..data + offsets[1]]
-            .chunks_exact(4)
-            .map(|word| f32::from_le_bytes(word.try_into().unwrap()))
-            .collect::<Vec<_>>();
-        (shape, floats)
-    };
-    let ((shape, inputs), (_, outputs)) = (read("input"), read("output"));
-    let size: usize = shape[1..].iter().product();
-    let layout = if shape.len() == 4 {
-        Layout::Chw
-    } else {
-        Layout::Flat
-    };
-    let inputs = inputs
-        .chunks_exact(size)
-        .map(|input| {
-            Tensor::new(
-                DType::F32,
-                layout,
-                shape[1..].to_vec(),
-                input
-                    .iter()
-                    .flat_map(|element| element.to_le_bytes())
-                    .collect::<Vec<u8>>()
-                    .into(),
-            )
-            .unwrap()
-        })
-        .collect();
-    Golden {
-        inputs,
-        outputs: outputs
-            .chunks_exact(outputs.len() / 2)
-            .map(<[f32]>::to_vec)
-            .collect(),
-    }
-}
-
-pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
-    tensor
-        .data()
-        .chunks_exact(4)
-        .map(|word| f32::from_le_bytes(word.try_into().unwrap()))
-        .collect()
-}
-
-/// `max |a - b| / max |b|`; NaN, which is within no tolerance, where one of them is NaN.
-pub(super) fn distance(found: &[f32], expected: &[f32]) -> f32 {
-    assert_eq!(found.len(), expected.len());
-    if found == expected {
-        return 0.0;
-    }
-    // By the total order a NaN without its sign is the largest; `f32::max` would drop it.
-    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    let farthest = differences.max_by(f32::total_cmp).unwrap_or_default();
-    let largest = expected.iter().map(|element| element.abs());
-    farthest / largest.max_by(f32::total_cmp).unwrap_or_default()
-}
-
-pub(super) const TOLERANCE: f32 = 1e-5;
-
-#[test]
-fn what_is_no_number_is_within_no_tolerance() {
-    for nan in [f32::NAN, -f32::NAN] {
-        assert!(distance(&[nan, 1.0], &[1.0, 1.0]).is_nan());
-        assert!(distance(&[1.0, 1.0], &[nan, 1.0]).is_nan());
-    }
-    assert!(distance(&[1.0, 1.0], &[1.0, 1.0]) <= TOLERANCE);
-}
-
-/// Whole and at every cut, prefix then suffix, alone and in company.
+/// Whole and at every cut, alone and in company: what comes of the prefix, and what the suffix makes of that.
 fn as_onnxruntime(name: &str) {
     let golden = golden(name);
     let network = FOLDER.find(name).expect(name);
@@ -141,38 +54,37 @@ fn as_onnxruntime(name: &str) {
     let last = network.end();
     assert!(network.description().batched, "{name} takes batches");
     assert!(last >= 10, "{name} has {last} cuts");
-    for batch in [&golden.inputs[..1], &golden.inputs[..]] {
-        let check = |outputs: &[Tensor], how: &str| {
-            assert_eq!(outputs.len(), batch.len());
-            for (found, expected) in outputs.iter().zip(&golden.outputs) {
-                let far = distance(&floats(found), expected);
-                assert!(far <= TOLERANCE, "{name}, {how}, {} at once: {far}", batch.len());
-            }
-        };
-        check(&network.run(Place::Input, last, batch).expect(name), "whole");
-        for (cut, point) in cuts.iter().enumerate().take(last) {
-            let values = network.run(Place::Input, cut, batch).expect(name);
-            assert!(
-                values.iter().all(|value| value.shape() == point.shape),
-                "{}",
-                point.tensor
-            );
-            check(
-                &network.run(Place::Cut(cut), last, &values).expect(name),
-                &point.tensor,
-            );
-        }
-    }
-    // As many as go together at a gateway, at a few cuts.
-    let eight: Vec<Tensor> = golden.inputs.iter().cycle().take(8).cloned().collect();
-    for cut in [last / 3, last * 2 / 3] {
-        let values = network.run(Place::Input, cut, &eight).expect(name);
-        let outputs = network.run(Place::Cut(cut), last, &values).expect(name);
-        assert_eq!(outputs.len(), 8);
+    let check = |outputs: &[Tensor], batch: &[Tensor], how: &str| {
+        assert_eq!(outputs.len(), batch.len());
         for (found, expected) in outputs.iter().zip(golden.outputs.iter().cycle()) {
             let far = distance(&floats(found), expected);
-            assert!(far <= TOLERANCE, "{name}, {}, 8 at once: {far}", cuts[cut].tensor);
+            assert!(far <= TOLERANCE, "{name}, {how}, {} at once: {far}", batch.len());
         }
+    };
+    let check_cut = |cut: usize, batch: &[Tensor]| {
+        let point = &cuts[cut];
+        let values = network.run(Place::Input, cut, batch).expect(name);
+        assert_eq!(values.len(), batch.len());
+        assert!(
+            values.iter().all(|value| value.shape() == point.shape),
+            "{}",
+            point.tensor
+        );
+        golden.check_inside(&point.tensor, 0, &values);
+        let outputs = network.run(Place::Cut(cut), last, &values).expect(name);
+        check(&outputs, batch, &point.tensor);
+    };
+    for batch in [&golden.inputs[..1], &golden.inputs[..]] {
+        let whole = network.run(Place::Input, last, batch).expect(name);
+        check(&whole, batch, "whole");
+        for cut in 0..last {
+            check_cut(cut, batch);
+        }
+    }
+    // As many as go together at a gateway, at a few cuts, where transfer learning ends among them.
+    let eight: Vec<Tensor> = golden.inputs.iter().cycle().take(8).cloned().collect();
+    for cut in [last / 4, last / 2, last * 3 / 4, last - 1] {
+        check_cut(cut, &eight);
     }
     assert!(
         cuts.windows(2)

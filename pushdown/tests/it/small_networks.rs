@@ -16,12 +16,13 @@ fn network(name: &str) -> (Arc<Network>, Golden) {
     (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
 }
 
-/// Whole and at every cut, alone and all at once, as ONNX Runtime's Python has each alone.
+/// Whole and at every cut, before it and behind it, alone and all at once, as ONNX Runtime's Python has each alone.
 fn as_onnxruntime(network: &Network, golden: &Golden) {
     let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
         for cut in 0..=network.end() {
             let values = network.run(Place::Input, cut, batch).expect("a prefix");
+            golden.check_inside(&network.description().cut_points[cut].tensor, first, &values);
             let outputs = network
                 .run(Place::Cut(cut), network.end(), &values)
                 .expect("a suffix");

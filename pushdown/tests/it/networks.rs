@@ -3,6 +3,7 @@
 //! `scripts/models.sh` makes the networks and their golden values; `make test` runs it.
 
 mod golden;
+mod published;
 
 use std::{path::PathBuf, sync::LazyLock};
 

@@ -78,6 +78,18 @@ def test_a_fixed_split_is_an_arm_that_is_pushed(tmp_path: Path) -> None:
     assert split[split.index("--split") + 1] == "1" and split[split.index("--endpoint-url") + 1] == "http://gateway"
 
 
+def test_nothing_is_started_for_an_arm_that_belongs_beside_a_store_elsewhere(tmp_path: Path) -> None:
+    tiers = Still(tmp_path)
+    tiers.stack.elsewhere = ["store"]
+    data = SimpleNamespace(photos=lambda *_: "photos/")
+    both = Scenario("both", "", "read", False, pipeline="decode | resize(short=8)", arms=("plain", "tfdata"))
+    with tqdm(disable=True) as progress:
+        # These tiers have no place where a program could be started.
+        (found,) = read.cells(both, Run(tiers, data, tmp_path, progress))
+    assert set(found.arms) == {"plain"}
+    assert "tfdata is left out: its workers run beside the store, which is elsewhere" in found.notes
+
+
 def test_a_fixed_split_is_held_against_auto() -> None:
     found = cell(plain=[2.0] * 3, pushed=[3.0] * 3, auto=[2.0] * 3)
     found.arms["split:3"] = results.Arm("pushed", "", [turn(1.0)] * 3)

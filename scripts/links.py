@@ -17,6 +17,9 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import device
+from shaping import attempt, run, shaper
+
 # For benchmarks of network devices (RFC 2544): no one else's, and each run's namespaces have them for themselves.
 TRAINER, GATEWAY, GATEWAY_BEHIND, STORE = "198.18.0.1", "198.18.0.2", "198.18.0.5", "198.18.0.6"
 NAMES = "pushdown-{process}-{tier}"
@@ -24,11 +27,6 @@ NAMESPACES = pathlib.Path("/run/netns")
 # SeaweedFS takes each port's twin so much higher, too.
 GRPC = 10_000
 NEW_NETWORK = 0x40000000
-# What the kernel's shaper lets through at once.
-BURST_BYTES = 32_000
-# What waits at most: all that a reader has asked for at once, a hundred connections with a photo each. Where packets are lost,
-# what is measured is how long TCP takes to find out: seconds, now and then, over a thin link.
-QUEUE_BYTES, QUEUE_SECONDS = 16_000_000, 0.2
 # What Linux does unless told otherwise, or else what every namespace may have: a kernel's own default can be one that makes
 # its own rates.
 CONTROLS = ("cubic", "reno")
@@ -85,10 +83,10 @@ class Links:
     def shape(self, bits_per_second: float, latency_ms: float = 0.0) -> None:
         """Lets so much through, each way, and so much later: without a limit all of it, without latency at once."""
         self.open()
-        for command, device in self.devices if bits_per_second <= SINGLY else []:
-            run(*command, "ip", "link", "set", "dev", device, "gso_max_segs", "1")
-        for command, device in self.ends:
-            add, place = [*command, "tc", "qdisc", "add", "dev", device], ["root"]
+        for command, end in self.devices if bits_per_second <= SINGLY else []:
+            run(*command, "ip", "link", "set", "dev", end, "gso_max_segs", "1")
+        for command, end in self.ends:
+            add, place = [*command, "tc", "qdisc", "add", "dev", end], ["root"]
             if bits_per_second < float("inf"):
                 run(*add, "root", "handle", "1:", *shaper(bits_per_second))
                 place = ["parent", "1:"]
@@ -107,11 +105,10 @@ class Links:
 
     def open(self) -> None:
         """Lets everything through again."""
-        for command, device in self.ends:
-            # Fails where there is nothing to take away.
-            subprocess.run([*command, "tc", "qdisc", "delete", "dev", device, "root"], check=False, capture_output=True)
-        for command, device in self.devices:
-            run(*command, "ip", "link", "set", "dev", device, "gso_max_segs", str(SEGMENTS))
+        for command, end in self.ends:
+            attempt(*command, "tc", "qdisc", "delete", "dev", end, "root")
+        for command, end in self.devices:
+            run(*command, "ip", "link", "set", "dev", end, "gso_max_segs", str(SEGMENTS))
 
     def counters(self) -> dict[str, int]:
         """Bytes and packets of the link so far, to this side and from it; none where there is no link."""
@@ -121,18 +118,6 @@ class Links:
                 fields = [int(number) for number in numbers.split()]
                 return {"down": fields[0], "packets_down": fields[1], "up": fields[8], "packets_up": fields[9]}
         return {}
-
-
-def shaper(bits_per_second: float) -> list[str]:
-    """A queueing discipline for `tc`. A fast link needs a larger bucket: it is filled once a tick."""
-    burst = max(BURST_BYTES, round(bits_per_second / 8 / 250))
-    limit = max(QUEUE_BYTES, round(bits_per_second / 8 * QUEUE_SECONDS))
-    return ["tbf", "rate", f"{bits_per_second:.0f}bit", "burst", str(burst), "limit", str(limit)]
-
-
-def run(*command: str) -> None:
-    """Runs a command that says nothing when it is well."""
-    subprocess.run(command, check=True, capture_output=True, text=True)
 
 
 def name(tier: str, process: int | None = None) -> str:
@@ -155,11 +140,10 @@ def links(wanted: bool = True, interface: str | None = None) -> Iterator[Links]:
         yield Links(*loopback, reason)
         return
     if interface is not None:
-        with shaped(interface) as back:
+        with device.shaped(interface) as back:
             yield Links(*loopback, device=interface, ends=[([], interface), ([], back)])
         return
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    sweep()
     try:
         inside = {tier: ["ip", "netns", "exec", name(tier)] for tier in ("trainer", "gateway", "store")}
         connect(inside)
@@ -173,25 +157,6 @@ def links(wanted: bool = True, interface: str | None = None) -> Iterator[Links]:
         enter(home)
         os.close(home)
         remove(os.getpid())
-
-
-@contextlib.contextmanager
-def shaped(interface: str) -> Iterator[str]:
-    """What a device receives goes through another one first, which can be shaped as what it sends: that one's name."""
-    back = f"pd{os.getpid()}"
-    queue = ["tc", "qdisc", "add", "dev", interface, "handle", "ffff:", "ingress"]
-    every = ["protocol", "all", "u32", "match", "u32", "0", "0"]
-    redirect = ["action", "mirred", "egress", "redirect", "dev", back]
-    try:
-        run("ip", "link", "add", "name", back, "type", "ifb")
-        run("ip", "link", "set", back, "up")
-        run(*queue)
-        run("tc", "filter", "add", "dev", interface, "parent", "ffff:", *every, *redirect)
-        yield back
-    finally:
-        for command in (("tc", "qdisc", "delete", "dev", interface, "ingress"), ("ip", "link", "delete", back)):
-            subprocess.run(command, check=False, capture_output=True)
-        subprocess.run(["tc", "qdisc", "delete", "dev", interface, "root"], check=False, capture_output=True)
 
 
 def connect(inside: dict[str, list[str]]) -> None:
@@ -217,32 +182,34 @@ def connect(inside: dict[str, list[str]]) -> None:
 
 
 def remove(process: int) -> None:
-    """Takes away what a run has made. Links go with their namespaces."""
+    """Takes away what a run has made. Links go with their namespaces; a device that was there before is given back."""
     for tier in ("trainer", "gateway", "store"):
         if (NAMESPACES / name(tier, process)).exists():
-            subprocess.run(["ip", "netns", "delete", name(tier, process)], check=False, capture_output=True)
+            attempt("ip", "netns", "delete", name(tier, process))
+    device.restore(process)
 
 
 def sweep() -> None:
     """Takes away what runs have left behind that could not do so themselves."""
-    for namespace in NAMESPACES.glob(NAMES.format(process="*", tier="*")):
-        process = namespace.name.split("-")[1]
-        # Whoever else calls a namespace so has no number there.
-        if process.isdecimal():
-            try:
-                os.kill(int(process), signal.SIG_DFL)
-            except ProcessLookupError:
-                remove(int(process))
+    namespaces = NAMESPACES.glob(NAMES.format(process="*", tier="*"))
+    found = (namespace.name.split("-")[1] for namespace in namespaces)
+    # Whoever else calls a namespace so has no number there.
+    for process in {*(int(each) for each in found if each.isdecimal()), *device.runs()}:
+        try:
+            os.kill(process, signal.SIG_DFL)
+        except ProcessLookupError:
+            remove(process)
 
 
 def forbidden(interface: str | None = None) -> str:
-    """Why no link can be shaped here, if so."""
+    """Why no link can be shaped here, if so: that is tried, once nothing of earlier runs is in the way."""
     if os.geteuid() != 0:
         return "that takes root"
     if not (shutil.which("ip") and shutil.which("tc")):
         return "iproute2 is not installed"
+    sweep()
     try:
-        try_namespace() if interface is None else try_device(interface)
+        try_namespace() if interface is None else device.try_it(interface)
     except subprocess.CalledProcessError as error:
         return f"`{' '.join(error.cmd)}`: {error.stderr.strip()}"
     return ""
@@ -258,10 +225,4 @@ def try_namespace() -> None:
         run(*inside, "tc", "qdisc", "add", "dev", "try0", "root", *shaper(1e6))
         run(*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
     finally:
-        subprocess.run(["ip", "netns", "delete", trial], check=False, capture_output=True)
-
-
-def try_device(interface: str) -> None:
-    """Shapes it, and leaves it as it was. In a container that may do so, no namespace can be made."""
-    with shaped(interface):
-        run("tc", "qdisc", "replace", "dev", interface, "root", *shaper(1e9))
+        attempt("ip", "netns", "delete", trial)

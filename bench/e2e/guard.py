@@ -1,8 +1,9 @@
 """Two processes watch over each other, so that nothing of a run is left behind however it ends.
 
 The one that was started waits. The other one does the work, in a process group of its own and with a folder of its own: when it
-is gone, for whatever reason, the first one ends what is left of the group, and takes away its namespaces and its folder. If the
-first is killed, the kernel tells the second, which ends as if it had been asked to. What neither could do, the next run does.
+is gone, for whatever reason, the first one ends what is left of the group, takes away its namespaces and its folder, and gives
+back the network device that it has shaped. If the first is killed, the kernel tells the second, which ends as if it had been
+asked to. What neither could do, the next run does.
 """
 
 import ctypes
@@ -70,7 +71,7 @@ def end_group(group: int) -> None:
 
 
 def sweep() -> None:
-    """Takes away folders of runs whose two processes were both killed at once; namespaces go in `links`."""
+    """Takes away folders of runs whose two processes were both killed at once; what `links` has made goes there."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             os.kill(int(left.name.removeprefix(PREFIX).partition("-")[0]), signal.SIG_DFL)

@@ -16,6 +16,7 @@ import psutil
 
 import links
 import programs
+from shaping import BURST_BYTES
 from stack import HERE, RUNTIME, Stack
 
 from .results import Turn
@@ -180,7 +181,7 @@ connection.recv(1)
 def measure(link: links.Links, bits: float) -> float:
     """Bits per second, headers included, that come over the link while one connection sends as much as it can."""
     # Long enough that what passes at once does not count: a second, or what a bucket holds fifty times.
-    size = max(int(bits / 8), 50 * links.BURST_BYTES)
+    size = max(int(bits / 8), 50 * BURST_BYTES)
     command = [*link.gateway.command, sys.executable, "-c", SENDER, link.gateway.address, str(size)]
     sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -188,7 +189,7 @@ def measure(link: links.Links, bits: float) -> float:
         with socket.create_connection((link.gateway.address, port), timeout=60) as connection:
             buffer, received = bytearray(MEBI), 0
             # The bucket is full at first: what it holds passes at once, and neither it nor its time counts.
-            while received < 2 * links.BURST_BYTES:
+            while received < 2 * BURST_BYTES:
                 received += connection.recv_into(buffer)
             before, started = link.counters()["down"], time.perf_counter()
             while connection.recv_into(buffer):

@@ -3,7 +3,6 @@
 What shapes links takes root and a kernel that lets it make namespaces, and is skipped elsewhere.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +25,8 @@ from e2e.data import Data
 from e2e.scenario import Scenario
 from e2e.scenario import all_of as load_all
 from e2e.tiers import HEADERS, Tiers
+
+from .processes import alive, descendants, wait
 
 ROOT = programs.ROOT
 SCENARIO = Path(__file__).parent / "fixtures/smoke.toml"
@@ -276,33 +276,3 @@ def left_behind() -> list[str]:
     folders = Path(tempfile.gettempdir()).glob(f"{guard.PREFIX}*")
     # Another run may be under way.
     return mine + [path.name for path in folders if not alive(int(path.name.removeprefix(guard.PREFIX).split("-")[0]))]
-
-
-def descendants(process: int) -> dict[int, str]:
-    """All processes below one, with their command lines."""
-    found = {}
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        # Each may end at any time.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for child in map(int, task.read_text(encoding="ascii").split()):
-                found[child] = ""
-                found[child] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found |= descendants(child)
-    return found
-
-
-def alive(process: int) -> bool:
-    """Whether it runs: one that has ended and was not asked for does not."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def wait(what: str, done) -> None:
-    """Until it is so, a minute at most."""
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.05)

@@ -1,0 +1,132 @@
+"""A network device that was there before is shaped both ways, and given back however a run ends.
+
+The device is one of a pair in namespaces of the tests' own: as root, where the kernel has what it takes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import device
+import links
+import programs
+import pytest
+
+from . import wire
+from .processes import descendants, wait
+
+HERE, THERE = "198.18.1.1", "198.18.1.2"
+WHY_NOT = links.forbidden()
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{programs.ROOT / 'bench'}:{programs.ROOT / 'scripts'}"}
+# What a run does with a device, and no more: it is watched over, shapes it, says so, and goes on until it is ended.
+RUN = """
+import signal, sys, time
+import links
+from e2e import guard
+
+if sys.argv[1] == "watch":
+    sys.exit(guard.watched([sys.executable, "-c", sys.orig_argv[2], "inside", sys.argv[2]]))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+with links.links(interface=sys.argv[2]) as link:
+    link.shape(50e6)
+    print(link.reason, flush=True)
+    time.sleep(60)
+"""
+SWEEP = "import links, sys; sys.exit(links.forbidden(sys.argv[1]) or 0)"
+
+
+@dataclass
+class Pair:
+    """Two namespaces with a device in each, and what stands before commands there."""
+
+    name: str
+    here: list[str]
+    there: list[str]
+
+    def left(self) -> list[str]:
+        """What there is besides the device, and the queues of it."""
+        show = lambda *what: json.loads(subprocess.check_output([*self.here, *what]))
+        made = [each["ifname"] for each in show("ip", "-json", "link", "show") if each["ifname"].startswith(device.PREFIX)]
+        return made + [each["kind"] for each in show("tc", "-json", "qdisc", "show", "dev", "dev0") if each["kind"] != "noqueue"]
+
+
+@pytest.fixture(name="pair")
+def pair_() -> Iterator[Pair]:
+    """A device, and another one that it is joined to."""
+    # Of a form that no run takes for its own.
+    names = [f"e2e-{end}-{os.getpid()}" for end in ("here", "there")]
+    pair = Pair(names[0], *(["ip", "netns", "exec", name] for name in names))
+    try:
+        for name in names:
+            links.run("ip", "netns", "add", name)
+        links.run(*pair.here, "ip", "link", "add", "dev0", "type", "veth", "peer", "name", "dev1", "netns", names[1])
+        for command, end, address in ((pair.here, "dev0", HERE), (pair.there, "dev1", THERE)):
+            links.run(*command, "ip", "address", "add", f"{address}/30", "dev", end)
+            links.run(*command, "ip", "link", "set", end, "up")
+        with inside(pair):
+            if reason := links.forbidden("dev0"):
+                pytest.skip(f"no device can be shaped: {reason}")
+        yield pair
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+@contextmanager
+def inside(pair: Pair) -> Iterator[None]:
+    """This thread is in the device's namespace."""
+    home, there = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", links.NAMESPACES / pair.name))
+    try:
+        links.enter(there)
+        yield
+    finally:
+        links.enter(home)
+        os.close(home)
+        os.close(there)
+
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: {WHY_NOT}")
+
+
+def test_a_device_is_as_wide_as_it_is_set_both_ways(pair: Pair) -> None:
+    with inside(pair), links.links(interface="dev0") as link:
+        link.shape(100e6)
+        assert wire.down(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
+        assert wire.up(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
+        link.open()
+        assert wire.down(pair.there, THERE, 50_000_000) > 300e6
+        link.shape(100e6)
+    assert pair.left() == []
+
+
+@pytest.mark.parametrize(
+    "who, number",
+    [
+        (["outer"], signal.SIGTERM),
+        (["outer"], signal.SIGKILL),
+        (["inner"], signal.SIGKILL),
+        (["outer", "inner"], signal.SIGKILL),
+    ],
+)
+def test_a_run_that_is_killed_gives_its_device_back(pair: Pair, tmp_path: Path, who: list[str], number: signal.Signals) -> None:
+    command = [*pair.here, sys.executable, "-c", RUN, "watch", "dev0"]
+    # A folder that nobody takes away who was killed goes with the test's.
+    env = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=env, cwd=programs.ROOT, stdout=subprocess.PIPE, text=True) as outer:
+        said, made = outer.stdout.readline(), pair.left()
+        (inner,) = descendants(outer.pid)
+        # The one that does the work first, or it would be told that the other one is gone.
+        for process in [inner] * ("inner" in who) + [outer.pid] * ("outer" in who):
+            os.kill(process, number)
+    assert said == "\n" and {"tbf", "ingress", f"{device.PREFIX}{inner}"} <= set(made)
+    wait("the run has ended", lambda: not Path(f"/proc/{inner}").exists())
+    if len(who) == 2:
+        # Neither could: the next run does, before it finds out whether the device can be shaped.
+        subprocess.run([*pair.here, sys.executable, "-c", SWEEP, "dev0"], env=ENVIRONMENT, cwd=programs.ROOT, check=True)
+    wait("nothing is left", lambda: pair.left() == [])

@@ -26,6 +26,7 @@ from e2e.scenario import Scenario
 from e2e.scenario import all_of as load_all
 from e2e.tiers import HEADERS, Tiers
 
+from . import wire
 from .processes import alive, descendants, wait
 
 ROOT = programs.ROOT
@@ -53,19 +54,31 @@ def tiers_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiers]:
 @shaped
 @pytest.mark.parametrize("megabits", [10, 100, 1000])
 def test_a_shaped_link_is_as_wide_as_it_is_set(tiers: Tiers, megabits: int) -> None:
-    measured = tiers.shape(megabits * 1e6)
-    assert measured == pytest.approx(megabits * 1e6, rel=0.05)
+    bits, gateway = megabits * 1e6, tiers.link.gateway
+    assert tiers.shape(bits) == pytest.approx(bits, rel=0.05)
+    # For a second each way, by what comes in at the other end.
+    for way in (wire.down, wire.up):
+        assert way(gateway.command, gateway.address, int(bits / 8)) == pytest.approx(bits, rel=0.05), way.__name__
 
 
 @built
 @shaped
-def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers) -> None:
+def test_a_rate_that_this_machine_may_not_reach_is_measured_and_remembered(tiers: Tiers) -> None:
+    measured = tiers.shape(8e9)
+    assert 0 < measured < 8.4e9
+    assert tiers.shape(8e9) == measured
+
+
+@built
+@shaped
+@pytest.mark.parametrize("arm, pipeline", [("plain", "decode"), ("pushed", "decode | resize(short=256) | center_crop(224)")])
+def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers, arm: str, pipeline: str) -> None:
     data, link = Data(tiers.stack), tiers.link
     photos = "testkit/fixtures/photos/jpeg_large.jpg"
-    scenario = Scenario("bytes", "", "read", False, data=photos, samples=200, pipeline="decode", arms=("plain",))
+    scenario = Scenario("bytes", "", "read", False, data=photos, samples=200, pipeline=pipeline, arms=(arm,))
     tiers.shape(200e6)
-    command = arms.ours("plain", scenario, tiers, data, tiers.stack.folder).command
-    # Through the gateway, which forwards.
+    command = arms.ours(arm, scenario, tiers, data, tiers.stack.folder).command
+    # What is read plainly goes through the gateway, too, which forwards it.
     command[command.index("--endpoint-url") + 1] = tiers.stack.gateway
     before, wire = sent_by(tiers.stack.admin), link.counters()
     reader = tiers.run(command)

@@ -255,6 +255,26 @@ def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkey
     assert (thin.by, thin.samples_per_second) == ("trainer", pytest.approx(100))
 
 
+def test_what_a_link_above_a_gigabit_was_measured_at_is_what_is_reckoned_with_and_printed(tmp_path: Path, monkeypatch) -> None:
+    """What is asked may be more than this machine's link lets through."""
+    told = []
+
+    def simulator(_: list, **pipes: object) -> SimpleNamespace:
+        told.append(json.loads(pipes["input"])["link_bits"])
+        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": null, "best": 1, "bound": "link"}')
+
+    monkeypatch.setattr(subprocess, "run", simulator)
+    tiers, data = Still(tmp_path), SimpleNamespace(photos=lambda *_: "photos/")
+    tiers.shape = lambda bits, _: 1.6e9 if bits == 2.5e9 else None
+    wide = Scenario("wide", "", "read", False, pipeline="decode", arms=("plain", "pushed"), links=("2500 Mbit/s",))
+    with tqdm(disable=True) as progress:
+        (found,) = read.cells(wide, Run(tiers, data, tmp_path, progress))
+    assert (found.asked_link_bits, found.link_bits, found.width) == (2.5e9, 1.6e9, 1.6e9)
+    # A round each, and the bound.
+    assert told == [1.6e9] * (wide.repeats + 1)
+    assert "link: 2.50 Gbit/s asked, 1.60 Gbit/s measured" in report.markdown(of_cells(found))
+
+
 def test_the_simulator_is_told_what_a_mixture_was_and_cost(monkeypatch) -> None:
     told = []
 

@@ -21,6 +21,7 @@ echo "lint-docker: ${dockerfiles[*]}, nothing found"
 
 "$bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec compose.yaml "${compose[@]}"
 echo "lint-docker: compose.yaml ${compose[*]} as the specification of compose has it"
+"$bin/python" -m pytest -q tests/docker
 "$bin/python" scripts/lint_docker.py "${compose[@]}"
 
 # Compose reads its files without an engine; where it is there, it does.

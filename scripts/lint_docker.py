@@ -26,7 +26,7 @@ def main(files: list[pathlib.Path]) -> list[str]:
     wrong = [fault for file in files for fault in without_default(file)]
     for name, service in services.items():
         wrong += [f"{name}: {fault}" for fault in [*hardening(name, service), *dependencies(service, services), *mounts(service)]]
-    return wrong + monitoring(services) + dashboards()
+    return [*wrong, *shared_cpus(services), *monitoring(services), *dashboards()]
 
 
 def without_default(file: pathlib.Path) -> Iterator[str]:
@@ -46,6 +46,23 @@ def hardening(name: str, service: dict) -> Iterator[str]:
         yield "it has no mem_limit"
     if name in PINNED and f"${{{PINNED[name]}:-" not in str(service.get("cpuset")):
         yield f"found cpuset: {service.get('cpuset')}, expected {PINNED[name]}"
+
+
+def shared_cpus(services: dict) -> Iterator[str]:
+    """CPUs that two of those have by default that would take them from each other."""
+    taken: dict[int, str] = {}
+    for name, variable in PINNED.items():
+        default = re.fullmatch(rf"\$\{{{variable}:-(.*)\}}", str(services[name].get("cpuset")))
+        for cpu in cpus(default[1]) if default else []:
+            if cpu in taken:
+                yield f"{name}: by default it has CPU {cpu}, which is that of {taken[cpu]}"
+            taken[cpu] = name
+
+
+def cpus(text: str) -> list[int]:
+    """The CPUs of a set, such as `0,2-3`."""
+    ends = [list(map(int, part.split("-"))) for part in text.split(",")]
+    return [cpu for first, *last in ends for cpu in range(first, (last or [first])[0] + 1)]
 
 
 def dependencies(service: dict, services: dict) -> Iterator[str]:

@@ -1,0 +1,74 @@
+"""Each check of `lint_docker.py` finds what it is for: docker/ with one thing wrong, and what is said of it."""
+
+import pathlib
+import shutil
+
+import lint_docker
+import pytest
+
+COMPOSE = "compose.yaml"
+DASHBOARD = "grafana/dashboards/pushdown.json"
+SOURCES = "grafana/provisioning/datasources/prometheus.yaml"
+PROVIDERS = "grafana/provisioning/dashboards/pushdown.yaml"
+
+
+@pytest.fixture(name="docker")
+def docker_(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A copy of docker/ that may be spoiled."""
+    copy = tmp_path / "docker"
+    shutil.copytree(lint_docker.DOCKER, copy)
+    monkeypatch.setattr(lint_docker, "DOCKER", copy)
+    return copy
+
+
+def lint(docker: pathlib.Path) -> list[str]:
+    return lint_docker.main([docker / COMPOSE, *sorted(docker.glob("compose.*.yaml"))])
+
+
+def test_nothing_is_found_where_nothing_is_wrong(docker: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+    assert lint(docker) == []
+    assert "queries of the dashboard, all of what the gateway exports" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "file, found, instead, said",
+    [
+        (COMPOSE, "${BUCKET:-photos}", "${BUCKET}", "compose.yaml: found ${BUCKET}, expected a default"),
+        (COMPOSE, "${BUCKET:-photos}", "${BUCKET:-}", "compose.yaml: found ${BUCKET:-}, expected a default"),
+        (COMPOSE, "${BUCKET:-photos}", "$BUCKET", "compose.yaml: found $BUCKET, expected a default"),
+        ("compose.seaweedfs.yaml", ":-pushdown-secret}", "}", "compose.seaweedfs.yaml: found ${STORE_SECRET_KEY}"),
+        (COMPOSE, "read_only: true", "read_only: false", "store: found read_only: False, expected True"),
+        (COMPOSE, "cap_drop: [ALL]", "cap_drop: [CHOWN]", "gateway: found cap_drop: ['CHOWN'], expected ['ALL']"),
+        (COMPOSE, "no-new-privileges:true", "no-new-privileges:false", "bench: found security_opt: "),
+        (COMPOSE, 'tmpfs: ["/tmp:mode=1777"]', "tmpfs: []", "load: its root is read-only and it has no tmpfs"),
+        (COMPOSE, "    mem_limit: ${GATEWAY_MEMORY:-4g}\n", "", "gateway: it has no mem_limit"),
+        (COMPOSE, "cpuset: ${STORE_CPUS:-0}", "cpuset: ${CPUS:-0}", "store: found cpuset: ${CPUS:-0}, expected STORE_CPUS"),
+        (COMPOSE, "    cpuset: ${GATEWAY_CPUS:-1}\n", "", "gateway: found cpuset: None, expected GATEWAY_CPUS"),
+        (COMPOSE, "${GATEWAY_CPUS:-1}", "${GATEWAY_CPUS:-0}", "gateway: by default it has CPU 0, which is that of store"),
+        (COMPOSE, "${TRAINER_CPUS:-2}", "${TRAINER_CPUS:-1-3}", "bench: by default it has CPU 1, which is that of gateway"),
+        (COMPOSE, "${STORE_CPUS:-0}", "${STORE_CPUS:-0,2}", "bench: by default it has CPU 2, which is that of store"),
+        (COMPOSE, "profiles: [minio, bench]", "profiles: [minio]", "bench: it needs store, which the profile bench does not start"),
+        (COMPOSE, "    healthcheck:\n      test: [CMD, mc, ready, local]\n", "    x-none:\n", "it waits for the health of store, "),
+        (COMPOSE, "- ./prometheus.yml:", "- ./prometheus.yaml:", "prometheus: there is no ./prometheus.yaml in docker/"),
+        ("prometheus.yml", "gateway:9901", "gateway:9902", "gateway:9902 is no port of a service"),
+        ("prometheus.yml", "gateway:9901", "proxy:9901", "proxy:9901 is no port of a service"),
+        (SOURCES, "prometheus:9090", "prometheus:9091", "prometheus:9091 is no port of a service"),
+        (SOURCES, "uid: ", "uid: other-", "pushdown.json: there is no data source "),
+        (PROVIDERS, "/var/lib/pushdown", "/var/lib/grafana", "dashboards are looked for in /var/lib/grafana/dashboards, "),
+        (DASHBOARD, "pushdown_client_sent_bytes_total", "pushdown_sent_total", "the gateway exports no pushdown_sent_total"),
+        (DASHBOARD, "by (", "by (colour, ", "the gateway exports no colour"),
+        (DASHBOARD, "[$__rate_interval])", "[$__rate_interval]", "pushdown.json: "),
+        (DASHBOARD, "label_values(", "label_values(pushdown_", "the gateway exports no pushdown_"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(docker: pathlib.Path, file: str, found: str, instead: str, said: str) -> None:
+    text = (docker / file).read_text(encoding="utf-8")
+    assert found in text
+    (docker / file).write_text(text.replace(found, instead), encoding="utf-8")
+    faults = lint(docker)
+    assert any(said in fault for fault in faults), faults
+
+
+@pytest.mark.parametrize("text, cpus", [("0", [0]), ("0,2", [0, 2]), ("4-7", [4, 5, 6, 7]), ("0,2-3", [0, 2, 3])])
+def test_a_set_of_cpus_is_read_as_docker_does(text: str, cpus: list[int]) -> None:
+    assert lint_docker.cpus(text) == cpus

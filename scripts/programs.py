@@ -15,14 +15,14 @@ BINARIES = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / o
 KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AWS_REGION": "us-east-1"}
 
 
-def s3(endpoint: str, **config: object):
+def s3(endpoint: str, keys: dict[str, str] = KEYS, **config: object):
     """A boto3 client, which knows nothing of pushdown."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
-        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-        region_name=KEYS["AWS_REGION"],
+        aws_access_key_id=keys["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
+        region_name=keys["AWS_REGION"],
         config=Config(s3={"addressing_style": "path"}, **config),
     )
 

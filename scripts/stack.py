@@ -20,8 +20,6 @@ BUCKET = "samples"
 # SeaweedFS's, and where a stack keeps the names of their sockets.
 PARTS = ("master", "volume", "filer", "s3")
 SOCKETS = "sockets"
-# Who may read and write: the first one does so where nothing is said.
-TENANTS = [KEYS, *(KEYS | {"AWS_ACCESS_KEY_ID": f"tenant{number}"} for number in range(1, 10))]
 CORES = sorted(os.sched_getaffinity(0))
 
 
@@ -42,6 +40,11 @@ HERE, THERE = sides()
 
 class NotStarted(SystemExit):
     """A program that did not start: ends a script with what it said, unless whoever has more to do catches it."""
+
+
+def tenants() -> list[dict[str, str]]:
+    """Who may read and write: the first one does so where nothing is said, and the others have that one's secret."""
+    return [KEYS, *(KEYS | {"AWS_ACCESS_KEY_ID": f"tenant{number}"} for number in range(1, 10))]
 
 
 def identity(keys: dict[str, str]) -> dict:
@@ -110,7 +113,7 @@ class Stack:
         left = [f"/tmp/seaweedfs-{part}-grpc-{port + links.GRPC}.sock" for part, port in zip(PARTS, ports)]
         (self.folder / SOCKETS).write_text("\n".join(left))
         identities = self.folder / "identities.json"
-        identities.write_text(json.dumps({"identities": [*map(identity, TENANTS)]}))
+        identities.write_text(json.dumps({"identities": [*map(identity, tenants())]}))
         (self.folder / "weed").mkdir()
         # By default they are in /tmp, by port: two stacks in namespaces of their own would share them.
         sockets = [f"-{part}.localSocket={self.folder / f'{part}.sock'}" for part in ("filer", "s3")]

@@ -23,10 +23,6 @@ from .tiers import ArmError, Tiers
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer}
 PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "file-reader", "object-reader", "table-reader")
-# These start programs of their own beside the store, or read what the gateway's process takes.
-NEEDS_OUR_STACK = ("forward", "scans", "tenants")
-
-
 WITHOUT = "--no-shaping goes on without; for make it is NO_SHAPING=1"
 
 
@@ -139,8 +135,8 @@ def status(found: results.Results, check: bool) -> int:
 
 def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
     """Why a scenario cannot be measured here, if so."""
-    if options.elsewhere and scenario.kind in NEEDS_OUR_STACK:
-        return "it needs a store and a gateway of its own"
+    if options.elsewhere and (why := not_there(scenario, options)):
+        return why
     if link.reason and shaped(scenario):
         other = unshaped(scenario, all_of())
         hint = f"; {other.name}, which measures the same over an open link, runs instead" if other else ""
@@ -151,6 +147,17 @@ def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
         return str(error)
     if scenario.latency_ms and not link.can_delay():
         return "its links are to have latency, and this kernel has no netem"
+    return ""
+
+
+def not_there(scenario: Scenario, options: Options) -> str:
+    """What a scenario needs that a store or a gateway that runs already lacks, if anything."""
+    if options.gateway is not None and scenario.gateway_flags:
+        return f"its gateway has the flags {' '.join(scenario.gateway_flags)}, and this one runs already"
+    strangers = tenants.strangers(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
+    if strangers:
+        owner = programs.KEYS["AWS_ACCESS_KEY_ID"]
+        return f"the store refuses {', '.join(strangers)}, each of whom is to have the secret of {owner}"
     return ""
 
 

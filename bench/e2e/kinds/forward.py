@@ -9,7 +9,6 @@ from pathlib import Path
 import programs
 from stack import BUCKET
 
-from .. import guard
 from ..results import Arm, Cell
 from ..scenario import Link, Scenario
 from ..tiers import Tiers, started
@@ -28,10 +27,10 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     with ExitStack() as stack:
         proxies = {"plain": run.tiers.stack.store, "again": run.tiers.stack.store, "gateway": run.tiers.stack.gateway}
         notes = circumstances(scenario, run)
-        if NGINX.exists():
-            proxies["nginx"] = nginx(run.tiers, run.folder, stack)
+        if why := without_nginx(run.tiers):
+            notes.append(f"nginx is left out: {why}")
         else:
-            notes.append("nginx is left out: it is not installed")
+            proxies["nginx"] = nginx(run.tiers, run.folder, stack)
         for text in scenario.links:
             link = Link.parse(text)
             for size in scenario.sizes:
@@ -70,20 +69,27 @@ def settings(name: str) -> str:
     )
 
 
+def without_nginx(tiers: Tiers) -> str:
+    """Why nginx cannot be held against the gateway here, if so."""
+    if "gateway" in tiers.stack.elsewhere:
+        return "it would stand beside the gateway, which is elsewhere"
+    if not tiers.stack.store.startswith("http://"):
+        return "the store is not one of plain HTTP"
+    return "" if NGINX.exists() else "it is not installed"
+
+
 def nginx(tiers: Tiers, folder: Path, stack: ExitStack) -> str:
     """nginx beside the gateway, on its core; its address."""
     place = folder / "nginx"
     place.mkdir()
-    # As root, its worker is another user, and needs to come at its folders.
-    for each in (guard.folder(), folder, place):
-        each.chmod(0o755)
     address = f"{tiers.link.gateway.address}:{tiers.stack.spare_port}"
     text = TEMPLATE.read_text(encoding="utf-8")
     values = {"DIR": place, "LISTEN": address, "STORE": tiers.stack.store.removeprefix("http://"), "BUFFERING": "on"}
     text = re.sub("@([A-Z]+)@", lambda found: str(values[found[1]]), text)
     (place / "nginx.conf").write_text(text, encoding="utf-8")
-    os.chmod(place / "nginx.conf", 0o644)
     command = [*tiers.link.gateway.command, NGINX, "-c", place / "nginx.conf", "-p", place]
+    # Root's worker would be another user's, which a container may not let it be, and which could not read its folders.
+    command += ["-g", "user root;"] if os.geteuid() == 0 else []
     stack.enter_context(started(tiers, "nginx", command))
     tiers.stack.wait("nginx", lambda: tiers.stack.accepts(address))
     return f"http://{address}"

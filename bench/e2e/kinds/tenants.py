@@ -5,7 +5,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from stack import TENANTS
+import botocore.exceptions
+import programs
+from stack import BUCKET
+from stack import tenants as everybody
 
 from .. import arms
 from ..results import Arm, Cell
@@ -38,7 +41,7 @@ def cell(scenario: Scenario, run: Run, count: int) -> Cell:
         def all_jobs() -> dict:
             started = time.monotonic()
             with ThreadPoolExecutor(count) as pool:
-                jobs = list(pool.map(job, TENANTS[:count]))
+                jobs = list(pool.map(job, everybody()[:count]))
             rates = [figures["samples"] / figures["seconds"] for figures in jobs]
             fairness[name].append(jain(rates))
             return together(jobs, time.monotonic() - started)
@@ -49,6 +52,23 @@ def cell(scenario: Scenario, run: Run, count: int) -> Cell:
     shares = [f"Jain's index over the jobs' rates, {name}: {statistics.median(fairness[name]):.3f}" for name in chosen]
     name = f"{count} {'job' if count == 1 else 'jobs'} at once"
     return cell_of(name, "tenants", found, [*circumstances(scenario, run), *shares], x=float(count), x_label="jobs at once")
+
+
+def strangers(store: str, count: int) -> list[str]:
+    """Those of so many tenants whom a store that runs already refuses."""
+    return [keys["AWS_ACCESS_KEY_ID"] for keys in everybody()[:count] if refused(store, keys)]
+
+
+def refused(store: str, keys: dict[str, str]) -> bool:
+    """Whether a store refuses these keys: whether there is a bucket it tells only those whom it knows."""
+    try:
+        programs.s3(store, keys, retries={"total_max_attempts": 1}).head_bucket(Bucket=BUCKET)
+    except botocore.exceptions.ClientError as error:
+        return error.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+    except botocore.exceptions.BotoCoreError:
+        # A store that does not answer breaks every scenario, and is told of there.
+        return False
+    return False
 
 
 def together(jobs: list[dict], seconds: float) -> dict:

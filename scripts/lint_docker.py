@@ -26,6 +26,9 @@ def main(files: list[pathlib.Path]) -> list[str]:
     wrong = [fault for file in files for fault in without_default(file)]
     for name, service in services.items():
         wrong += [f"{name}: {fault}" for fault in [*hardening(name, service), *dependencies(service, services), *mounts(service)]]
+    for file in files[1:]:
+        laid_over = yaml.safe_load(file.read_text())["services"]
+        wrong += [f"{file.name}: {name}: {fault}" for name, service in laid_over.items() for fault in mounts(service)]
     return [*wrong, *shared_cpus(services), *monitoring(services), *dashboards()]
 
 

@@ -50,6 +50,7 @@ def test_nothing_is_found_where_nothing_is_wrong(docker: pathlib.Path, capsys: p
         (COMPOSE, "profiles: [minio, bench]", "profiles: [minio]", "bench: it needs store, which the profile bench does not start"),
         (COMPOSE, "    healthcheck:\n      test: [CMD, mc, ready, local]\n", "    x-none:\n", "it waits for the health of store, "),
         (COMPOSE, "- ./prometheus.yml:", "- ./prometheus.yaml:", "prometheus: there is no ./prometheus.yaml in docker/"),
+        ("compose.seaweedfs.yaml", "./seaweedfs.sh:", "./weed.sh:", "store: there is no ./weed.sh in docker/"),
         ("prometheus.yml", "gateway:9901", "gateway:9902", "gateway:9902 is no port of a service"),
         ("prometheus.yml", "gateway:9901", "proxy:9901", "proxy:9901 is no port of a service"),
         (SOURCES, "prometheus:9090", "prometheus:9091", "prometheus:9091 is no port of a service"),

@@ -16,6 +16,7 @@ import models_golden
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from tiny_networks import small, tiny
 
 LIGHT = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
 NETWORKS = {
@@ -73,89 +74,6 @@ def seeded(path: pathlib.Path, seed: int) -> onnx.ModelProto:
     del graph.node[:]
     graph.node.extend(kept)
     return model
-
-
-def tiny(nodes, inputs=(("x", [None, 4]),), weights=(), domains=()) -> onnx.ModelProto:
-    """A model of a few nodes from `x` to `y`."""
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(list(nodes), "tiny", ports, [output], list(weights))
-    opsets = [helper.make_opsetid(domain, version) for domain, version in (("", 13), *domains)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
-
-
-def small() -> dict[str, onnx.ModelProto]:
-    """Models that can be run, by what they have that the real ones lack."""
-    node, random = helper.make_node, np.random.default_rng(7)
-
-    def constant(name: str, values, kind=np.float32) -> onnx.NodeProto:
-        return node("Constant", [], [name], value=numpy_helper.from_array(np.array(values, kind)))
-
-    def branch(name: str, nodes) -> onnx.GraphProto:
-        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
-
-    # As PyTorch exports `x.view(x.size(0), -1)`, the batch taken from the input: no layer between could be cut.
-    shapes = [
-        node("Shape", ["x"], ["x_shape"]),
-        constant("first", 0, np.int64),
-        node("Gather", ["x_shape", "first"], ["batch"], axis=0),
-        node("Constant", [], ["axes"], value_ints=[0]),
-        node("Unsqueeze", ["batch", "axes"], ["batch_axis"]),
-    ]
-    constants = [
-        *shapes,
-        constant("kernels", random.standard_normal((4, 3, 3, 3))),
-        node("Conv", ["x", "kernels"], ["convolved"], pads=[1, 1, 1, 1]),
-        constant("offsets", random.standard_normal(4)),
-        node("Constant", [], ["channels"], value_ints=[1, 4, 1, 1]),
-        node("Reshape", ["offsets", "channels"], ["offset"]),
-        node("Add", ["convolved", "offset"], ["shifted"]),
-        node("Relu", ["shifted"], ["rectified"]),
-        node("Identity", ["rectified"], ["copy"]),
-        node("Dropout", ["copy"], ["kept"]),
-        node("Constant", [], ["scale"], value_float=0.5),
-        node("Div", ["kept", "scale"], ["scaled"]),
-        node("Shape", ["rectified"], ["rectified_shape"]),
-        node("Constant", [], ["from"], value_ints=[1]),
-        node("Constant", [], ["to"], value_ints=[4]),
-        node("Slice", ["rectified_shape", "from", "to"], ["extents"]),
-        node("ReduceProd", ["extents"], ["size"], axes=[0], keepdims=1),
-        node("Concat", ["batch_axis", "size"], ["flat_shape"], axis=0),
-        node("Reshape", ["scaled", "flat_shape"], ["flat"]),
-        constant("matrix", random.standard_normal((64, 5))),
-        node("Gemm", ["flat", "matrix"], ["scores"]),
-        node("Identity", ["scores"], ["scores_copy"]),
-        node("Relu", ["scores_copy"], ["y"]),
-    ]
-    # Of a batch every sample would have the mean of all.
-    batch_mean = [
-        node("Abs", ["x"], ["a"]),
-        node("ReduceMean", ["a"], ["mean"], axes=[0], keepdims=1),
-        node("Sub", ["a", "mean"], ["rest"]),
-        node("Sub", ["x", "rest"], ["y"]),
-    ]
-    # Of a batch one sample would decide for all.
-    branches = [
-        node("Identity", ["x"], ["copy"]),
-        node("Abs", ["copy"], ["a"]),
-        node("ReduceMax", ["a"], ["most"], keepdims=0),
-        node("Constant", [], ["limit"], value_float=1.5),
-        node("Greater", ["most", "limit"], ["large"]),
-        node("Identity", ["a"], ["a_copy"]),
-        node(
-            "If",
-            ["large"],
-            ["chosen"],
-            then_branch=branch("halved", [constant("half", 0.5), node("Mul", ["a_copy", "half"], ["halved"])]),
-            else_branch=branch("root", [node("Sqrt", ["a_copy"], ["root"])]),
-        ),
-        node("Neg", ["chosen"], ["y"]),
-    ]
-    return {
-        "batch_mean": tiny(batch_mean, [("x", [1, 3, 4, 4])]),
-        "branches": tiny(branches, [("x", [None, 3, 4, 4])]),
-        "constants": tiny(constants, [("x", [None, 3, 4, 4])]),
-    }
 
 
 def bad() -> dict[str, onnx.ModelProto]:

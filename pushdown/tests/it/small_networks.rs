@@ -84,6 +84,16 @@ fn samples_that_a_batch_would_mix_run_one_by_one() {
     as_onnxruntime(&network, &golden);
 }
 
+/// Law 1 bounds what a sample may have of its company: neither a little of everything nor a single element is left to it.
+#[test]
+fn samples_that_a_batch_would_mix_a_little_run_one_by_one() {
+    for name in ["faint_mean", "one_mixed"] {
+        let (network, golden) = network(name);
+        assert!(!network.description().batched, "{name}");
+        as_onnxruntime(&network, &golden);
+    }
+}
+
 /// Which branch is taken depends on the samples of a batch together, so that they run one by one.
 #[test]
 fn branches_are_not_cut() {

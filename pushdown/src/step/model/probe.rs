@@ -1,5 +1,7 @@
 //! Runs a network once, opened up, to see the shapes of its tensors and whether it takes batches.
 
+mod seen;
+
 use std::{collections::HashMap, sync::Arc};
 
 use onnx_protobuf::TensorProto;
@@ -9,9 +11,7 @@ use super::{
     session::{Runtime, Session, Value},
 };
 use crate::{Error, Result};
-
-/// How far the rows of a batch may be from the same rows alone, relative to the largest element.
-const TOLERANCE: f32 = 1e-4;
+use seen::{Row, Seen, is_pair};
 
 /// What a run has shown.
 #[derive(Debug)]
@@ -22,32 +22,11 @@ pub(super) struct Probe {
     pub(super) batched: bool,
 }
 
-/// What is kept of a tensor: all of them together would be many times what a run needs.
-#[derive(Debug, PartialEq)]
-enum Seen {
-    Floats {
-        extents: Vec<usize>,
-        finite: bool,
-        /// Along the first axis.
-        rows: Vec<Row>,
-    },
-    Integers(Vec<usize>, Vec<i64>),
-    Other,
-}
+/// The tensors of one sample.
+type Alone = HashMap<String, Seen<Row>>;
 
-/// A row of a batch.
-#[derive(Debug, PartialEq)]
-struct Row {
-    /// The magnitude of the largest element.
-    largest: f32,
-    /// Elements all over the row, or all of them.
-    some: Vec<f32>,
-}
-
-/// Elements that are kept of a row.
-const KEPT: usize = 1 << 9;
-
-type Values = HashMap<String, Seen>;
+/// The tensors of two samples at once: whether each is what the two have alone, one behind the other along the batch axis.
+type Together = HashMap<String, Seen<bool>>;
 
 /// Looks at a network whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone. The
 /// graph was read from `file`.
@@ -60,97 +39,122 @@ pub(super) fn probe(
     file: &Arc<[u8]>,
     shape: &[usize],
 ) -> Result<Probe> {
-    let (one, other) = (noise(shape, 1), noise(shape, 2));
-    let run = |graph: &Graph, rows: &[&Vec<f32>], batched| run(runtime, graph, file, shape, rows, batched);
-    let alone = run(graph, &[&one], false)?;
-    let main = graph.outputs().next().unwrap_or_default();
-    match alone.get(main) {
-        Some(Seen::Floats { finite: true, .. }) => {}
-        Some(Seen::Floats { .. }) => {
+    let (first, second) = (noise(shape, 1), noise(shape, 2));
+    let main = graph.outputs().next().unwrap_or_default().to_owned();
+    // What may leave the network is held against a batch element by element.
+    let whole = graph.possible_cuts(&main);
+    let alone = |sample: &[f32]| -> Result<Alone> {
+        run((runtime, file), graph, shape, &[sample], |name, value| {
+            Seen::of(value, |_, elements| Row::of(elements, whole.contains(name)))
+        })
+    };
+    let one = alone(&first)?;
+    match one.get(&main) {
+        Some(Seen::Floats(_, row)) if row.is_finite() => {}
+        Some(Seen::Floats(..)) => {
             return Err(Error::model(format!(
                 "the output `{main}` is not finite: are weights NaN?"
             )));
         }
         _ => return Err(Error::model(format!("the output `{main}` is no tensor of f32"))),
     }
-    let other_alone = run(graph, &[&other], false)?;
+    let other = alone(&second)?;
     let relaxed = graph.with_free_batch();
+    let both = |name: &str, value: &Value<'_>| {
+        let rows = one.get(name).zip(other.get(name));
+        Seen::of(value, |extents, elements| {
+            rows.is_some_and(|(one, other)| is_pair(extents, elements, [one, other]))
+        })
+    };
     // Noise may go the same way by chance where samples do not.
-    let together = (!graph.decides_by_data())
-        .then(|| run(&relaxed, &[&one, &other], true).ok())
-        .flatten();
-    let batched = together.as_ref().is_some_and(|together| {
-        together
-            .get(main)
-            .zip(alone.get(main))
-            .zip(other_alone.get(main))
-            .is_some_and(|((pair, first), second)| is_pair(pair, first, second))
-    });
-    let together = together.filter(|_| batched);
+    let together: Option<Together> = if graph.decides_by_data() {
+        None
+    } else {
+        let samples = [first.as_slice(), second.as_slice()];
+        run((runtime, file), &relaxed, shape, &samples, both).ok()
+    };
+    let together = together.filter(|together| matches!(together.get(&main), Some(Seen::Floats(_, true))));
+    let batched = together.is_some();
     if let Some(together) = &together {
         *graph = relaxed;
-        let behind_batch = shapes_with_batch(graph, &alone, together);
+        let behind_batch = shapes_with_batch(graph, &one, together);
         let input = graph.input()?.name.clone();
+        let has_batch = |data: &String| {
+            let extents = (
+                one.get(data).and_then(Seen::first_extent),
+                together.get(data).and_then(Seen::first_extent),
+            );
+            *data == input || extents == (Some(1), Some(2))
+        };
         graph.reshape(|node| {
-            let data = node.input.first()?;
-            let has_batch = *data == input || Seen::are_batches(alone.get(data), together.get(data));
             let rest = behind_batch.get(node.input.get(1)?);
-            rest.filter(|_| has_batch).cloned()
+            rest.filter(|_| node.input.first().is_some_and(has_batch))
+                .cloned()
         });
     }
-    graph.fold(shapes_to_fold(graph, &alone, together.as_ref()));
-    let shapes = alone
-        .iter()
-        .filter_map(|(name, value)| match value {
-            Seen::Floats { extents, .. } if extents.first() == Some(&1) => {
-                match together.as_ref().map(|all| all.get(name)) {
-                    Some(Some(pair)) => is_pair(pair, value, other_alone.get(name)?)
-                        .then(|| (name.clone(), extents[1..].to_vec())),
-                    Some(None) => None,
-                    None => Some((name.clone(), extents[1..].to_vec())),
-                }
-            }
-            _ => None,
-        })
-        .collect();
-    Ok(Probe { shapes, batched })
+    graph.fold(shapes_to_fold(graph, &one, together.as_ref()));
+    let has_batch = |name: &String| {
+        together
+            .as_ref()
+            .is_none_or(|together| matches!(together.get(name), Some(Seen::Floats(_, true))))
+    };
+    let shapes = one.iter().filter_map(|(name, value)| match value {
+        Seen::Floats(extents, _) if extents.first() == Some(&1) && has_batch(name) => {
+            Some((name.clone(), extents[1..].to_vec()))
+        }
+        _ => None,
+    });
+    Ok(Probe {
+        shapes: shapes.collect(),
+        batched,
+    })
 }
 
-fn run(
-    runtime: &Runtime,
+/// What `read` makes of the tensors of these samples, all at once.
+fn run<T>(
+    (runtime, file): (&Runtime, &Arc<[u8]>),
     graph: &Graph,
-    file: &Arc<[u8]>,
     shape: &[usize],
-    rows: &[&Vec<f32>],
-    batched: bool,
-) -> Result<Values> {
+    samples: &[&[f32]],
+    mut read: impl FnMut(&str, &Value<'_>) -> T,
+) -> Result<HashMap<String, T>> {
+    let opened = graph.opened(shape, samples.len() > 1)?;
     // Not optimized: every tensor is looked at, none may be computed away.
-    let session = Session::new(runtime, &graph.opened(shape, batched)?, file, None)?;
-    let extents: Vec<usize> = std::iter::once(rows.len()).chain(shape.iter().copied()).collect();
-    let elements: Vec<f32> = rows.iter().flat_map(|row| row.iter().copied()).collect();
+    let session = Session::new(runtime, &opened, file, None)?;
+    let extents: Vec<usize> = std::iter::once(samples.len())
+        .chain(shape.iter().copied())
+        .collect();
+    let elements = samples.concat();
     let seen = session.run(&extents, &elements, |name, value| {
-        (name.to_owned(), Seen::of(value))
+        (name.to_owned(), read(name, value))
     })?;
     Ok(seen.into_iter().collect())
 }
 
 /// The tensors that depend on shapes alone and are the same whatever the batch: weights, then.
-fn shapes_to_fold(graph: &Graph, alone: &Values, together: Option<&Values>) -> HashMap<String, TensorProto> {
+fn shapes_to_fold(graph: &Graph, alone: &Alone, together: Option<&Together>) -> HashMap<String, TensorProto> {
     let flows = graph.flows();
     let shapes = alone
         .iter()
         .filter(|(name, _)| flows.get(name.as_str()) == Some(&Flow::Shape));
+    let stays = |name: &String, extents: &Vec<usize>, elements: &Vec<i64>| {
+        together.is_none_or(|together| match together.get(name) {
+            Some(Seen::Integers(of_two, same)) => of_two == extents && same == elements,
+            _ => false,
+        })
+    };
     shapes
-        .filter(|(name, value)| together.is_none_or(|together| together.get(*name) == Some(*value)))
         .filter_map(|(name, value)| match value {
-            Seen::Integers(extents, elements) => Some((name.clone(), weight(name, extents, elements))),
+            Seen::Integers(extents, elements) if stays(name, extents, elements) => {
+                Some((name.clone(), weight(name, extents, elements)))
+            }
             _ => None,
         })
         .collect()
 }
 
 /// The tensors that depend on shapes alone and are the batch with something behind it that stays: that, by name.
-fn shapes_with_batch(graph: &Graph, alone: &Values, together: &Values) -> HashMap<String, Vec<i64>> {
+fn shapes_with_batch(graph: &Graph, alone: &Alone, together: &Together) -> HashMap<String, Vec<i64>> {
     let flows = graph.flows();
     let shapes = alone
         .iter()
@@ -177,74 +181,6 @@ fn weight(name: &str, extents: &[usize], elements: &[i64]) -> TensorProto {
             .collect(),
         int64_data: elements.to_vec(),
         ..TensorProto::default()
-    }
-}
-
-/// Whether `pair` is `first` and `second` behind one another along the batch axis.
-fn is_pair(pair: &Seen, first: &Seen, second: &Seen) -> bool {
-    let (Some((extents, [of_first, of_second])), Some((alone, [first])), Some((other, [second]))) =
-        (pair.rows(), first.rows(), second.rows())
-    else {
-        return false;
-    };
-    extents == alone && extents == other && of_first.is_close(first) && of_second.is_close(second)
-}
-
-impl Seen {
-    fn of(value: &Value<'_>) -> Self {
-        match value {
-            Value::Floats(extents, elements) => {
-                let size = elements.len() / extents.first().copied().unwrap_or(1).max(1);
-                Self::Floats {
-                    extents: extents.clone(),
-                    finite: elements.iter().all(|element| element.is_finite()),
-                    rows: elements.chunks(size.max(1)).take(2).map(Row::of).collect(),
-                }
-            }
-            Value::Integers(extents, elements) => Self::Integers(extents.clone(), elements.to_vec()),
-            Value::Other => Self::Other,
-        }
-    }
-
-    /// Whether these are a tensor of one sample and of two.
-    fn are_batches(one: Option<&Self>, two: Option<&Self>) -> bool {
-        let batch = |seen: Option<&Self>| match seen {
-            Some(Self::Floats { extents, .. }) => extents.first().copied(),
-            _ => None,
-        };
-        (batch(one), batch(two)) == (Some(1), Some(2))
-    }
-
-    /// The extents of a row, and as many rows as the batch has.
-    fn rows<const COUNT: usize>(&self) -> Option<(&[usize], &[Row; COUNT])> {
-        match self {
-            Self::Floats { extents, rows, .. } if extents.first() == Some(&COUNT) => {
-                Some((&extents[1..], rows.as_slice().try_into().ok()?))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Row {
-    fn of(elements: &[f32]) -> Self {
-        let largest = |largest: f32, element: &f32| largest.max(element.abs());
-        // Odd, so that it walks through the columns of an image.
-        let stride = elements.len().div_ceil(KEPT) | 1;
-        Self {
-            largest: elements.iter().fold(0_f32, largest),
-            some: elements.iter().copied().step_by(stride).collect(),
-        }
-    }
-
-    fn is_close(&self, expected: &Self) -> bool {
-        let pairs = self.some.iter().zip(&expected.some);
-        // A NaN is close to nothing.
-        let differences = pairs.map(|(found, expected)| (found - expected).abs());
-        self.some.len() == expected.some.len()
-            && differences
-                .into_iter()
-                .all(|difference| difference <= TOLERANCE * expected.largest)
     }
 }
 

@@ -76,34 +76,12 @@ impl Graph {
             .filter(|(index, _)| needed.contains(index))
             .map(|(_, node)| node)
             .collect();
-        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, node) in nodes.iter().enumerate() {
-            for name in reads(node) {
-                readers.entry(name).or_default().push(place);
-            }
-        }
-        let last_read = |name: &str| match readers.get(name) {
-            _ if name == target => usize::MAX,
-            Some(places) => places.last().copied().unwrap_or(0),
-            None => 0,
-        };
+        let readers = readers_of(&nodes);
+        let alone = self.alone(&nodes, &readers, target, carried);
         let mut cuts = Cuts::default();
-        let mut live: HashSet<&str> = self.graph.input.iter().map(|input| input.name.as_str()).collect();
-        for (place, node) in nodes.iter().enumerate() {
+        for (node, alone) in nodes.iter().zip(alone) {
             cuts.left_out.extend(made_inside(node));
-            live.extend(
-                node.output
-                    .iter()
-                    .map(String::as_str)
-                    .filter(|name| carried(name)),
-            );
-            live.retain(|name| last_read(name) > place);
-            let (Some(&name), 1) = (live.iter().next(), live.len()) else {
-                continue;
-            };
-            if !node.output.iter().any(|output| output == name) {
-                continue;
-            }
+            let Some(name) = alone else { continue };
             let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
             match fused(node, behind.iter().map(|place| nodes[*place])) {
                 Some(reason) if name != target => cuts.left_out.push(LeftOut {
@@ -115,6 +93,68 @@ impl Graph {
         }
         cuts
     }
+
+    /// The tensors that may be [`cuts`](Self::cuts) once what depends on shapes alone is folded: what computed it is gone
+    /// then, and no other tensor has become a cut.
+    pub(in crate::step::model) fn possible_cuts(&self, target: &str) -> HashSet<String> {
+        let flows = self.flows();
+        let of_data = |name: &str| flows.get(name) == Some(&Flow::Data);
+        let mut wanted: HashSet<&str> = HashSet::from([target]);
+        let mut nodes: Vec<&NodeProto> = Vec::new();
+        for node in self.nodes().iter().rev() {
+            if node.output.iter().any(|output| wanted.contains(output.as_str())) {
+                wanted.extend(reads(node).into_iter().filter(|name| of_data(name)));
+                nodes.push(node);
+            }
+        }
+        nodes.reverse();
+        let alone = self.alone(&nodes, &readers_of(&nodes), target, of_data);
+        // Those who ask for its shape as well: without them a group may come to be one, and none ceases to be one.
+        let all: Vec<&NodeProto> = self.nodes().iter().collect();
+        let readers = readers_of(&all);
+        let possible = nodes.iter().zip(alone).filter_map(|(node, alone)| {
+            let name = alone?;
+            let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
+            let fused = fused(node, behind.iter().map(|place| all[*place]));
+            (name == target || fused.is_none()).then(|| name.to_owned())
+        });
+        possible.collect()
+    }
+
+    /// For each node, in their order, the tensor that it makes and that alone is carried on behind it, if there is one.
+    fn alone<'a>(
+        &'a self,
+        nodes: &[&'a NodeProto],
+        readers: &HashMap<&str, Vec<usize>>,
+        target: &str,
+        carried: impl Fn(&str) -> bool,
+    ) -> Vec<Option<&'a str>> {
+        let last_read = |name: &str| match readers.get(name) {
+            _ if name == target => usize::MAX,
+            Some(places) => places.last().copied().unwrap_or(0),
+            None => 0,
+        };
+        let mut live: HashSet<&'a str> = self.graph.input.iter().map(|input| input.name.as_str()).collect();
+        let behind = |(place, node): (usize, &'a NodeProto)| {
+            let made = node.output.iter().map(String::as_str);
+            live.extend(made.filter(|name| carried(name)));
+            live.retain(|name| last_read(name) > place);
+            let name = live.iter().next().copied().filter(|_| live.len() == 1)?;
+            node.output.iter().any(|output| output == name).then_some(name)
+        };
+        nodes.iter().copied().enumerate().map(behind).collect()
+    }
+}
+
+/// Who reads each tensor, by the place among these nodes.
+fn readers_of<'a>(nodes: &[&'a NodeProto]) -> HashMap<&'a str, Vec<usize>> {
+    let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (place, node) in nodes.iter().copied().enumerate() {
+        for name in reads(node) {
+            readers.entry(name).or_default().push(place);
+        }
+    }
+    readers
 }
 
 /// The tensors of the graphs inside a node.

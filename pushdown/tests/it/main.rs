@@ -14,6 +14,7 @@ mod golden_tables;
 mod language;
 mod law1;
 mod law1_tables;
+mod network_parts;
 mod networks;
 mod robustness;
 mod semantics_doc;

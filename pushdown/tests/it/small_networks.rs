@@ -1,5 +1,5 @@
-//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, and samples
-//! that a batch would mix.
+//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, weights without
+//! their zeros, and samples that a batch would mix.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use pushdown::{
 
 use super::networks::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
 
-fn network(name: &str) -> (Arc<Network>, Golden) {
+pub(super) fn network(name: &str) -> (Arc<Network>, Golden) {
     let folder =
         Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
     (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
@@ -112,6 +112,19 @@ fn branches_are_not_cut() {
             left_out("root", inside)
         ]
     );
+    as_onnxruntime(&network, &golden);
+}
+
+/// They are weights like others, counted with their zeros: that is how they are computed with.
+#[test]
+fn weights_may_be_stored_without_their_zeros() {
+    let (network, golden) = network("sparse_weights");
+    assert!(network.description().batched);
+    assert_eq!(tensors(&network), ["flat", "rectified", "y"]);
+    let costs = network.description().cut_points.iter();
+    let costs: Vec<_> = costs.map(|cut| (cut.parameters, cut.macs)).collect();
+    let (first, second) = (48 * 12, 12 * 5);
+    assert_eq!(costs, [(0, 0), (first, first), (first + second, first + second)]);
     as_onnxruntime(&network, &golden);
 }
 

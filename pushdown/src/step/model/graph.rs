@@ -12,7 +12,7 @@ mod simplify;
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_protobuf::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx_protobuf::{GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfoProto};
 
 pub(super) use aside::FILE;
 pub(super) use check::{FLOAT, input_shape};
@@ -79,10 +79,13 @@ impl Graph {
         self.graph.output.iter().map(|output| output.name.as_str())
     }
 
-    /// The weights by name.
-    pub(super) fn weights(&self) -> HashMap<&str, &TensorProto> {
+    /// The shapes of the weights by name, of those that are stored without their zeros, too.
+    fn weights(&self) -> HashMap<&str, &[i64]> {
         let weights = self.graph.initializer.iter();
-        weights.map(|weight| (weight.name.as_str(), weight)).collect()
+        let weights = weights.map(|weight| (weight.name.as_str(), weight.dims.as_slice()));
+        let sparse = self.graph.sparse_initializer.iter();
+        let sparse = sparse.map(|weight| (name_of(weight), weight.dims.as_slice()));
+        weights.chain(sparse).collect()
     }
 
     /// What each tensor depends on.
@@ -140,6 +143,9 @@ impl Graph {
         });
         let read: HashSet<String> = graph.node.iter().flat_map(reads).map(str::to_owned).collect();
         graph.initializer.retain(|weight| read.contains(&weight.name));
+        graph
+            .sparse_initializer
+            .retain(|weight| read.contains(name_of(weight)));
         graph.value_info.clear();
     }
 
@@ -159,6 +165,11 @@ impl Graph {
         }
         needed
     }
+}
+
+/// By what name nodes know a weight that is stored without its zeros.
+fn name_of(weight: &SparseTensorProto) -> &str {
+    &weight.values.name
 }
 
 /// What a node reads: its inputs, and what the graphs inside it (`If`, `Loop`, `Scan`) take from around them.

@@ -9,6 +9,7 @@ use onnx_protobuf::{
     type_proto,
 };
 
+use super::name_of;
 use crate::{Error, Result};
 
 /// Draws of their own would differ from run to run.
@@ -186,6 +187,7 @@ pub(super) fn stored_here(tensor: &TensorProto) -> Result<()> {
 fn in_order(graph: &GraphProto) -> Result<()> {
     let weights = graph.initializer.iter().map(|weight| weight.name.as_str());
     let mut known: HashSet<&str> = weights
+        .chain(graph.sparse_initializer.iter().map(name_of))
         .chain(graph.input.iter().map(|input| input.name.as_str()))
         .collect();
     for node in &graph.node {

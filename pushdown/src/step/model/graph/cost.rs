@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onnx_protobuf::{NodeProto, TensorProto};
+use onnx_protobuf::NodeProto;
 
 use super::{Graph, Seam, reads};
 
@@ -27,8 +27,8 @@ impl Graph {
         let weights = self.weights();
         let macs = |node: &NodeProto| {
             let outputs: usize = shapes.get(node.output.first()?)?.iter().product();
-            let weight = weights.get(node.input.get(1)?.as_str())?;
-            let per_output = match (node.op_type.as_str(), weight.dims.as_slice()) {
+            let weight = *weights.get(node.input.get(1)?.as_str())?;
+            let per_output = match (node.op_type.as_str(), weight) {
                 // Weights of output channels x input channels of a group x kernel.
                 ("Conv", [_, rest @ ..]) => rest.iter().product(),
                 ("ConvTranspose", [inputs, _, kernel @ ..]) => inputs * kernel.iter().product::<i64>(),
@@ -91,7 +91,7 @@ impl Costs {
     /// What computing `tensor` from the input costs.
     pub(in crate::step::model) fn up_to(&self, graph: &Graph, tensor: &str) -> Cost {
         let needed = graph.needed(None, [tensor]);
-        let mut weights: HashMap<&str, &TensorProto> = graph.weights();
+        let mut weights = graph.weights();
         let mut cost = Cost::default();
         for (index, node) in graph
             .nodes()
@@ -101,7 +101,7 @@ impl Costs {
         {
             cost.macs += self.macs[index];
             for weight in reads(node).into_iter().filter_map(|name| weights.remove(name)) {
-                let elements: i64 = weight.dims.iter().product();
+                let elements: i64 = weight.iter().product();
                 cost.parameters += u64::try_from(elements).unwrap_or(0);
             }
         }

@@ -8,7 +8,7 @@ use onnx_protobuf::{
     type_proto,
 };
 
-use super::{Flow, Graph, aside, check::FLOAT, reads};
+use super::{Flow, Graph, aside, check::FLOAT, name_of, reads};
 use crate::{Error, Result};
 
 /// A tensor between two parts: its name, and its shape without the batch axis.
@@ -48,6 +48,7 @@ impl Graph {
             .iter()
             .filter(|weight| read.contains(weight.name.as_str()));
         let sparse = self.graph.sparse_initializer.iter();
+        let sparse = sparse.filter(|weight| read.contains(name_of(weight)));
         let in_file: usize = weights.clone().map(aside::bytes_of).sum();
         let model = self.write(GraphProto {
             name: self.graph.name.clone(),
@@ -143,3 +144,6 @@ fn value_info(seam: &Seam, batched: bool) -> ValueInfoProto {
         ..ValueInfoProto::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

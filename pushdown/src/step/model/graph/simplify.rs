@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use onnx_protobuf::{GraphProto, NodeProto, TensorProto};
 
-use super::{FLOAT, Flow, Graph, INT64, reads};
+use super::{FLOAT, Flow, Graph, INT64, name_of, reads};
 
 /// Makes weights of `Constant` nodes: exporters write weights, and shapes, as either.
 pub(super) fn constants_are_weights(graph: &mut GraphProto) {
@@ -50,11 +50,9 @@ fn constant(node: &mut NodeProto) -> Option<TensorProto> {
 
 /// Old exporters list weights among the inputs, so that they could be replaced. Here they are constants.
 pub(super) fn constants_are_no_inputs(graph: &mut GraphProto) {
-    let weights: HashSet<&str> = graph
-        .initializer
-        .iter()
-        .map(|weight| weight.name.as_str())
-        .collect();
+    let weights = graph.initializer.iter().map(|weight| weight.name.as_str());
+    let sparse = graph.sparse_initializer.iter().map(name_of);
+    let weights: HashSet<&str> = weights.chain(sparse).collect();
     graph.input.retain(|input| !weights.contains(input.name.as_str()));
 }
 

@@ -1,5 +1,5 @@
-//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, weights without
-//! their zeros, and samples that a batch would mix.
+//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, other types,
+//! a batch that is moved, weights without their zeros, and samples that a batch would mix.
 
 use std::{sync::Arc, time::Duration};
 
@@ -113,6 +113,61 @@ fn branches_are_not_cut() {
         ]
     );
     as_onnxruntime(&network, &golden);
+}
+
+/// How many turns a `Loop` takes may depend on a sample, and then on all of a batch; a `Scan` goes by the shape alone.
+#[test]
+fn loops_and_scans_are_not_cut() {
+    for (name, operator, batched, cuts, inside) in [
+        (
+            "loops",
+            "Loop",
+            false,
+            ["a", "looped", "y"],
+            ["and_again", "grown_on", "multiplied"],
+        ),
+        (
+            "scans",
+            "Scan",
+            true,
+            ["a", "sums", "y"],
+            ["multiplied", "row_sum", "sum"],
+        ),
+    ] {
+        let (network, golden) = network(name);
+        let description = network.description();
+        assert_eq!(description.batched, batched, "{name}");
+        assert_eq!(tensors(&network), cuts);
+        let mut found = description.left_out.clone();
+        found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
+        let reason = format!("it is made inside of `{operator}`, which is not cut");
+        assert_eq!(found, inside.map(|tensor| left_out(tensor, &reason)));
+        as_onnxruntime(&network, &golden);
+    }
+}
+
+/// Halves, and numbers of places; a batch that is the second axis or the last. One sample alone has 1 in front all the same.
+#[test]
+fn what_has_no_samples_of_f32_for_rows_is_no_cut() {
+    let reason = "it is no tensor of f32 with the batch as its first axis";
+    for (name, cuts, others) in [
+        (
+            "other_types",
+            &["a", "singles", "levels", "y"][..],
+            ["halves", "places"],
+        ),
+        ("batch_moved", &["a", "back", "y"], ["second", "last"]),
+    ] {
+        let (network, golden) = network(name);
+        let description = network.description();
+        assert!(description.batched, "{name}");
+        assert_eq!(tensors(&network), cuts);
+        assert_eq!(
+            description.left_out,
+            others.map(|tensor| left_out(tensor, reason))
+        );
+        as_onnxruntime(&network, &golden);
+    }
 }
 
 /// They are weights like others, counted with their zeros: that is how they are computed with.

@@ -9,6 +9,7 @@
 //! - `auto`: plans that follow what happens
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `weights`: on their way, and of no use
+//! - `wide_networks`: values inside of networks that have more bytes than the objects
 //! - `forms`: values behind layers as rounded numbers and codes
 //! - `warnings`: what the command line says of networks
 //! - `cli`: the binary
@@ -38,5 +39,6 @@ mod it {
     mod throttle;
     mod warnings;
     mod weights;
+    mod wide_networks;
     mod world;
 }

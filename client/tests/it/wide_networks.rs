@@ -95,3 +95,15 @@ fn of_vgg19_no_more_comes_than_is_stored() {
     let pushed = rows.iter().filter(|row| row.stage > 0).count();
     assert!(pushed > 0, "some came from behind the network");
 }
+
+/// Each place that a plan may cut a network at is one more thing to learn the costs of.
+#[test]
+fn a_network_is_cut_in_at_most_twelve_places() {
+    let models = networks(&["tiny/falling"]).unwrap();
+    let world = world(&models, 5_000..12_000, 4);
+    let pipeline = "decode | resize(4, 4) | to_float | model(falling) | cast(f16)";
+    let reader = world.reader(pipeline).models(models.path());
+    let (pipeline, _) = read_no_more_than_is_stored(&world, reader);
+    // Of fifteen at which it gets smaller.
+    assert_eq!(pipeline.len(), 5 + 12);
+}

@@ -1,5 +1,6 @@
 //! The real gateway, as its own process.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub struct Gateway {
 impl Gateway {
     /// Starts `binary serve` with these flags and waits until it serves.
     pub fn launch<S: AsRef<str>>(binary: &Path, flags: impl IntoIterator<Item = S>) -> Result<Self> {
-        Self::launch_in(tempfile::tempdir()?, binary, flags)
+        Self::launch_in(tempfile::tempdir()?, binary, flags, &[])
     }
 
     /// Starts a gateway on the embedded store in a folder that goes away with it.
@@ -36,6 +37,16 @@ impl Gateway {
         keys: &Keys,
         flags: impl IntoIterator<Item = S>,
     ) -> Result<Self> {
+        Self::embedded_with(binary, keys, flags, &[])
+    }
+
+    /// The same with these variables in its environment besides.
+    pub fn embedded_with<S: AsRef<str>>(
+        binary: &Path,
+        keys: &Keys,
+        flags: impl IntoIterator<Item = S>,
+        environment: &[(&str, &OsStr)],
+    ) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut all = vec![
             format!("--store={}", directory.path().join("store").display()),
@@ -43,13 +54,14 @@ impl Gateway {
             format!("--secret-key={}", keys.secret),
         ];
         all.extend(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
-        Self::launch_in(directory, binary, all)
+        Self::launch_in(directory, binary, all, environment)
     }
 
     fn launch_in<S: AsRef<str>>(
         directory: TempDir,
         binary: &Path,
         flags: impl IntoIterator<Item = S>,
+        environment: &[(&str, &OsStr)],
     ) -> Result<Self> {
         let (ready, log) = (directory.path().join("ready.json"), directory.path().join("log"));
         let mut command = Command::new(binary);
@@ -59,7 +71,8 @@ impl Gateway {
             .env("PUSHDOWN_ADMIN_LISTEN", "127.0.0.1:0");
         command
             .env("PUSHDOWN_LOG_FORMAT", "json")
-            .env("PUSHDOWN_READY_FILE", &ready);
+            .env("PUSHDOWN_READY_FILE", &ready)
+            .envs(environment.iter().copied());
         command.arg("serve");
         command.args(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
         command

@@ -1,10 +1,13 @@
 //! What computes networks: said at start, and not taken for what was asked for.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use pushdown_testkit::{Gateway, Keys, networks, onnxruntime};
 use serde_json::Value;
 
 use super::{
-    Lab,
+    Lab, binary,
     networks::{PREPARED, folder, lab},
     photo,
 };
@@ -31,6 +34,38 @@ fn networks_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
         let log = lab.gateway.log()?;
         assert!(log.contains(r#"\"execution_provider\":\"cpu\""#), "{log}");
         assert!(!log.contains("execution provider"), "{log}");
+    }
+    Ok(())
+}
+
+/// As other programs are told of it, too; a flag comes before it.
+#[test]
+fn the_environment_may_name_the_library() -> Result<()> {
+    let folder = networks(&["tiny/constants"])?;
+    let models = format!("--models={}", folder.path().display());
+    let (here, nowhere) = (onnxruntime(), Path::new("/nowhere/libonnxruntime.so"));
+    let flag = format!("--onnxruntime={}", here.display());
+    let (alone, with_flag) = ([models.as_str()], [models.as_str(), flag.as_str()]);
+    for (flags, library, status) in [
+        (&alone[..], here.as_path(), 200),
+        (&alone[..], nowhere, 501),
+        (&with_flag[..], nowhere, 200),
+    ] {
+        let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
+        let environment = [("ORT_DYLIB_PATH", library.as_os_str())];
+        let gateway = Gateway::embedded_with(binary(), &keys, flags, &environment)?;
+        let lab = Lab::with(gateway, keys)?;
+        lab.put("cat.png", photo(16, 12, "png"))?;
+        let pipeline = "decode | resize(4, 4) | to_float | model(constants)";
+        let answer = lab.get("cat.png", pipeline, &[])?;
+        let text = answer.text();
+        ensure!(
+            answer.status == status,
+            "{flags:?}, {}: {text}",
+            library.display()
+        );
+        let refused = "cannot load ONNX Runtime from /nowhere/libonnxruntime.so";
+        ensure!(text.contains(refused) == (status == 501), "{text}");
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod providers;
 mod refusals;
 mod tables;
 mod tenants;
+mod warnings;
 mod weights;
 
 use std::net::SocketAddr;

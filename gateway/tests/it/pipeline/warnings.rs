@@ -1,0 +1,74 @@
+//! What an answer warns of: one of many samples says what one of a single sample does.
+
+use anyhow::{Result, ensure};
+use pushdown::{OneTable, Pipeline, SchemaRule, step::model::Folder};
+use pushdown_testkit::{Parquet, networks};
+
+use super::{
+    batch,
+    networks::{RUNTIME, folder, lab},
+    photo,
+};
+
+const WARNING: &str = "x-pushdown-warning";
+
+#[test]
+fn a_batch_warns_as_a_single_answer_does() -> Result<()> {
+    let folder = folder()?;
+    let lab = lab(&folder, &[])?;
+    lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
+    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+    for (prepare, reason) in [
+        ("normalize(model=squeezenet) | ", None),
+        (
+            "normalize(mean=0.5, std=0.5) | ",
+            Some("the pipeline normalizes otherwise"),
+        ),
+        ("", Some("nothing normalizes before it")),
+    ] {
+        let text = format!("decode | resize(224, 224) | to_float | {prepare}model(squeezenet, until=cut:2)");
+        let single = lab.get("cat.jpg", &text, &[])?;
+        let pipeline = Pipeline::parse_with(&text, &here)?;
+        let answer = batch::send(&lab, &batch::request(&lab, pipeline, &["cat.jpg".to_owned()])?)?;
+        let warning = answer.header(WARNING).map(str::to_owned);
+        assert_eq!(warning.as_deref(), single.header(WARNING), "{prepare}");
+        let expected = reason.is_none_or(|reason| warning.as_ref().is_some_and(|text| text.contains(reason)));
+        ensure!(
+            expected && warning.is_some() == reason.is_some(),
+            "{prepare}: {warning:?}"
+        );
+        let rows = batch::rows(answer)?;
+        ensure!(
+            rows.len() == 1 && rows[0].value.is_ok(),
+            "it is answered: {rows:?}"
+        );
+    }
+    Ok(())
+}
+
+/// The network is one within `each`.
+#[test]
+fn one_table_of_many_objects_warns_too() -> Result<()> {
+    let folder = networks(&["tiny/batch_mean"])?;
+    let lab = lab(&folder, &[])?;
+    let photos = [photo(16, 12, "png"), photo(12, 16, "png")];
+    let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
+    lab.put("photos.parquet", Parquet::of_photos(&column, 2)?)?;
+    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+    let text = "select | each(photo: decode | resize(4, 4) | to_float | model(batch_mean))";
+    let pipeline = Pipeline::parse_with(text, &here)?;
+    let mut request = batch::request(&lab, pipeline, &["photos.parquet".to_owned()])?;
+    request.table = Some(OneTable {
+        key: false,
+        schema: SchemaRule::Same,
+    });
+    let answer = batch::send(&lab, &request)?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    assert_eq!(
+        answer.header(WARNING),
+        Some(
+            "the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
+        )
+    );
+    Ok(())
+}

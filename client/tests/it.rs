@@ -17,12 +17,14 @@
 //! - `mixture`: tables of stores that change while they are read
 //! - `place`: where the rows of tables are made, by the link's rate
 //! - `demo`: its demonstrations
+//! - `demo_network`: on the features of a real network
 
 #[cfg(test)]
 mod it {
     mod auto;
     mod cli;
     mod demo;
+    mod demo_network;
     mod errors;
     mod faults;
     mod forms;

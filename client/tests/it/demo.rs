@@ -37,13 +37,13 @@ fn brightness(world: &World, key: &str) -> f64 {
     }
 }
 
-fn labels(world: &World, lines: &str) -> PathBuf {
+pub(super) fn labels(world: &World, lines: &str) -> PathBuf {
     let file = world.folder().join("labels.csv");
     fs::write(&file, lines).unwrap();
     file
 }
 
-fn bright(world: &World) -> String {
+pub(super) fn bright(world: &World) -> String {
     let photos = world.objects.keys().filter(|key| !key.contains("unlabelled"));
     let mut all: Vec<(&str, f64)> = photos.map(|key| (key.as_str(), brightness(world, key))).collect();
     all.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -78,7 +78,7 @@ fn transfer_of(world: &World, labels: &str, pipeline: &str, more: &[&str]) -> Ou
         .unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 

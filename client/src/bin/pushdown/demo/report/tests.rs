@@ -39,11 +39,13 @@ fn it_reads_well() {
         Line::new("plain", cost(&[(0, 400)], 0)),
         &[1.0, -1.0, 2.0, 1.5],
     );
-    part.push(
-        &data,
-        Line::new("auto", cost(&[(0, 100), (2, 300)], 0)),
-        &[1.0, -1.0, -2.0, 1.5],
-    );
+    let plan = "plan: 61 samples/s, 26 plainly; what limits it is the link\n  link 8 Mbit/s, 1.0 cores at the gateway, 2.0 here\n  \
+                larger objects: 25 % as they are 75 % up to `model` (stage 2)\n";
+    let planned = Cost {
+        plan: Some(plan.to_owned()),
+        ..cost(&[(0, 100), (2, 300)], 0)
+    };
+    part.push(&data, Line::new("auto", planned), &[1.0, -1.0, -2.0, 1.5]);
     let kept = Cost {
         gateway_cpu_seconds: None,
         received_bytes: 0,

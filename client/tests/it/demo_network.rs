@@ -1,0 +1,87 @@
+//! `pushdown demo transfer` on the features of a real network, whoever computes its layers.
+
+use pushdown_testkit::{networks, onnxruntime};
+use serde_json::Value;
+
+use super::{
+    cli::pushdown,
+    demo::{bright, labels, text},
+    world::{Objects, World, photos},
+};
+
+/// The demonstration's own pipeline over one epoch; weights are kept in a folder of this name.
+fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
+    let file = labels(world, &bright(world));
+    let arguments = [
+        "demo",
+        "transfer",
+        "s3://photos/set/",
+        "--labels",
+        file.to_str().unwrap(),
+        "--epochs",
+        "0",
+    ];
+    let done = pushdown(&[&arguments[..], more].concat())
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .env("XDG_CACHE_HOME", world.folder().join(cache))
+        .env("ORT_DYLIB_PATH", onnxruntime())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    text(&done.stdout)
+}
+
+/// What is computed here, there, or a part on each side differs by the tolerance of law 1 and a step of f16: thousands of
+/// times less than what the head would need to change its mind.
+#[test]
+fn every_way_tells_the_same_by_the_features_of_a_network() {
+    let models = networks(&["efficientnet_lite0"]).unwrap();
+    let objects = photos().into_iter();
+    let objects: Objects = objects
+        .map(|(name, bytes)| (format!("set/{name}"), bytes))
+        .collect();
+    let world = World::with_flags(objects, &[format!("--models={}", models.path().display())]);
+    let all = world.objects.len();
+
+    // The weights are to come when `auto` makes its plan.
+    let ways = ["--ways", "pushed,auto,plain,keep", "--json"];
+    let report: Value = serde_json::from_str(&transfer(&world, "first", &ways)).unwrap();
+    assert_eq!(report["samples"], all);
+    let lines = report["parts"][0]["lines"].as_array().unwrap();
+    let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
+    assert_eq!(found, ["pushed", "auto", "plain", "keep", "keep, again"]);
+    let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
+    for line in lines {
+        assert_eq!(line["other_predictions"], 0, "{line}");
+        let far = (number(line, "auc") - number(&lines[0], "auc")).abs();
+        assert!(far <= 1e-3, "{line}");
+        assert!(number(line, "balanced_accuracy") > 0.7, "{line}");
+    }
+    assert_eq!(lines[0]["stages"]["7"], all, "the gateway has run all");
+    assert_eq!(lines[2]["stages"]["0"], all, "this host has run all");
+    assert!(number(&lines[0], "received_bytes") < number(&lines[2], "received_bytes"));
+    let plan = lines[1]["plan"].as_str().unwrap_or_default();
+    assert!(plan.starts_with("plan: "), "{}", lines[1]);
+    for line in lines
+        .iter()
+        .filter(|line| line["way"] == "plain" || line["way"] == "pushed")
+    {
+        assert!(line["plan"].is_null(), "{line}");
+    }
+
+    // What was chosen, by what, and why.
+    let table = transfer(&world, "second", &["--ways", "auto", "--samples", "16"]);
+    let (_, behind) = table.split_once("\nauto: ").expect(&table);
+    let mut lines = behind.lines().skip(1);
+    let mut next = || lines.next().unwrap_or_default();
+    let plan = next();
+    assert!(plan.starts_with("  plan: "), "{table}");
+    assert!(plan.contains(" plainly; what limits it is "), "{table}");
+    let tiers = next();
+    assert!(
+        tiers.starts_with("    link ") && tiers.contains(" cores at the gateway, "),
+        "{table}"
+    );
+    let class = next();
+    assert!(class.contains("objects") && class.contains(" % "), "{table}");
+}

@@ -118,7 +118,11 @@ impl Kept {
             .chain([(largest, self.largest), (mean, self.mean)])
             .map(|(a, b)| (a - f64::from(b)).abs());
         // By the total order a NaN without its sign is the largest.
-        differences.max_by(f64::total_cmp).unwrap_or_default() / f64::from(self.largest)
+        match differences.max_by(f64::total_cmp).unwrap_or_default() {
+            // Of a tensor of zeros, too.
+            0.0 => 0.0,
+            farthest => farthest / f64::from(self.largest),
+        }
     }
 }
 

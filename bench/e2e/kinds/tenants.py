@@ -1,5 +1,10 @@
-"""Jobs of several tenants at once on one data set: what each of them gets."""
+"""Jobs of several tenants at once on one data set: what each of them gets.
 
+Whichever way it goes, a job reads one epoch, `auto` too: what is timed is from the first start to the last end, and a job that
+reads on would be another one. So a plan has to find out what samples cost within what is measured.
+"""
+
+import dataclasses
 import statistics
 import time
 from collections.abc import Iterator
@@ -27,7 +32,8 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
 
 def cell(scenario: Scenario, run: Run, count: int) -> Cell:
     """So many jobs at a time, each reading the whole data set, each by every arm."""
-    chosen = {name: arms.ours(name, scenario, run.tiers, run.data, run.folder) for name in scenario.arms}
+    once = dataclasses.replace(scenario, epochs=1)
+    chosen = {name: arms.ours(name, once, run.tiers, run.data, run.folder) for name in scenario.arms}
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
     fairness: dict[str, list[float]] = {name: [] for name in chosen}
 

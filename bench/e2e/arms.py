@@ -4,7 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import programs
@@ -40,7 +40,10 @@ PEERS = {
 }
 # A fixed split, of which there is one for each number of steps that the gateway runs.
 SPLIT = "split:K"
-NAMES = (*OURS, SPLIT, LOCAL, *PEERS)
+# Any of them once more, for an A/A test of its own. `again` alone is plain reading once more.
+AGAIN = "again:NAME"
+FAMILIES = {SPLIT: "split:[1-9][0-9]*", AGAIN: "again:.+"}
+NAMES = (*OURS, AGAIN, SPLIT, LOCAL, *PEERS)
 
 
 @dataclass
@@ -63,11 +66,19 @@ class Arm:
 
 def family(name: str) -> str:
     """What an arm is called where all that there are are listed."""
-    return SPLIT if re.fullmatch("split:[1-9][0-9]*", name) else name if name != SPLIT else ""
+    if name in FAMILIES:
+        return ""
+    return next((each for each, pattern in FAMILIES.items() if re.fullmatch(pattern, name)), name)
+
+
+def once(name: str) -> str:
+    """What is run: of `again:NAME` it is NAME."""
+    return name.partition("again:")[2] or name
 
 
 def missing(name: str, elsewhere: Sequence[str]) -> str:
     """Why an arm cannot be run here, if so, with those tiers on other machines."""
+    name = once(name)
     if name == "tfdata" and "store" in elsewhere:
         return f"{name} is left out: its workers run beside the store, which is elsewhere"
     if name in PEERS:
@@ -75,6 +86,15 @@ def missing(name: str, elsewhere: Sequence[str]) -> str:
         if not python.exists():
             return f"{name} is left out: {PEERS[name][1]} is not installed"
     return ""
+
+
+def of(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:
+    """The arm of that name."""
+    if once(name) != name:
+        return replace(of(once(name), scenario, tiers, data, folder), name=name, kind="again")
+    if name in PEERS:
+        return peer(name, scenario, tiers, data)
+    return local(scenario, tiers, data) if name == LOCAL else ours(name, scenario, tiers, data, folder)
 
 
 def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:

@@ -58,8 +58,8 @@ READING = f"""Each arm has its turn in every round. A ratio is taken round by ro
 {stats.ENOUGH} rounds these brackets are no 95 % interval but the least to the greatest round: the median that any number of rounds
 would have lies between them in 1 - 2 * 0.5^n of the cases, {_sure()}, as notes say. With fewer
 than {stats.FEWEST} rounds nothing is decided. An interval at or above what
-is asked is a pass, one below it a fail, any other undecided. A/A is the baseline against itself, and a tie unless its whole
-interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)} that is noise, and
+is asked is a pass, one below it a fail, any other undecided. A/A is the baseline, or another arm that is named, against itself, and a tie
+unless its whole interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)} that is noise, and
 undecided whatever side it lies on; verdicts by the clock are void then, and the ratio of CPU seconds of store, gateway and host
 together is given, which decides nothing: a plan that keeps both sides busy is sooner done, not cheaper, and two busy threads of
 one core take more CPU seconds for the same work. A verdict on an

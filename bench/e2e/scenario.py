@@ -44,6 +44,12 @@ class Link:
         return (self.factor or 0.0) * (crossover or 0.0)
 
 
+def again(name: str) -> str | None:
+    """Which arm an A/A arm runs once more: plain reading, or the one that it names. None of other arms."""
+    arm, _, named = name.partition(":")
+    return (named or "plain") if arm == "again" else None
+
+
 @dataclass(frozen=True)
 class Scenario:
     """What is measured. What a kind has no use for stays as it is by default."""
@@ -78,6 +84,7 @@ class Scenario:
     networks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        lone = [name for name in self.arms if again(name) not in (None, *self.arms)]
         problems = [
             (self.kind in KINDS, f"kind: {self.kind!r} found, expected one of {', '.join(KINDS)}"),
             (self.samples > 0, "samples: expected more than 0"),
@@ -89,6 +96,7 @@ class Scenario:
             (self.trainer_step_ms >= 0, "trainer_step_ms: expected 0 or more"),
             (self.kind not in PIPED or self.pipeline, f"pipeline: none found, expected one for the kind {self.kind}"),
             (self.kind not in BY_ARMS or self.arms, f"arms: none found, expected some for the kind {self.kind}"),
+            (not lone, f"arms: {', '.join(lone)} found without what is run once more"),
         ]
         for holds, problem in problems:
             if not holds:

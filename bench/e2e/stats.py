@@ -22,8 +22,8 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
   pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
 - `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turn: its
   epoch to that of the turn, from 0.85 to 1.15. A turn is held against itself here, of which A/A says nothing.
-- `again`: the baseline against itself, an A/A test: a tie, unless its whole interval is more than 3 % from 1. Where it is wider
-  than 0.05 that is noise, and undecided whatever side it lies on.
+- `again`: the baseline, or the arm that it names, against itself, an A/A test: a tie, unless its whole interval is more than 3 %
+  from 1. Where it is wider than 0.05 that is noise, and undecided whatever side it lies on.
 
 *pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
 than 3 rounds say. An arm of kind `rival` does what ours does in its own way: other rules know nothing of it, and it is told
@@ -165,10 +165,16 @@ def fastest_plain(cell: Cell) -> str | None:
     return min(took, key=took.get) if took else None
 
 
+def twice(cell: Cell) -> tuple[str, str] | None:
+    """The arm that ran once more, and its second run: of `again` the baseline, of `again:NAME` the arm of that name."""
+    again = next(iter(of_kind(cell, "again")), None)
+    return None if again is None else (again.partition(":")[2] or cell.baseline, again)
+
+
 def same(cell: Cell) -> Interval | None:
-    """The A/A test: the baseline's seconds to those of the same thing run once more."""
-    again = next(iter(of_kind(cell, "again").values()), None)
-    return paired(measured(cell.arms[cell.baseline], seconds), measured(again, seconds)) if again else None
+    """The A/A test: the seconds of an arm to those of the same thing run once more."""
+    found = twice(cell)
+    return paired(*(measured(cell.arms[name], seconds) for name in found)) if found else None
 
 
 def noisy(cell: Cell) -> bool:
@@ -222,12 +228,12 @@ def verdicts(cell: Cell) -> list[Verdict]:
     found += _simulator(cell)
     tie = same(cell)
     if tie is not None:
-        again = next(iter(of_kind(cell, "again")))
-        lost = failed(cell.arms[again]) + failed(cell.arms[cell.baseline])
+        once, again = twice(cell)
+        lost = failed(cell.arms[again]) + failed(cell.arms[once])
         level = "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
         outcome = "void" if lost else "undecided" if noisy(cell) else level
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
-        found.append(_verdict("again", again, cell.baseline, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
+        found.append(_verdict("again", again, once, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
     return found
 
 

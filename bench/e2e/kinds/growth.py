@@ -9,9 +9,8 @@ from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
 from . import Run, cell_of, circumstances, forward, in_turns
 
-# What there is, and what is measured where a scenario names none.
+# What there is, all of which is measured where a scenario names none.
 ARMS = ("plain", "again", "pushed")
-USUAL = ("plain", "pushed")
 # So many samples of a listing: what lists is measured, not what reads.
 READ = 256
 CONNECTIONS = (1, 4, 16, 64)
@@ -32,7 +31,7 @@ def keys(scenario: Scenario, run: Run, count: int) -> Cell:
     prefix = run.data.tiny(count, run.progress)
     stack = run.tiers.stack
     where = {"pushed": "through the gateway"}
-    found = {name: Arm(name, where.get(name, "straight to the store")) for name in scenario.arms or USUAL}
+    found = {name: Arm(name, where.get(name, "straight to the store")) for name in scenario.arms or ARMS}
 
     def turn(name: str) -> None:
         endpoint, flags = (stack.gateway, ["--split", "full"]) if name == "pushed" else (stack.store, ["--plain"])
@@ -50,7 +49,7 @@ def connections(scenario: Scenario, run: Run, count: int) -> Cell:
     prefix = run.data.blobs(BYTES, OBJECTS)
     stack = run.tiers.stack
     way = lambda name: "gateway" if name == "pushed" else name
-    found = {name: Arm(name, forward.settings(way(name))) for name in scenario.arms or USUAL}
+    found = {name: Arm(name, forward.settings(way(name))) for name in scenario.arms or ARMS}
 
     def turn(name: str) -> None:
         endpoint = stack.gateway if name == "pushed" else stack.store

@@ -33,12 +33,7 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         if why := arms.missing(name, run.tiers.stack.elsewhere):
             notes.append(why)
             continue
-        if name in arms.PEERS:
-            chosen[name] = arms.peer(name, scenario, run.tiers, run.data)
-        elif name == arms.LOCAL:
-            chosen[name] = arms.local(scenario, run.tiers, run.data)
-        else:
-            chosen[name] = arms.ours(name, scenario, run.tiers, run.data, run.folder)
+        chosen[name] = arms.of(name, scenario, run.tiers, run.data, run.folder)
     measured = run.tiers.shape(asked, scenario.latency_ms)
     width = measured or (asked if asked < OPEN else None)
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import programs
 from stack import BUCKET
 
+from .. import arms
 from ..query import PIPELINE
 from ..results import Arm, Cell
 from ..scenario import Link, Scenario
@@ -19,13 +20,13 @@ from . import Run, cell_of, circumstances, in_turns
 # The newest DuckDB reads through pyarrow; the one that reads objects itself is an older one, in an environment of its own.
 ENVIRONMENTS = {"duckdb-httpfs": ".venv-e2e-duckdb"}
 # Ours in Rust, and what others do in Python. `plain` is the nearest to a GET: the whole object, filtered here; `again` is the
-# same once more.
+# same once more, and takes as long.
 OURS = {"pushed": ("pushed", "pushed"), "ranges": ("pushed", "ranges"), "auto": ("auto", "smallest")}
 PEERS = {"plain": ("plain", "download"), "again": ("again", "download")}
 PEERS |= {"pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}
 PEERS |= {"duckdb-httpfs": ("rival", "duckdb-httpfs"), "pushed-boto3": ("pushed", "pushed")}
 
-ARMS = (*OURS, *PEERS)
+ARMS = (*OURS, *PEERS, arms.AGAIN)
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
@@ -44,7 +45,7 @@ def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: 
         for reader in readers.values():
             if reader.way != "download" or link.text == "open":
                 reader.read()
-        found = {name: Arm((OURS | PEERS)[name][0], reader.settings) for name, reader in readers.items()}
+        found = {name: Arm(reader.kind, reader.settings) for name, reader in readers.items()}
 
         def turn(name: str) -> None:
             found[name].turns.append(run.tiers.turn(readers[name].read))
@@ -67,9 +68,9 @@ class Reader:
     """A process that has imported what it needs, and reads when it is told to."""
 
     def __init__(self, name: str, tiers: Tiers, key: str) -> None:
-        stack, way = tiers.stack, (OURS | PEERS)[name][1]
-        self.way = way
-        if name in OURS:
+        stack, (kind, way) = tiers.stack, (OURS | PEERS)[arms.once(name)]
+        self.kind, self.way = kind if arms.once(name) == name else "again", way
+        if arms.once(name) in OURS:
             command = [programs.BINARIES / "table-reader", way, stack.gateway, BUCKET, key, PIPELINE]
             self.settings = f"`pushdown-client`, {way}"
         else:

@@ -20,7 +20,7 @@ from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
 from . import Run, cell_of, circumstances, in_turns
 
-ARMS = (*arms.OURS, arms.SPLIT)
+ARMS = (*arms.OURS, arms.AGAIN, arms.SPLIT)
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
@@ -33,7 +33,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
 def cell(scenario: Scenario, run: Run, count: int) -> Cell:
     """So many jobs at a time, each reading the whole data set, each by every arm."""
     once = dataclasses.replace(scenario, epochs=1)
-    chosen = {name: arms.ours(name, once, run.tiers, run.data, run.folder) for name in scenario.arms}
+    chosen = {name: arms.of(name, once, run.tiers, run.data, run.folder) for name in scenario.arms}
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
     fairness: dict[str, list[float]] = {name: [] for name in chosen}
 

@@ -8,10 +8,12 @@ from stack import BUCKET
 from .. import arms
 from ..results import Arm, Cell, Turn
 from ..scenario import Link, Scenario
-from . import Run, cell_of, circumstances, read
+from . import Run, cell_of, circumstances, in_turns, read
 
 LABELS = programs.ROOT / ".cache/photos/elpv"
-KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "keep": "layout"}
+KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "keep": "layout", "again": "again"}
+# What a round runs: all ways one after the other, and the baseline once more, by itself.
+RUNS = {"all ways": (), "again": ("--ways", "plain")}
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
@@ -22,13 +24,16 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
         even = crossover(scenario, run) if link.factor is not None else None
         measured = run.tiers.shape(link.bits(even), scenario.latency_ms)
         parts = {}
-        for _ in range(scenario.repeats):
-            run.progress.set_postfix_str(f"transfer, {text}")
-            for part in demo(scenario, run, "--epochs", scenario.epochs)["parts"]:
-                parts.setdefault(part["name"], []).append(part["lines"])
-            run.progress.update()
-        for title, rounds in parts.items():
-            yield cell(circumstances(scenario, run), title, rounds, link, even, measured)
+
+        def go(name: str) -> None:
+            for part in demo(scenario, run, "--epochs", scenario.epochs, *RUNS[name])["parts"]:
+                for line in part["lines"]:
+                    way = "again" if name == "again" else line["way"]
+                    parts.setdefault(part["name"], {}).setdefault(way, []).append(line)
+
+        in_turns(list(RUNS), scenario.repeats, go, run.progress)
+        for title, ways in parts.items():
+            yield cell(circumstances(scenario, run), title, ways, link, even, measured)
 
 
 def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
@@ -51,20 +56,19 @@ def crossover(scenario: Scenario, run: Run) -> float:
 
 
 def cell(
-    notes: list[str], title: str, rounds: list[list[dict]], link: Link, even: float | None, measured: float | None
+    notes: list[str], title: str, ways: dict[str, list[dict]], link: Link, even: float | None, measured: float | None
 ) -> Cell:
     """One head, by every way; round by round."""
     # What was kept is read once more at the end: a way of its own.
     kind = lambda way: KINDS.get(way, "layout")
-    found = {line["way"]: Arm(kind(line["way"]), f"`pushdown demo transfer`, {line['way']}") for line in rounds[0]}
+    settings = lambda way: "plain, by itself" if way == "again" else way
+    turns = {way: list(map(turn, lines)) for way, lines in ways.items()}
+    found = {way: Arm(kind(way), f"`pushdown demo transfer`, {settings(way)}", turns[way]) for way in ways}
     notes = list(notes)
-    for line in rounds[0]:
+    for line in (lines[0] for way, lines in ways.items() if way != "again"):
         score = f"balanced accuracy {line['balanced_accuracy']:.3f}, AUC {line['auc']:.3f}" if line["auc"] else "no score"
         others = f"{line['other_predictions']} predictions that differ from those of plain"
         notes.append(f"{line['way']}: {score} on photos that are held out, {others}, after {line['seconds']:.1f} s")
-    for lines in rounds:
-        for line in lines:
-            found[line["way"]].turns.append(turn(line))
     rates = {"asked": link.bits(even), "measured": measured, "crossover": even}
     # No x: a whole run is measured, training included, of which the link is a part.
     return cell_of(f"{title}, {read.at(link, link.bits(even))}", "transfer learning", found, notes, **rates)

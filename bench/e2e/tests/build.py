@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Turn
 
-KINDS = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "auto-first": "auto", "loader": "peer",
+KINDS = {"plain": "plain", "again": "again", "again:pushed": "again", "pushed": "pushed", "auto": "auto", "auto-first": "auto", "loader": "peer",
          "resized": "layout", "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
 
 

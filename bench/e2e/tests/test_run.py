@@ -1,6 +1,7 @@
 """How a run ends, what each turn begins with, and what the simulator is told; without a store and without a link."""
 
 import contextlib
+import dataclasses
 import http.server
 import json
 import subprocess
@@ -21,7 +22,7 @@ from tqdm import tqdm  # noqa: E402
 from .. import __main__ as command  # noqa: E402
 from .. import arms, machine, report, results, run, stats  # noqa: E402
 from ..kinds import Run, read  # noqa: E402
-from ..scenario import Link, Scenario, ScenarioError, all_of  # noqa: E402
+from ..scenario import Link, Scenario, ScenarioError, again, all_of  # noqa: E402
 from ..tiers import ArmError, Tiers  # noqa: E402
 from .build import cell, turn  # noqa: E402
 from .build import results as of_cells  # noqa: E402
@@ -58,11 +59,11 @@ class Still:
         return turn(1.0)
 
 
-def measured(tmp_path: Path) -> tuple[Still, results.Cell]:
+def measured(tmp_path: Path, scenario: Scenario = KEEPS) -> tuple[Still, results.Cell]:
     tiers = Still(tmp_path)
     data = SimpleNamespace(photos=lambda *_: "photos/")
     with tqdm(disable=True) as progress:
-        (found,) = read.cells(KEEPS, Run(tiers, data, tmp_path, progress))
+        (found,) = read.cells(scenario, Run(tiers, data, tmp_path, progress))
     return tiers, found
 
 
@@ -97,7 +98,29 @@ def test_a_fixed_split_is_held_against_auto() -> None:
     assert best.outcome == "fail" and best.against == "plain or pushed or split:3"
 
 
-@pytest.mark.parametrize("name", ["split:0", "split:K", "split:", "split:full", "splt:3"])
+def test_an_arm_that_is_named_is_run_once_more_just_as_it_is(tmp_path: Path) -> None:
+    """Where nothing is read plainly, or that takes long, another arm is the one that ratios are taken against."""
+    twice = dataclasses.replace(KEEPS, arms=("split:1", "again:split:1", "again:auto-first", "auto-first"), repeats=1)
+    tiers, found = measured(tmp_path, twice)
+    assert [line for line in tiers.commands if "--split" in line] == [tiers.commands[0]] * 2
+    assert tiers.commands[2] == tiers.commands[3] and tiers.found == [False] * 2
+    assert {name: arm.kind for name, arm in found.arms.items()}["again:split:1"] == "again"
+
+
+def test_each_scenario_of_the_default_matrix_has_an_a_a_arm() -> None:
+    """A cell that is run alone is to tell how calm its clock was. Some kinds always have one."""
+    named = {name: each.arms for name, each in all_of().items() if each.default and each.arms}
+    assert [name for name, arms_ in named.items() if not any(again(arm) for arm in arms_)] == []
+    assert {each.kind for each in all_of().values() if each.default and not each.arms} == {"forward", "growth", "transfer"}
+
+
+@pytest.mark.parametrize("arms_", [("pushed", "again"), ("plain", "again:pushed"), ("plain", "again:again:plain")])
+def test_what_is_run_once_more_is_one_of_the_arms(arms_: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=f"arms: {arms_[-1]} found without what is run once more"):
+        Scenario("lone", "", "read", False, pipeline="decode", arms=arms_)
+
+
+@pytest.mark.parametrize("name", ["split:0", "split:K", "split:", "split:full", "splt:3", "again:"])
 def test_a_split_that_is_no_number_of_steps_is_no_arm(name: str) -> None:
     faulty = Scenario("faulty", "", "read", False, pipeline="decode", arms=("plain", name))
     with pytest.raises(ScenarioError, match=f"{name} found, expected some of .*split:K"):

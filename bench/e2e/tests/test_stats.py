@@ -174,6 +174,15 @@ def test_the_baseline_against_itself_is_a_tie_unless_its_whole_interval_is_far_f
     assert not stats.noisy(found)
 
 
+def test_an_arm_that_is_run_once_more_by_its_name_is_held_against_itself():
+    found = cell(plain=[9.0, 3.0, 6.0], pushed=[1.0] * 3, **{"again:pushed": [1.01, 1.0, 1.0]}, auto=[1.0] * 3)
+    verdict = judged(found, "again")
+    assert (verdict.arm, verdict.against, verdict.outcome) == ("again:pushed", "pushed", "pass")
+    assert not stats.noisy(found) and judged(found, "best").outcome == "pass"
+    found.arms["pushed"].turns[1].errors = 1
+    assert judged(found, "again").note.startswith("1 samples failed")
+
+
 def test_a_noisy_baseline_is_undecided_whatever_side_it_lies_on():
     """Of three rounds a quarter lie on one side by chance."""
     for again in ([1.1, 1.2, 1.3], [0.9, 0.95, 1.0], [1.0, 1.06, 1.0]):

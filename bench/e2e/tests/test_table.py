@@ -9,6 +9,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import programs
 import pytest
@@ -73,6 +74,19 @@ def address_() -> Iterator[str]:
         # A name, as other machines have: a bucket's before it would be no name of this one.
         yield f"localhost:{server.server_port}"
         server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "asked"),
+    [("ranges", "pushed", "ranges"), ("again:ranges", "again", "ranges"), ("again", "again", "download"),
+     ("pyarrow", "rival", "pyarrow"), ("again:pyarrow", "again", "pyarrow")],
+)
+def test_an_arm_that_is_run_once_more_is_the_same_reader(monkeypatch, name: str, kind: str, asked: str) -> None:
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
+    tiers = SimpleNamespace(stack=SimpleNamespace(store="http://store", gateway="http://gateway"), here={0})
+    reader = table.Reader(name, tiers, "some.parquet")
+    assert (reader.kind, reader.way) == (kind, asked) and asked in started[0]
 
 
 def read(way: str, address: str, rounds: int) -> subprocess.CompletedProcess:

@@ -16,7 +16,7 @@ psutil = pytest.importorskip("psutil", reason="it is in .venv-e2e")
 import stack  # noqa: E402
 
 from .. import arms, kinds, stats, tiers  # noqa: E402
-from ..kinds import growth, table, transfer  # noqa: E402
+from ..kinds import growth, table  # noqa: E402
 from ..results import Arm  # noqa: E402
 from ..scenario import OPEN, Scenario  # noqa: E402
 from ..tiers import Tiers  # noqa: E402
@@ -125,12 +125,6 @@ def test_what_a_turn_cannot_tell_is_none() -> None:
     assert (turn.value_bytes, turn.wire_up, turn.wire_down) == (None, None, None)
 
 
-def test_a_transfer_whose_gateway_tells_nothing_has_no_cpu_of_it() -> None:
-    line = {"samples": 9, "seconds": 1.0, "received_bytes": 9, "sent_bytes": 9, "stored_bytes": 9, "cpu_seconds": 0.5}
-    assert transfer.turn(line | {"gateway_cpu_seconds": None}).cpu == {"host": 0.5}
-    assert transfer.turn(line | {"gateway_cpu_seconds": 0.0}).cpu == {"gateway": 0.0, "host": 0.5}
-
-
 def test_a_reader_of_tables_that_tells_no_bytes_has_none() -> None:
     answers = iter(['{"cpu": 1, "seconds": 2, "rows": 3}\n', '{"cpu": 1, "seconds": 2, "rows": 3, "bytes": 4}\n'])
     reader = table.Reader.__new__(table.Reader)
@@ -184,9 +178,9 @@ def test_growth_has_the_arms_that_are_named(monkeypatch) -> None:
     run = SimpleNamespace(tiers=of(**stack_), data=SimpleNamespace(tiny=lambda *_: "p/", blobs=lambda *_: "b/"), progress=None)
     grows = lambda **more: Scenario("grows", "", "growth", False, pipeline="decode", sizes=(9,), **more)
     kinds_of = lambda cells: [{name: arm.kind for name, arm in cell.arms.items()} for cell in cells]
-    assert kinds_of(growth.cells(grows(), run))[::4] == [{"plain": "plain", "pushed": "pushed"}] * 2
+    assert kinds_of(growth.cells(grows(arms=("plain", "pushed")), run))[::4] == [{"plain": "plain", "pushed": "pushed"}] * 2
     three = {"plain": "plain", "again": "again", "pushed": "pushed"}
-    assert kinds_of(growth.cells(grows(arms=("plain", "again", "pushed")), run))[::4] == [three] * 2
+    assert kinds_of(growth.cells(grows(), run))[::4] == [three] * 2
 
 
 def test_a_program_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
         once, again = twice(cell)
         lost = failed(cell.arms[again]) + failed(cell.arms[once])
         level = "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
-        outcome = "void" if lost else "undecided" if noisy(cell) else level
+        outcome = "void" if lost else "undecided" if noisy(cell) or not tie.drawn else level
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
         found.append(_verdict("again", again, once, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
     return found

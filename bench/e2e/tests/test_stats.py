@@ -44,6 +44,8 @@ def test_fewer_than_three_rounds_give_the_least_and_the_greatest_and_say_so(rati
     assert (found.low, found.high, found.rounds, found.drawn) == (min(ratios), max(ratios), len(ratios), False)
     verdict = judged(cell(plain=ratios, auto=[1.0] * len(ratios)), "plain")
     assert f"{len(ratios)} round" in verdict.note
+    for level in (1.0, 1.2):
+        assert judged(cell(plain=[level] * len(ratios), again=[1.0] * len(ratios)), "again").outcome == "undecided"
     assert stats.interval([1.0, 1.0, 1.0]).drawn
 
 

@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 
-from . import glance, stats, text
+from . import accuracy, glance, stats, text
 from .results import TIERS, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 ASKED = {
@@ -175,6 +175,7 @@ def _cell(cell: Cell) -> list[str]:
     crossover = "" if cell.crossover_bits is None else f"crossover at {text.rate(cell.crossover_bits)}"
     lines = [f"### {cell.name}", "", "; ".join(filter(None, [link, crossover, bound])) + ".", ""]
     lines += text.table(COLUMNS, [_arm(name, arm, cell.bound) for name, arm in cell.arms.items()])
+    lines += accuracy.section(cell)
     found = stats.verdicts(cell)
     if found:
         rows = [_judged(verdict) for verdict in found]

@@ -51,6 +51,9 @@ class Turn:
     # Of the last epoch alone, where the reader tells: those before it pay for what comes once, and try other ways.
     last_stages: dict[str, int] | None = None
     last_cpu_seconds: float | None = None
+    # Of the head that was trained on what the turn read: how good it is, and when it was there, reading included.
+    balanced_accuracy: float | None = None
+    trained_seconds: float | None = None
 
     def __post_init__(self) -> None:
         _check(len(self.seconds) > 0, "seconds: none found, expected one for each epoch")

@@ -16,6 +16,7 @@ from ..scenario import Scenario  # noqa: E402
 LINE = {
     "way": "plain", "samples": 100, "seconds": 4.0, "received_bytes": 9000, "sent_bytes": 100, "stored_bytes": 9000,
     "cpu_seconds": 0.5, "gateway_cpu_seconds": 0.1, "balanced_accuracy": 0.75, "auc": 0.8, "other_predictions": 0,
+    "train_seconds": 0.5,
 }  # fmt: skip
 WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "keep": 1.5, "keep, again": 0.1}
 
@@ -61,3 +62,17 @@ def test_each_round_reads_all_ways_and_the_baseline_once_more_and_begins_with_th
 def test_a_transfer_whose_gateway_tells_nothing_has_no_cpu_of_it() -> None:
     assert transfer.turn(LINE | {"gateway_cpu_seconds": None}).cpu == {"host": 0.5}
     assert transfer.turn(LINE | {"gateway_cpu_seconds": 0.0}).cpu == {"gateway": 0.0, "host": 0.5}
+
+
+def test_a_head_is_there_once_its_features_are_read_and_it_is_trained() -> None:
+    turn = transfer.turn(LINE)
+    assert (turn.seconds, turn.trained_seconds, turn.balanced_accuracy) == ([4.0], 4.5, 0.75)
+
+
+def test_how_good_the_heads_of_all_rounds_are_is_told_of_each_way() -> None:
+    (once, _) = cells(Demo(), 3)
+    told = [note for note in once.notes if "held out" in note]
+    assert [note.partition(":")[0] for note in told] == list(WAYS)
+    differs = [LINE, LINE | {"other_predictions": 3, "auc": 0.7}, LINE | {"auc": 0.9}]
+    assert transfer.held_out(differs).startswith("AUC 0.800 on photos") and "at most 3 predictions" in transfer.held_out(differs)
+    assert transfer.held_out([LINE | {"auc": None}]).startswith("no score on photos")

@@ -37,6 +37,8 @@ pub(crate) struct Line {
     way: &'static str,
     #[serde(flatten)]
     cost: Cost,
+    /// Behind the reading: the head is there after both.
+    train_seconds: f64,
     balanced_accuracy: Option<f64>,
     auc: Option<f64>,
     /// Samples that are held out and that the first way predicts otherwise.
@@ -81,10 +83,11 @@ impl Part {
 }
 
 impl Line {
-    pub(crate) const fn new(way: &'static str, cost: Cost) -> Self {
+    pub(crate) const fn new(way: &'static str, cost: Cost, train_seconds: f64) -> Self {
         Self {
             way,
             cost,
+            train_seconds,
             balanced_accuracy: None,
             auc: None,
             other_predictions: 0,

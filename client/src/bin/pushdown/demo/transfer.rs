@@ -1,6 +1,6 @@
 //! `pushdown demo transfer`: a head is trained here on the features of a frozen network, read in several ways.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -146,13 +146,13 @@ impl Transfer {
             bar.set_message(way.name());
             let (features, cost) = source.read(*way, &self.pipeline, 1, bar).await?;
             let (train, test) = features.split(data.train);
-            let scores = self.scores(data, &train, &test);
-            once.push(data, Line::new(way.name(), cost), &scores);
+            let (scores, training) = self.scores(data, &train, &test);
+            once.push(data, Line::new(way.name(), cost, training), &scores);
             if *way == Way::Keep {
                 let (again, cost) = source.read(*way, &self.pipeline, 1, bar).await?;
                 let (train, test) = again.split(data.train);
-                let scores = self.scores(data, &train, &test);
-                once.push(data, Line::new("keep, again", cost), &scores);
+                let (scores, training) = self.scores(data, &train, &test);
+                once.push(data, Line::new("keep, again", cost, training), &scores);
             }
             tests.push(test);
         }
@@ -170,14 +170,14 @@ impl Transfer {
             let (train, cost) = train_only
                 .read(*way, &self.augmented_pipeline, self.epochs, bar)
                 .await?;
-            let scores = self.scores(data, &train, test);
-            augmented.push(data, Line::new(way.name(), cost), &scores);
+            let (scores, training) = self.scores(data, &train, test);
+            augmented.push(data, Line::new(way.name(), cost, training), &scores);
         }
         Ok(vec![once, augmented])
     }
 
-    /// Trains on epochs of the samples to train on, and scores those that are held out.
-    fn scores(&self, data: &Dataset, train: &Features, test: &Features) -> Vec<f64> {
+    /// Trains on epochs of the samples to train on, and scores those that are held out; with the seconds of the training.
+    fn scores(&self, data: &Dataset, train: &Features, test: &Features) -> (Vec<f64>, f64) {
         let labels: Vec<bool> = data
             .train_labels()
             .iter()
@@ -185,8 +185,10 @@ impl Transfer {
             .cycle()
             .take(train.len())
             .collect();
+        let start = Instant::now();
         let head = Head::train(train, &labels, self.l2);
-        test.rows().map(|row| head.score(row)).collect()
+        let training = start.elapsed().as_secs_f64();
+        (test.rows().map(|row| head.score(row)).collect(), training)
     }
 }
 

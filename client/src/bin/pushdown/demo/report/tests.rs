@@ -36,7 +36,7 @@ fn it_reads_well() {
     let mut part = Part::new("one epoch".to_owned(), "decode | model(net, until=r1)");
     part.push(
         &data,
-        Line::new("plain", cost(&[(0, 400)], 0)),
+        Line::new("plain", cost(&[(0, 400)], 0), 0.4),
         &[1.0, -1.0, 2.0, 1.5],
     );
     let plan = "plan: 61 samples/s, 26 plainly; what limits it is the link\n  link 8 Mbit/s, 1.0 cores at the gateway, 2.0 here\n  \
@@ -45,12 +45,12 @@ fn it_reads_well() {
         plan: Some(plan.to_owned()),
         ..cost(&[(0, 100), (2, 300)], 0)
     };
-    part.push(&data, Line::new("auto", planned), &[1.0, -1.0, -2.0, 1.5]);
+    part.push(&data, Line::new("auto", planned, 0.4), &[1.0, -1.0, -2.0, 1.5]);
     let kept = Cost {
         gateway_cpu_seconds: None,
         received_bytes: 0,
         ..cost(&[(2, 400)], 400)
     };
-    part.push(&data, Line::new("keep, again", kept), &[1.0, -1.0, 2.0, 1.5]);
+    part.push(&data, Line::new("keep, again", kept, 0.4), &[1.0, -1.0, 2.0, 1.5]);
     insta::assert_snapshot!(Report::new(&data, vec![part]));
 }

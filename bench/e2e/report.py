@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from . import accuracy, glance, stats, text
-from .results import TIERS, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
+from .results import TIERS, UNBOUND, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 ASKED = {
     "plain": "rate to the fastest plain arm",
@@ -31,8 +31,6 @@ COLUMNS = [
     "arm", "samples/s", "first epoch", "bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99", "first batch",
     *(f"CPU s: {tier}" for tier in (*TIERS, "all")), *(f"peak memory: {tier}" for tier in TIERS),
 ]
-# Of another layout at rest, or of local files: no bound of what is read from the store as it is.
-UNBOUND = ("layout", "ceiling")
 # What is said of who is ahead of ours, by `stats.AHEAD`.
 AHEAD = {
     "seconds": ("Faster than ours", "`{name}` is {by} times as fast as `{mine}`"),
@@ -67,7 +65,7 @@ arm that failed samples is void. Where a cell has no A/A nothing tells how calm 
 
 Asked of `auto`: {stats.PLAIN} of the rate of the fastest arm that reads plainly, peers included; {stats.BEST} of the best of
 the fixed arms, plain, pushed and split at a step, of the same round; no more bytes on the wire than the baseline; {stats.BOUND} of
-the bound where the link is at most {stats.THIN} of the crossover. Of a
+the bound where the link is at most {stats.THIN} of the crossover and plain reading is an arm. Of a
 table: {stats.RANGES} of the rate of pyarrow, which reads ranges of its own; {stats.SPARER} of the CPU seconds of the sparer of pyarrow
 and DuckDB; {stats.DOWNLOAD:g} times the rate of a download over at most 100 Mbit/s. Other rivals do what the gateway does in their own
 way, and nothing is asked against them.
@@ -81,9 +79,11 @@ program's start before it, listing, and weights that had to be fetched or loaded
 and loaded what it needs. A dash is what was not measured: of a store or a gateway elsewhere no CPU but what it tells itself, so
 that there is no sum of all tiers either.
 
-The bound that a cell should not beat is an estimate: by the planner's simulator, or over thin links the slowest of gateway, link
-and trainer, from the least CPU seconds and bytes that a sample took in any round of `plain` and `pushed`. An arm may take less
-than that, and be above it; of an arm that reads another layout, or local files, it says nothing."""
+The bound that a cell should not beat is an estimate. Where a plan may mix `plain` and `pushed` it is by the planner's simulator, or
+over thin links the slowest of gateway, link and trainer, from the least CPU seconds and bytes that a sample took in any round of
+these two. Elsewhere it is the slowest of store and gateway, link and host, each by the least that a sample took of it in any round of
+any arm, which is further away. An arm that takes less than that is above it, and shown so; of an arm that reads another layout, or
+local files, it says nothing. A dash is where nothing whole tells."""
 
 
 def markdown(results: Results, plots: Iterable[str] = ()) -> str:
@@ -165,7 +165,7 @@ def _scenario(scenario: Scenario, environment: Environment) -> list[str]:
 
 def _cell(cell: Cell) -> list[str]:
     rate = text.number(cell.bound.samples_per_second) if cell.bound else ""
-    bound = f"cannot beat about {rate} samples/s ({cell.bound.by})" if cell.bound else ""
+    bound = f"cannot beat about {rate} samples/s ({cell.bound.by})" if cell.bound else f"bound: {text.NONE}"
     if cell.asked_link_bits is None and cell.link_bits is None:
         link = "open link"
     else:
@@ -217,7 +217,8 @@ def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
     waits = [median(lambda turn: turn.batch_wait_p50_seconds), median(lambda turn: turn.batch_wait_p99_seconds)]
     of_bound = text.NONE
     if bound and rate and arm.kind not in UNBOUND:
-        of_bound = f"{text.percent(rate / bound.samples_per_second)} of {text.number(bound.samples_per_second)}, {bound.by}"
+        above = "**above it**: " if rate > bound.samples_per_second else ""
+        of_bound = f"{above}{text.percent(rate / bound.samples_per_second)} of {text.number(bound.samples_per_second)}, {bound.by}"
     return [
         f"`{name}`", text.number(rate) + spread, text.number(first), of_bound,
         text.size(per_sample(lambda turn: turn.value_bytes)),
@@ -236,8 +237,9 @@ def _over(part: float | None, whole: float) -> float | None:
 
 
 def _orientation(scenarios: list[Scenario]) -> list[str]:
-    """What others published, beside ours."""
-    cells = [cell for scenario in scenarios for cell in scenario.cells if cell.x is not None]
+    """What others published, beside ours: photos over links, of which x is the width."""
+    photos = [scenario for scenario in scenarios if scenario.settings.get("kind") == "read"]
+    cells = [cell for scenario in photos for cell in scenario.cells if cell.x is not None]
     found = [(cell, stats.speedup(cell, name)) for cell in cells for name in stats.of_kind(cell, "auto")]
     rows = [[cell.name, text.ratio(ratio)] for cell, ratio in found if ratio is not None]
     if not rows:

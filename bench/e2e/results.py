@@ -19,7 +19,9 @@ from typing import Any
 
 FORMAT = 1
 KINDS = ("plain", "pushed", "auto", "again", "peer", "rival", "layout", "ceiling")
-BOUNDS = ("gateway", "link", "host", "trainer")
+BOUNDS = ("store", "gateway", "link", "host", "trainer")
+# Of another layout at rest, or of local files: no bound of what is read from the store as it is.
+UNBOUND = ("layout", "ceiling")
 OUTCOMES = ("pass", "fail", "undecided", "void", "given")
 TIERS = ("store", "gateway", "host")
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
 from .data import Data
-from .kinds import Run, forward, growth, read, scans, table, tenants, transfer
+from .kinds import Run, bounds, forward, growth, read, scans, table, tenants, transfer
 from .scenario import Scenario, ScenarioError, all_of, shaped, unshaped
 from .tiers import ArmError, Tiers
 
@@ -110,6 +110,7 @@ def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: res
     clock = time.monotonic()
     try:
         for cell in KINDS[scenario.kind].cells(scenario, stacks.of(scenario)):
+            cell.bound = bounds.of(scenario, cell)
             measured.seconds = time.monotonic() - clock
             yield cell
     except (Exception, NotStarted) as error:

@@ -17,7 +17,7 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
   like, but a plan has to find out first what samples cost, so that nothing is asked.
 - `best` (`auto`): rate against the fastest arm of kind `plain` or `pushed` of the same round: 0.95.
 - `bytes` (`auto`): bytes on the wire, up and down, of the baseline to its own, where that is plain reading: 1.
-- `bound` (`auto`, where x is at most 0.3 and the bound is known): rate against the bound: 0.85.
+- `bound` (`auto`, where x is at most 0.3, the baseline is plain reading and the bound is known): rate against the bound: 0.85.
 - `rival` (`auto` of a table): rate against pyarrow, which reads ranges itself: 0.97. `rival-cpu`: CPU seconds of the sparer of
   pyarrow and DuckDB to its own: 0.8. `download`: rate against downloading all of it, over at most 100 Mbit/s: 5.
 - `simulator` (each way that it knows): the planner's simulator against the clock, from what samples cost in the same turn: its
@@ -221,7 +221,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
             ratio = None if failed(plain) else paired(measured(plain, wire), measured(arm, wire))
             found.append(_judged(cell, "bytes", name, cell.baseline, "wire", BYTES, ratio))
         found += _table(cell, name)
-        if cell.bound is not None and cell.x is not None and cell.x <= THIN:
+        if plain.kind == "plain" and cell.bound is not None and cell.x is not None and cell.x <= THIN:
             rates = [1 / each for each in measured(arm, seconds) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
             found.append(_judged(cell, "bound", name, cell.bound.by, "seconds", BOUND, ratio))

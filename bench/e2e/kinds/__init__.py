@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from .. import arms as ways
 from ..data import Data
-from ..results import Arm, Bound, Cell
+from ..results import Arm, Cell
 from ..scenario import OPEN, Scenario
 from ..tiers import Tiers
 
@@ -51,10 +51,10 @@ def cell_of(
     asked: float | None = None,
     measured: float | None = None,
     crossover: float | None = None,
-    bound: Bound | None = None,
     simulated: dict[str, list[float]] | None = None,
 ) -> Cell:
-    """A cell, whose baseline is plain reading where that is one of the arms. An open link has no rate."""
+    """A cell, whose baseline is plain reading where that is one of the arms. An open link has no rate. What
+    bounds it is found out once it is whole."""
     return Cell(
         name=name,
         group=group,
@@ -65,7 +65,7 @@ def cell_of(
         crossover_bits=crossover,
         baseline="plain" if "plain" in arms else next(iter(arms)),
         notes=notes,
-        bound=bound,
+        bound=None,
         arms=arms,
         simulated=simulated or {},
     )

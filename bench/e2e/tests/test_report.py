@@ -70,9 +70,9 @@ def test_who_is_ahead_by_cpu_or_with_the_first_batch_is_told_first_too():
 def test_a_link_that_nobody_measured_is_not_called_measured():
     run = results(cell(plain=[1.0]))
     run.scenarios[0].cells[0].asked_link_bits = 100e6
-    assert "link: 100 Mbit/s asked, not measured." in report.markdown(run)
+    assert "link: 100 Mbit/s asked, not measured; bound: -." in report.markdown(run)
     run.scenarios[0].cells[0].link_bits = 98e6
-    assert "link: 100 Mbit/s asked, 98.0 Mbit/s measured." in report.markdown(run)
+    assert "link: 100 Mbit/s asked, 98.0 Mbit/s measured; bound: -." in report.markdown(run)
 
 
 def test_rates_have_their_spread_and_scenarios_the_time_that_they_took():
@@ -131,6 +131,12 @@ def test_the_report_says_what_the_brackets_of_few_rounds_are():
     reading = " ".join(section(text, "How to read it").split())
     assert "With fewer than 6 rounds these brackets are no 95 % interval but the least to the greatest round" in reading
     assert "75 % with 3, 87.5 % with 4, 93.8 % with 5" in reading
+
+
+def test_only_photos_over_links_stand_beside_what_others_published():
+    found = cell(x=10, plain=[1.0] * 3, auto=[0.5] * 3)
+    assert "## For orientation" in report.markdown(results(found))
+    assert "## For orientation" not in report.markdown(results(found, kind="tenants"))
 
 
 def test_bars_of_pipelines_do_not_end_a_column():

@@ -1,4 +1,4 @@
-"""How a run ends, what each turn begins with, and what the simulator is told; without a store and without a link."""
+"""How a run ends, and what each turn begins with; without a store and without a link."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ from tqdm import tqdm  # noqa: E402
 from .. import __main__ as command  # noqa: E402
 from .. import arms, machine, report, results, run, stats  # noqa: E402
 from ..kinds import Run, read  # noqa: E402
-from ..scenario import Link, Scenario, ScenarioError, again, all_of  # noqa: E402
+from ..scenario import Scenario, ScenarioError, again, all_of  # noqa: E402
 from ..tiers import ArmError, Tiers  # noqa: E402
 from .build import cell, turn  # noqa: E402
 from .build import results as of_cells  # noqa: E402
@@ -254,30 +254,6 @@ def test_a_command_runs_on_the_cores_of_its_side() -> None:
     assert told == [core]
 
 
-def test_the_simulator_and_the_bound_know_of_cores_and_of_the_accelerator(monkeypatch) -> None:
-    told = []
-
-    def simulator(_: list, **pipes: object) -> SimpleNamespace:
-        told.append(json.loads(pipes["input"]))
-        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": null, "best": 1, "bound": "trainer"}')
-
-    monkeypatch.setattr(subprocess, "run", simulator)
-    found = cell(plain=[1.0], pushed=[1.0]).arms
-    slow = Scenario(
-        "slow", "", "read", False, samples=100, batch_size=32, pipeline="decode", arms=("plain",), trainer_step_ms=250,
-        store_cores=2, host_cores=3,
-    )  # fmt: skip
-    # Four batches, of which the last one is small.
-    assert slow.trainer_seconds == pytest.approx(0.01)
-    rounds = read.simulated(slow, found, None)
-    assert (told[0]["store_cores"], told[0]["host_cores"], told[0]["trainer_seconds"]) == (2, 3, pytest.approx(0.01))
-    assert read.by_way(found, rounds) == {"plain": [1], "pushed": [1]}
-    assert read.bound(slow, found, None, Link.parse("open")).by == "trainer"
-    # A sample takes the store's side 0.005 s of its two cores, which are 400 in a second; the link brings 125.
-    thin = read.bound(slow, found, 1e6, Link.parse("0.1 b*"))
-    assert (thin.by, thin.samples_per_second) == ("trainer", pytest.approx(100))
-
-
 def test_what_a_link_above_a_gigabit_was_measured_at_is_what_is_reckoned_with_and_printed(tmp_path: Path, monkeypatch) -> None:
     """What is asked may be more than this machine's link lets through."""
     told = []
@@ -296,57 +272,6 @@ def test_what_a_link_above_a_gigabit_was_measured_at_is_what_is_reckoned_with_an
     # A round each, and the bound.
     assert told == [1.6e9] * (wide.repeats + 1)
     assert "link: 2.50 Gbit/s asked, 1.60 Gbit/s measured" in report.markdown(of_cells(found))
-
-
-def test_the_simulator_is_told_what_a_mixture_was_and_cost(monkeypatch) -> None:
-    told = []
-
-    def simulator(_: list, **pipes: object) -> SimpleNamespace:
-        told.append(json.loads(pipes["input"])["auto"])
-        return SimpleNamespace(stdout=json.dumps({"plain": 1, "pushed": 1, "auto": told[-1] and 3, "best": 1, "bound": "host"}))
-
-    monkeypatch.setattr(subprocess, "run", simulator)
-    scenario = Scenario("mixed", "", "read", False, samples=100, pipeline="decode", arms=("plain",))
-    found = cell(plain=[1.0, 1.0], pushed=[1.0, 1.0], auto=[1.0, 1.0]).arms
-    for turn in found["auto"].turns:
-        turn.stages = {"0": 25, "4": 75}
-    rounds = read.simulated(scenario, found, None)
-    assert told[0] == pytest.approx({"plainly": 0.25, "bytes": 1000, "store_seconds": 0.005, "host_seconds": 0.005})
-    assert read.by_way(found, rounds) == {"plain": [1, 1], "pushed": [1, 1], "auto": [3, 3]}
-    # Of two epochs the last one counts: its host without what came once, the rest as much less as its samples take alone.
-    both = found["auto"].turns[0]
-    both.seconds, both.cpu["store"], both.last_stages, both.last_cpu_seconds = [1.0, 1.0], 2.0, {"0": 75, "4": 25}, 0.2
-    found["plain"].turns[0].cpu |= {"store": 0.1, "gateway": 0.0}
-    found["pushed"].turns[0].cpu |= {"store": 0.1, "gateway": 0.4}
-    # Plainly 0.001 s, pushed 0.005 s: both epochs took 0.004 s by that, and the last one by itself 0.002 s.
-    cost = read.costs(both)["store_seconds"]
-    read.simulated(scenario, found, None)
-    assert told[-2] == pytest.approx({"plainly": 0.75, "bytes": 500, "store_seconds": cost / 2, "host_seconds": 0.002})
-    # Of a round that does not tell there is nothing to hold against the clock.
-    found["auto"].turns[1].stages = None
-    assert "auto" not in read.by_way(found, read.simulated(scenario, found, None))
-
-
-def test_the_bound_is_by_the_least_that_each_way_cost_in_any_round(monkeypatch) -> None:
-    """A round in which the machine had other things to do would make it one that arms of the others beat."""
-    told = []
-
-    def simulator(_: list, **pipes: object) -> SimpleNamespace:
-        told.append(json.loads(pipes["input"]))
-        return SimpleNamespace(stdout='{"plain": 1, "pushed": 1, "auto": null, "best": 0.5, "bound": "host"}')
-
-    monkeypatch.setattr(subprocess, "run", simulator)
-    few = Scenario("few", "", "read", False, samples=100, pipeline="decode", arms=("plain",))
-    busy, calm = turn(1.0, cpu=8.0, wire=500), turn(1.0, cpu=4.0, wire=800)
-    found = {name: results.Arm(name, "", [busy, calm, busy]) for name in ("plain", "pushed")}
-    assert read.bound(few, found, None, Link.parse("open")) == results.Bound(200, "host")
-    (epoch,) = told
-    assert epoch["plain"] == epoch["pushed"] == pytest.approx({"bytes": 500, "store_seconds": 0.02, "host_seconds": 0.02})
-    # Of one core, without the simulator.
-    thin = read.bound(few, found, 1e9, Link.parse("0.1 b*"))
-    assert (thin.by, thin.samples_per_second) == ("gateway", pytest.approx(50))
-    del calm.cpu["store"]
-    assert read.bound(few, found, None, Link.parse("open")) is None and read.simulated(few, found, None) == []
 
 
 class Named(http.server.BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ ARMS = ("plain", "again", "pushed")
 # So many samples of a listing: what lists is measured, not what reads.
 READ = 256
 CONNECTIONS = (1, 4, 16, 64)
-BYTES, OBJECTS, REQUESTS = 100_000, 16, 2_000
+BYTES, OBJECTS, REQUESTS = 100_000, 16, 1_500
 
 
 def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:

@@ -114,6 +114,11 @@ def test_each_scenario_of_the_default_matrix_has_an_a_a_arm() -> None:
     assert {each.kind for each in all_of().values() if each.default and not each.arms} == {"forward", "growth", "transfer"}
 
 
+def test_somewhere_in_the_default_matrix_the_trainer_takes_its_time() -> None:
+    """Everywhere else it waits all of the time, and the report's column of that tells nothing."""
+    assert any(each.trainer_step_ms for each in all_of().values() if each.default and each.kind == "read")
+
+
 @pytest.mark.parametrize("arms_", [("pushed", "again"), ("plain", "again:pushed"), ("plain", "again:again:plain")])
 def test_what_is_run_once_more_is_one_of_the_arms(arms_: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=f"arms: {arms_[-1]} found without what is run once more"):

@@ -16,7 +16,7 @@ TABLES = ("CPU", "seconds", "on the wire")
 SIDES = ("gateway", "host")
 ABOUT_PHOTOS = f"""Photos: seconds of an epoch, the median of the rounds. Of `auto` the later epochs count; where a cell has no
 `auto`, `auto-first` stands in its place. Beside them are its rates, with their intervals; what is furthest below what is asked,
-or least above it, comes first. `*` is where A/A is wider than {text.percent(stats.NOISE)}, so that the clock decides nothing. A
+or least above it, comes first. `*` is where A/A is off by more than {text.percent(stats.NOISE)}, so that the clock decides nothing. A
 cell without A/A has no star, however noisy it is."""
 ABOUT_TABLES = """Tables: medians of the rounds, beside the seconds the least and the greatest of them. CPU is that of gateway and
 reader, without the store's; bytes on the wire are those of both ways. Each cell has three columns, its name above the first."""

@@ -58,7 +58,7 @@ would have lies between them in 1 - 2 * 0.5^n of the cases, {_sure()}, as notes 
 than {stats.FEWEST} rounds nothing is decided. An interval at or above what
 is asked is a pass, one below it a fail, any other undecided. A/A is the baseline, or another arm that is named, against itself, and a tie
 unless its whole interval is more than {text.percent(stats.TIE)} from 1. Where it is wider than {text.percent(stats.NOISE)} that is noise, and
-undecided whatever side it lies on; verdicts by the clock are void then, and the ratio of CPU seconds of store, gateway and host
+undecided whatever side it lies on; verdicts by the clock are void then, as where it is as far from 1, and the ratio of CPU seconds of store, gateway and host
 together is given, which decides nothing: a plan that keeps both sides busy is sooner done, not cheaper, and two busy threads of
 one core take more CPU seconds for the same work. A verdict on an
 arm that failed samples is void. Where a cell has no A/A nothing tells how calm the clock was, and a note says so.

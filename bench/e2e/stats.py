@@ -28,7 +28,7 @@ A ratio above 1 is always good for the arm that is judged. What is asked of it, 
 *pass* is an interval that lies at or above what is asked, *fail* one that lies below, *undecided* any other, and whatever fewer
 than 3 rounds say. An arm of kind `rival` does what ours does in its own way: other rules know nothing of it, and it is told
 first where it is ahead. Where the interval
-of A/A is wider than 0.05, wall-clock verdicts (`plain`, `best`, `bound`) are *void*, however clear they look, and `plain` and
+of A/A is wider than 0.05, or as far from 1, wall-clock verdicts (`plain`, `best`, `bound`) are *void*, however clear they look, and `plain` and
 `best` are *given* once more on CPU seconds of store, gateway and host together, all epochs. These decide nothing, and neither
 does `first`: a plan that keeps both sides busy is sooner done, not cheaper, and two busy threads of one core take more CPU
 seconds for the same work. Void is also what cannot be measured, and every verdict on an arm that failed samples: what is not
@@ -54,7 +54,7 @@ READERS = ("pyarrow", "duckdb", "duckdb-httpfs")
 # With packets one by one a link passes a little more or less than is asked.
 DOWNLOADED = 105e6
 THIN, NOISE, TIE = 0.3, 0.05, 0.03
-NOISY = f"A/A is wider than {NOISE * 100:g} %"
+NOISY = f"A/A is off by more than {NOISE * 100:g} %"
 ALONE = "no A/A in this cell"
 
 Measure = Callable[[Turn], float]
@@ -178,9 +178,15 @@ def same(cell: Cell) -> Interval | None:
 
 
 def noisy(cell: Cell) -> bool:
-    """Whether the A/A test differs so much from round to round that the clock cannot decide anything."""
+    """Whether the same thing run twice differs so much, from round to round or altogether, that the clock cannot decide
+    anything."""
     found = same(cell)
-    return found is not None and found.high - found.low > NOISE
+    return found is not None and (wide(found) or found.low > SAME + NOISE or found.high < SAME - NOISE)
+
+
+def wide(tie: Interval) -> bool:
+    """Whether an A/A test says too little of itself."""
+    return tie.high - tie.low > NOISE
 
 
 def speedup(cell: Cell, name: str) -> Interval | None:
@@ -231,7 +237,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
         once, again = twice(cell)
         lost = failed(cell.arms[again]) + failed(cell.arms[once])
         level = "pass" if tie.low <= SAME + TIE and tie.high >= SAME - TIE else "fail"
-        outcome = "void" if lost else "undecided" if noisy(cell) or not tie.drawn else level
+        outcome = "void" if lost else "undecided" if wide(tie) or not tie.drawn else level
         notes = [f"{lost} samples failed" if lost else "", _few(tie), f"{NOISY}: no verdict by the clock" if noisy(cell) else ""]
         found.append(_verdict("again", again, once, "seconds", SAME, tie, outcome, "; ".join(filter(None, notes))))
     return found

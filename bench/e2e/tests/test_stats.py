@@ -176,6 +176,12 @@ def test_the_baseline_against_itself_is_a_tie_unless_its_whole_interval_is_far_f
     assert not stats.noisy(found)
 
 
+def test_where_the_same_thing_twice_is_far_from_a_tie_the_clock_decides_nothing():
+    found = cell(plain=[1.0] * 3, again=[1.2, 1.21, 1.22], auto=[1.5] * 3)
+    assert judged(found, "again").outcome == "fail", "a difference that is proved, and cannot be"
+    assert judged(found, "plain").outcome == "void"
+
+
 def test_an_arm_that_is_run_once_more_by_its_name_is_held_against_itself():
     found = cell(plain=[9.0, 3.0, 6.0], pushed=[1.0] * 3, **{"again:pushed": [1.01, 1.0, 1.0]}, auto=[1.0] * 3)
     verdict = judged(found, "again")

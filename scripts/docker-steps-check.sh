@@ -14,8 +14,8 @@ mapfile -t environment < <(of ENV | jq -r '.[]')
 mapfile -t entrypoint < <(of ENTRYPOINT | jq -r '.[]')
 mapfile -t command < <(of CMD | jq -r '.[]')
 mapfile -t health < <(of HEALTHCHECK | sed 's/^.* CMD //' | jq -r '.[]')
-networks=(.cache/models/*.onnx)
-install -m 644 "${networks[@]}" "${networks[@]/%.onnx/.json}" "$root/models/"
+networks=(.cache/models/*.onnx) descriptions=(.cache/models/*.json)
+install -m 644 "${networks[@]}" "${descriptions[@]}" "$root/models/"
 
 mount --bind "$root" "$root"
 mount -o remount,bind,ro "$root"

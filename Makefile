@@ -55,7 +55,7 @@ lint: setup fmt-check arrows doc lint-docker ## Formatting, clippy, dependency a
 lint-docker: ## Shell scripts, Dockerfile, compose files and dashboard, as far as no Docker engine is needed
 	@scripts/lint-docker.sh
 
-docker-steps: ## The steps of the gateway's image in clean Debian roots (root; BUILD=1 compiles there, too)
+docker-steps: ## The steps of the gateway's image in clean Debian roots (root; BUILD=1 compiles there, too, BENCH=1 goes on with the benchmark's)
 	@scripts/docker-steps.sh
 
 check-cuda: ## Whether the gateway compiles with CUDA (needs no GPU and no library)

@@ -2,7 +2,10 @@
 # Runs the steps of docker/Dockerfile that make the gateway's image in clean Debian roots, without Docker, and starts the
 # gateway there as the image would. As root. Usage: docker-steps.sh [PROGRAM], by default target/release/pushdown-gateway.
 # The program is not compiled there, which takes 20 minutes, unless BUILD=1 asks for it: then by this machine's Rust.
-# Roots and mounts are in a namespace of their own, in memory (2 GB): however this ends, nothing of them is left.
+# BENCH=1 goes on with the images `data` and `bench`, and a small benchmark as the compose file has it; NETWORKS and PEERS are the
+# arguments of these images, here by default efficientnet_lite0 and none.
+# Roots and mounts are in a namespace of their own, in memory (2 GB; BENCH=1 takes 5, with all peers 14): however this ends,
+# nothing of them is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "docker-steps: only root can make roots and mounts" >&2; exit 1; }
@@ -45,7 +48,7 @@ for step in parser.structure:
         name = step["value"].split(" AS ")[-1]
         stages[name] = []
     elif step["instruction"] != "COMMENT":
-        value = shlex.split(step["value"]) if step["instruction"] == "ENV" else step["value"]
+        value = shlex.split(step["value"]) if step["instruction"] in ("ARG", "ENV") else step["value"]
         stages[name].append({"do": step["instruction"], "with": value})
 json.dump(stages, sys.stdout)
 PYTHON
@@ -66,15 +69,31 @@ run() {
   inside "$@" >"$roots/log" 2>&1 </dev/null || { tail -n 40 "$roots/log" >&2; exit 1; }
 }
 
-# A stage in its root, from its first instruction to its last. A cache for the build is a matter of Docker's.
-environment=()
-stage() { # name
-  local root=$roots/$1 folder=/ instruction value from
-  environment=()
+# What ENV makes of a value: variables that were set before it are in it.
+expanded() { # value
+  local text=$1 known
+  for known in "${environment[@]}"; do text=${text//"\$${known%%=*}"/${known#*=}}; done
+  printf '%s\n' "${text//\$PATH//usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin}"
+}
+
+# A stage in its root, from its first instruction to its last; in place of the one that it is from, if that is named. A cache for
+# the build is a matter of Docker's.
+environment=() folder=/
+stage() { # name [from]
+  local root=$roots/$1 instruction value from name
+  if [ -n "${2:-}" ]; then
+    mv "$roots/$2" "$root"
+  else
+    environment=() folder=/
+  fi
   while IFS=$'\t' read -r instruction value; do
     case $instruction in
       WORKDIR) folder=$value; mkdir -p "$root$folder" ;;
-      ENV) mapfile -t -O "${#environment[@]}" environment < <(jq -r '.[]' <<<"$value") ;;
+      ENV) while read -r value; do environment+=("$(expanded "$value")"); done < <(jq -r '.[]' <<<"$value") ;;
+      ARG)
+        value=$(jq -r '.[0]' <<<"$value") name=${value%%=*}
+        environment+=("$name=${!name:-${value#*=}}")
+        ;;
       COPY)
         from=$context
         if [[ $value =~ ^--from=([a-z-]+)\ (.*)$ ]]; then from=$roots/${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}; fi
@@ -116,7 +135,7 @@ root() { # name: a fresh copy of Debian
 }
 # The gateway's own root is not touched: what it trusts has to come from its packages.
 trust() { install -m 644 /etc/ssl/certs/ca-certificates.crt "$roots/$1/trusted.pem"; }
-size() { du -xsm --exclude=proc --exclude=models "$1" | cut -f1; }
+size() { du -xsm --exclude=proc --exclude="$1/models" "$1" | cut -f1; }
 
 say "debian:bookworm-slim is debootstrap's minbase here"
 debootstrap --variant=minbase bookworm "$roots/debian" >"$roots/log" 2>&1 || { tail "$roots/log" >&2; exit 1; }
@@ -165,3 +184,22 @@ stage gateway
 unshare --net scripts/docker-steps-check.sh "$roots/gateway" "$roots/stages.json"
 say "the image's files: $(size "$roots/gateway") MB, of which Debian $(size "$roots/debian") MB, the gateway" \
   "$(size "$roots/gateway/usr/local/bin/pushdown-gateway") MB, ONNX Runtime $(size "$roots/gateway/usr/local/lib/libonnxruntime.so") MB"
+[ -n "${BENCH:-}" ] || exit 0
+
+export NETWORKS=${NETWORKS:-efficientnet_lite0} PEERS=${PEERS:-none}
+root data
+run "$roots/data" sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip python3-venv python-is-python3'
+trust data
+stage data
+say "data: $(size "$roots/data") MB"
+if [ -n "${BUILD:-}" ]; then
+  stage build-bench build
+else
+  mkdir -p "$roots/build-bench/usr/local/bin"
+  for name in object-reader pushdown pushdown-bench pushdown-gateway table-reader; do
+    strip -o "$roots/build-bench/usr/local/bin/$name" "$(dirname "$program")/$name"
+  done
+fi
+stage bench data
+say "bench: $(size "$roots/bench") MB, with NETWORKS=$NETWORKS and PEERS=$PEERS"
+unshare --net scripts/docker-steps-bench.sh "$roots/bench"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every shell script of the repository, and what of docker/ can be checked without a Docker engine: the Dockerfile by
-# hadolint, the compose files against the schema of their specification, and by lint_docker.py what no schema knows.
+# hadolint, the compose files against the schema of their specification, and by lint_docker.py, which tests/docker tests, what no
+# schema knows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh lint

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from .. import arms
 from ..results import Arm, Cell
 from ..scenario import OPEN, Link, Scenario
+from ..tiers import ArmError
 from . import Run, bounds, cell_of, circumstances, in_turns
 
 ARMS = arms.NAMES
@@ -24,12 +25,12 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
 def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
     """All arms over one link, in turns."""
     asked = link.bits(even)
-    chosen, notes = {}, circumstances(scenario, run)
-    for name in scenario.arms:
-        if why := arms.missing(name, run.tiers.stack.elsewhere):
-            notes.append(why)
-            continue
-        chosen[name] = arms.of(name, scenario, run.tiers, run.data, run.folder)
+    left_out = {name: why for name in scenario.arms if (why := arms.missing(name, run.tiers.stack.elsewhere))}
+    names = [name for name in scenario.arms if name not in left_out]
+    if not names:
+        raise ArmError(f"no arm of {scenario.name} can be run here: {'; '.join(left_out.values())}")
+    chosen = {name: arms.of(name, scenario, run.tiers, run.data, run.folder) for name in names}
+    notes = [*circumstances(scenario, run), *left_out.values()]
     measured = run.tiers.shape(asked, scenario.latency_ms)
     width = measured or (asked if asked < OPEN else None)
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}

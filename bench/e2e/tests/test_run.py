@@ -232,6 +232,13 @@ def test_webdataset_is_one_of_the_loaders_that_are_tried_as_plain() -> None:
     assert peers == {"boto3", "urllib3", "webdataset", "s3torchconnector"}
 
 
+def test_a_cell_of_which_every_arm_is_left_out_says_why(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(arms.programs, "ROOT", tmp_path)
+    rivals = Scenario("rivals", "", "read", False, pipeline="decode", arms=("tfdata", "boto3"), links=("open",))
+    with tqdm(disable=True) as progress, pytest.raises(ArmError, match="no arm of rivals can be run here: tfdata is left out"):
+        list(read.cells(rivals, Run(Still(tmp_path), SimpleNamespace(), tmp_path, progress)))
+
+
 def test_a_fail_is_a_status_only_where_that_is_asked_for() -> None:
     lost = of_cells(cell(plain=[1.0] * 3, auto=[2.0] * 3))
     assert (run.status(lost, check=False), run.status(lost, check=True)) == (0, 1)

@@ -10,12 +10,14 @@ use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class},
+    step::model::Network,
     wire::{Split, header},
 };
 use tokio::sync::oneshot;
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    networks::of_steps,
     store::{GetValue, Object, Store},
 };
 use link::{Link, TOGETHER};
@@ -103,6 +105,9 @@ impl Store {
             link_bytes: None,
             gateway_cores: None,
         };
+        // Measuring here fetches their weights: what it costs to begin is seen now or never.
+        let mut far = of_steps(what.pipeline.steps());
+        far.retain(|network| !network.is_near());
         let mut link = Link::default();
         for (turn, objects) in objects.chunks(TOGETHER).enumerate() {
             let objects = link.read(self, what.bucket, objects).await;
@@ -110,11 +115,11 @@ impl Store {
             if turn == 0
                 && let Some((key, Ok(stored))) = objects.first()
             {
-                drop(of_sample(self.measure(key, stored, what).await)?);
+                drop(of_sample(self.measure(key, stored, what, &far).await)?);
             }
             for (key, stored) in objects {
                 let measured = match stored {
-                    Ok(stored) => self.measure(&key, &stored, what).await,
+                    Ok(stored) => self.measure(&key, &stored, what, &far).await,
                     Err(error) => Err(error),
                 };
                 match of_sample(measured)? {
@@ -130,7 +135,13 @@ impl Store {
         Ok(profile)
     }
 
-    async fn measure(&self, key: &Arc<str>, stored: &Bytes, what: &Measure<'_>) -> Result<Measured> {
+    async fn measure(
+        &self,
+        key: &Arc<str>,
+        stored: &Bytes,
+        what: &Measure<'_>,
+        far: &[Arc<Network>],
+    ) -> Result<Measured> {
         let limits = Limits::default();
         let &Measure {
             bucket,
@@ -171,7 +182,7 @@ impl Store {
         Ok(Measured {
             sample: SampleProfile {
                 key: key.to_string(),
-                ways: ways(pipeline, &bytes, &here, &there)?,
+                ways: ways(pipeline, &bytes, &here, &there, far)?,
             },
             gateway_cores: cores,
         })

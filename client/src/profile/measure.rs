@@ -74,12 +74,14 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
 /// What splits at the end of each group come to, and within layers, whose costs are in the ratio of their
 /// multiplications. A stage whose bytes are not known is none to plan with.
 ///
-/// Groups that did not run here are taken to differ from the gateway's as those do that did.
+/// Groups that did not run here are taken to differ from the gateway's as those do that did. Weights are those of the `far`
+/// networks, which this host has to fetch.
 pub(super) fn ways(
     pipeline: &Pipeline,
     bytes: &[Option<u64>],
     here: &[Group],
     there: &[Group],
+    far: &[Arc<Network>],
 ) -> Result<Vec<Candidate>> {
     let alike = |(a, b): (&Group, &Group)| (a.first, a.steps) == (b.first, b.steps);
     if here.len() > there.len() || !here.iter().zip(there).all(alike) {
@@ -109,7 +111,7 @@ pub(super) fn ways(
             bytes: float(bytes),
             gateway_seconds: gateway,
             host_seconds: (total - done_here).max(0.0),
-            weights: weights(&pipeline.steps()[stage..]),
+            weights: weights(&pipeline.steps()[stage..], far),
         }));
     };
     way(0, 0.0, 0.0);
@@ -143,10 +145,12 @@ pub(super) fn ways(
     Ok(ways)
 }
 
-/// Bytes of the networks that `steps` need.
-fn weights(steps: &[Step]) -> f64 {
-    let bytes = |network: &Arc<Network>| float(network.description().bytes);
-    of_steps(steps).iter().map(bytes).sum()
+/// Bytes of the `far` networks that `steps` need.
+fn weights(steps: &[Step], far: &[Arc<Network>]) -> f64 {
+    let needed = of_steps(steps)
+        .into_iter()
+        .filter(|network| far.contains(network));
+    needed.map(|network| float(network.description().bytes)).sum()
 }
 
 #[expect(

@@ -158,6 +158,14 @@ fn explain_measures_and_plans() {
     let thin = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
     let ways = thin["classes"][0]["ways"].as_array().unwrap();
     assert_eq!(ways[0]["stage"], 0);
+    // What is read plainly needs the weights, which measuring brought here.
+    let weights =
+        |explained: &serde_json::Value| explained["classes"][0]["ways"][0]["weights"].as_f64().unwrap();
+    assert!(weights(&thin) > 4e6, "{}", weights(&thin));
+    assert_eq!(thin["samples_left"], 6.0);
+    let again = json(&["--epochs", "90"]);
+    assert_eq!(weights(&again), 0.0);
+    assert_eq!(again["samples_left"], 540.0);
     let last = ways.last().unwrap();
     assert_eq!(last["host_seconds"], 0.0);
     assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
@@ -202,6 +210,7 @@ fn explain_measures_and_plans() {
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
     assert!(table.contains("what limits it is the training"), "{table}");
+    assert!(table.contains("assumed: 6 samples to read, "), "{table}");
 }
 
 /// A broken object among those that are measured is read, and reported, like any other.

@@ -4,7 +4,7 @@ mod report;
 
 use std::{
     io::{self, Write},
-    num::NonZeroUsize,
+    num::{NonZeroU32, NonZeroUsize},
     process::ExitCode,
 };
 
@@ -19,8 +19,8 @@ use crate::{
     location::Location,
     print::Format,
 };
+use report::Explained;
 pub(crate) use report::name as step_name;
-use report::{as_json, table};
 
 /// Measure a pipeline on a few samples, and say what the gateway should do of it
 #[derive(Debug, Args)]
@@ -49,6 +49,9 @@ pub(crate) struct Explain {
     /// What if training took so many milliseconds per sample?
     #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = "What if")]
     trainer: f64,
+    /// What if so many epochs of all objects there were read? Weights that this host has to fetch are spread over them
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "What if")]
+    epochs: NonZeroU32,
     /// Gateway and host are the same machine
     #[arg(long, help_heading = "What if")]
     shared: bool,
@@ -65,7 +68,7 @@ const CLASSES: usize = 4;
 
 impl Explain {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        let profile = self.profile().await?;
+        let (profile, listed) = self.profile().await?;
         for (key, reason) in &profile.failed {
             writeln!(io::stderr(), "{key}: {reason}")?;
         }
@@ -80,23 +83,32 @@ impl Explain {
         let tiers = self.tiers(&profile);
         let mut classes = profile.classes(CLASSES);
         speed_up(&mut classes, self.host_speed, self.shared);
-        let rules = Rules::default();
-        let plan = Plan::best(&tiers, &classes, &rules);
-        let plain = Plan::plain(&tiers, &classes, &rules);
-        self.format.print(
-            || as_json(&profile, &tiers, &classes, &plan, &plain),
-            |out| table(out, &profile, &tiers, &classes, &plan, &plain),
-        )?;
+        let rules = Rules {
+            samples_left: f64::from(listed) * f64::from(self.epochs.get()),
+            ..Rules::default()
+        };
+        let explained = Explained {
+            plan: Plan::best(&tiers, &classes, &rules),
+            plain: Plan::plain(&tiers, &classes, &rules),
+            profile,
+            tiers,
+            classes,
+            rules,
+        };
+        self.format
+            .print(|| explained.as_json(), |out| explained.table(out))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn profile(&self) -> anyhow::Result<Profile> {
+    /// What some of the objects cost, and how many there are.
+    async fn profile(&self) -> anyhow::Result<(Profile, u32)> {
         let fault = |error| PipelineFault::of(&self.pipeline, error);
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let store = self.connection.store().build().await.map_err(fault)?;
         let Location { bucket, key } = &self.prefix;
         let all = store.list(bucket, key).await.map_err(fault)?;
         anyhow::ensure!(!all.is_empty(), "there is nothing to read under {}", self.prefix);
+        let listed = u32::try_from(all.len()).unwrap_or(u32::MAX);
         let step = all.len().div_ceil(self.samples.get());
         let some: Vec<_> = all.into_iter().step_by(step).collect();
         let bar = ProgressBar::new_spinner().with_message(format!("measuring {} samples", some.len()));
@@ -106,7 +118,7 @@ impl Explain {
             .profile(bucket, &some, &pipeline, seed, self.randomness.epoch)
             .await;
         bar.finish_and_clear();
-        profile.map_err(fault)
+        Ok((profile.map_err(fault)?, listed))
     }
 
     fn tiers(&self, profile: &Profile) -> Tiers {

@@ -11,6 +11,16 @@ use pushdown::{
 use pushdown_client::Profile;
 use serde_json::json;
 
+/// A plan, what it was made from, and plain reading beside it.
+pub(super) struct Explained {
+    pub(super) profile: Profile,
+    pub(super) tiers: Tiers,
+    pub(super) classes: Vec<Class>,
+    pub(super) rules: Rules,
+    pub(super) plan: Plan,
+    pub(super) plain: Plan,
+}
+
 /// What a split at a stage comes to, all classes together.
 struct Row<'a> {
     stage: usize,
@@ -96,114 +106,121 @@ fn bytes(bytes: f64) -> DecimalBytes {
     DecimalBytes(bytes as u64)
 }
 
-pub(super) fn table(
-    out: &mut impl Write,
-    profile: &Profile,
-    tiers: &Tiers,
-    classes: &[Class],
-    plan: &Plan,
-    plain: &Plan,
-) -> io::Result<()> {
-    writeln!(out, "measured on {} samples\n", profile.samples.len())?;
-    let rows = rows(profile, tiers, classes, plan);
-    let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
-    let width = kinds.iter().map(String::len).max().unwrap_or_default();
-    writeln!(
-        out,
-        "stage  {:28}  {:width$}        bytes  gateway ms  host ms  samples/s   plan",
-        "after", "kind"
-    )?;
-    for (row, kind) in rows.iter().zip(&kinds) {
+impl Explained {
+    pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self {
+            profile,
+            tiers,
+            classes,
+            rules,
+            plan,
+            plain,
+        } = self;
+        writeln!(out, "measured on {} samples\n", profile.samples.len())?;
+        let rows = rows(profile, tiers, classes, plan);
+        let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
+        let width = kinds.iter().map(String::len).max().unwrap_or_default();
         writeln!(
             out,
-            "{:>5}  {:28}  {kind:width$}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
-            row.stage,
-            row.after,
-            bytes(row.bytes).to_string(),
-            1e3 * row.gateway_seconds,
-            1e3 * row.host_seconds,
-            row.samples_per_second,
-            100.0 * row.share
+            "stage  {:28}  {:width$}        bytes  gateway ms  host ms  samples/s   plan",
+            "after", "kind"
         )?;
-    }
-    let (planned, plainly) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
-    writeln!(
-        out,
-        "\nplan: {planned:.1} samples/s and {} a sample, against {plainly:.1} and {} plainly; what limits it is {}",
-        bytes(plan.bytes),
-        bytes(plain.bytes),
-        bound(&plan.load)
-    )?;
-    if classes.len() > 1 {
-        for (class, shares) in classes.iter().zip(&plan.shares) {
-            let ways = class
-                .candidates
-                .iter()
-                .zip(shares)
-                .filter(|(_, share)| **share > 0.005 * class.share);
-            let ways: Vec<_> = ways
-                .map(|(way, share)| format!("{:.0} % at stage {}", 100.0 * share / class.share, way.stage))
-                .collect();
+        for (row, kind) in rows.iter().zip(&kinds) {
             writeln!(
                 out,
-                "  objects of about {}: {}",
-                bytes(class.candidates[0].bytes),
-                ways.join(", ")
+                "{:>5}  {:28}  {kind:width$}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
+                row.stage,
+                row.after,
+                bytes(row.bytes).to_string(),
+                1e3 * row.gateway_seconds,
+                1e3 * row.host_seconds,
+                row.samples_per_second,
+                100.0 * row.share
             )?;
         }
-    }
-    let link = if tiers.link_bytes.is_finite() {
-        format!("{:.0} Mbit/s", tiers.link_bytes * 8.0 / 1e6)
-    } else {
-        "open".to_owned()
-    };
-    writeln!(
-        out,
-        "assumed: link {link}, {:.1} cores at the gateway, {:.1} here{}; change them by --bandwidth, --gateway-cores, \
-         --host-cores, --host-speed",
-        tiers.gateway_cores,
-        tiers.host_cores,
-        if tiers.shared {
-            ", which are the same machine"
-        } else {
-            ""
-        }
-    )
-}
-
-pub(super) fn as_json(
-    profile: &Profile,
-    tiers: &Tiers,
-    classes: &[Class],
-    plan: &Plan,
-    plain: &Plan,
-) -> serde_json::Value {
-    let finite = |number: f64| number.is_finite().then_some(number);
-    let described = |plan: &Plan| {
-        json!({
-            "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes,
-            "bound": bound(&plan.load), "shares": shares(plan),
-        })
-    };
-    let classes_json: Vec<_> = classes
-        .iter()
-        .zip(&plan.shares)
-        .map(|(class, shares)| {
-            let ways: Vec<_> = class
-                .candidates
-                .iter()
-                .zip(shares)
-                .map(|(way, share)| {
-                    json!({
-                        "stage": way.stage, "bytes": way.bytes, "gateway_seconds": way.gateway_seconds,
-                        "host_seconds": way.host_seconds, "weights": way.weights, "share": share,
+        let (planned, plainly) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
+        writeln!(
+            out,
+            "\nplan: {planned:.1} samples/s and {} a sample, against {plainly:.1} and {} plainly; what limits it is {}",
+            bytes(plan.bytes),
+            bytes(plain.bytes),
+            bound(&plan.load)
+        )?;
+        if classes.len() > 1 {
+            for (class, shares) in classes.iter().zip(&plan.shares) {
+                let ways = class
+                    .candidates
+                    .iter()
+                    .zip(shares)
+                    .filter(|(_, share)| **share > 0.005 * class.share);
+                let ways: Vec<_> = ways
+                    .map(|(way, share)| {
+                        format!("{:.0} % at stage {}", 100.0 * share / class.share, way.stage)
                     })
-                })
-                .collect();
-            json!({ "share": class.share, "ways": ways })
-        })
-        .collect();
-    let stages: Vec<_> = rows(profile, tiers, classes, plan)
+                    .collect();
+                writeln!(
+                    out,
+                    "  objects of about {}: {}",
+                    bytes(class.candidates[0].bytes),
+                    ways.join(", ")
+                )?;
+            }
+        }
+        let link = if tiers.link_bytes.is_finite() {
+            format!("{:.0} Mbit/s", tiers.link_bytes * 8.0 / 1e6)
+        } else {
+            "open".to_owned()
+        };
+        writeln!(
+            out,
+            "assumed: {} samples to read, link {link}, {:.1} cores at the gateway, {:.1} here{}; change them by --epochs, \
+         --bandwidth, --gateway-cores, --host-cores, --host-speed",
+            rules.samples_left,
+            tiers.gateway_cores,
+            tiers.host_cores,
+            if tiers.shared {
+                ", which are the same machine"
+            } else {
+                ""
+            }
+        )
+    }
+
+    pub(super) fn as_json(&self) -> serde_json::Value {
+        let Self {
+            profile,
+            tiers,
+            classes,
+            rules,
+            plan,
+            plain,
+        } = self;
+        let finite = |number: f64| number.is_finite().then_some(number);
+        let described = |plan: &Plan| {
+            json!({
+                "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes,
+                "bound": bound(&plan.load), "shares": shares(plan),
+            })
+        };
+        let classes_json: Vec<_> = classes
+            .iter()
+            .zip(&plan.shares)
+            .map(|(class, shares)| {
+                let ways: Vec<_> = class
+                    .candidates
+                    .iter()
+                    .zip(shares)
+                    .map(|(way, share)| {
+                        json!({
+                            "stage": way.stage, "bytes": way.bytes, "gateway_seconds": way.gateway_seconds,
+                            "host_seconds": way.host_seconds, "weights": way.weights, "share": share,
+                        })
+                    })
+                    .collect();
+                json!({ "share": class.share, "ways": ways })
+            })
+            .collect();
+        let stages: Vec<_> = rows(profile, tiers, classes, plan)
         .iter()
         .map(|row| {
             let (dtype, shape) = match row.kind {
@@ -218,12 +235,14 @@ pub(super) fn as_json(
             })
         })
         .collect();
-    json!({
-        "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-        "tiers": {
-            "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
-            "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
-        },
-        "stages": stages, "classes": classes_json, "plan": described(plan), "plain": described(plain),
-    })
+        json!({
+            "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
+            "samples_left": rules.samples_left,
+            "tiers": {
+                "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
+                "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
+            },
+            "stages": stages, "classes": classes_json, "plan": described(plan), "plain": described(plain),
+        })
+    }
 }

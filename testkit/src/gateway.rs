@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Process, eventually};
+use crate::process::{Process, eventually, memory, peak_memory};
 use crate::raw::{Request, Response};
 use crate::sign::Keys;
 
@@ -161,22 +161,12 @@ impl Gateway {
 
     /// Its peak resident memory so far, in bytes.
     pub fn peak_memory(&self) -> Result<u64> {
-        self.memory("VmHWM:")
+        peak_memory(self.process.id())
     }
 
     /// Its resident memory now, in bytes.
     pub fn resident_memory(&self) -> Result<u64> {
-        self.memory("VmRSS:")
-    }
-
-    fn memory(&self, name: &str) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .context("no such line in status")?;
-        let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kibibytes << 10)
+        memory(self.process.id(), "VmRSS:")
     }
 }
 

@@ -19,7 +19,7 @@ pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
 pub use networks::{networks, onnxruntime};
 pub use origin::{Exchange, ScriptedOrigin};
-pub use process::eventually;
+pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
 pub use sign::{Keys, Payload};
 pub use stats::{distance, jain};

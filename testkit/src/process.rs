@@ -1,5 +1,6 @@
 //! Child processes that end with their handles, and waiting.
 
+use std::fs;
 use std::process::{Child, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,6 +19,22 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
         }
         sleep(Duration::from_millis(10));
     }
+}
+
+/// The peak resident memory of a process so far, in bytes.
+pub fn peak_memory(id: u32) -> Result<u64> {
+    memory(id, "VmHWM:")
+}
+
+/// A line of `/proc/ID/status` that tells of memory, in bytes.
+pub(crate) fn memory(id: u32, name: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .context("no such line in status")?;
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kibibytes << 10)
 }
 
 /// A child process, killed when dropped.

@@ -14,6 +14,7 @@ use clap::Parser;
 use pushdown::step::model::{Folder, Runtime};
 use pushdown::{Context, Pipeline, Sample};
 use pushdown_bench::cpu::Clock;
+use pushdown_testkit::peak_memory;
 use serde_json::json;
 
 /// Run a pipeline on every file of a folder, on all processors that this process may use
@@ -58,6 +59,7 @@ fn main() -> Result<()> {
         "errors": 0,
         "epoch_seconds": [started.elapsed().as_secs_f64()],
         "cpu_seconds": cpu.as_secs_f64(),
+        "peak_bytes": peak_memory(std::process::id())?,
         "value_bytes": bytes,
     });
     writeln!(io::stdout(), "{figures}")?;

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use pushdown_bench::cpu::Clock;
 use pushdown_bench::load::Load;
-use pushdown_testkit::{Keys, Payload, Request};
+use pushdown_testkit::{Keys, Payload, Request, peak_memory};
 use serde_json::json;
 
 /// Read objects of one size over kept connections, signed by the keys of the AWS environment variables
@@ -73,6 +73,7 @@ fn main() -> Result<()> {
         "epoch_seconds": [started.elapsed().as_secs_f64()],
         "first_batch_seconds": first,
         "cpu_seconds": cpu.as_secs_f64(),
+        "peak_bytes": peak_memory(std::process::id())?,
         "value_bytes": u64::from(cli.requests) * cli.bytes,
     });
     writeln!(io::stdout(), "{figures}")?;

@@ -2,6 +2,7 @@
 //!
 //! `README.md` beside this crate tells what each figure is and how to get it.
 
+pub mod cores;
 pub mod cpu;
 pub mod forward;
 pub mod libraries;

@@ -10,10 +10,11 @@ use pushdown::Pipeline;
 use pushdown::step::model::{Folder, Runtime};
 use pushdown_testkit::Gateway;
 
+use crate::cores;
 use crate::cpu::Clock;
 use crate::operators::run_all;
 use crate::overhead::{batch_request, check_rows, send};
-use crate::peer::Peer;
+use crate::peer::{self, Peer};
 use crate::photos::{SMALL, count, mean_kilobytes, read_all};
 use crate::progress::say;
 use crate::report::{Table, Target};
@@ -39,20 +40,40 @@ pub struct Engine<'a> {
     pub python: Option<&'a Path>,
 }
 
-/// One table: the loop, the pipeline in process, and batches through the gateway, over the same photos.
-pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Table> {
+/// A table on one core, and one on all: Python's loops, one for each core, and batches through the gateway, over the same
+/// photos.
+pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Vec<Table>> {
     let folder = photos.join(SMALL);
-    let files = read_all(&folder)?;
-    let samples = u32::try_from(files.len())?;
     let models = only(engine.models)?;
+    let engine = Engine {
+        models: models.path(),
+        ..*engine
+    };
+    if engine.python.is_none() {
+        say("SKIPPED: onnxruntime in Python, because no --peers was given");
+    }
+    let all = cores::allowed()?;
+    let mut tables = vec![cores::on_first(1, || {
+        on_cores(1, gateway, &folder, &engine, rounds)
+    })?];
+    if all > 1 {
+        tables.push(on_cores(all, gateway, &folder, &engine, rounds)?);
+    }
+    Ok(tables)
+}
+
+/// The table of these cores, which are all that this process and those that it starts may have.
+fn on_cores(cores: usize, gateway: &Path, folder: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Table> {
+    let files = read_all(folder)?;
+    let samples = u32::try_from(files.len())?;
     let runtime = Runtime::load(engine.onnxruntime, 1);
-    let networks = Folder::open(models.path(), runtime)?;
+    let networks = Folder::open(engine.models, runtime)?;
     let pipeline = Pipeline::parse_with(PIPELINE, &networks)?;
 
     let store = Store::launch()?;
     let flags = [
         format!("--upstream=http://{}", store.address()),
-        format!("--models={}", models.path().display()),
+        format!("--models={}", engine.models.display()),
         format!("--onnxruntime={}", engine.onnxruntime.display()),
     ];
     let gateway = Gateway::launch(gateway, flags)?;
@@ -64,15 +85,18 @@ pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> R
     }
 
     let mut contenders = Vec::new();
-    match engine.python {
-        None => say("SKIPPED: onnxruntime in Python, because no --peers was given"),
-        Some(python) => {
-            let network = models.path().join(format!("{NETWORK}.onnx"));
-            let mut peer = Peer::start(python, "onnxruntime", &folder, &[&network])?;
-            contenders.push(Contender::new(PYTHON, move || Ok(peer.round()? * 1e3)));
-        }
+    if let Some(python) = engine.python {
+        let network = engine.models.join(format!("{NETWORK}.onnx"));
+        let mut loops = (0..cores)
+            .map(|_| Peer::start(python, "onnxruntime", folder, &[&network]))
+            .collect::<Result<Vec<_>>>()?;
+        contenders.push(Contender::new(PYTHON, move || {
+            Ok(peer::round_of_all(&mut loops)? * 1e3)
+        }));
     }
-    contenders.push(in_process(&pipeline, &files));
+    if cores == 1 {
+        contenders.push(in_process(&pipeline, &files));
+    }
     let request = batch_request(&store, &gateway, &keys, &pipeline)?;
     check_rows(&send(&gateway, &request)?, samples)?;
     let clock = Clock::of_process(gateway.id())?;
@@ -86,9 +110,13 @@ pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> R
         })?;
         Ok(time.as_secs_f64() * 1e3 / f64::from(samples))
     }));
-    say(&format!("frozen layers, {samples} photos a round"));
+    let has = match cores {
+        1 => "one core".to_owned(),
+        _ => format!("{cores} cores and as many loops in Python"),
+    };
+    say(&format!("frozen layers, {samples} photos a round, {has}"));
     let title = format!(
-        "EfficientNet-Lite0, photos of 500 x 375, {} KB each on average",
+        "EfficientNet-Lite0, photos of 500 x 375, {} KB each on average; {has}",
         mean_kilobytes(&files)
     );
     let measured = take_turns(contenders, rounds)?;

@@ -53,7 +53,15 @@ impl Peer {
 
     /// One round: CPU seconds per image.
     pub(crate) fn round(&mut self) -> Result<f64> {
-        writeln!(self.input, "round")?;
+        self.begin()?;
+        self.end()
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        Ok(writeln!(self.input, "round")?)
+    }
+
+    fn end(&mut self) -> Result<f64> {
         let seconds: f64 = self.line()?.parse()?;
         Ok(seconds / self.images)
     }
@@ -64,6 +72,13 @@ impl Peer {
         ensure!(!line.is_empty(), "the worker ended");
         Ok(line.trim().to_owned())
     }
+}
+
+/// A round of each, all at the same time: CPU seconds per image, of any of them.
+pub(crate) fn round_of_all(peers: &mut [Peer]) -> Result<f64> {
+    peers.iter_mut().try_for_each(Peer::begin)?;
+    let seconds = peers.iter_mut().map(Peer::end).sum::<Result<f64>>()?;
+    Ok(seconds / f64::from(u32::try_from(peers.len())?))
 }
 
 impl Drop for Peer {

@@ -68,7 +68,7 @@ fn main() -> Result<()> {
             Scenario::Operators => tables.extend(operators::run(&cli.photos, &cli.peers, cli.rounds)?),
             Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
             Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &cli.photos, cli.rounds)?),
-            Scenario::Networks => tables.push(networks::run(
+            Scenario::Networks => tables.extend(networks::run(
                 &cli.gateway,
                 &cli.photos,
                 &networks::Engine {

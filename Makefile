@@ -58,8 +58,10 @@ lint-docker: ## Shell scripts, Dockerfile, compose files and dashboard, as far a
 docker-steps: ## The steps of the gateway's image in clean Debian roots (root; BUILD=1 compiles there, too, BENCH=1 goes on with the benchmark's)
 	@scripts/docker-steps.sh
 
-check-cuda: ## Whether the gateway compiles with CUDA (needs no GPU and no library)
+check-cuda: setup ## The gateway compiled with CUDA, and what it says and does where that cannot run (needs no GPU)
+	@scripts/models.sh
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
+	@$(CARGO) test --locked -p pushdown-gateway --features cuda --test it providers
 
 .PHONY: fmt-check
 fmt-check:

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
@@ -40,90 +40,102 @@ pub struct Engine<'a> {
     pub python: Option<&'a Path>,
 }
 
+/// What is measured, on however many cores.
+struct Subject<'a> {
+    gateway: &'a Path,
+    photos: PathBuf,
+    engine: Engine<'a>,
+    /// ONNX Runtime can be loaded once in a process.
+    pipeline: Pipeline,
+    rounds: u32,
+}
+
 /// A table on one core, and one on all: Python's loops, one for each core, and batches through the gateway, over the same
 /// photos.
 pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Vec<Table>> {
-    let folder = photos.join(SMALL);
     let models = only(engine.models)?;
-    let engine = Engine {
-        models: models.path(),
-        ..*engine
+    let networks = Folder::open(models.path(), Runtime::load(engine.onnxruntime, 1))?;
+    let subject = Subject {
+        gateway,
+        photos: photos.join(SMALL),
+        engine: Engine {
+            models: models.path(),
+            ..*engine
+        },
+        pipeline: Pipeline::parse_with(PIPELINE, &networks)?,
+        rounds,
     };
     if engine.python.is_none() {
         say("SKIPPED: onnxruntime in Python, because no --peers was given");
     }
     let all = cores::allowed()?;
-    let mut tables = vec![cores::on_first(1, || {
-        on_cores(1, gateway, &folder, &engine, rounds)
-    })?];
+    let mut tables = vec![cores::on_first(1, || subject.on_cores(1))?];
     if all > 1 {
-        tables.push(on_cores(all, gateway, &folder, &engine, rounds)?);
+        tables.push(subject.on_cores(all)?);
     }
     Ok(tables)
 }
 
-/// The table of these cores, which are all that this process and those that it starts may have.
-fn on_cores(cores: usize, gateway: &Path, folder: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Table> {
-    let files = read_all(folder)?;
-    let samples = u32::try_from(files.len())?;
-    let runtime = Runtime::load(engine.onnxruntime, 1);
-    let networks = Folder::open(engine.models, runtime)?;
-    let pipeline = Pipeline::parse_with(PIPELINE, &networks)?;
+impl Subject<'_> {
+    /// The table of these cores, which are all that this process and those that it starts may have.
+    fn on_cores(&self, cores: usize) -> Result<Table> {
+        let Self { engine, pipeline, .. } = self;
+        let files = read_all(&self.photos)?;
+        let samples = u32::try_from(files.len())?;
+        let store = Store::launch()?;
+        let flags = [
+            format!("--upstream=http://{}", store.address()),
+            format!("--models={}", engine.models.display()),
+            format!("--onnxruntime={}", engine.onnxruntime.display()),
+        ];
+        let gateway = Gateway::launch(self.gateway, flags)?;
+        let keys: Vec<_> = (0..files.len())
+            .map(|index| format!("photos/{index:03}.jpg"))
+            .collect();
+        for (key, file) in keys.iter().zip(&files) {
+            store.put(key, file.to_vec())?;
+        }
 
-    let store = Store::launch()?;
-    let flags = [
-        format!("--upstream=http://{}", store.address()),
-        format!("--models={}", engine.models.display()),
-        format!("--onnxruntime={}", engine.onnxruntime.display()),
-    ];
-    let gateway = Gateway::launch(gateway, flags)?;
-    let keys: Vec<_> = (0..files.len())
-        .map(|index| format!("photos/{index:03}.jpg"))
-        .collect();
-    for (key, file) in keys.iter().zip(&files) {
-        store.put(key, file.to_vec())?;
-    }
-
-    let mut contenders = Vec::new();
-    if let Some(python) = engine.python {
-        let network = engine.models.join(format!("{NETWORK}.onnx"));
-        let mut loops = (0..cores)
-            .map(|_| Peer::start(python, "onnxruntime", folder, &[&network]))
-            .collect::<Result<Vec<_>>>()?;
-        contenders.push(Contender::new(PYTHON, move || {
-            Ok(peer::round_of_all(&mut loops)? * 1e3)
+        let mut contenders = Vec::new();
+        if let Some(python) = engine.python {
+            let network = engine.models.join(format!("{NETWORK}.onnx"));
+            let mut loops = (0..cores)
+                .map(|_| Peer::start(python, "onnxruntime", &self.photos, &[&network]))
+                .collect::<Result<Vec<_>>>()?;
+            let round = move || Ok(peer::round_of_all(&mut loops)? * 1e3);
+            contenders.push(Contender::new(PYTHON, round));
+        }
+        if cores == 1 {
+            contenders.push(in_process(pipeline, &files));
+        }
+        let request = batch_request(&store, &gateway, &keys, pipeline)?;
+        check_rows(&send(&gateway, &request)?, samples)?;
+        let clock = Clock::of_process(gateway.id())?;
+        let gateway = &gateway;
+        contenders.push(Contender::new(BATCH, move || {
+            let time = clock.measure(|| {
+                let rows = send(gateway, &request)?;
+                // 1000 classes of two bytes each; a row that failed would have none.
+                ensure!(rows.len() >= 2000 * samples as usize, "the batch answer is short");
+                Ok(())
+            })?;
+            Ok(time.as_secs_f64() * 1e3 / f64::from(samples))
         }));
+        let has = match cores {
+            1 => "one core".to_owned(),
+            _ => format!("{cores} cores and as many loops in Python"),
+        };
+        say(&format!("frozen layers, {samples} photos a round, {has}"));
+        let title = format!(
+            "EfficientNet-Lite0, photos of 500 x 375, {} KB each on average; {has}",
+            mean_kilobytes(&files)
+        );
+        let measured = take_turns(contenders, self.rounds)?;
+        let mut table = Table::new(title, "CPU milliseconds per sample", measured);
+        table.compare(BATCH, (BATCH, PYTHON), "times Python", Some(Target::AtMost(1.05)));
+        table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
+        Ok(table)
     }
-    if cores == 1 {
-        contenders.push(in_process(&pipeline, &files));
-    }
-    let request = batch_request(&store, &gateway, &keys, &pipeline)?;
-    check_rows(&send(&gateway, &request)?, samples)?;
-    let clock = Clock::of_process(gateway.id())?;
-    let gateway = &gateway;
-    contenders.push(Contender::new(BATCH, move || {
-        let time = clock.measure(|| {
-            let rows = send(gateway, &request)?;
-            // 1000 classes of two bytes each; a row that failed would have none.
-            ensure!(rows.len() >= 2000 * samples as usize, "the batch answer is short");
-            Ok(())
-        })?;
-        Ok(time.as_secs_f64() * 1e3 / f64::from(samples))
-    }));
-    let has = match cores {
-        1 => "one core".to_owned(),
-        _ => format!("{cores} cores and as many loops in Python"),
-    };
-    say(&format!("frozen layers, {samples} photos a round, {has}"));
-    let title = format!(
-        "EfficientNet-Lite0, photos of 500 x 375, {} KB each on average; {has}",
-        mean_kilobytes(&files)
-    );
-    let measured = take_turns(contenders, rounds)?;
-    let mut table = Table::new(title, "CPU milliseconds per sample", measured);
-    table.compare(BATCH, (BATCH, PYTHON), "times Python", Some(Target::AtMost(1.05)));
-    table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
-    Ok(table)
 }
 
 fn in_process<'a>(pipeline: &'a Pipeline, files: &'a [Bytes]) -> Contender<'a> {

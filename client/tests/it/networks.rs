@@ -164,7 +164,7 @@ fn explain_measures_and_plans() {
     assert!(weights(&thin) > 4e6, "{}", weights(&thin));
     assert_eq!(thin["samples_left"], 6.0);
     let again = json(&["--epochs", "90"]);
-    assert_eq!(weights(&again), 0.0);
+    assert!(weights(&again) < 1.0, "they are here by now");
     assert_eq!(again["samples_left"], 540.0);
     let last = ways.last().unwrap();
     assert_eq!(last["host_seconds"], 0.0);

@@ -115,11 +115,13 @@ class Stack:
         identities = self.folder / "identities.json"
         identities.write_text(json.dumps({"identities": [*map(identity, tenants())]}))
         (self.folder / "weed").mkdir()
+        weed = [*self.link.store.command, ROOT / ".venv/bin/weed"]
+        self.shell = [*weed, "shell", f"-master={address}:{master}", f"-filer={address}:{filer}"]
         # By default they are in /tmp, by port: two stacks in namespaces of their own would share them.
         sockets = [f"-{part}.localSocket={self.folder / f'{part}.sock'}" for part in ("filer", "s3")]
         self.start(
             "weed",
-            [*self.link.store.command, ROOT / ".venv/bin/weed", "server", "-s3", "-filer", f"-dir={self.folder / 'weed'}"]
+            [*weed, "server", "-s3", "-filer", f"-dir={self.folder / 'weed'}"]
             + [f"-ip={address}", f"-ip.bind={address}", f"-master.port={master}", f"-volume.port={volume}"]
             + [f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={identities}", "-master.telemetry=false"]
             + ["-master.electionTimeout=1s", "-volume.max=100", "-master.volumeSizeLimitMB=256"]
@@ -181,6 +183,13 @@ class Stack:
         put = lambda item: self.client.upload_file(str(item[1]), BUCKET, item[0])
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, files.items()))
+
+    def weed(self, command: str) -> str:
+        """Runs a command of SeaweedFS's own shell, and returns what it prints: of a store that was started here only."""
+        pinned = lambda: os.sched_setaffinity(0, HERE)
+        pipes = {"input": command, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        # Without a store it waits for one.
+        return subprocess.run(list(map(str, self.shell)), check=True, preexec_fn=pinned, timeout=600, **pipes).stdout
 
     def pushdown(self, *arguments: object) -> str:
         """Runs a command on this side, and returns what it prints. Weights are at hand."""

@@ -16,6 +16,8 @@ from programs import ROOT
 from stack import BUCKET, Stack
 from tqdm import tqdm
 
+from . import many
+
 PHOTOS = ROOT / ".cache/photos"
 DERIVED = ROOT / ".cache/e2e"
 TABLES = ROOT / ".cache/tables"
@@ -62,11 +64,16 @@ class Data:
             photo = io.BytesIO()
             Image.new("RGB", (16, 16), "gray").save(photo, "JPEG")
             body = photo.getvalue()
-            put = lambda index: self.stack.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{index:07}.jpg", Body=body)
-            with ThreadPoolExecutor(16) as pool:
-                for index, _ in enumerate(pool.map(put, range(count))):
-                    if index % 1000 == 0:
-                        progress.set_postfix_str(f"{index:,} of {count:,} keys")
+            first, *others = (f"{index:07}.jpg" for index in range(count))
+            put = lambda name: self.stack.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body)
+            progress.set_postfix_str(f"{count:,} keys")
+            put(first)
+            if "store" in self.stack.elsewhere:
+                # Whatever store that is, all that is known of it is S3.
+                with ThreadPoolExecutor(16) as pool:
+                    list(pool.map(put, others))
+            else:
+                many.names(self.stack, prefix, first, others)
             self.there.add(prefix)
         return f"{prefix}/"
 

@@ -165,7 +165,7 @@ def not_there(scenario: Scenario, options: Options) -> str:
 def turns(scenario: Scenario) -> int:
     """How many steps its progress has, about."""
     rows = len(scenario.sizes) or 1
-    growing = len(growth.CONNECTIONS) if scenario.kind == "growth" else 0
+    growing = len(scenario.connections) if scenario.kind == "growth" else 0
     usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
     of_kind = len(scenario.arms) or usual[scenario.kind]
     return (rows + growing) * of_kind * scenario.repeats * len(scenario.links)

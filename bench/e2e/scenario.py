@@ -77,8 +77,10 @@ class Scenario:
     host_cores: int = 1
     # An accelerator that takes so long for a batch.
     trainer_step_ms: int = 0
-    # Sizes of objects, numbers of tenants, of keys or of connections.
+    # Sizes of objects, numbers of tenants or of keys.
     sizes: tuple[int, ...] = ()
+    # Of what grows, a cell each behind those of keys.
+    connections: tuple[int, ...] = (1, 4, 16, 64)
     gateway_flags: tuple[str, ...] = ()
     # Networks that the gateway serves.
     networks: tuple[str, ...] = ()

@@ -13,7 +13,6 @@ from . import Run, cell_of, circumstances, forward, in_turns
 ARMS = ("plain", "again", "pushed")
 # So many samples of a listing: what lists is measured, not what reads.
 READ = 256
-CONNECTIONS = (1, 4, 16, 64)
 BYTES, OBJECTS, REQUESTS = 100_000, 16, 1_500
 
 
@@ -22,7 +21,7 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     run.tiers.shape(OPEN, scenario.latency_ms)
     for count in scenario.sizes:
         yield keys(scenario, run, count)
-    for count in CONNECTIONS:
+    for count in scenario.connections:
         yield connections(scenario, run, count)
 
 

@@ -181,6 +181,7 @@ def test_growth_has_the_arms_that_are_named(monkeypatch) -> None:
     assert kinds_of(growth.cells(grows(arms=("plain", "pushed")), run))[::4] == [{"plain": "plain", "pushed": "pushed"}] * 2
     three = {"plain": "plain", "again": "again", "pushed": "pushed"}
     assert kinds_of(growth.cells(grows(), run))[::4] == [three] * 2
+    assert kinds_of(growth.cells(grows(connections=()), run)) == [three]
 
 
 def test_a_program_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:

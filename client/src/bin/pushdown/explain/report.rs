@@ -34,41 +34,6 @@ struct Row<'a> {
     share: f64,
 }
 
-fn rows<'a>(profile: &'a Profile, tiers: &Tiers, classes: &[Class], plan: &Plan) -> Vec<Row<'a>> {
-    let row = |(place, share): (usize, f64)| {
-        let all = one_way(tiers, classes, place);
-        let stage = classes[0].candidates[place].stage;
-        let step = stage.checked_sub(1).map(|step| &profile.pipeline.steps()[step]);
-        let mean = |what: fn(&Candidate) -> f64| -> f64 {
-            let each = classes
-                .iter()
-                .map(|class| class.share * what(&class.candidates[place]));
-            each.sum()
-        };
-        Row {
-            stage,
-            after: step.map_or_else(|| "(object)".to_owned(), name),
-            kind: &profile.pipeline.kinds()[stage],
-            bytes: all.bytes,
-            gateway_seconds: mean(|way| way.gateway_seconds),
-            host_seconds: mean(|way| way.host_seconds),
-            samples_per_second: 1.0 / all.load.seconds(),
-            share,
-        }
-    };
-    shares(plan).into_iter().enumerate().map(row).collect()
-}
-
-/// All samples that way, each class alike.
-fn one_way(tiers: &Tiers, classes: &[Class], place: usize) -> Plan {
-    let shares = classes.iter().map(|class| {
-        let mut shares = vec![0.0; class.candidates.len()];
-        shares[place] = class.share;
-        shares
-    });
-    Plan::of(tiers, classes, shares.collect(), &Rules::default())
-}
-
 fn bound(load: &Load) -> &'static str {
     match load.bound() {
         Bound::Gateway => "the gateway's CPU",
@@ -107,17 +72,50 @@ fn bytes(bytes: f64) -> DecimalBytes {
 }
 
 impl Explained {
+    fn rows(&self) -> Vec<Row<'_>> {
+        let pipeline = &self.profile.pipeline;
+        let row = |(place, share): (usize, f64)| {
+            let all = self.one_way(place);
+            let stage = self.classes[0].candidates[place].stage;
+            let step = stage.checked_sub(1).map(|step| &pipeline.steps()[step]);
+            let mean = |what: fn(&Candidate) -> f64| -> f64 {
+                let each = self
+                    .classes
+                    .iter()
+                    .map(|class| class.share * what(&class.candidates[place]));
+                each.sum()
+            };
+            Row {
+                stage,
+                after: step.map_or_else(|| "(object)".to_owned(), name),
+                kind: &pipeline.kinds()[stage],
+                bytes: all.bytes,
+                gateway_seconds: mean(|way| way.gateway_seconds),
+                host_seconds: mean(|way| way.host_seconds),
+                samples_per_second: 1.0 / all.load.seconds(),
+                share,
+            }
+        };
+        shares(&self.plan).into_iter().enumerate().map(row).collect()
+    }
+
+    /// All samples that way, each class alike, once weights are there: stages are held against each other by what each
+    /// sample costs, and only the plan and plain reading by what it takes to begin.
+    fn one_way(&self, place: usize) -> Plan {
+        let shares = self.classes.iter().map(|class| {
+            let mut shares = vec![0.0; class.candidates.len()];
+            shares[place] = class.share;
+            shares
+        });
+        Plan::of(&self.tiers, &self.classes, shares.collect(), &Rules::default())
+    }
+
     pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
         let Self {
-            profile,
-            tiers,
-            classes,
-            rules,
-            plan,
-            plain,
+            tiers, plan, plain, ..
         } = self;
-        writeln!(out, "measured on {} samples\n", profile.samples.len())?;
-        let rows = rows(profile, tiers, classes, plan);
+        writeln!(out, "measured on {} samples\n", self.profile.samples.len())?;
+        let rows = self.rows();
         let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
         let width = kinds.iter().map(String::len).max().unwrap_or_default();
         writeln!(
@@ -146,8 +144,8 @@ impl Explained {
             bytes(plain.bytes),
             bound(&plan.load)
         )?;
-        if classes.len() > 1 {
-            for (class, shares) in classes.iter().zip(&plan.shares) {
+        if self.classes.len() > 1 {
+            for (class, shares) in self.classes.iter().zip(&plan.shares) {
                 let ways = class
                     .candidates
                     .iter()
@@ -174,8 +172,8 @@ impl Explained {
         writeln!(
             out,
             "assumed: {} samples to read, link {link}, {:.1} cores at the gateway, {:.1} here{}; change them by --epochs, \
-         --bandwidth, --gateway-cores, --host-cores, --host-speed",
-            rules.samples_left,
+             --bandwidth, --gateway-cores, --host-cores, --host-speed",
+            self.rules.samples_left,
             tiers.gateway_cores,
             tiers.host_cores,
             if tiers.shared {
@@ -187,14 +185,7 @@ impl Explained {
     }
 
     pub(super) fn as_json(&self) -> serde_json::Value {
-        let Self {
-            profile,
-            tiers,
-            classes,
-            rules,
-            plan,
-            plain,
-        } = self;
+        let Self { profile, tiers, .. } = self;
         let finite = |number: f64| number.is_finite().then_some(number);
         let described = |plan: &Plan| {
             json!({
@@ -202,9 +193,10 @@ impl Explained {
                 "bound": bound(&plan.load), "shares": shares(plan),
             })
         };
-        let classes_json: Vec<_> = classes
+        let classes: Vec<_> = self
+            .classes
             .iter()
-            .zip(&plan.shares)
+            .zip(&self.plan.shares)
             .map(|(class, shares)| {
                 let ways: Vec<_> = class
                     .candidates
@@ -220,29 +212,30 @@ impl Explained {
                 json!({ "share": class.share, "ways": ways })
             })
             .collect();
-        let stages: Vec<_> = rows(profile, tiers, classes, plan)
-        .iter()
-        .map(|row| {
-            let (dtype, shape) = match row.kind {
-                Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
-                Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
-                Kind::Bytes(_) | Kind::Table(_) => (None, None),
-            };
-            json!({
-                "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
-                "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
-                "samples_per_second": finite(row.samples_per_second), "share": row.share,
+        let stages: Vec<_> = self
+            .rows()
+            .iter()
+            .map(|row| {
+                let (dtype, shape) = match row.kind {
+                    Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
+                    Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
+                    Kind::Bytes(_) | Kind::Table(_) => (None, None),
+                };
+                json!({
+                    "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
+                    "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
+                    "samples_per_second": finite(row.samples_per_second), "share": row.share,
+                })
             })
-        })
-        .collect();
+            .collect();
         json!({
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-            "samples_left": rules.samples_left,
+            "samples_left": self.rules.samples_left,
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
                 "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
             },
-            "stages": stages, "classes": classes_json, "plan": described(plan), "plain": described(plain),
+            "stages": stages, "classes": classes, "plan": described(&self.plan), "plain": described(&self.plain),
         })
     }
 }

@@ -64,7 +64,9 @@ class Data:
             photo = io.BytesIO()
             Image.new("RGB", (16, 16), "gray").save(photo, "JPEG")
             body = photo.getvalue()
-            first, *others = (f"{index:07}.jpg" for index in range(count))
+            # All of one length, as `many` needs them.
+            digits = max(7, len(str(count - 1)))
+            first, *others = (f"{index:0{digits}}.jpg" for index in range(count))
             put = lambda name: self.stack.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body)
             progress.set_postfix_str(f"{count:,} keys")
             put(first)

@@ -8,11 +8,17 @@ use nix::unistd::Pid;
 const SELF: Pid = Pid::from_raw(0);
 
 /// How many cores this thread may have.
+///
+/// # Errors
+/// When the kernel does not tell.
 pub fn allowed() -> Result<usize> {
     Ok(numbers(&sched_getaffinity(SELF)?).count())
 }
 
 /// Does `work`, and whatever it starts, on the first `count` of the cores that this thread may have.
+///
+/// # Errors
+/// When there are fewer, the kernel refuses, or `work` fails.
 pub fn on_first<T>(count: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let all = sched_getaffinity(SELF)?;
     let mut some = CpuSet::new();

@@ -37,6 +37,8 @@ use plain::Queue;
 
 /// Objects that a batch reads at a time as they are while nothing is known.
 const FEW: usize = 2;
+/// A side that brings one of so many samples of a batch has a part in the plan. Of trials there are fewer.
+const PART: usize = 8;
 
 /// Where the steps run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,11 +100,18 @@ pub(crate) struct Job {
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// `None` for what the consumer asked for at once.
     pub(crate) charge: Option<Arc<Charge>>,
-    /// Cancelled once half of its samples have come.
+    /// Cancelled once half of its samples have come, or all that one of the two sides brings, which has nothing to do then.
     pub(crate) half: CancellationToken,
 }
 
 impl Job {
+    /// One side has brought all it was to: these samples.
+    fn side_is_done(&self, samples: usize) {
+        if samples * PART >= self.places.len() {
+            self.half.cancel();
+        }
+    }
+
     /// What is left of it to begin once the gateway is done with its part, while nothing is known: the gateway's as well.
     fn pushing(&self) -> Option<Self> {
         let assignment = self.assignment.as_ref()?.pushing()?;
@@ -160,21 +169,27 @@ impl Session {
         } else {
             most
         };
+        let (by_gateway, as_they_are) = (pushed.len(), plain.len());
         let plain = Queue::new(plain);
         let by_the_gateway = async {
-            let any = !pushed.is_empty();
             pushed::fetch(self, job, &intake, pushed).await?;
-            match job.pushing().filter(|_| any) {
+            match job.pushing().filter(|_| by_gateway > 0) {
                 Some(job) => {
                     let (rest, left) = self.ways(&job, plain.take());
                     plain.put(left);
                     intake.go(&rest, &job);
-                    pushed::fetch(self, &job, &intake, rest).await
+                    pushed::fetch(self, &job, &intake, rest).await?;
                 }
-                None => Ok(()),
+                None => job.side_is_done(by_gateway),
             }
+            Ok::<_, Error>(())
         };
-        futures::try_join!(by_the_gateway, plain::fetch(self, job, &intake, &plain, few))?;
+        let directly = async {
+            plain::fetch(self, job, &intake, &plain, few).await?;
+            job.side_is_done(as_they_are);
+            Ok::<_, Error>(())
+        };
+        futures::try_join!(by_the_gateway, directly)?;
         // What the gateway left: all of it when the engines turned out to differ.
         plain::fetch(self, job, &intake, &Queue::new(intake.missing()), most).await?;
         let finished = intake.finish().await;
@@ -235,5 +250,31 @@ impl Session {
         };
         let bytes = |kind: Option<&pushdown::Kind>| kind.and_then(pushdown::Kind::bytes).unwrap_or(stored);
         bytes(arriving).max(bytes(kinds.last()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_with_a_part_in_the_plan_that_is_done_lets_the_next_batch_begin_and_a_trial_does_not() {
+        for (samples, begins) in [(0, false), (3, false), (4, true), (28, true)] {
+            let place = |index| Place {
+                index,
+                position: index as u64,
+            };
+            let job = Job {
+                number: 0,
+                places: (0..32).map(place).collect(),
+                epoch: 0,
+                left: 0,
+                assignment: None,
+                charge: None,
+                half: CancellationToken::new(),
+            };
+            job.side_is_done(samples);
+            assert_eq!(job.half.is_cancelled(), begins, "{samples} of 32");
+        }
     }
 }

@@ -131,7 +131,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             return;
         }
         // Those that begin at once come at once, and the first, which is waited for, as late as the last. So each begins once
-        // half of the one before is there, until as many are on their way as may be.
+        // half of the one before is there, or one side has nothing left to do, until as many are on their way as may be.
         if number + 1 < plan.start + plan.requests {
             half.cancelled().await;
         }

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use pushdown::plan::{Bound, Candidate, Class, Plan, Rules, Tiers, simulate};
+use pushdown::plan::{Bound, Candidate, Class, Loading, Plan, Rules, Tiers, simulate};
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and for which epoch.
@@ -82,7 +82,8 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     };
     let epoch = |plan: &Plan| of(&classes, plan);
     let rules = Rules {
-        samples_left: f64::from(u32::try_from(recorded.samples).unwrap_or(u32::MAX)),
+        samples_left: number(recorded.samples),
+        batch_size: number(recorded.batch_size.get()),
         ..Rules::default()
     };
     let best = Plan::best(&tiers, &classes, &rules);
@@ -106,6 +107,10 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     })
 }
 
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
 /// Where nothing tells of batches.
 const fn one() -> NonZeroUsize {
     NonZeroUsize::MIN
@@ -119,6 +124,7 @@ fn classes(plain: &Way, pushed: &Way) -> [Class; 1] {
         gateway_seconds: way.store_seconds,
         host_seconds: way.host_seconds,
         weights: 0.0,
+        loading: Loading::default(),
     };
     [Class {
         share: 1.0,

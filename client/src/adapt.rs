@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use pushdown::{
     Pipeline, Timed,
-    plan::{Plan, Replanner, Rules},
+    plan::{Lacking, Loading, Plan, Replanner, Rules},
     step::model::Network,
     wire::Split,
 };
@@ -51,6 +51,8 @@ pub(crate) struct Adapter {
     listed: bool,
     /// Objects of an epoch.
     samples: usize,
+    /// And of a batch.
+    batch_size: usize,
     /// What names the CPUs that steps run on here.
     cpus: Option<String>,
     state: Mutex<State>,
@@ -107,6 +109,7 @@ impl Adapter {
             networks: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
             samples: objects.len(),
+            batch_size,
             cpus: cpus::name(threads),
             listed: objects.iter().all(|object| object.bytes.is_some()),
             planned: watch::Sender::new(false),
@@ -229,8 +232,18 @@ impl Adapter {
     }
 
     fn plan(&self, state: &mut State, left: usize) {
-        let lacking = self.networks.iter().filter(|network| !network.is_near());
-        let weights: f64 = lacking.map(|network| float(network.description().bytes)).sum();
+        let far = self.networks.iter().filter(|network| !network.is_near());
+        let weights: f64 = far.map(|network| float(network.description().bytes)).sum();
+        // A side takes as long to load layers as this host took.
+        let all = self.pipeline.len();
+        let loading = (0..=all).map(|stage| Loading {
+            gateway_seconds: self.pipeline.loading_time(0..stage).as_secs_f64(),
+            host_seconds: self.pipeline.loading_time(stage..all).as_secs_f64(),
+        });
+        let lacking = Lacking {
+            weights,
+            loading: loading.collect(),
+        };
         // Behind the last batch the plan is one for the next epoch.
         let left = match left.saturating_sub(state.begun) {
             0 => self.samples,
@@ -238,6 +251,7 @@ impl Adapter {
         };
         let rules = Rules {
             samples_left: float(left as u64),
+            batch_size: float(self.batch_size as u64),
             max_expand: state.unlisted.max_expand(self.ground.max_expand),
             weights_on_their_way: state.fetching,
             ..Rules::default()
@@ -247,7 +261,7 @@ impl Adapter {
             .decision()
             .map(|decision| decision.plan.shares.clone());
         let unlisted = state.unlisted.least();
-        if let Some(decision) = state.replanner.next_batch(weights, &rules) {
+        if let Some(decision) = state.replanner.next_batch(lacking, &rules) {
             let begin = |plan: &Plan| Assignment::planned(Arc::clone(&self.ground), unlisted, decision, plan);
             let planned = begin(&decision.plan);
             if before.as_ref() != Some(&decision.plan.shares) {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample,
-    plan::{Candidate, Class},
+    plan::{Candidate, Class, Loading},
     step::model::Network,
     wire::{Split, header},
 };
@@ -283,5 +283,6 @@ fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
         gateway_seconds: mean(|way| way.gateway_seconds),
         host_seconds: mean(|way| way.host_seconds),
         weights: mean(|way| way.weights),
+        loading: Loading::default(),
     }
 }

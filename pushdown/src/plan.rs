@@ -16,7 +16,9 @@ mod simplex;
 pub mod simulate;
 mod solve;
 
-pub use costs::{Bound, Candidate, Class, Load, Rules, Tiers, UnderWay};
+use std::collections::BTreeMap;
+
+pub use costs::{Bound, Candidate, Class, Lacking, Load, Loading, Rules, Tiers, UnderWay};
 pub use learn::Costs;
 pub(crate) use learn::float;
 pub use link::Link;
@@ -36,7 +38,7 @@ pub struct Plan {
     pub shares: Vec<Vec<f64>>,
     /// What each tier needs.
     pub load: Load,
-    /// Seconds that a sample of its slowest way takes when no other is there.
+    /// Seconds that the first sample of its slowest way takes when no other is there.
     pub tail: f64,
     /// Mean bytes of a value.
     pub bytes: f64,
@@ -47,7 +49,12 @@ pub struct Plan {
 impl Plan {
     /// Seconds for each sample that is left, if the last one goes the slowest way.
     pub fn seconds(&self, rules: &Rules) -> f64 {
-        self.load.seconds() + self.tail / rules.samples_left.max(1.0)
+        self.paced(rules) + self.tail / rules.samples_left.max(1.0)
+    }
+
+    /// The same without a slowest way.
+    fn paced(&self, rules: &Rules) -> f64 {
+        rules.paced(self.load.before_trainer(), self.load.trainer)
     }
 
     /// The best mixture: of those within 3 % of the fastest the one with the fewest bytes.
@@ -76,21 +83,34 @@ impl Plan {
     }
 
     /// The best mixture of those ways for which `weights` bytes, fetched once, are enough; none where that leaves a class
-    /// without any way. What is the fastest for many samples is not for a few, if one of its ways takes long: where all of
-    /// them are there sooner without it, it is left out.
+    /// without any way. What is the fastest for many samples is not for a few, if one of its ways takes long, or has layers
+    /// loaded first: where all of them are there sooner without it, it is left out.
     fn among(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64) -> Option<Self> {
-        let mut best = Self::mixture(tiers, classes, rules, weights, f64::INFINITY)?;
-        while let Some(sooner) = Self::mixture(tiers, classes, rules, weights, best.tail)
+        let mixture = |may: &dyn Fn(&Candidate) -> bool| Self::mixture(tiers, classes, rules, weights, may);
+        let mut best = mixture(&|_| true)?;
+        while let Some(sooner) = mixture(&|way| tiers.alone(way) < best.tail)
             .filter(|sooner| sooner.seconds(rules) < best.seconds(rules))
         {
             best = sooner;
         }
-        Some(best)
+        // Of the ways that have layers loaded none alone may be worth leaving out.
+        let loaded = mixture(&|way| !way.loads());
+        Some(
+            loaded
+                .filter(|loaded| loaded.seconds(rules) < best.seconds(rules))
+                .unwrap_or(best),
+        )
     }
 
-    /// The same of those ways that take less than `tail` seconds for a sample alone.
-    fn mixture(tiers: &Tiers, classes: &[Class], rules: &Rules, weights: f64, tail: f64) -> Option<Self> {
-        let plain = Self::plain(tiers, classes, rules).load.seconds();
+    /// The same of those ways that `may` be taken.
+    fn mixture(
+        tiers: &Tiers,
+        classes: &[Class],
+        rules: &Rules,
+        weights: f64,
+        may: &dyn Fn(&Candidate) -> bool,
+    ) -> Option<Self> {
+        let plain = Self::plain(tiers, classes, rules).paced(rules);
         // (class, candidate), the ways of each class together.
         let mut ways = Vec::new();
         for (index, class) in classes.iter().enumerate() {
@@ -98,7 +118,7 @@ impl Plan {
             let most = stored.map_or(f64::INFINITY, |plain| rules.max_expand * plain.bytes);
             let can = |candidate: &Candidate| {
                 let fits = candidate.stage == 0 || candidate.bytes <= most && tiers.can(candidate);
-                fits && candidate.weights <= weights && tiers.alone(candidate) < tail
+                fits && candidate.weights <= weights && may(candidate)
             };
             let before = ways.len();
             let of_class = class.candidates.iter().enumerate();
@@ -111,11 +131,13 @@ impl Plan {
             .iter()
             .map(|(class, place)| tiers.load(&classes[*class].candidates[*place]))
             .collect();
-        let mut before = tiers.under_way(rules);
+        let mut before = tiers.before(Loading::default(), rules);
         before.link += tiers.fetching(weights, rules);
         let taken = solve(classes, &ways, &loads, &before, |best| {
-            // A tie costs no one who reads plainly, and the trainer waits for no one anyway.
-            (best.max(tiers.trainer_seconds) * (1.0 + TIE)).min(plain)
+            // A tie costs no one who reads plainly, and a trainer that takes longer waits for no one but at first.
+            let trainer = tiers.trainer_seconds;
+            let tie = (rules.paced(best, trainer) * (1.0 + TIE)).min(plain);
+            rules.most(tie, trainer)
         });
         let mut shares: Vec<Vec<f64>> = classes
             .iter()
@@ -127,11 +149,19 @@ impl Plan {
         Some(Self::of(tiers, classes, shares, rules))
     }
 
-    /// The plan with these shares. Weights that one of its ways needs are fetched, once.
+    /// The plan with these shares. Weights that one of its ways needs are fetched, and the layers of each way loaded, once.
     pub fn of(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>, rules: &Rules) -> Self {
+        let taken = classes
+            .iter()
+            .zip(&shares)
+            .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        let begun: BTreeMap<_, _> = taken
+            .filter(|(_, share)| **share > 0.0)
+            .map(|(way, _)| (way.stage, way.loading))
+            .collect();
         let mut load = Load {
             trainer: tiers.trainer_seconds,
-            ..tiers.under_way(rules)
+            ..tiers.before(begun.into_values().sum(), rules)
         };
         let (mut bytes, mut weights, mut tail) = (0.0, 0.0_f64, 0.0_f64);
         for (class, shares) in classes.iter().zip(&shares) {

@@ -148,6 +148,18 @@ impl Pipeline {
         Some((start..start + count, layers))
     }
 
+    /// CPU time that it takes here to have the layers in memory that `stretch` runs, each network's as one part: by those of
+    /// each network that were made last, and none for one of which none were.
+    pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
+        let mut all = Duration::ZERO;
+        let mut rest = stretch;
+        while let Some((layers, part)) = self.first_layers(rest.clone()) {
+            all += part.making_time().unwrap_or_default();
+            rest.start = layers.end;
+        }
+        all
+    }
+
     /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.
     pub fn peak(&self, stretch: Range<usize>, input: &Kind) -> Option<Peak> {
         let mut kind = input.clone();

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use pushdown::{Context, Pipeline, Sample, Step, plan::Candidate, step::model::Network};
+use pushdown::{
+    Context, Pipeline, Sample, Step,
+    plan::{Candidate, Loading},
+    step::model::Network,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
@@ -112,6 +116,7 @@ pub(super) fn ways(
             gateway_seconds: gateway,
             host_seconds: (total - done_here).max(0.0),
             weights: weights(&pipeline.steps()[stage..], far),
+            loading: Loading::default(),
         }));
     };
     way(0, 0.0, 0.0);

@@ -1,5 +1,7 @@
 //! What tiers there are, and what a sample costs them.
 
+use std::iter::Sum;
+
 /// What there is to work with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tiers {
@@ -28,6 +30,26 @@ pub struct Candidate {
     pub host_seconds: f64,
     /// Bytes of weights that the host still has to fetch for this, once.
     pub weights: f64,
+    /// What either side still has to do for this, once.
+    pub loading: Loading,
+}
+
+/// CPU seconds to have layers in memory that have not run yet: those of each cut are made by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Loading {
+    /// At the gateway.
+    pub gateway_seconds: f64,
+    /// On the host.
+    pub host_seconds: f64,
+}
+
+/// What is not where it is needed yet, for samples to go other ways than they did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lacking {
+    /// Bytes of weights that the host would fetch to run networks.
+    pub weights: f64,
+    /// What either side would load for a way, by its stage; nothing behind the last one told.
+    pub loading: Vec<Loading>,
 }
 
 /// Samples that are alike: of about the same size.
@@ -46,6 +68,8 @@ pub struct Rules {
     pub max_expand: f64,
     /// Samples that are still to come, over which weights are spread.
     pub samples_left: f64,
+    /// Samples that the trainer takes at once: it waits for all of its first ones. 0 where it takes them as they come.
+    pub batch_size: f64,
     /// Weights that the host lacks are being fetched, whatever the plan: they cost nothing more.
     pub weights_on_their_way: bool,
     /// What the tiers have to do before any of those samples.
@@ -89,6 +113,26 @@ pub struct Load {
     pub trainer: f64,
 }
 
+// === impl Loading ===
+
+impl Sum for Loading {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| Self {
+            gateway_seconds: sum.gateway_seconds + next.gateway_seconds,
+            host_seconds: sum.host_seconds + next.host_seconds,
+        })
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// Whether either side has layers to load for it.
+    pub(super) fn loads(&self) -> bool {
+        self.loading != Loading::default()
+    }
+}
+
 // === impl Rules ===
 
 impl Default for Rules {
@@ -96,8 +140,32 @@ impl Default for Rules {
         Self {
             max_expand: 1.0,
             samples_left: f64::INFINITY,
+            batch_size: 0.0,
             weights_on_their_way: false,
             under_way: UnderWay::default(),
+        }
+    }
+}
+
+impl Rules {
+    /// The part of what is left that is the trainer's first batch, and its last.
+    fn batch(&self) -> f64 {
+        (self.batch_size / self.samples_left.max(1.0)).min(1.0)
+    }
+
+    /// Seconds for each sample that is left, where those before the trainer take so many and the trainer so many: it waits for
+    /// its first batch, and has its last one before it when they are done.
+    pub(super) fn paced(&self, tiers: f64, trainer: f64) -> f64 {
+        tiers.max(trainer) + self.batch() * tiers.min(trainer)
+    }
+
+    /// The most seconds that those before the trainer may take for a sample to be [paced](Self::paced) at so many.
+    pub(super) fn most(&self, seconds: f64, trainer: f64) -> f64 {
+        let batch = self.batch();
+        if seconds >= trainer * (1.0 + batch) {
+            seconds - batch * trainer
+        } else {
+            (seconds - trainer) / batch
         }
     }
 }
@@ -107,7 +175,12 @@ impl Default for Rules {
 impl Load {
     /// What the slowest tier needs: seconds per sample.
     pub fn seconds(&self) -> f64 {
-        self.gateway.max(self.link).max(self.host).max(self.trainer)
+        self.before_trainer().max(self.trainer)
+    }
+
+    /// What the slowest tier but the trainer needs.
+    pub(super) fn before_trainer(&self) -> f64 {
+        self.gateway.max(self.link).max(self.host)
     }
 
     /// The slowest tier; of equal ones the last.
@@ -151,7 +224,7 @@ impl Tiers {
         }
     }
 
-    /// Seconds that a sample takes on this way when no other is there: no more than a core of each side works on it.
+    /// Seconds that the first sample takes on this way when no other is there: no more than a core of each side works on it.
     pub(super) fn alone(&self, candidate: &Candidate) -> f64 {
         let on = |seconds: f64, cores: f64| {
             if seconds > 0.0 {
@@ -165,18 +238,21 @@ impl Tiers {
         } else {
             self.gateway_cores
         };
-        on(candidate.gateway_seconds, gateway_cores)
+        let loading = candidate.loading;
+        on(candidate.gateway_seconds + loading.gateway_seconds, gateway_cores)
             + candidate.bytes / self.link_bytes
-            + on(candidate.host_seconds, self.host_cores)
+            + on(candidate.host_seconds + loading.host_seconds, self.host_cores)
     }
 
-    /// Seconds of each tier, for each sample that is left, to be done with what is under way.
-    pub(super) fn under_way(&self, rules: &Rules) -> Load {
+    /// Seconds of each tier, for each sample that is left, to be done with what is under way and to load layers.
+    pub(super) fn before(&self, loading: Loading, rules: &Rules) -> Load {
         let UnderWay {
             gateway_seconds,
             bytes,
             host_seconds,
         } = rules.under_way;
+        let gateway_seconds = gateway_seconds + loading.gateway_seconds;
+        let host_seconds = host_seconds + loading.host_seconds;
         let each = |seconds: f64| {
             if seconds > 0.0 {
                 seconds / rules.samples_left.max(1.0)
@@ -194,6 +270,7 @@ impl Tiers {
             },
             host_seconds,
             weights: 0.0,
+            loading: Loading::default(),
         });
         Load {
             gateway: each(load.gateway),

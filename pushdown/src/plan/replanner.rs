@@ -1,9 +1,10 @@
 //! Keeps the plan of a reader: told what happens, it says which samples go where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Class, Costs, Link, Plan, Rules, Tiers, UnderWay, float, hysteresis::Hysteresis, recent::Recent,
+    Class, Costs, Lacking, Link, Loading, Plan, Rules, Tiers, UnderWay, float, hysteresis::Hysteresis,
+    recent::Recent,
 };
 use crate::Pipeline;
 
@@ -22,6 +23,8 @@ pub struct Replanner {
     busy: [f64; 2],
     /// Samples that were asked for and have not come, by class and stage.
     asked: BTreeMap<(usize, usize), u64>,
+    /// Stages that samples were asked for at.
+    begun: BTreeSet<usize>,
 }
 
 /// A tier that is busy for so much of its time has its hands full: it does not wait for the link, or it waits for another tier
@@ -95,6 +98,7 @@ impl Replanner {
             decision: None,
             busy: [0.0; 2],
             asked: BTreeMap::new(),
+            begun: BTreeSet::new(),
         }
     }
 
@@ -118,6 +122,7 @@ impl Replanner {
     /// A sample is asked for at a stage.
     pub fn asked(&mut self, class: usize, stage: usize) {
         *self.asked.entry((class, stage)).or_default() += 1;
+        self.begun.insert(stage);
     }
 
     /// A sample that was asked for at a stage is here, or will not come.
@@ -186,12 +191,17 @@ impl Replanner {
         all
     }
 
-    /// Plans again, behind a batch, for the samples that are still to be asked for, behind those that are under way. `weights`
-    /// bytes are still to be fetched to run networks here.
+    /// Plans again, behind a batch, for the samples that are still to be asked for, behind those that are under way. Layers
+    /// of a way are loaded, or being loaded, once a sample was asked for that goes it.
     ///
     /// `None` while too little is known: of either side, or of the gateway's cores.
-    pub fn next_batch(&mut self, weights: f64, rules: &Rules) -> Option<&Decision> {
-        if let Some(classes) = self.costs.classes(weights)
+    pub fn next_batch(&mut self, mut lacking: Lacking, rules: &Rules) -> Option<&Decision> {
+        for (stage, loading) in lacking.loading.iter_mut().enumerate() {
+            if self.begun.contains(&stage) {
+                *loading = Loading::default();
+            }
+        }
+        if let Some(classes) = self.costs.classes(&lacking)
             && let Some(gateway_cores) = self.gateway_cores
         {
             let tiers = Tiers {

@@ -17,6 +17,7 @@ fn way(stage: usize, bytes: f64, gateway: f64, host: f64) -> Candidate {
         gateway_seconds: gateway,
         host_seconds: host,
         weights: 0.0,
+        loading: Loading::default(),
     }
 }
 

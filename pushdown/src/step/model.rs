@@ -13,7 +13,7 @@ mod session;
 mod trim;
 mod weights;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub use card::Card;
 pub use folder::Folder;
@@ -234,6 +234,11 @@ impl Model {
             from: self.from,
             until: next.until,
         })
+    }
+
+    /// CPU time to have the layers in memory; see [`Network::making_time`].
+    pub(crate) fn making_time(&self) -> Option<Duration> {
+        self.network.making_time(self.from, self.until)
     }
 
     /// Has the layers in memory.

@@ -47,3 +47,23 @@ fn both_parts_together_hold_what_the_whole_does() {
         );
     }
 }
+
+/// What a part takes to make is told by those that were made, and of steps by the layers among them.
+#[test]
+fn what_layers_take_to_load_is_known_once_some_were() {
+    let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
+    let text = "decode | to_float | model(falling, until=cut:3) | model(falling, from=cut:3) | cast(f16)";
+    let pipeline = Pipeline::parse_with(text, &folder).unwrap();
+    assert!(pipeline.loading_time(0..5).is_zero(), "nothing was loaded yet");
+    let (_, layers) = pipeline.first_layers(0..5).unwrap();
+    let network = layers.network();
+    network.make_ready(Place::Input, network.end()).unwrap();
+    let time = |stretch| pipeline.loading_time(stretch);
+    assert!(time(0..2).is_zero() && time(4..5).is_zero(), "no layers");
+    assert_eq!(time(0..5), time(2..4), "both halves as one part");
+    // The file is there for each part, and each has weights of its own.
+    assert!(time(0..3) > std::time::Duration::ZERO && time(3..5) > std::time::Duration::ZERO);
+    assert!(time(0..3) < time(0..5) && time(3..5) < time(0..5));
+    network.release();
+    assert!(time(0..5).is_zero());
+}

@@ -1,4 +1,4 @@
-use pushdown::plan::{Candidate, Class, Plan, Rules, Tiers};
+use pushdown::plan::{Candidate, Class, Loading, Plan, Rules, Tiers};
 
 use super::*;
 
@@ -18,6 +18,7 @@ fn class(share: f64, stored: f64) -> Class {
         gateway_seconds: gateway,
         host_seconds: host,
         weights: 0.0,
+        loading: Loading::default(),
     };
     let work = stored / 1e8;
     Class {

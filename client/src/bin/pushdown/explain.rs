@@ -148,7 +148,7 @@ fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
 
 #[cfg(test)]
 mod tests {
-    use pushdown::plan::Candidate;
+    use pushdown::plan::{Candidate, Loading};
 
     use super::*;
 
@@ -160,6 +160,7 @@ mod tests {
             gateway_seconds: 0.02,
             host_seconds: 0.03,
             weights: 0.0,
+            loading: Loading::default(),
         };
         let faster = |speed: f64, shared: bool| {
             let mut classes = [Class {

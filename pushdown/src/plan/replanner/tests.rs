@@ -8,6 +8,7 @@ const BATCH: f64 = 64.0;
 const RULES: Rules = Rules {
     max_expand: 1.0,
     samples_left: f64::INFINITY,
+    batch_size: 0.0,
     weights_on_their_way: false,
     under_way: UnderWay {
         gateway_seconds: 0.0,
@@ -67,6 +68,7 @@ impl World {
                 gateway_seconds: seconds[..stage].iter().sum::<f64>() * self.gateway_load,
                 host_seconds: seconds[stage..].iter().sum::<f64>() * self.host_load,
                 weights: 0.0,
+                loading: Loading::default(),
             });
         }
         vec![Class {
@@ -140,7 +142,7 @@ impl Reader {
         self.replanner.elapsed(load.seconds() * BATCH, &Ends::default());
         self.replanner.trainer(world.tiers.trainer_seconds);
         self.batches += 1;
-        if let Some(decision) = self.replanner.next_batch(0.0, &RULES) {
+        if let Some(decision) = self.replanner.next_batch(Lacking::default(), &RULES) {
             // Stage 1 has no fixed size: the same candidates, in the same order.
             assert_eq!(decision.classes[0].candidates.len(), classes[0].candidates.len());
             self.shares.clone_from(&decision.plan.shares[0]);
@@ -258,6 +260,35 @@ fn what_was_asked_for_is_under_way_until_it_comes() {
     // Nor of one that nobody asked for.
     reader.replanner.ended(0, 3);
     assert_eq!(under_way(&mut reader).0, UnderWay::default());
+}
+
+/// Layers are loaded for the first sample that goes a way, and are there for the others.
+#[test]
+fn a_way_that_was_gone_has_nothing_to_load() {
+    let seconds = [0.0010, 0.0003, 0.004, 0.004, 0.004];
+    let world = World::new(2.0, STORED * 100.0, 2.0);
+    let mut reader = Reader::new();
+    reader.batch(&world, &seconds);
+    let loading = Loading {
+        gateway_seconds: 1.0,
+        host_seconds: 1.0,
+    };
+    let loads = |reader: &mut Reader| -> Vec<usize> {
+        let lacking = Lacking {
+            weights: 0.0,
+            loading: vec![loading; 6],
+        };
+        let decision = reader.replanner.next_batch(lacking, &RULES).unwrap();
+        let ways = decision.classes[0].candidates.iter();
+        ways.filter(|way| way.loads()).map(|way| way.stage).collect()
+    };
+    let before = loads(&mut reader);
+    assert!(before.contains(&4), "{before:?}");
+    reader.replanner.asked(0, 4);
+    reader.replanner.ended(0, 4);
+    let after = loads(&mut reader);
+    assert!(!after.contains(&4), "{after:?}");
+    assert_eq!(after.len() + 1, before.len());
 }
 
 /// What is measured is never the same twice; a plan that changed with it would send every batch another way.

@@ -1,11 +1,15 @@
 //! A network in memory: its parts from one place to another, made when they are first run.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     graph::Seam,
@@ -29,6 +33,19 @@ pub(super) struct Loaded {
     parts: Mutex<Vec<Part>>,
     /// Bytes of them all: whoever asks does not wait for a part that is being made.
     held: AtomicUsize,
+    /// What the last part took that was made here.
+    making: Mutex<Option<Making>>,
+}
+
+/// What it takes to make a part.
+#[derive(Debug, Clone, Copy)]
+struct Making {
+    /// CPU time to have the file and hold it against its digest, however small the part.
+    file: Duration,
+    /// And to have the part ready to run,
+    session: Duration,
+    /// of so many bytes of weights, in every copy of them.
+    bytes: usize,
 }
 
 /// Layers that have been run.
@@ -49,12 +66,22 @@ impl Loaded {
             runtime,
             parts: Mutex::new(Vec::new()),
             held: AtomicUsize::new(0),
+            making: Mutex::new(None),
         }
     }
 
     /// Bytes that the copies of its parts hold, about.
     pub(super) fn held_bytes(&self) -> usize {
         self.held.load(Relaxed)
+    }
+
+    /// CPU time to make the layers between two places, by those that were made last; none where none were.
+    pub(super) fn making_time(&self, from: Place, to: usize) -> Option<Duration> {
+        let Making { file, session, bytes } = (*self.making.lock())?;
+        let weights = self.outline.weights(from, to);
+        let (copies, _) = self.runtime.concurrency(weights);
+        let nanoseconds = session.as_nanos() * u128::from(weights) * copies as u128 / bytes.max(1) as u128;
+        Some(file + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
     }
 
     /// Has the layers between two places in memory, if any lie between them.
@@ -126,7 +153,9 @@ impl Loaded {
             let (from, to) = reach;
             let excerpt = self.outline.part(from, to)?;
             let _turn = turn();
+            let began = cpu();
             let file = file()?;
+            let fetched = cpu();
             if parts.len() == MAX_PARTS {
                 parts.remove(0);
                 self.count(&parts);
@@ -138,6 +167,11 @@ impl Loaded {
             give_back();
             let session = Arc::new(session?);
             let bytes = excerpt.bytes * session.copies();
+            *self.making.lock() = Some(Making {
+                file: fetched.saturating_sub(began),
+                session: cpu().saturating_sub(fetched),
+                bytes,
+            });
             Part {
                 reach,
                 session,
@@ -154,6 +188,11 @@ impl Loaded {
         let bytes = parts.iter().map(|part| part.bytes);
         self.held.store(bytes.sum(), Relaxed);
     }
+}
+
+/// CPU time of this thread, which makes a part alone.
+fn cpu() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 fn check_value(value: &Tensor, seam: &Seam) -> Result<()> {

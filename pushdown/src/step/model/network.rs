@@ -1,6 +1,9 @@
 //! A network as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -285,6 +288,13 @@ impl Network {
     pub fn make_ready(&self, from: Place, to: usize) -> Result<()> {
         let ready = |loaded: Arc<Loaded>| loaded.make_ready((from, to), || self.file());
         self.loaded().and_then(ready).map_err(|error| self.named(&error))
+    }
+
+    /// CPU time that it takes here to have the layers between two places in memory, by those that were made last; none where
+    /// none were.
+    pub fn making_time(&self, from: Place, to: usize) -> Option<Duration> {
+        let loaded = self.loaded.lock().clone();
+        loaded?.making_time(from, to)
     }
 
     /// Runs the layers between two places on values of the first, one per sample.

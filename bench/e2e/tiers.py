@@ -79,12 +79,10 @@ class Tiers:
 
     def turn(self, arm: Callable[[], dict]) -> Turn:
         """Runs an arm, and measures what that takes of all sides."""
-        trees = {tier: [] if tier in self.stack.elsewhere else self.trees(*names) for tier, names in PROGRAMS.items()}
+        trees = self.beside()
         before = self.cpu(trees)
         wire = self.link.counters()
-        for processes in trees.values():
-            forget_peaks(processes)
-        figures = arm()
+        figures, peaks = self.peaks(arm, trees)
         passed = {name: count - wire[name] for name, count in self.link.counters().items()}
         after = self.cpu(trees)
         spent = {tier: after[tier] - seconds for tier, seconds in before.items() if tier in after}
@@ -106,13 +104,24 @@ class Tiers:
             wire_up=passed.get("up", figures.get("wire_bytes_up")),
             wire_down=passed.get("down", figures.get("wire_bytes_down", figures["value_bytes"])),
             cpu=spent | {"host": figures["cpu_seconds"]},
-            peak_bytes={tier: peak_bytes(processes) for tier, processes in trees.items()}
-            | {"host": figures.get("peak_bytes")},
+            peak_bytes=peaks | {"host": figures.get("peak_bytes")},
             rows=figures.get("rows"),
             stages=figures.get("stages"),
             last_stages=last.get("stages"),
             last_cpu_seconds=last.get("cpu_seconds"),
         )
+
+    def peaks(self, arm: Callable[[], dict], trees: dict | None = None) -> tuple[dict, dict[str, int | None]]:
+        """What an arm tells, and the most memory that store and gateway held meanwhile."""
+        trees = trees or self.beside()
+        for processes in trees.values():
+            forget_peaks(processes)
+        figures = arm()
+        return figures, {tier: peak_bytes(processes) for tier, processes in trees.items()}
+
+    def beside(self) -> dict[str, list[psutil.Process]]:
+        """The processes of store and gateway; none of what runs elsewhere."""
+        return {tier: [] if tier in self.stack.elsewhere else self.trees(*names) for tier, names in PROGRAMS.items()}
 
     def cpu(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:
         """CPU seconds so far of the tiers that can tell: those that run here, and a gateway elsewhere by its metrics."""

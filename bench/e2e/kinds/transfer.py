@@ -9,6 +9,7 @@ from stack import BUCKET
 from .. import arms
 from ..results import Arm, Cell, Turn
 from ..scenario import Link, Scenario
+from ..text import size
 from . import Run, cell_of, circumstances, in_turns, read
 
 LABELS = programs.ROOT / ".cache/photos/elpv"
@@ -24,17 +25,20 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
         link = Link.parse(text)
         even = crossover(scenario, run) if link.factor is not None else None
         measured = run.tiers.shape(link.bits(even), scenario.latency_ms)
-        parts = {}
+        parts, peaks = {}, {}
 
         def go(name: str) -> None:
-            for part in demo(scenario, run, "--epochs", scenario.epochs, *RUNS[name])["parts"]:
+            found, held = run.tiers.peaks(lambda: demo(scenario, run, "--epochs", scenario.epochs, *RUNS[name]))
+            peaks.setdefault(name, []).append(held)
+            for part in found["parts"]:
                 for line in part["lines"]:
                     way = "again" if name == "again" else line["way"]
                     parts.setdefault(part["name"], {}).setdefault(way, []).append(line)
 
         in_turns(list(RUNS), scenario.repeats, go, run.progress)
+        notes = [*circumstances(scenario, run), *beside(peaks["all ways"])]
         for title, ways in parts.items():
-            yield cell(circumstances(scenario, run), title, ways, link, even, measured)
+            yield cell(notes, title, ways, link, even, measured)
 
 
 def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
@@ -44,6 +48,13 @@ def demo(scenario: Scenario, run: Run, *arguments: object) -> dict:
     command += ["--plain-endpoint", stack.store, "--admin", stack.admin, "--endpoint-url", stack.gateway]
     command += ["--models", stack.models, "--samples", scenario.samples, "--json", *arguments]
     return run.tiers.run(command)
+
+
+def beside(peaks: list[dict[str, float | None]]) -> list[str]:
+    """The most memory beside the link: of all ways, which one run reads one after the other."""
+    told = {tier: [peak[tier] for peak in peaks if peak.get(tier) is not None] for tier in ("store", "gateway")}
+    each = [f"{tier} {size(statistics.median(found))}" for tier, found in told.items() if found]
+    return [f"peak memory in a run of all ways: {', '.join(each)}"] if each else []
 
 
 def crossover(scenario: Scenario, run: Run) -> float:
@@ -97,7 +108,7 @@ def turn(line: dict) -> Turn:
         wire_up=line["sent_bytes"],
         wire_down=line["received_bytes"],
         cpu={tier: seconds for tier, seconds in spent.items() if seconds is not None},
-        peak_bytes={},
+        peak_bytes={"host": line["peak_bytes"]},
         balanced_accuracy=line["balanced_accuracy"],
         trained_seconds=line["seconds"] + line["train_seconds"],
     )

@@ -1,5 +1,6 @@
 """A whole training run: what is made of the lines of the demo, which reads all ways in one process."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ from ..scenario import Scenario  # noqa: E402
 LINE = {
     "way": "plain", "samples": 100, "seconds": 4.0, "received_bytes": 9000, "sent_bytes": 100, "stored_bytes": 9000,
     "cpu_seconds": 0.5, "gateway_cpu_seconds": 0.1, "balanced_accuracy": 0.75, "auc": 0.8, "other_predictions": 0,
-    "train_seconds": 0.5,
+    "train_seconds": 0.5, "peak_bytes": 80_000_000,
 }  # fmt: skip
 WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "keep": 1.5, "keep, again": 0.1}
 
@@ -30,6 +31,9 @@ class Demo:
 
     def shape(self, *_: float) -> float:
         return 98e6
+
+    def peaks(self, arm: Callable[[], dict]) -> tuple[dict, dict]:
+        return arm(), {"store": None, "gateway": 50_000_000 + len(self.asked)}
 
     def run(self, command: list) -> dict:
         once = "--ways" in command
@@ -62,6 +66,14 @@ def test_each_round_reads_all_ways_and_the_baseline_once_more_and_begins_with_th
 def test_a_transfer_whose_gateway_tells_nothing_has_no_cpu_of_it() -> None:
     assert transfer.turn(LINE | {"gateway_cpu_seconds": None}).cpu == {"host": 0.5}
     assert transfer.turn(LINE | {"gateway_cpu_seconds": 0.0}).cpu == {"gateway": 0.0, "host": 0.5}
+
+
+def test_memory_is_told_of_each_way_here_and_of_all_of_them_beside_the_link() -> None:
+    (once, _) = cells(Demo(), 1)
+    assert {arm.turns[0].peak_bytes["host"] for arm in once.arms.values()} == {80_000_000}
+    (note,) = [note for note in once.notes if "peak memory" in note]
+    assert note.startswith("peak memory in a run of all ways: gateway") and "store" not in note
+    assert transfer.beside([{}]) == []
 
 
 def test_a_head_is_there_once_its_features_are_read_and_it_is_trained() -> None:

@@ -128,6 +128,7 @@ fn every_way_trains_the_same_head() {
             );
             assert!(number(line, "balanced_accuracy") > 0.7, "{line}");
             assert!(number(line, "gateway_cpu_seconds") >= 0.0);
+            assert!(number(line, "peak_bytes") > 1e6);
             assert!(number(line, "train_seconds") > 0.0, "{line}");
         }
         let (plain, pushed) = (&lines[0], &lines[1]);

@@ -141,12 +141,19 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// The most memory that this process has held at a time, as Linux tells it.
-fn peak_bytes() -> Option<u64> {
+/// The most memory that this process has held at a time, since it was started or the last was [forgotten](forget_peak), as Linux tells it.
+pub(crate) fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes << 10)
+}
+
+/// The [peak](peak_bytes) is counted anew from now on, where the system lets us say so; see `proc_pid_clear_refs(5)`.
+pub(crate) fn forget_peak() {
+    if let Err(error) = std::fs::write("/proc/self/clear_refs", "5") {
+        tracing::debug!(%error, "the peak of memory includes what was held before");
+    }
 }
 
 #[cfg(test)]
@@ -180,8 +187,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_peak_is_at_least_what_is_held() {
-        let held = vec![1u8; 8 << 20];
-        assert!(peak_bytes().unwrap() > std::hint::black_box(held).len() as u64);
+        let held = vec![1u8; 64 << 20];
+        let peak = peak_bytes().unwrap();
+        assert!(peak > std::hint::black_box(held).len() as u64);
+        forget_peak();
+        let later = peak_bytes().unwrap();
+        // Other tests hold much less meanwhile.
+        assert!(later + (32 << 20) < peak, "{later}, before {peak}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     connection::Connection,
     explain::step_name,
     fault::{PipelineFault, Usage},
-    report::cpu_time,
+    report::{cpu_time, forget_peak, peak_bytes},
 };
 
 /// How samples are read.
@@ -62,6 +62,8 @@ pub(crate) struct Cost {
     pub(crate) cpu_seconds: f64,
     /// Where the gateway's admin port was given.
     pub(crate) gateway_cpu_seconds: Option<f64>,
+    /// The most memory that was held here.
+    pub(crate) peak_bytes: Option<u64>,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) stored_bytes: u64,
@@ -156,6 +158,7 @@ impl Source<'_> {
     ) -> anyhow::Result<(Features, Cost)> {
         let fault = |error| PipelineFault::of(pipeline, error);
         let gateway = self.gateway_cpu().await?;
+        forget_peak();
         let (start, cpu) = (Instant::now(), cpu_time());
         let mut reader = self.reader(way, pipeline).await.map_err(fault)?;
         let mut features = Features::default();
@@ -226,6 +229,7 @@ impl Cost {
             seconds: elapsed.as_secs_f64(),
             cpu_seconds: cpu.as_secs_f64(),
             gateway_cpu_seconds: None,
+            peak_bytes: peak_bytes(),
             received_bytes: stats.wire_bytes_down,
             sent_bytes: stats.wire_bytes_up,
             stored_bytes: stats.stored_bytes,

@@ -11,6 +11,7 @@ fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
         seconds: 6.54,
         cpu_seconds: 5.9,
         gateway_cpu_seconds: Some(0.31),
+        peak_bytes: Some(80 << 20),
         received_bytes: 13_760_000,
         sent_bytes: 270_000,
         stored_bytes: 13_700_000,

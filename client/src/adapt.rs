@@ -17,7 +17,7 @@ use pushdown::{
     Pipeline, Timed,
     plan::{Lacking, Loading, Plan, Replanner, Rules},
     step::model::Network,
-    wire::Split,
+    wire::{CpuTime, Split},
 };
 use tokio::sync::watch;
 
@@ -78,8 +78,8 @@ struct State {
     /// Since when it is told what happens in a time, and what had happened by then; from the first object that was asked
     /// for.
     since: Option<Since>,
-    /// Seconds that the gateway's CPUs were busy, and that there were, as it told last.
-    gateway_cpu: Option<[f64; 2]>,
+    /// What the gateway's CPUs have done, as it told last.
+    gateway_cpu: Option<CpuTime>,
 }
 
 /// A value that the gateway sent.
@@ -198,12 +198,12 @@ impl Adapter {
         state.replanner.gateway_cores(cores * part);
     }
 
-    /// The gateway says how many seconds its CPUs were busy, and how many there were.
-    pub(crate) fn gateway_cpu(&self, busy: f64, all: f64) {
+    /// The gateway says what its CPUs have done.
+    pub(crate) fn gateway_cpu(&self, time: CpuTime) {
         let mut state = self.state.lock();
-        state.gateway_cpu = Some([busy, all]);
+        state.gateway_cpu = Some(time);
         if let Some(since) = &mut state.since {
-            since.gateway_cpu.get_or_insert([busy, all]);
+            since.gateway_cpu.get_or_insert(time);
         }
     }
 

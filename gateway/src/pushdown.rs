@@ -61,7 +61,7 @@ impl Pushdown {
             limits,
             metrics,
             in_flight: InFlight::default(),
-            cpus: Cpus::default(),
+            cpus: Cpus::of(&cpu),
             name_of_cpus: name_of_cpus(cpu.threads().get()),
             cpu,
         }

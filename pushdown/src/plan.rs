@@ -10,6 +10,7 @@ mod hysteresis;
 mod learn;
 mod link;
 mod mean;
+mod others;
 mod recent;
 mod replanner;
 mod simplex;

@@ -10,6 +10,7 @@
 mod arbitrary;
 mod arrow;
 mod batch;
+mod cpu_time;
 mod cpus;
 mod encode;
 mod fixed;
@@ -28,6 +29,7 @@ pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
     RowError, ValueType, sample_id,
 };
+pub use cpu_time::{CpuTime, NoCpuTime};
 pub use cpus::cpus;
 pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;

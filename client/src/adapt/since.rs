@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushdown::plan::Ends;
+use pushdown::{plan::Ends, wire::CpuTime};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ pub(super) struct Since {
     passed: u64,
     /// Seconds of this process's CPU.
     host_cpu: f64,
-    pub(super) gateway_cpu: Option<[f64; 2]>,
+    pub(super) gateway_cpu: Option<CpuTime>,
 }
 
 impl State {
@@ -33,10 +33,10 @@ impl State {
             return;
         }
         let gateway = since.gateway_cpu.zip(now.gateway_cpu);
-        let gateway = gateway.map(|(before, now)| [now[0] - before[0], now[1] - before[1]]);
+        let gateway = gateway.and_then(|(before, now)| now.since(before));
         let ends = Ends {
-            // Answers of another gateway behind the same address do not go together.
-            gateway: gateway.and_then(|[busy, all]| (all > 0.0).then(|| (busy / all).clamp(0.0, 1.0))),
+            gateway: gateway.map(|time| (time.busy / time.all).min(1.0)),
+            beside_steps: gateway.map(|time| (time.busy - time.steps) / time.all),
             host: Some((now.host_cpu - since.host_cpu) / seconds / self.host_cores),
         };
         let rate = float(now.passed.saturating_sub(since.passed)) / seconds;
@@ -47,7 +47,7 @@ impl State {
 }
 
 impl Since {
-    pub(super) fn now(traffic: &Traffic, gateway_cpu: Option<[f64; 2]>) -> Self {
+    pub(super) fn now(traffic: &Traffic, gateway_cpu: Option<CpuTime>) -> Self {
         let host_cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
         Self {
             at: Instant::now(),

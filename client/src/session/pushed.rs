@@ -154,11 +154,8 @@ async fn attempt(
         if let Some(cores) = number(wire::header::CORES) {
             adapter.gateway_cores(cores, number(wire::header::BATCHES));
         }
-        let time = answer
-            .header(wire::header::CPU)
-            .and_then(|time| time.split_once('/'));
-        if let Some((Ok(busy), Ok(all))) = time.map(|(busy, all)| (busy.parse(), all.parse())) {
-            adapter.gateway_cpu(busy, all);
+        if let Some(Ok(time)) = answer.header(wire::header::CPU).map(str::parse) {
+            adapter.gateway_cpu(time);
         }
         adapter.gateway_cpus(answer.header(wire::header::CPUS));
     }

@@ -3,7 +3,10 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use pushdown::wire::CpuTime;
 use tokio::time::Instant;
+
+use super::{CpuPool, Ledger};
 
 /// The system is asked no more often: it tells in hundredths of a second.
 const FRESH: Duration = Duration::from_millis(20);
@@ -11,8 +14,12 @@ const FRESH: Duration = Duration::from_millis(20);
 const TICKS: f64 = 100.0;
 
 /// The CPUs of this process. Clones share what is known.
-#[derive(Debug, Clone, Default)]
-pub struct Cpus(Arc<Mutex<Option<Seen>>>);
+#[derive(Debug, Clone)]
+pub struct Cpus {
+    /// Of what steps take.
+    ledger: Ledger,
+    seen: Arc<Mutex<Option<Seen>>>,
+}
 
 /// What was told, and when.
 #[derive(Debug, Clone, Copy)]
@@ -21,27 +28,34 @@ struct Seen {
     time: Option<CpuTime>,
 }
 
-/// Seconds since the host started, of all these CPUs together.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuTime {
-    /// In which somebody used them.
-    pub busy: f64,
-    /// That there were.
-    pub all: f64,
-}
-
 impl Cpus {
+    /// Those that this pool works on.
+    pub fn of(pool: &CpuPool) -> Self {
+        Self {
+            ledger: pool.ledger().clone(),
+            seen: Arc::default(),
+        }
+    }
+
     /// What they have done so far; `None` where the system does not tell.
     pub fn time(&self) -> Option<CpuTime> {
-        let mut seen = self.0.lock();
+        let mut seen = self.seen.lock();
         if let Some(Seen { at, time }) = *seen
             && at.elapsed() < FRESH
         {
             return time;
         }
-        let (at, time) = (Instant::now(), read());
+        let (at, time) = (Instant::now(), self.read());
         *seen = Some(Seen { at, time });
         time
+    }
+
+    fn read(&self) -> Option<CpuTime> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        Some(CpuTime {
+            steps: self.ledger.spent().as_secs_f64(),
+            ..time_of(&stat, &allowed()?)?
+        })
     }
 }
 
@@ -49,10 +63,6 @@ impl Cpus {
 pub fn name(threads: usize) -> Option<String> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     pushdown::wire::cpus(&boot_id, &allowed()?, threads)
-}
-
-fn read() -> Option<CpuTime> {
-    time_of(&fs::read_to_string("/proc/stat").ok()?, &allowed()?)
 }
 
 /// The CPUs that this process may use, as a list like `0-3,8`.
@@ -63,10 +73,10 @@ fn allowed() -> Option<String> {
     Some(list.trim().to_owned())
 }
 
-/// Of what the system tells of each CPU, that of those in a list like `0-3,8`. See `proc_stat(5)` and
+/// Of what the system tells of each CPU since the host started, that of those in a list like `0-3,8`. See `proc_stat(5)` and
 /// `proc_pid_status(5)`.
 fn time_of(stat: &str, allowed: &str) -> Option<CpuTime> {
-    let mut time = CpuTime { busy: 0.0, all: 0.0 };
+    let mut time = CpuTime::default();
     for line in stat.lines().take_while(|line| line.starts_with("cpu")) {
         let mut fields = line.split_ascii_whitespace();
         let number = fields.next()?.strip_prefix("cpu")?;
@@ -99,14 +109,23 @@ fn is_among(cpu: usize, list: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
+    use crate::compute::Tenant;
 
     const STAT: &str = "cpu  10 0 30 600 60 0 0 0 0 0\ncpu0 10 0 10 100 20 5 5 0 0 0\ncpu1 0 0 20 300 40 0 0 0\ncpu2 1 1 1 1 1\nintr 5\n";
 
     #[test]
     fn only_the_cpus_of_this_process_count() {
         let time = |allowed| time_of(STAT, allowed);
-        let is = |busy, all| Some(CpuTime { busy, all });
+        let is = |busy, all| {
+            Some(CpuTime {
+                busy,
+                all,
+                ..CpuTime::default()
+            })
+        };
         assert_eq!(time("0"), is(0.3, 1.5));
         assert_eq!(time("1"), is(0.2, 3.6));
         assert_eq!(time("0-1"), is(0.5, 5.1));
@@ -118,8 +137,11 @@ mod tests {
 
     #[test]
     fn work_is_seen() {
-        let cpus = Cpus::default();
+        let ledger = Ledger::default();
+        let cpus = Cpus::of(&CpuPool::build(NonZeroUsize::MIN, ledger.clone()).unwrap());
         let before = cpus.time().unwrap();
+        assert!(before.steps.abs() < 1e-9);
+        ledger.charge(&Tenant::of(None), Duration::from_millis(500));
         let mut digest = 0_u64;
         loop {
             for value in 0..1_000_000_u64 {
@@ -128,6 +150,7 @@ mod tests {
             let now = cpus.time().unwrap();
             assert!(now.busy - before.busy <= now.all - before.all + 0.02, "{now:?}");
             if now.busy > before.busy && now.all > before.all {
+                assert!((now.steps - 0.5).abs() < 1e-9);
                 break;
             }
         }

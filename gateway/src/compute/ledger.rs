@@ -25,6 +25,8 @@ pub struct Ledger(Arc<Mutex<Accounts>>);
 pub(super) struct Accounts {
     /// What waits, in all queues. While nothing does, nobody takes anything from anyone, and nothing is noted.
     waiting: usize,
+    /// CPU time of all tenants so far.
+    spent: Duration,
     /// Nanoseconds that a tenant may still use, or has used too much; who is not here has a whole quantum.
     credit: HashMap<Tenant, i64>,
 }
@@ -33,6 +35,7 @@ impl Ledger {
     /// Takes CPU time that a tenant has used from its account.
     pub fn charge(&self, tenant: &Tenant, time: Duration) {
         let mut accounts = self.0.lock();
+        accounts.spent = accounts.spent.saturating_add(time);
         if accounts.waiting == 0 || accounts.credit.len() >= MOST_ACCOUNTS {
             accounts.credit.clear();
         }
@@ -41,6 +44,11 @@ impl Ledger {
             let credit = accounts.credit.entry(tenant.clone()).or_insert(QUANTUM);
             *credit = credit.saturating_sub(time);
         }
+    }
+
+    /// The CPU time of all tenants so far.
+    pub(super) fn spent(&self) -> Duration {
+        self.0.lock().spent
     }
 
     /// Changes, or looks at, the accounts.

@@ -122,10 +122,7 @@ impl Pushdown {
         let headers = [
             (wire::header::CORES, Some(cores)),
             (wire::header::BATCHES, Some(share.batches.to_string())),
-            (
-                wire::header::CPU,
-                time.map(|time| format!("{:.2}/{:.2}", time.busy, time.all)),
-            ),
+            (wire::header::CPU, time.map(|time| time.to_string())),
             (wire::header::CPUS, self.name_of_cpus.clone()),
         ];
         headers.into_iter().filter_map(|(name, value)| {

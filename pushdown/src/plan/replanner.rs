@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Class, Costs, Lacking, Link, Loading, Plan, Rules, Tiers, UnderWay, float, hysteresis::Hysteresis,
-    recent::Recent,
+    others::Others, recent::Recent,
 };
 use crate::Pipeline;
 
@@ -16,6 +16,7 @@ pub struct Replanner {
     trainer: Recent,
     host_cores: f64,
     gateway_cores: Option<f64>,
+    others: Others,
     shared: bool,
     hysteresis: Hysteresis,
     decision: Option<Decision>,
@@ -36,6 +37,8 @@ const FULL: f64 = 0.7;
 pub struct Ends {
     /// Those of the gateway.
     pub gateway: Option<f64>,
+    /// Those of the gateway with anything but steps: its store, say. Less than 0 where steps ended that had begun before.
+    pub beside_steps: Option<f64>,
     /// Those of this host.
     pub host: Option<f64>,
 }
@@ -93,6 +96,7 @@ impl Replanner {
             trainer: Recent::default(),
             host_cores,
             gateway_cores: None,
+            others: Others::default(),
             shared: false,
             hysteresis: Hysteresis::default(),
             decision: None,
@@ -116,6 +120,7 @@ impl Replanner {
     /// The gateway took so many seconds for a sample up to `stage`.
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
         self.busy[0] += seconds;
+        self.others.sample(seconds);
         self.costs.gateway(class, stage, seconds);
     }
 
@@ -143,6 +148,9 @@ impl Replanner {
     /// So many seconds passed since this was called last. What was [seen](Link::seen) of the link in them is its rate only
     /// where neither of its ends had its hands full: with steps, by what was told of samples, or with anything.
     pub fn elapsed(&mut self, seconds: f64, ends: &Ends) {
+        if let Some(part) = ends.beside_steps {
+            self.others.passed(seconds, part);
+        }
         let [gateway, host] = std::mem::take(&mut self.busy);
         let full = |busy: f64, cores: f64, end: Option<f64>| {
             busy >= FULL * seconds * cores || end.is_some_and(|part| part >= FULL)
@@ -164,7 +172,7 @@ impl Replanner {
         self.trainer.add(seconds);
     }
 
-    /// The gateway has so many cores for this reader.
+    /// The gateway has so many cores for this reader, if nobody else has work for them.
     pub fn gateway_cores(&mut self, cores: f64) {
         if cores.is_finite() && cores >= 0.0 {
             self.gateway_cores = Some(cores);
@@ -205,7 +213,7 @@ impl Replanner {
             && let Some(gateway_cores) = self.gateway_cores
         {
             let tiers = Tiers {
-                gateway_cores,
+                gateway_cores: gateway_cores * self.others.left(),
                 link_bytes: self.link.rate().unwrap_or(f64::INFINITY),
                 host_cores: self.host_cores,
                 trainer_seconds: self.trainer.median().unwrap_or_default(),

@@ -38,8 +38,9 @@ pub const CACHE: &str = "x-pushdown-cache";
 pub const CORES: &str = "x-pushdown-cores";
 /// Answer to a batch: batches of its tenant under way, itself among them, which share the tenant's cores.
 pub const BATCHES: &str = "x-pushdown-batches";
-/// Answer to a batch: seconds in which somebody used the CPUs of the gateway, its store if it is on the same host, and
-/// seconds that there were, as `busy/all`, both since the host started. Two answers tell how busy they were in between.
+/// Answer to a batch: seconds in which somebody used the CPUs of the gateway, its store if it is on the same host, seconds that
+/// there were, and seconds that steps took, as [`CpuTime`](super::CpuTime) is written. Two answers tell how busy they were in
+/// between, and with what.
 pub const CPU: &str = "x-pushdown-cpu";
 /// Answer to a batch: the CPUs of the gateway, as [`cpus`](super::cpus) names them; absent where it leaves some to others.
 pub const CPUS: &str = "x-pushdown-cpus";

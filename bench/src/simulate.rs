@@ -69,6 +69,8 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     let recorded: Recorded = serde_json::from_str(recorded)?;
     let tiers = Tiers {
         gateway_cores: recorded.store_cores,
+        // Those are in what each way costs.
+        beside_steps: 0.0,
         link_bytes: recorded.link_bits.map_or(f64::INFINITY, |bits| bits / 8.0),
         host_cores: recorded.host_cores,
         trainer_seconds: recorded.trainer_seconds,

@@ -7,6 +7,9 @@ use std::iter::Sum;
 pub struct Tiers {
     /// Cores of the gateway that are free for this reader; 0 for none.
     pub gateway_cores: f64,
+    /// Seconds in which those cores, all of them together, have something else to do for each sample than steps, whichever way
+    /// it goes: for the store beside the gateway, say. Not where both sides [share](Self::shared) theirs.
+    pub beside_steps: f64,
     /// Bytes per second from gateway to host; infinite where it was never the bound.
     pub link_bytes: f64,
     /// Cores of the host that are free for steps.
@@ -244,7 +247,8 @@ impl Tiers {
             + on(candidate.host_seconds + loading.host_seconds, self.host_cores)
     }
 
-    /// Seconds of each tier, for each sample that is left, to be done with what is under way and to load layers.
+    /// Seconds of each tier, for each sample that is left, to be done with what is under way, to load layers, and for what each
+    /// sample takes whichever way it goes.
     pub(super) fn before(&self, loading: Loading, rules: &Rules) -> Load {
         let UnderWay {
             gateway_seconds,
@@ -273,7 +277,7 @@ impl Tiers {
             loading: Loading::default(),
         });
         Load {
-            gateway: each(load.gateway),
+            gateway: each(load.gateway) + if self.shared { 0.0 } else { self.beside_steps },
             link: each(load.link),
             host: each(load.host),
             trainer: 0.0,

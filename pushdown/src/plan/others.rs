@@ -1,32 +1,41 @@
-//! What others leave of a gateway's CPUs.
+//! What others take of a gateway's CPUs.
+
+use std::collections::VecDeque;
 
 use super::mean::Mean;
 
-/// Steps get this part of the cores however much else there is to do: who has work is given turns.
-const LEAST: f64 = 0.25;
 /// Times of samples that a time has to have, at least: what a sample took is told when it is done.
 const TIMES: f64 = 16.0;
 /// Samples of which the time is the mean.
 const SAMPLES: f64 = 64.0;
+/// Times that are remembered.
+const REMEMBERED: usize = 3;
 
-/// The part of a gateway's CPU time that is taken by anything but steps: the store beside it, and what the gateway itself does
-/// besides.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// What is done at a gateway for each sample besides steps: by the store beside it, which reads the object, and by the gateway,
+/// which passes it on.
+///
+/// The least of some times: what has nothing to do with samples is the more for each, the fewer of them come.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Others {
     /// Seconds that steps take for a sample.
-    sample: Mean,
-    part: f64,
-    /// Seconds that passed, those before the last look counting half, and what others took of them.
+    steps: Mean,
+    /// Of each of the last times, what others took for a sample.
+    each: VecDeque<f64>,
+    /// Seconds that passed since then, those that others took of them, and samples that came.
     passed: f64,
     taken: f64,
-    /// Seconds since the last look.
-    since: f64,
+    samples: f64,
 }
 
 impl Others {
     /// Steps took so many seconds for a sample.
-    pub(super) fn sample(&mut self, seconds: f64) {
-        self.sample.add(seconds, SAMPLES);
+    pub(super) fn steps(&mut self, seconds: f64) {
+        self.steps.add(seconds, SAMPLES);
+    }
+
+    /// A sample came, whichever way.
+    pub(super) fn came(&mut self) {
+        self.samples += 1.0;
     }
 
     /// So many seconds passed, of which others took so large a part; less than nothing where steps were done that had begun
@@ -35,20 +44,20 @@ impl Others {
         if !(seconds > 0.0 && seconds.is_finite() && part.is_finite()) {
             return;
         }
-        self.since += seconds;
         self.passed += seconds;
         self.taken += part * seconds;
-        if self.since >= TIMES * self.sample.get().unwrap_or_default() {
-            self.part = (self.taken / self.passed).clamp(0.0, 1.0);
-            self.since = 0.0;
-            self.passed /= 2.0;
-            self.taken /= 2.0;
+        if self.samples > 0.0 && self.passed >= TIMES * self.steps.get().unwrap_or_default() {
+            if self.each.len() == REMEMBERED {
+                self.each.pop_front();
+            }
+            self.each.push_back((self.taken / self.samples).max(0.0));
+            (self.passed, self.taken, self.samples) = (0.0, 0.0, 0.0);
         }
     }
 
-    /// The part of the cores that is left for steps.
-    pub(super) fn left(&self) -> f64 {
-        (1.0 - self.part).max(LEAST)
+    /// Seconds for each sample, of all cores together.
+    pub(super) fn seconds(&self) -> f64 {
+        self.each.iter().copied().reduce(f64::min).unwrap_or_default()
     }
 }
 
@@ -57,44 +66,53 @@ mod tests {
     use super::*;
 
     fn near(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 0.01, "{found}, expected {expected}");
+        assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+    }
+
+    /// Seconds after so many times of 0.2 s, of which others took a part, with so many samples in each.
+    fn after(others: &mut Others, times: usize, samples: usize, part: f64) -> f64 {
+        for _ in 0..times {
+            (0..samples).for_each(|_| others.came());
+            others.passed(0.2, part);
+        }
+        others.seconds()
     }
 
     #[test]
-    fn what_others_take_is_known_after_a_few_times() {
+    fn the_least_of_what_others_took_for_a_sample_is_known() {
         let mut others = Others::default();
-        near(others.left(), 1.0);
-        others.sample(0.001);
-        let mut after = |times: usize, part: f64| {
-            for _ in 0..times {
-                others.passed(0.2, part);
-            }
-            others.left()
-        };
-        near(after(1, 0.4), 0.6);
-        near(after(3, 0.2), 0.787);
-        near(after(8, 1.0), LEAST);
-        near(after(8, 0.0), 1.0);
-        // Layers that were loaded for a second are told of when that is done.
-        near(after(5, 1.0), LEAST);
-        near(after(1, -4.0), 1.0);
+        near(others.seconds(), 0.0);
+        others.steps(0.001);
+        near(after(&mut others, 1, 100, 0.5), 0.001);
+        // Few samples came in that time: what is done all the time is no more work for each.
+        near(after(&mut others, 2, 10, 0.5), 0.001);
+        near(after(&mut others, 1, 10, 0.5), 0.01);
+        near(after(&mut others, 1, 100, 0.25), 0.0005);
+        // Layers were loaded, of which is told when that is done.
+        near(after(&mut others, 1, 10, -4.0), 0.0);
+        near(after(&mut others, 3, 100, 0.5), 0.001);
         for (seconds, part) in [(0.0, 0.5), (f64::NAN, 0.5), (0.2, f64::INFINITY)] {
             others.passed(seconds, part);
         }
-        near(others.left(), 1.0);
+        near(after(&mut others, 0, 0, 0.0), 0.001);
+        // Without samples there is nothing to tell.
+        near(after(&mut others, 9, 0, 0.0), 0.001);
     }
 
     /// What takes half a second is told of in one of three times of 0.2 s.
     #[test]
     fn samples_that_take_long_are_not_taken_for_others() {
         let mut others = Others::default();
-        others.sample(0.5);
+        others.steps(0.5);
         let mut done = 0.0;
         for turn in 1..=200_u32 {
             let told = (f64::from(turn) * 0.2 / 0.5).floor() * 0.5;
+            if told > done {
+                others.came();
+            }
             others.passed(0.2, (0.2 - (told - done)) / 0.2);
             done = told;
-            assert!(others.left() > 0.93, "{turn}: {}", others.left());
+            assert!(others.seconds() < 0.05, "{turn}: {}", others.seconds());
         }
     }
 }

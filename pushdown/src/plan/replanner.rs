@@ -77,7 +77,12 @@ impl Decision {
             under_way: UnderWay::default(),
             ..self.rules
         };
-        plan.room(&Plan::of(&self.tiers, &self.classes, shares, &alone).load)
+        // Which a sample takes whichever way it goes.
+        let tiers = Tiers {
+            beside_steps: 0.0,
+            ..self.tiers
+        };
+        plan.room(&Plan::of(&tiers, &self.classes, shares, &alone).load)
     }
 
     /// The best plan until those weights are here; none where every plan needs them.
@@ -120,7 +125,7 @@ impl Replanner {
     /// The gateway took so many seconds for a sample up to `stage`.
     pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
         self.busy[0] += seconds;
-        self.others.sample(seconds);
+        self.others.steps(seconds);
         self.costs.gateway(class, stage, seconds);
     }
 
@@ -132,6 +137,7 @@ impl Replanner {
 
     /// A sample that was asked for at a stage is here, or will not come.
     pub fn ended(&mut self, class: usize, stage: usize) {
+        self.others.came();
         if let Some(count) = self.asked.get_mut(&(class, stage)) {
             *count -= 1;
             if *count == 0 {
@@ -172,7 +178,7 @@ impl Replanner {
         self.trainer.add(seconds);
     }
 
-    /// The gateway has so many cores for this reader, if nobody else has work for them.
+    /// The gateway has so many cores for this reader.
     pub fn gateway_cores(&mut self, cores: f64) {
         if cores.is_finite() && cores >= 0.0 {
             self.gateway_cores = Some(cores);
@@ -213,7 +219,8 @@ impl Replanner {
             && let Some(gateway_cores) = self.gateway_cores
         {
             let tiers = Tiers {
-                gateway_cores: gateway_cores * self.others.left(),
+                gateway_cores,
+                beside_steps: self.others.seconds(),
                 link_bytes: self.link.rate().unwrap_or(f64::INFINITY),
                 host_cores: self.host_cores,
                 trainer_seconds: self.trainer.median().unwrap_or_default(),

@@ -24,6 +24,7 @@ fn way(stage: usize, bytes: f64, gateway: f64, host: f64) -> Candidate {
 fn tiers(gateway_cores: f64, link_bytes: f64, host_cores: f64) -> Tiers {
     Tiers {
         gateway_cores,
+        beside_steps: 0.0,
         link_bytes,
         host_cores,
         trainer_seconds: 0.0,
@@ -353,7 +354,7 @@ proptest! {
             .into_iter()
             .map(|(share, a, b, c, d)| Class { share: share / total, candidates: vec![a, b, c, d] })
             .collect();
-        let tiers = Tiers { gateway_cores: gateway, link_bytes: link, host_cores: host, trainer_seconds: trainer, shared };
+        let tiers = Tiers { gateway_cores: gateway, beside_steps: 0.0, link_bytes: link, host_cores: host, trainer_seconds: trainer, shared };
         let rules = Rules { max_expand, ..Rules::default() };
         let plan = Plan::best(&tiers, &classes, &rules);
         for (class, shares) in classes.iter().zip(&plan.shares) {

@@ -30,6 +30,7 @@ fn class(share: f64, stored: f64) -> Class {
 fn planned(link_bytes: f64) -> (Assignment, Decision) {
     let tiers = Tiers {
         gateway_cores: 4.0,
+        beside_steps: 0.0,
         link_bytes,
         host_cores: 2.0,
         trainer_seconds: 0.0,

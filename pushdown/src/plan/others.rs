@@ -14,7 +14,8 @@ const REMEMBERED: usize = 3;
 /// What is done at a gateway for each sample besides steps: by the store beside it, which reads the object, and by the gateway,
 /// which passes it on.
 ///
-/// The least of some times: what has nothing to do with samples is the more for each, the fewer of them come.
+/// The least of some times in which the CPUs had their hands full: what has nothing to do with samples is the more for each, the
+/// fewer of them come, so that other times tell only how much it is at most.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Others {
     /// Seconds that steps take for a sample.
@@ -39,18 +40,21 @@ impl Others {
     }
 
     /// So many seconds passed, of which others took so large a part; less than nothing where steps were done that had begun
-    /// before.
-    pub(super) fn passed(&mut self, seconds: f64, part: f64) {
+    /// before. `full`: the CPUs had their hands full.
+    pub(super) fn passed(&mut self, seconds: f64, part: f64, full: bool) {
         if !(seconds > 0.0 && seconds.is_finite() && part.is_finite()) {
             return;
         }
         self.passed += seconds;
         self.taken += part * seconds;
         if self.samples > 0.0 && self.passed >= TIMES * self.steps.get().unwrap_or_default() {
-            if self.each.len() == REMEMBERED {
-                self.each.pop_front();
+            let each = (self.taken / self.samples).max(0.0);
+            if full || each < self.seconds() {
+                if self.each.len() == REMEMBERED {
+                    self.each.pop_front();
+                }
+                self.each.push_back(each);
             }
-            self.each.push_back((self.taken / self.samples).max(0.0));
             (self.passed, self.taken, self.samples) = (0.0, 0.0, 0.0);
         }
     }
@@ -73,7 +77,7 @@ mod tests {
     fn after(others: &mut Others, times: usize, samples: usize, part: f64) -> f64 {
         for _ in 0..times {
             (0..samples).for_each(|_| others.came());
-            others.passed(0.2, part);
+            others.passed(0.2, part, true);
         }
         others.seconds()
     }
@@ -92,11 +96,25 @@ mod tests {
         near(after(&mut others, 1, 10, -4.0), 0.0);
         near(after(&mut others, 3, 100, 0.5), 0.001);
         for (seconds, part) in [(0.0, 0.5), (f64::NAN, 0.5), (0.2, f64::INFINITY)] {
-            others.passed(seconds, part);
+            others.passed(seconds, part, true);
         }
         near(after(&mut others, 0, 0, 0.0), 0.001);
         // Without samples there is nothing to tell.
         near(after(&mut others, 9, 0, 0.0), 0.001);
+    }
+
+    #[test]
+    fn cpus_that_have_time_tell_the_most_that_it_may_be() {
+        let mut others = Others::default();
+        let with_time = |others: &mut Others, part: f64| {
+            (0..100).for_each(|_| others.came());
+            others.passed(0.2, part, false);
+            others.seconds()
+        };
+        near(with_time(&mut others, 0.5), 0.0);
+        near(after(&mut others, 1, 100, 0.5), 0.001);
+        near(with_time(&mut others, 0.6), 0.001);
+        near(with_time(&mut others, 0.3), 0.0006);
     }
 
     /// What takes half a second is told of in one of three times of 0.2 s.
@@ -110,7 +128,7 @@ mod tests {
             if told > done {
                 others.came();
             }
-            others.passed(0.2, (0.2 - (told - done)) / 0.2);
+            others.passed(0.2, (0.2 - (told - done)) / 0.2, true);
             done = told;
             assert!(others.seconds() < 0.05, "{turn}: {}", others.seconds());
         }

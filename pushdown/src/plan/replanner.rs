@@ -155,7 +155,8 @@ impl Replanner {
     /// where neither of its ends had its hands full: with steps, by what was told of samples, or with anything.
     pub fn elapsed(&mut self, seconds: f64, ends: &Ends) {
         if let Some(part) = ends.beside_steps {
-            self.others.passed(seconds, part);
+            let full = ends.gateway.is_some_and(|busy| busy >= FULL);
+            self.others.passed(seconds, part, full);
         }
         let [gateway, host] = std::mem::take(&mut self.busy);
         let full = |busy: f64, cores: f64, end: Option<f64>| {

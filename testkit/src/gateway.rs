@@ -83,7 +83,7 @@ impl Gateway {
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut process = Process::new("the gateway", child);
-        let addresses = eventually("the gateway serves", Duration::from_secs(20), || {
+        let addresses = eventually("the gateway serves", Duration::from_mins(1), || {
             if let Some(status) = process.ended()? {
                 bail!("the gateway ended, {status}: {}", std::fs::read_to_string(&log)?);
             }

@@ -46,7 +46,8 @@ impl Others {
             return;
         }
         self.passed += seconds;
-        self.taken += part * seconds;
+        // Whatever a gateway tells: others cannot take more than there is.
+        self.taken += part.min(1.0) * seconds;
         if self.samples > 0.0 && self.passed >= TIMES * self.steps.get().unwrap_or_default() {
             let each = (self.taken / self.samples).max(0.0);
             if full || each < self.seconds() {
@@ -101,6 +102,17 @@ mod tests {
         near(after(&mut others, 0, 0, 0.0), 0.001);
         // Without samples there is nothing to tell.
         near(after(&mut others, 9, 0, 0.0), 0.001);
+    }
+
+    /// A plan that was made from more seconds than any epoch has would be none.
+    #[test]
+    fn what_cannot_be_is_bounded_by_the_time_that_passed() {
+        for part in [1e300, -1e300, f64::MAX, f64::MIN] {
+            let mut others = Others::default();
+            let seconds = after(&mut others, 2, 10, part);
+            near(seconds, if part > 0.0 { 0.02 } else { 0.0 });
+            near(after(&mut others, 3, 100, 0.5), 0.001);
+        }
     }
 
     #[test]

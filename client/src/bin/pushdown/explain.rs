@@ -128,6 +128,7 @@ impl Explain {
         let measured = profile.link_bytes.unwrap_or(f64::INFINITY);
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
+            // Nothing tells of it while so few samples are read; a store beside the gateway is `--gateway-cores` less.
             beside_steps: 0.0,
             link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores),

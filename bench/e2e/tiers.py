@@ -111,9 +111,9 @@ class Tiers:
             last_cpu_seconds=last.get("cpu_seconds"),
         )
 
-    def peaks(self, arm: Callable[[], dict], trees: dict | None = None) -> tuple[dict, dict[str, int | None]]:
-        """What an arm tells, and the most memory that store and gateway held meanwhile."""
-        trees = trees or self.beside()
+    @staticmethod
+    def peaks(arm: Callable[[], dict], trees: dict[str, list[psutil.Process]]) -> tuple[dict, dict[str, int | None]]:
+        """What an arm tells, and the most memory that the processes of each tier held meanwhile."""
         for processes in trees.values():
             forget_peaks(processes)
         figures = arm()

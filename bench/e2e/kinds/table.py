@@ -13,7 +13,7 @@ from stack import BUCKET
 from .. import arms
 from ..query import PIPELINE
 from ..results import Arm, Cell
-from ..scenario import Link, Scenario
+from ..scenario import OPEN, Link, Scenario
 from ..tiers import ArmError, Tiers
 from . import Run, cell_of, circumstances, in_turns
 
@@ -34,17 +34,18 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
     key = run.data.tables()[scenario.data]
     for text in scenario.links:
         link = Link.parse(text)
-        yield cell(scenario, run, link, run.tiers.shape(link.bits(None), scenario.latency_ms), key)
+        yield cell(scenario, run, link, key)
 
 
-def cell(scenario: Scenario, run: Run, link: Link, measured: float | None, key: str) -> Cell:
-    """All ways in turns; the first round warms up."""
+def cell(scenario: Scenario, run: Run, link: Link, key: str) -> Cell:
+    """All ways in turns, of readers that are warm."""
     with ExitStack() as stack:
         readers = {name: stack.enter_context(Reader(name, run.tiers, key)) for name in scenario.arms}
-        # What the first connection and the first rows cost does not count; beside a download over a thin link it is nothing.
+        # What the first connection and the first rows cost does not count, and how wide the link is makes nothing of it other.
+        run.tiers.shape(OPEN)
         for reader in readers.values():
-            if reader.way != "download" or link.text == "open":
-                reader.read()
+            reader.read()
+        measured = run.tiers.shape(link.bits(None), scenario.latency_ms)
         found = {name: Arm(reader.kind, reader.settings) for name, reader in readers.items()}
 
         def turn(name: str) -> None:

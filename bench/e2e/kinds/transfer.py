@@ -28,7 +28,8 @@ def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
         parts, peaks = {}, {}
 
         def go(name: str) -> None:
-            found, held = run.tiers.peaks(lambda: demo(scenario, run, "--epochs", scenario.epochs, *RUNS[name]))
+            demonstrated = lambda: demo(scenario, run, "--epochs", scenario.epochs, *RUNS[name])
+            found, held = run.tiers.peaks(demonstrated, run.tiers.beside())
             peaks.setdefault(name, []).append(held)
             for part in found["parts"]:
                 for line in part["lines"]:

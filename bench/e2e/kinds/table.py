@@ -41,7 +41,7 @@ def cell(scenario: Scenario, run: Run, link: Link, key: str) -> Cell:
     """All ways in turns, of readers that are warm."""
     with ExitStack() as stack:
         readers = {name: stack.enter_context(Reader(name, run.tiers, key)) for name in scenario.arms}
-        # What the first connection and the first rows cost does not count, and how wide the link is makes nothing of it other.
+        # What the first connection and the first rows cost does not count, and over a thin link would take most of the time.
         run.tiers.shape(OPEN)
         for reader in readers.values():
             reader.read()

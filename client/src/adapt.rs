@@ -102,7 +102,7 @@ impl Adapter {
     ) -> Option<Self> {
         let classes = classes(objects);
         let bounds = classes.iter().map(|class| class.up_to).collect();
-        let ground = Arc::new(Ground::new(pipeline, bounds, batch_size, max_expand)?);
+        let ground = Arc::new(Ground::new(pipeline, bounds, max_expand)?);
         let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
         let unlisted = Unlisted::default();
         Some(Self {

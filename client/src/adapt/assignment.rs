@@ -9,13 +9,12 @@ use pushdown::{
 
 use crate::{order::Place, profile::float};
 
-/// Objects that go another way than the plan has it: one in so many, of each kind, and at least two in a batch that has
-/// so many.
+/// One object in so many goes another way than the plan has it, by turns each of those that are worth a trial. That is
+/// enough to be right again within three batches of a change (`plan::replanner` tests that); with half as many some plans are worse
+/// than plain reading by then.
 const EXPLORED: u64 = 100;
-/// The least distance between them.
-const CLOSEST: u64 = 32;
-/// And the greatest, where each takes far longer than others: a link that becomes faster is found out by them.
-const FARTHEST: u64 = 1024;
+/// The fewest, where each takes far longer than others: a link that becomes faster is found out by them.
+const FEWEST: u64 = 1024;
 
 /// What is the same for all plans of a data set.
 #[derive(Debug)]
@@ -26,7 +25,6 @@ pub(super) struct Ground {
     values: Vec<Size>,
     /// The stages to explore, the last one first: the last, and the last before any network.
     explored: Vec<u8>,
-    stride: u64,
     /// A value has at most so many times the bytes of its object.
     pub(super) max_expand: f64,
 }
@@ -38,11 +36,9 @@ pub(crate) struct Assignment {
     /// Bytes that an object of unknown size is taken to have stored.
     pub(super) unlisted: u64,
     ways: Ways,
-    /// Whether an object is read as it is only to see how that goes.
-    plainly: bool,
-    /// The stages at which objects stop only to see how that goes.
+    /// The stages at which objects stop only to see how that goes; 0 is to be read as they are.
     explored: Vec<u8>,
-    /// One object of so many goes each of these ways.
+    /// One object of so many goes one of these ways.
     stride: u64,
 }
 
@@ -68,12 +64,7 @@ enum Ways {
 
 impl Ground {
     /// `None` where the gateway could do nothing of use: all values are tables.
-    pub(super) fn new(
-        pipeline: &Pipeline,
-        bounds: Vec<u64>,
-        batch_size: usize,
-        max_expand: f64,
-    ) -> Option<Self> {
+    pub(super) fn new(pipeline: &Pipeline, bounds: Vec<u64>, max_expand: f64) -> Option<Self> {
         let size = |kind: &Kind| match (kind, kind.bytes()) {
             (_, Some(bytes)) => Size::Known(bytes),
             (Kind::Table(_), None) => Size::Table,
@@ -94,7 +85,6 @@ impl Ground {
             explored: explored.collect(),
             values,
             max_expand,
-            stride: (batch_size as u64).clamp(CLOSEST, EXPLORED),
         })
     }
 
@@ -132,9 +122,8 @@ impl Assignment {
         Self {
             unlisted,
             ways: Ways::Unknown,
-            plainly: true,
             explored: ground.explored.clone(),
-            stride: ground.stride,
+            stride: EXPLORED,
             ground,
         }
     }
@@ -156,7 +145,7 @@ impl Assignment {
     /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more
     /// often than is best. And none more often than the plan has time for.
     pub(super) fn planned(ground: Arc<Ground>, unlisted: u64, decision: &Decision, plan: &Plan) -> Self {
-        let enough = 1.0 / float(ground.stride);
+        let enough = 1.0 / float(EXPLORED);
         let seen = |stage: u8| {
             decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
                 let taken = class.candidates.iter().zip(shares);
@@ -170,17 +159,21 @@ impl Assignment {
             there.any(|way| way.weights > 0.0)
         };
         let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
-        let plainly = worthwhile(&0);
-        let explored: Vec<u8> = ground.explored.iter().copied().filter(worthwhile).collect();
-        let trials = explored.iter().copied().chain(plainly.then_some(0));
-        let room = trials
-            .map(|stage| decision.room(plan, stage.into()))
-            .fold(1.0, f64::min);
-        let mut stride = ground.stride;
-        while float(stride) * room < 1.0 && stride < FARTHEST {
-            stride = (stride * 2).min(FARTHEST);
+        let explored = std::iter::once(0).chain(ground.explored.iter().copied());
+        let explored: Vec<u8> = explored.filter(worthwhile).collect();
+        let rooms = explored
+            .iter()
+            .map(|stage| decision.room(plan, usize::from(*stage)));
+        let room = rooms.fold(1.0, f64::min);
+        let mut stride = EXPLORED;
+        while float(stride) * room < 1.0 && stride < FEWEST {
+            stride = (stride * 2).min(FEWEST);
         }
-        let tried = if plainly { 1.0 / float(stride) } else { 0.0 };
+        let tried = if explored.contains(&0) {
+            1.0 / float(stride * explored.len() as u64)
+        } else {
+            0.0
+        };
         let classes = decision.classes.iter().zip(&plan.shares);
         let ways = classes.map(|(class, shares)| {
             let taken = class.candidates.iter().zip(shares);
@@ -207,7 +200,6 @@ impl Assignment {
             ground,
             unlisted,
             ways: Ways::Planned(ways.collect()),
-            plainly,
             explored,
             stride,
         }
@@ -219,7 +211,7 @@ impl Assignment {
     pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
         let ground = &self.ground;
         let fits = |stage: u8| ground.fits(stage, stored.unwrap_or(self.unlisted));
-        let farthest = |turn: u64| {
+        let explored = |turn: u64| {
             let fitting = self.explored.iter().copied();
             let fitting: Vec<u8> = fitting.filter(|stage| fits(*stage)).collect();
             let turn = usize::try_from(turn).unwrap_or_default();
@@ -227,18 +219,15 @@ impl Assignment {
         };
         match &self.ways {
             Ways::Unknown if place.position.is_multiple_of(2) => 0,
-            Ways::Unknown | Ways::Pushing => farthest(place.position / 2).unwrap_or_default(),
+            Ways::Unknown | Ways::Pushing => explored(place.position / 2).unwrap_or_default(),
             Ways::Planned(ways) => {
-                let explored = match place.position % self.stride {
-                    0 => Some(0).filter(|_| self.plainly),
-                    rest if rest == self.stride / 2 => farthest(place.position / self.stride),
-                    _ => None,
-                };
                 let planned = || {
                     let of_class = ways.get(ground.class(stored)).map_or(&[][..], Vec::as_slice);
                     way(of_class, place.index)
                 };
-                let stage = explored.unwrap_or_else(planned);
+                // Of the positions that a rank has as many are trials as of all.
+                let trial = trial(place.position, self.stride);
+                let stage = trial.and_then(explored).unwrap_or_else(planned);
                 if fits(stage) { stage } else { 0 }
             }
         }
@@ -261,11 +250,32 @@ impl Assignment {
     }
 }
 
+/// The golden ratio. Its multiples are spread evenly between whole numbers, wherever one starts, and whatever step one takes.
+const GOLDEN: f64 = 0.618_033_988_749_895;
+/// The silver ratio, whose multiples have nothing to do with those.
+const SILVER: f64 = 0.414_213_562_373_095;
+
+/// Where a number's multiple of a ratio stands between 0 and 1.
+fn turn(number: u64, ratio: f64) -> f64 {
+    (float(number) * ratio).fract()
+}
+
+/// Which trial the sample at a position is, if it is one; of so many positions one is.
+fn trial(position: u64, stride: u64) -> Option<u64> {
+    /// As many ways as trials are told apart by.
+    const WAYS: f64 = 12.0;
+    let among = turn(position, SILVER) * float(stride);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "less than 12"
+    )]
+    (among < 1.0).then_some((among * WAYS) as u64)
+}
+
 /// The way of an object, by its turn among those of its class.
 fn way(ways: &[(u8, f64)], index: usize) -> u8 {
-    /// The golden ratio: its multiples are spread evenly, wherever one starts.
-    const TURN: f64 = 0.618_033_988_749_895;
-    let turn = (float(index as u64) * TURN).fract();
+    let turn = turn(index as u64, GOLDEN);
     let way = ways.iter().find(|(_, sum)| turn < *sum).or_else(|| ways.last());
     way.map(|(stage, _)| *stage).unwrap_or_default()
 }

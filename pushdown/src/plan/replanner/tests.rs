@@ -88,6 +88,18 @@ impl Reader {
         }
     }
 
+    /// Whether a sample goes another way than the plan has it, and then whether as it is or as far as the gateway can take it:
+    /// of the first two batches by turns, and one in a hundred of the others.
+    fn explored(&self, sample: usize) -> Option<bool> {
+        if self.batches < 2 {
+            return Some(sample.is_multiple_of(2));
+        }
+        // As a reader spreads them.
+        let number = u32::try_from(self.batches * 64 + sample).unwrap();
+        let turn = (f64::from(number) * 0.414_213_562_373_095).fract();
+        (turn < 0.01).then_some(turn < 0.005)
+    }
+
     /// Reads a batch by the plan in force, learns from it, and plans again.
     fn batch(&mut self, world: &World, seconds: &[f64]) {
         let classes = world.classes(seconds);
@@ -96,14 +108,8 @@ impl Reader {
         let mut taken = vec![0.0; ways.len()];
         let mut seen = Vec::new();
         for sample in 0..64_usize {
-            let explored = self.batches < 2 || sample < 2;
-            let way = if explored {
-                // By turns as it is, and as far as the gateway can take it.
-                if sample.is_multiple_of(2) {
-                    0
-                } else {
-                    ways.len() - 1
-                }
+            let way = if let Some(plainly) = self.explored(sample) {
+                if plainly { 0 } else { ways.len() - 1 }
             } else {
                 for (owed, share) in owed.iter_mut().zip(&self.shares) {
                     *owed += share;

@@ -38,6 +38,9 @@ PEERS = {
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
     "tfdata": ("rival", ".venv-e2e-tf"),
 }
+# Those of them that read from the store and leave all else to the host: with our own reader in `plain` mode they are what
+# plain reading is.
+CONTENDERS = ("boto3", "s3torchconnector", "webdataset")
 # A fixed split, of which there is one for each number of steps that the gateway runs.
 SPLIT = "split:K"
 # Any of them once more, for an A/A test of its own. `again` alone is plain reading once more.
@@ -175,8 +178,13 @@ def beside_the_store(name: str, scenario: Scenario, tiers: Tiers, data: Data, fo
     ready.unlink()
 
 
+def by_others(pipeline: str) -> bool:
+    """Whether others' loaders can do the same: they make pixels, and run networks on them."""
+    return work(pipeline) != "bytes"
+
+
 def work(pipeline: str) -> str:
-    """What others' loaders are told to do: the same."""
+    """What others' loaders are told to do: the same. Where photos are cropped at random they cut from the middle."""
     if "model(" in pipeline:
         return pipeline.rpartition("| model(")[2].partition(")")[0].partition(",")[0]
     _, _, crop = pipeline.partition("center_crop(")

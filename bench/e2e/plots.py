@@ -14,12 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from . import figures, stats, text
+from . import figures, published, stats, text
 from .figures import Bar, Line
 from .results import TIERS, Results
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+GREY = "#777777"
 LINES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK)
 MARKERS = "osD^vPX"
 KINDS = {"plain": SKY, "peer": ORANGE, "pushed": GREEN, "auto": BLUE, "layout": PINK, "ceiling": YELLOW, "rival": RED}
@@ -59,7 +60,7 @@ def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def _speedup(label: str, lines: list[Line]) -> Figure:
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
     axes = figure.add_subplot()
     known = sorted({point.x for line in lines for point in line.points if point.x is not None})
     right = known[-1] * OPEN
@@ -78,11 +79,16 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
         hollow = [(place, point.ratio.median) for place, point in zip(places, line.points) if point.noisy]
         if hollow:
             axes.plot(*zip(*hollow), marker, color=colour, markerfacecolor="white", markersize=5, zorder=3)
+    if label == published.X_LABEL:
+        points = published.curve(known[-1])
+        places = [right if x is None else x for x, _ in points]
+        axes.plot(places, [ratio for _, ratio in points], ":", color=GREY, linewidth=1.2, marker=".", markersize=4,
+                  label="for orientation: HAPI, AlexNet on GPUs, by its logs")
     axes.axhline(1, color=BLACK, linewidth=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
     ticks = {place: f"{place:g}" for place in known}
-    if any(point.x is None for line in lines for point in line.points):
+    if label == published.X_LABEL or any(point.x is None for line in lines for point in line.points):
         ticks[right] = "open"
     _ticks(axes, ticks)
     noisy = any(point.noisy for line in lines for point in line.points)
@@ -90,7 +96,8 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
     axes.set_ylabel("rate to the fastest plain arm")
     axes.set_title("Speed-up over plain reading, medians with intervals", loc="left", fontsize=10)
     axes.grid(True)
-    axes.legend(fontsize=8, handlelength=3.5)
+    # Beside the lines: wherever it stood among them it would hide some.
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=3.5)
     return figure
 
 

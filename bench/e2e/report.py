@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 
-from . import accuracy, glance, stats, text
+from . import accuracy, glance, published, stats, text
 from .results import TIERS, UNBOUND, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 ASKED = {
@@ -38,11 +38,6 @@ AHEAD = {
     "first batch": ("Sooner with the first batch than ours", "`{mine}` waits {by} times as long for it as `{name}`"),
 }
 SEVERITY = ("fail", "undecided", "void", "given", "pass")
-HAPI = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
-[arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
-too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
-off it. Its networks, machines and links are others: that is for orientation, not a comparison. No points of its curve
-could be had as numbers, so that none are drawn beside ours."""
 
 
 def _sure() -> str:
@@ -190,7 +185,14 @@ def _tried(cell: Cell) -> list[str]:
     plain, peers = ([f"`{name}`" for name in stats.of_kind(cell, kind)] for kind in ("plain", "peer"))
     if not (stats.of_kind(cell, "auto") and plain + peers):
         return []
-    return [f"plain is the fastest of {', '.join(plain + peers)}" if peers else "no loader of others was tried as plain"]
+    if not cell.heats:
+        return [f"plain is the fastest of {', '.join(plain + peers)}" if peers else "no loader of others was tried as plain"]
+    # Who reads from the store in each round was named, or was the fastest of others in the heats.
+    rates = (f"`{name}` {text.number(heat.samples_per_second)}" + (f", {text.count(heat.errors, 'sample')} failed" if heat.errors else "")
+             for name, heat in cell.heats.items())
+    went_on = f"{' and '.join(peers)} read in every round beside it" if peers else "no loader of others was about as fast"
+    settings = [f"`{name}`, in its heat: {heat.settings}" for name, heat in cell.heats.items() if name not in cell.arms]
+    return [f"plain: samples/s in one turn each before the rounds: {'; '.join(rates)}. {went_on[0].upper()}{went_on[1:]}", *settings]
 
 
 def _judged(verdict: Verdict) -> list[str]:
@@ -244,4 +246,5 @@ def _orientation(scenarios: list[Scenario]) -> list[str]:
     rows = [[cell.name, text.ratio(ratio)] for cell, ratio in found if ratio is not None]
     if not rows:
         return []
-    return ["## For orientation", "", HAPI, "", *text.table(["here", "`auto` to the fastest plain arm"], rows), ""]
+    ours = text.table(["here", "`auto` to the fastest plain arm"], rows)
+    return ["## For orientation", "", published.ABOUT, "", *published.table(), "", *ours, ""]

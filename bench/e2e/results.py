@@ -78,6 +78,15 @@ class Arm:
 
 
 @dataclass
+class Heat:
+    """One turn of an arm before the rounds of a cell, which tells whether it goes on."""
+
+    samples_per_second: float
+    errors: int
+    settings: str
+
+
+@dataclass
 class Bound:
     """What no arm of a cell should beat, by an estimate from costs that were measured, and what limits that."""
 
@@ -130,6 +139,8 @@ class Cell:
     verdicts: list[Verdict] = field(default_factory=list)
     # Seconds of an epoch by the planner's simulator, of each round, for the ways that it knows.
     simulated: dict[str, list[float]] = field(default_factory=dict)
+    # Everyone who was tried as plain reading beside those that the scenario names.
+    heats: dict[str, Heat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.arms == {} or self.baseline in self.arms

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
 from .data import Data
-from .kinds import Run, bounds, forward, growth, read, scans, table, tenants, transfer
+from .kinds import Run, bounds, forward, growth, heats, read, scans, table, tenants, transfer
 from .scenario import Scenario, ScenarioError, all_of, shaped, unshaped
 from .tiers import ArmError, Tiers
 
@@ -168,7 +168,8 @@ def turns(scenario: Scenario) -> int:
     growing = len(scenario.connections) if scenario.kind == "growth" else 0
     usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
     of_kind = len(scenario.arms) or usual[scenario.kind]
-    return (rows + growing) * of_kind * scenario.repeats * len(scenario.links)
+    before = len(heats.wanted(scenario)) if scenario.kind == "read" else 0
+    return ((rows + growing) * of_kind * scenario.repeats + before) * len(scenario.links)
 
 
 class Stacks:

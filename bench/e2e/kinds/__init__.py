@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from .. import arms as ways
 from ..data import Data
-from ..results import Arm, Cell
+from ..results import Arm, Cell, Heat
 from ..scenario import OPEN, Scenario
 from ..tiers import Tiers
 
@@ -52,6 +52,7 @@ def cell_of(
     measured: float | None = None,
     crossover: float | None = None,
     simulated: dict[str, list[float]] | None = None,
+    heats: dict[str, Heat] | None = None,
 ) -> Cell:
     """A cell, whose baseline is plain reading where that is one of the arms. An open link has no rate. What
     bounds it is found out once it is whole."""
@@ -68,4 +69,5 @@ def cell_of(
         bound=None,
         arms=arms,
         simulated=simulated or {},
+        heats=heats or {},
     )

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from .. import arms
+from .. import arms, published
 from ..results import Arm, Cell
 from ..scenario import OPEN, Link, Scenario
 from ..tiers import ArmError
-from . import Run, bounds, cell_of, circumstances, in_turns
+from . import Run, bounds, cell_of, circumstances, heats, in_turns
 
 ARMS = arms.NAMES
 # The most photos that tell where the crossover is: twice as many as the scenario has, of networks that take long fewer.
@@ -29,10 +29,12 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
     names = [name for name in scenario.arms if name not in left_out]
     if not names:
         raise ArmError(f"no arm of {scenario.name} can be run here: {'; '.join(left_out.values())}")
-    chosen = {name: arms.of(name, scenario, run.tiers, run.data, run.folder) for name in names}
-    notes = [*circumstances(scenario, run), *left_out.values()]
     measured = run.tiers.shape(asked, scenario.latency_ms)
     width = measured or (asked if asked < OPEN else None)
+    tried, why = heats.heats(scenario, run)
+    names += heats.fastest(tried)
+    chosen = {name: arms.of(name, scenario, run.tiers, run.data, run.folder) for name in names}
+    notes = [*circumstances(scenario, run), *left_out.values(), *why]
     found = {name: Arm(arm.kind, arm.settings) for name, arm in chosen.items()}
 
     def turn(name: str) -> None:
@@ -57,11 +59,12 @@ def cell(scenario: Scenario, run: Run, link: Link, even: float | None) -> Cell:
         found,
         notes,
         x=link.factor,
-        x_label="link, in multiples of the crossover",
+        x_label=published.X_LABEL,
         asked=asked,
         measured=measured,
         crossover=even,
         simulated=bounds.by_way(found, rounds),
+        heats=tried,
     )
 
 

@@ -1,0 +1,79 @@
+"""What others published, beside ours for orientation: HAPI over links of nine widths.
+
+HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
+https://arxiv.org/abs/2210.08650v3) splits the frozen layers of transfer learning between store and trainer, too. The seconds are
+those of the logs in its authors' repository, https://github.com/aguirguis/collabml_client, folder
+`application_layer/logs/bw_exp_imagenet`, commit 884761c8777e00173291f53ec861aee144e9bb2e: one run each, AlexNet frozen up to layer
+17, 32,000 photos of ImageNet in batches of 8,000, a GPU beside the store and two in the trainer. What the paper draws of them it
+does not give as numbers.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from . import text
+
+# MiB that a batch of plain reading brings, as tensors that were made before, and how many batches there are.
+BATCH_MIB, BATCHES = 1232.6, 4
+# What the cells of links are plotted over, and HAPI beside them.
+X_LABEL = "link, in multiples of the crossover"
+COLUMNS = ["HAPI's link", "of its crossover", "plain, photos", "plain, tensors", "HAPI", "rate of HAPI to the faster"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seconds of 32,000 photos over a link: read plainly, read plainly as tensors that were made before, and by HAPI, which reads
+    those tensors beside the store."""
+
+    bits: float
+    photos: float
+    tensors: float
+    hapi: float
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as the faster of both plain ways HAPI is."""
+        return min(self.photos, self.tensors) / self.hapi
+
+    @property
+    def x(self) -> float:
+        """The link, in multiples of its crossover: that over which plain reading keeps the trainer just busy."""
+        return self.bits / (BATCH_MIB * BATCHES * 2**23 / WIDEST.tensors)
+
+
+RUNS = (
+    Run(51_200e3, 905.05, 994.35, 107.73),
+    Run(102_400e3, 544.35, 569.89, 64.09),
+    Run(512_000e3, 254.75, 208.50, 28.80),
+    Run(1_048_576e3, 213.17, 161.44, 27.69),
+    Run(2_097_152e3, 195.99, 141.60, 23.18),
+    Run(3_145_728e3, 188.78, 132.16, 26.64),
+    Run(5_242_880e3, 188.31, 129.75, 25.01),
+    Run(10_485_760e3, 186.54, 127.58, 34.26),
+    Run(12_582_912e3, 184.47, 126.16, 33.80),
+)
+WIDEST = RUNS[-1]
+
+ABOUT = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
+[arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
+too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
+off it. Below are seconds by the [logs](https://github.com/aguirguis/collabml_client) of its authors, folder
+`application_layer/logs/bw_exp_imagenet`, commit 884761c: one run each, AlexNet, 32,000 photos of ImageNet in batches of 8,000, a
+GPU beside the store and two in the trainer. Its crossover is reckoned from plain reading over its widest link. Networks, machines
+and links are others than ours, and so is what is compared: plain reading there makes a batch of photos in 25 s, or one of
+tensors that lie ready in 3 s, while the trainer's GPUs wait; HAPI reads such tensors, too, beside the store, where it has a GPU
+more. Here all ways have the same cores. So this is for orientation, not a comparison."""
+
+
+def curve(widest: float) -> list[tuple[float | None, float]]:
+    """Points of HAPI's speed-up over links up to so many times the crossover; without x, as an open link, that of its widest."""
+    return [*((run.x, run.speedup) for run in RUNS[:-1] if run.x <= widest), (None, WIDEST.speedup)]
+
+
+def table() -> Iterable[str]:
+    """All runs."""
+    rows = (
+        [text.rate(run.bits), f"{run.x:.2g}", *map(text.seconds, (run.photos, run.tensors, run.hapi)), f"{run.speedup:.2f}"]
+        for run in RUNS
+    )
+    return text.table(COLUMNS, rows)

@@ -13,6 +13,14 @@ PYTHON
 mkdir -p .cache/onnxruntime
 ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
 [ "$want" = runtime ] && exit
+# Another version of it, for what a reader does before a gateway that has one.
+other=.cache/onnxruntime/other
+if [ "$want" = all ] && [ ! -e "$other/libonnxruntime.so" ]; then
+  rm -rf "$other"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --target "$other" onnxruntime==1.30.0
+  libraries=("$other"/onnxruntime/capi/libonnxruntime.so.*)
+  ln -s "${libraries[0]#"$other/"}" "$other/libonnxruntime.so"
+fi
 mkdir -p .cache/models
 # Without what it depends on: PyTorch, of which nothing is needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \

@@ -8,7 +8,7 @@ mod folder;
 use std::path::PathBuf;
 
 use pushdown::{
-    ENGINE, Kind, Limits, Pipeline, Sample,
+    Engine, Kind, Limits, Pipeline, Sample,
     pipeline::Digest,
     wire::{self, Form},
 };
@@ -42,6 +42,8 @@ pub(crate) struct KeptStage {
     bytes: Option<u64>,
     /// Canonical text of the steps before it, digests of networks included.
     prefix: String,
+    /// What is the same of all engines that may have made them.
+    engine: String,
 }
 
 impl Keep {
@@ -60,6 +62,9 @@ impl Keep {
             number: written,
             bytes: pipeline.kinds()[written].bytes(),
             prefix: pipeline.canonical(written),
+            engine: Engine::of(&pipeline.steps()[..written])
+                .unwrap_or_default()
+                .agreeing(),
         };
         Ok(Self {
             folder,
@@ -142,7 +147,7 @@ impl Keep {
     fn name(&self, object: &Object, stage: &KeptStage) -> Digest {
         let size = object.bytes.map(u64::to_le_bytes);
         let parts: [&[u8]; 6] = [
-            &ENGINE.to_le_bytes(),
+            stage.engine.as_bytes(),
             stage.prefix.as_bytes(),
             self.bucket.as_bytes(),
             object.key.as_bytes(),

@@ -37,6 +37,7 @@ mod adapt;
 mod batch;
 mod budget;
 mod cpu;
+mod engine;
 mod error;
 mod keep;
 mod meter;

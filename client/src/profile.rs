@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
-    Context, Kind, Limits, Pipeline, Sample,
+    Context, Engine, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class, Loading},
     step::model::Network,
     wire::{Split, header},
@@ -16,6 +16,7 @@ use pushdown::{
 use tokio::sync::oneshot;
 
 use crate::{
+    engine::beside,
     error::{Error, ErrorKind, Result},
     networks::of_steps,
     store::{GetValue, Object, Store},
@@ -43,6 +44,8 @@ pub struct Profile {
     pub link_bytes: Option<f64>,
     /// Cores of the gateway, if it tells.
     pub gateway_cores: Option<f64>,
+    /// Why values of the gateway may not stand beside those computed here, if so: a reader reads plainly then, whatever the plan.
+    pub other_engine: Option<String>,
 }
 
 /// What to measure.
@@ -71,6 +74,7 @@ pub struct SampleProfile {
 struct Measured {
     sample: SampleProfile,
     gateway_cores: Option<f64>,
+    other_engine: Option<String>,
 }
 
 impl Store {
@@ -104,6 +108,7 @@ impl Store {
             failed: Vec::new(),
             link_bytes: None,
             gateway_cores: None,
+            other_engine: None,
         };
         // Measuring here fetches their weights: what it costs to begin is seen now or never.
         let mut far = of_steps(what.pipeline.steps());
@@ -126,6 +131,7 @@ impl Store {
                     Ok(measured) => {
                         profile.samples.push(measured.sample);
                         profile.gateway_cores = measured.gateway_cores;
+                        profile.other_engine = measured.other_engine;
                     }
                     Err(error) => profile.failed.push((key.to_string(), error.to_string())),
                 }
@@ -179,12 +185,19 @@ impl Store {
             last.get_or_insert(pushed.body.len() as u64);
         }
         let cores = number(pushed.headers.get(header::CORES));
+        // The layers have run here by now, or this host cannot run them.
+        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
+        let gateway = pushed
+            .headers
+            .get(header::ENGINE)
+            .and_then(|value| value.to_str().ok());
         Ok(Measured {
             sample: SampleProfile {
                 key: key.to_string(),
                 ways: ways(pipeline, &bytes, &here, &there, far)?,
             },
             gateway_cores: cores,
+            other_engine: gateway.and_then(|gateway| beside(&engine, gateway).err()),
         })
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{
 };
 
 use pushdown::{
-    Limits, Pipeline,
+    Engine, Limits, Pipeline,
     wire::{Compression, Split},
 };
 use tokio_util::sync::CancellationToken;
@@ -84,8 +84,12 @@ pub(crate) struct Session {
     pub(crate) cpu: CpuPool,
     pub(crate) gets: Gets,
     pub(crate) counters: Counters,
+    /// What computes here.
+    pub(crate) engine: Engine,
     /// Set when the gateway turns out to compute with another engine.
     pub(crate) fallen_back: AtomicBool,
+    /// It was said that the gateway's networks run otherwise.
+    pub(crate) told_of_rounding: AtomicBool,
 }
 
 /// What to read.

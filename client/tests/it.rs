@@ -4,6 +4,7 @@
 //! - `splits`: law 1: plain and every split agree bit for bit
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
+//! - `engines`: another version of what runs networks
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
 //! - `auto`: plans that follow what happens
@@ -25,6 +26,7 @@ mod it {
     mod cli;
     mod demo;
     mod demo_network;
+    mod engines;
     mod errors;
     mod faults;
     mod forms;

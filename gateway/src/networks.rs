@@ -214,7 +214,7 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
     let library = models.onnxruntime.display();
     let mut runtime = Runtime::load(&models.onnxruntime, threads.get());
     match &runtime {
-        Ok(_) => info!(%library, version = Runtime::version(), "ONNX Runtime"),
+        Ok(runtime) => info!(%library, version = runtime.identity().onnxruntime, "ONNX Runtime"),
         Err(error) => warn!("{error}; `model` steps are refused, everything else works"),
     }
     if let Ok(on_cpu) = runtime {

@@ -23,6 +23,7 @@
 //! This crate knows no network, and reads no files but neural networks and the library that runs them.
 
 mod dtype;
+mod engine;
 mod error;
 mod fuse;
 mod kind;
@@ -39,6 +40,7 @@ mod table;
 pub mod wire;
 
 pub use dtype::{DType, Layout};
+pub use engine::{ENGINE, Engine};
 pub use error::{Error, ErrorKind, Result};
 pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
 pub use limits::{Limits, TableLimits};
@@ -51,8 +53,3 @@ pub use source::{Source, Suffix};
 pub use step::Step;
 pub use step::table::{Description, describe};
 pub use table::{Table, TableBuilder};
-
-/// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers.
-///
-/// It is part of every ETag and stands in every answer; a reader with another value reads plainly.
-pub const ENGINE: u32 = 3;

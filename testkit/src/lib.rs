@@ -17,7 +17,7 @@ mod weed;
 
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
-pub use networks::{networks, onnxruntime};
+pub use networks::{networks, onnxruntime, other_onnxruntime};
 pub use origin::{Exchange, ScriptedOrigin};
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};

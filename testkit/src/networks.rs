@@ -17,6 +17,11 @@ pub fn onnxruntime() -> PathBuf {
     cache().join("onnxruntime/libonnxruntime.so")
 }
 
+/// The library of another version of it.
+pub fn other_onnxruntime() -> PathBuf {
+    cache().join("onnxruntime/other/libonnxruntime.so")
+}
+
 /// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any;
 /// it goes away with its handle.
 ///

@@ -62,6 +62,10 @@ fn whatever_changes_a_value_changes_its_name() {
     assert_eq!(name(&keep, &object.clone()), first);
     assert_ne!(name(&other, &object), first, "another pipeline");
     assert_ne!(keep.name(&object, &keep.stages[1]), first, "another stage of it");
+    let mut engine = keep.stages[0].clone();
+    assert_eq!(engine.engine, pushdown::ENGINE.to_string());
+    engine.engine += "; onnxruntime=1.30.0";
+    assert_ne!(keep.name(&object, &engine), first, "another engine");
     let changed = [
         Object {
             key: "l".into(),

@@ -13,10 +13,7 @@ use http::{
     HeaderMap, HeaderValue, Method,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use pushdown::{
-    ENGINE,
-    wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError},
-};
+use pushdown::wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError};
 
 use super::{Job, Session, intake::Intake};
 use crate::{
@@ -159,16 +156,16 @@ async fn attempt(
         }
         adapter.gateway_cpus(answer.header(wire::header::CPUS));
     }
-    match answer.header(wire::header::ENGINE) {
-        Some(engine) if engine != ENGINE.to_string() => return Ok(other_engine(session, engine)),
-        // Without the header, as a proxy may have it, the stream itself names the engine.
-        _ if arrow => {}
-        _ => {
-            return whole(
-                session,
-                Err(not_a_gateway(session, "its answer is no Arrow stream")),
-            );
-        }
+    let engine = answer.header(wire::header::ENGINE);
+    if let Some(plainly) = engine.and_then(|engine| other_engine(session, engine)) {
+        return Ok(plainly);
+    }
+    // Without the header, as a proxy may have it, the stream itself names the engine.
+    if !arrow {
+        return whole(
+            session,
+            Err(not_a_gateway(session, "its answer is no Arrow stream")),
+        );
     }
     match rows(session, job, slots, answer, intake, troubles).await {
         Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
@@ -223,8 +220,8 @@ async fn rows(
         }
         let Some(chunk) = answer.chunk().await? else { break };
         let rows = reader.push(chunk)?;
-        if let Some(engine) = reader.engine().filter(|engine| *engine != ENGINE) {
-            return Ok(other_engine(session, &engine.to_string()));
+        if let Some(plainly) = reader.engine().and_then(|engine| other_engine(session, engine)) {
+            return Ok(plainly);
         }
         for row in rows {
             let slot = *usize::try_from(row.row)

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
-use pushdown::{ENGINE, Limits, Pipeline, Sample, wire};
+use pushdown::{Engine, Limits, Pipeline, Sample, wire};
 
 use super::Store;
 use crate::{
+    engine::beside,
     error::{Error, ErrorKind, Result},
     retry::Backoff,
     sign::object_path,
@@ -152,12 +153,10 @@ impl Store {
             return Err(Error::new(ErrorKind::NotAGateway, text));
         };
         let content_type = text("content-type").unwrap_or_default().to_owned();
-        if text(wire::header::ENGINE) != Some(ENGINE.to_string().as_str()) {
-            tracing::warn!(
-                gateway = text(wire::header::ENGINE).unwrap_or("none"),
-                here = ENGINE,
-                "the gateway computes with another engine: its values may differ from those computed here"
-            );
+        // Networks do not count: none runs here on what comes.
+        let (here, gateway) = (Engine::default(), text(wire::header::ENGINE).unwrap_or("none"));
+        if let Err(why) = beside(&here, gateway) {
+            tracing::warn!("{why}: its values may differ from those computed here");
         }
         Ok((stage, content_type))
     }

@@ -9,13 +9,14 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use pushdown::{
-    ENGINE,
-    wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType},
-};
+use pushdown::wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Pushdown, flow::flow, headers::warn};
+use super::{
+    Pushdown,
+    flow::flow,
+    headers::{insert_engine, warn},
+};
 use crate::{
     body::{Body, BoxError},
     compute::{CpuPool, Permit, Tenant},
@@ -104,7 +105,7 @@ impl Pushdown {
             header::CACHE_CONTROL,
             HeaderValue::from_static("private, no-store"),
         );
-        headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
+        insert_engine(headers, request.pipeline.steps());
         headers.extend(self.part(&tenant));
         Ok(response)
     }

@@ -1,30 +1,27 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{ENGINE, Step, pipeline::Digest};
+use pushdown::{Engine, pipeline::Digest};
 
 use super::{form::AnswerForm, request::Job};
 
 /// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none, or
 /// nothing runs the networks.
 ///
-/// Everything that the bytes depend on is in it: the source, the prefix, the engine, the form, for random prefixes seed,
-/// epoch and sample, and for networks what runs them. That of rows that flow is weak: how they are cut into record batches
-/// is no part of the value.
+/// Everything that the bytes depend on is in it: the source, the prefix, the engine, which for networks tells what runs them,
+/// the form, and for random prefixes seed, epoch and sample. That of rows that flow is weak: how they are cut into record
+/// batches is no part of the value.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {
-    let mut networks = job.pipeline.steps()[..stage].iter().flat_map(Step::networks);
-    // One runs them all.
-    let runtime = networks.next().map(|network| network.runtime());
-    let runtime = runtime.transpose().ok()?.map(|runtime| runtime.identity());
-    of_runtime(source, job, stage, form, runtime)
+    let engine = Engine::of(&job.pipeline.steps()[..stage]).ok()?;
+    by_engine(source, job, stage, form, &engine)
 }
 
-fn of_runtime(
+fn by_engine(
     source: &HeaderMap,
     job: &Job,
     stage: usize,
     form: AnswerForm,
-    runtime: Option<String>,
+    engine: &Engine,
 ) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
     let prefix = job.pipeline.canonical(stage);
@@ -32,7 +29,7 @@ fn of_runtime(
         source.as_bytes().to_vec(),
         prefix.into_bytes(),
         stage.to_le_bytes().to_vec(),
-        ENGINE.to_le_bytes().to_vec(),
+        engine.to_string().into_bytes(),
         format!("{form:?}").into_bytes(),
     ];
     if job.pipeline.is_augmenting(stage) {
@@ -40,7 +37,6 @@ fn of_runtime(
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
-    parts.extend(runtime.map(String::into_bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     let weak = if matches!(form, AnswerForm::Rows(_)) {
         "W/"
@@ -102,19 +98,20 @@ mod tests {
 
     /// The last bits of features depend on the library, the provider and the processor.
     #[test]
-    fn another_runtime_gives_another_etag() {
+    fn another_engine_gives_another_etag() {
         let job = job("decode | resize(8, 8)", 1, "a");
-        let etag = |runtime: Option<&str>| {
+        let etag = |engine: &str| {
             let form = AnswerForm::Value(Form::Npy);
-            of_runtime(&source(), &job, 2, form, runtime.map(str::to_owned)).unwrap()
+            by_engine(&source(), &job, 2, form, &engine.parse().unwrap()).unwrap()
         };
-        let found = etag(Some("1.24; cpu; avx2"));
-        assert_eq!(found, etag(Some("1.24; cpu; avx2")));
+        let found = etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2");
+        assert_eq!(found, etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2"));
         for other in [
-            None,
-            Some("1.25; cpu; avx2"),
-            Some("1.24; cuda; avx2"),
-            Some("1.24; cpu; avx2+fma"),
+            "3",
+            "4; onnxruntime=1.24.0; provider=cpu; processor=avx2",
+            "3; onnxruntime=1.25.0; provider=cpu; processor=avx2",
+            "3; onnxruntime=1.24.0; provider=cuda; processor=avx2",
+            "3; onnxruntime=1.24.0; provider=cpu; processor=avx2+fma",
         ] {
             assert_ne!(found, etag(other), "{other:?}");
         }

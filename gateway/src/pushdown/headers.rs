@@ -1,7 +1,7 @@
 //! The head of a derived answer, and answers that are only a head.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
-use pushdown::{ENGINE, Pipeline, wire};
+use pushdown::{Engine, Pipeline, Step, wire};
 
 use super::{
     conditions::{self, Verdict},
@@ -49,10 +49,9 @@ pub(super) fn head_of(source: &HeaderMap, job: &Job, value: Option<(usize, Answe
     if let Some(etag) = source.get(header::ETAG) {
         headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
     }
-    headers.insert(
-        HeaderName::from_static(wire::header::ENGINE),
-        HeaderValue::from(ENGINE),
-    );
+    // A value that is not known yet may be behind all of them.
+    let steps = job.pipeline.steps();
+    insert_engine(&mut headers, value.map_or(steps, |(stage, _)| &steps[..stage]));
     headers.insert(
         HeaderName::from_static(wire::header::CACHE),
         HeaderValue::from_static("none"),
@@ -95,6 +94,12 @@ pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Res
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Adds what computes these steps. Where nothing runs the networks among them there is no value from behind one.
+pub(super) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
+    let engine = Engine::of(steps).unwrap_or_default();
+    insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 
 /// Adds where the time went.

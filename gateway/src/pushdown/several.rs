@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use pushdown::{
-    ENGINE, OneTable, Several,
+    OneTable, Several,
     wire::{self, BatchRequest, Compression, TableEncoder, TableForm},
 };
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use super::{
     batch::Line,
     flow::flow,
     form::AnswerForm,
-    headers::{insert, warn},
+    headers::{insert, insert_engine, warn},
 };
 use crate::{
     body::Body,
@@ -66,7 +66,7 @@ impl Pushdown {
             header::CACHE_CONTROL,
             HeaderValue::from_static("private, no-store"),
         );
-        headers.insert(wire::header::ENGINE, HeaderValue::from(ENGINE));
+        insert_engine(&mut headers, objects.pipeline().steps());
         insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
         insert(&mut headers, wire::header::KIND, "table");
         insert(&mut headers, wire::header::STAGE, &objects.stage().to_string());

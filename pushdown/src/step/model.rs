@@ -3,6 +3,7 @@
 mod card;
 mod folder;
 mod graph;
+mod identity;
 mod loaded;
 mod network;
 mod networks;
@@ -18,6 +19,7 @@ use std::{sync::Arc, time::Duration};
 pub use card::Card;
 pub use folder::Folder;
 pub use graph::LeftOut;
+pub use identity::Identity;
 pub use network::{CutPoint, Description, Network, Place, Port};
 pub use networks::{Networks, NoNetworks};
 pub use outline::MAX_MODEL_BYTES;

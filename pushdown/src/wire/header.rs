@@ -26,7 +26,7 @@ pub const SHAPE: &str = "x-pushdown-shape";
 pub const LAYOUT: &str = "x-pushdown-layout";
 /// Answer: the quantisation scale, the shortest decimal that reads back to the same f32.
 pub const SCALE: &str = "x-pushdown-scale";
-/// Answer: [`ENGINE`](crate::ENGINE) of the host that computed the value.
+/// Answer: the [`Engine`](crate::Engine) that computed the value.
 pub const ENGINE: &str = "x-pushdown-engine";
 /// Answer: bytes read from the store and bytes stored, as `read/stored`.
 pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";

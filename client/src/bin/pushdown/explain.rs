@@ -80,6 +80,12 @@ impl Explain {
         for warning in profile.pipeline.warnings() {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
+        if let Some(why) = &profile.other_engine {
+            writeln!(
+                io::stderr(),
+                "warning: {why}: whatever the plan, a reader reads plainly"
+            )?;
+        }
         let tiers = self.tiers(&profile);
         let mut classes = profile.classes(CLASSES);
         speed_up(&mut classes, self.host_speed, self.shared);

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
 
-use pushdown::wire::Split;
+use pushdown::{Engine, wire::Split};
 use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::Opened};
@@ -89,7 +89,15 @@ impl PushdownReaderBuilder {
         };
         prepare(&pipeline.steps()[here..]);
         let gets = Gets::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
+        // The library is not loaded for what it does not run.
+        let may_run_here = match (mode, self.split) {
+            (Mode::Pushdown, Split::Full) => pipeline.len(),
+            (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
+            _ => 0,
+        };
         let session = Session {
+            engine: Engine::of(&pipeline.steps()[may_run_here..]).unwrap_or_default(),
+            told_of_rounding: AtomicBool::new(false),
             store,
             bucket,
             objects,

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pushdown::{ENGINE, wire};
+use pushdown::wire;
 
 use super::Attempt;
 use crate::{
+    engine::beside,
     error::{Error, ErrorKind, Result},
     session::Session,
     transport::Refusal,
@@ -54,12 +55,19 @@ pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
     )
 }
 
-/// The gateway's values would differ from those computed here.
-pub(super) fn other_engine(session: &Session, engine: &str) -> Attempt {
-    fall_back(
-        session,
-        &format!("the gateway computes with engine {engine}, this host with {ENGINE}"),
-    )
+/// Whether the gateway's values may stand beside those computed here; `Some` where they may not. Where they only do within the
+/// tolerance of networks, that is said once.
+pub(super) fn other_engine(session: &Session, engine: &str) -> Option<Attempt> {
+    let here = &session.engine;
+    match beside(here, engine) {
+        Ok(gateway) => {
+            if here.rounds_otherwise(&gateway) && !session.told_of_rounding.swap(true, Relaxed) {
+                tracing::info!(%gateway, %here, "networks run otherwise there: values agree to within 1e-5 of the largest");
+            }
+            None
+        }
+        Err(why) => Some(fall_back(session, &why)),
+    }
 }
 
 /// From here on everything is read plainly. Said once.

@@ -78,6 +78,16 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
             .unwrap_or_default()
             .contains("model;dur=")
     );
+    // Behind a network the engine names what runs it; before it there is nothing to name.
+    let engine = answer.header("x-pushdown-engine").context("no engine")?;
+    let runtime = RUNTIME.clone()?.identity();
+    assert_eq!(runtime.onnxruntime, "1.31.1");
+    assert_eq!(engine, format!("{}; {runtime}", pushdown::ENGINE));
+    let before = lab.get(&keys[0], &text, &[accept[0], ("x-pushdown-split", "4")])?;
+    assert_eq!(
+        before.header("x-pushdown-engine"),
+        Some(pushdown::ENGINE.to_string().as_str())
+    );
     let other = lab.get(&keys[0], &text.replace("cut:12", "cut:11"), &accept)?;
     assert_ne!(answer.header("etag"), other.header("etag"));
 

@@ -7,6 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     graph::FILE,
+    identity::{self, Identity},
     provider::{self, Provider},
 };
 use crate::{Error, Result};
@@ -15,6 +16,7 @@ use crate::{Error, Result};
 #[derive(Clone)]
 pub struct Runtime {
     environment: Arc<ort::environment::Environment>,
+    version: Arc<str>,
     threads: usize,
     provider: Provider,
 }
@@ -32,14 +34,22 @@ impl Runtime {
                 library.display()
             ))
         };
+        // Of a name without a folder the system knows the place.
+        let there = library
+            .exists()
+            .then(|| std::path::absolute(library).ok())
+            .flatten();
+        let library = there.as_deref().unwrap_or(library);
         let environment = ort::init_from(library)
             .map_err(|error| missing(&error))?
             .with_name("pushdown")
             .with_telemetry(false)
             .build()
             .map_err(|error| missing(&error))?;
+        let version = identity::version(library).map_err(|error| missing(&error))?;
         Ok(Self {
             environment: Arc::new(environment),
+            version: version.into(),
             threads,
             provider: Provider::Cpu,
         })
@@ -78,15 +88,13 @@ impl Runtime {
         self.provider
     }
 
-    /// What the library says of itself.
-    pub fn version() -> &'static str {
-        ort::info()
-    }
-
-    /// What the last bits of results depend on beside the network: the library's version, what runs it, and what the
-    /// processor can do. Models of GPUs are not told apart.
-    pub fn identity(&self) -> String {
-        format!("{}; {}; {}", Self::version(), self.provider, processor())
+    /// What the last bits of results depend on beside the network.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            onnxruntime: self.version.to_string(),
+            provider: self.provider.to_string(),
+            processor: identity::processor(),
+        }
     }
 
     /// How many runs of layers with so many bytes of weights go on beside one another, and how many threads each takes.
@@ -118,26 +126,6 @@ fn shared_out(threads: usize, weights: u64) -> (usize, usize) {
     let copies = numbers.max_by_key(|copies| copies * (threads / copies));
     let copies = copies.unwrap_or(1);
     (copies, threads / copies)
-}
-
-/// The instructions by which ONNX Runtime chooses its kernels.
-#[cfg(target_arch = "x86_64")]
-fn processor() -> String {
-    let known = [
-        ("avx2", is_x86_feature_detected!("avx2")),
-        ("fma", is_x86_feature_detected!("fma")),
-        ("avx512f", is_x86_feature_detected!("avx512f")),
-        ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
-        ("avxvnni", is_x86_feature_detected!("avxvnni")),
-    ];
-    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
-    has.collect::<Vec<_>>().join("+")
-}
-
-/// The instructions by which ONNX Runtime chooses its kernels.
-#[cfg(not(target_arch = "x86_64"))]
-fn processor() -> String {
-    std::env::consts::ARCH.to_owned()
 }
 
 /// A tensor as ONNX Runtime gives it, and keeps it meanwhile.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Error, Limits, Result,
-    wire::{arrow::tensor, header, ipc, shape::parse},
+    wire::{arrow::tensor, header, ipc},
 };
 
 /// What a record batch has beside its values at most: row numbers, errors, shapes, padding.
@@ -76,14 +76,11 @@ impl BatchReader {
         self.schema.as_ref().map(|(_, value_type)| value_type)
     }
 
-    /// [`ENGINE`](crate::ENGINE) of the host that computed the values, once the start of the stream has arrived.
-    pub fn engine(&self) -> Option<u32> {
+    /// The [`Engine`](crate::Engine) that computed the values, as text, once the start of the stream has arrived.
+    pub fn engine(&self) -> Option<&str> {
         let (schema, _) = self.schema.as_ref()?;
-        parse(
-            header::ENGINE,
-            schema.metadata().get(&tensor::key(header::ENGINE))?,
-        )
-        .ok()
+        let engine = schema.metadata().get(&tensor::key(header::ENGINE))?;
+        Some(engine)
     }
 
     /// Checks that the stream is whole.

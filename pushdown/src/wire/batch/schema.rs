@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use crate::{
-    ENGINE, Error, Kind, Pipeline, Result,
+    Engine, Error, Kind, Pipeline, Result,
     wire::{FixedShape, arrow::tensor, header},
 };
 
@@ -61,8 +61,10 @@ impl ValueType {
         if self.is_quantized() {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
+        // Where nothing runs the networks here, no row has a value from behind one.
+        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
         let metadata = HashMap::from([
-            (tensor::key(header::ENGINE), ENGINE.to_string()),
+            (tensor::key(header::ENGINE), engine.to_string()),
             (tensor::key(header::PIPELINE), pipeline.digest().to_string()),
         ]);
         Ok(Schema::new_with_metadata(fields, metadata))

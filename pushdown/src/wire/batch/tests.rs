@@ -193,7 +193,7 @@ fn the_start_tells_engine_and_type() {
     assert!(reader.push(writer.start()).unwrap().is_empty());
     assert_eq!(
         (reader.engine(), reader.value_type()),
-        (Some(ENGINE), Some(&value_type))
+        (Some(ENGINE.to_string().as_str()), Some(&value_type))
     );
 }
 

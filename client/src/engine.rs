@@ -1,0 +1,43 @@
+//! The gateway's engine beside the one of this host.
+
+use pushdown::Engine;
+
+/// The gateway's engine, by what it says of itself, where its values may stand beside those computed here.
+///
+/// # Errors
+/// Why they may not.
+pub(crate) fn beside(here: &Engine, gateway: &str) -> Result<Engine, String> {
+    let found = gateway.parse::<Engine>().ok();
+    let advice = match &found {
+        Some(found) if here.agrees_with(found) => return Ok(found.clone()),
+        Some(found) if here.rounds_otherwise(found) => "; give both sides the same version of ONNX Runtime",
+        _ => "",
+    };
+    Err(format!(
+        "the gateway computes with engine {gateway}, this host with {here}{advice}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_stand_beside_the_other_is_told_why() {
+        let here: Engine = "3; onnxruntime=1.31.1; provider=cpu; processor=avx2"
+            .parse()
+            .unwrap();
+        let said = |gateway: &str| beside(&here, gateway).unwrap_err();
+        assert_eq!(
+            said("4"),
+            "the gateway computes with engine 4, this host with 3; onnxruntime=1.31.1; provider=cpu; processor=avx2"
+        );
+        assert!(said("none").starts_with("the gateway computes with engine none, this host"));
+        let other = said("3; onnxruntime=1.30.0; provider=cpu; processor=avx2");
+        assert!(
+            other.ends_with("; give both sides the same version of ONNX Runtime"),
+            "{other}"
+        );
+        assert_eq!(beside(&here, "3"), Ok(Engine::default()));
+    }
+}

@@ -1,0 +1,173 @@
+//! What values depend on beside object, pipeline and seed: the version of the steps, and what runs networks.
+
+use std::{fmt, str::FromStr};
+
+use crate::{Error, Result, Step, step::model::Identity};
+
+/// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers. What runs
+/// networks is no part of this number: the library is loaded at run time.
+pub const ENGINE: u32 = 3;
+
+/// What computes values: [`ENGINE`] of a host, and what runs its networks where they are behind one.
+///
+/// It is part of every ETag and stands in every answer: as text `3`, or
+/// `3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose own does not [agree](Self::agrees_with) reads
+/// plainly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    steps: u32,
+    networks: Option<Identity>,
+}
+
+impl Engine {
+    /// What computes these steps here.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing runs the networks among them.
+    pub fn of(steps: &[Step]) -> Result<Self> {
+        // One runs them all.
+        let network = steps.iter().flat_map(Step::networks).next();
+        let runtime = network.map(|network| network.runtime()).transpose()?;
+        Ok(Self {
+            networks: runtime.map(|runtime| runtime.identity()),
+            ..Self::default()
+        })
+    }
+
+    /// Whether values of one may stand beside values of the other: the steps are of one version, and so is ONNX Runtime
+    /// where both run networks.
+    ///
+    /// Another provider or processor rounds otherwise, within the tolerance of law 1: those agree, though they are not equal.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let version = |engine: &Self| Some(engine.networks.as_ref()?.onnxruntime.clone());
+        let versions = version(self).zip(version(other));
+        self.steps == other.steps && versions.is_none_or(|(here, there)| here == there)
+    }
+
+    /// Whether both run networks, and not in the same way.
+    pub fn rounds_otherwise(&self, other: &Self) -> bool {
+        let both = self.networks.as_ref().zip(other.networks.as_ref());
+        both.is_some_and(|(here, there)| here != there)
+    }
+
+    /// What is the same wherever values agree, as text.
+    pub fn agreeing(&self) -> String {
+        let Self { steps, networks } = self;
+        let version = networks.as_ref().map(|networks| &networks.onnxruntime);
+        version.map_or_else(
+            || steps.to_string(),
+            |version| format!("{steps}; onnxruntime={version}"),
+        )
+    }
+}
+
+/// Of steps without networks.
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            steps: ENGINE,
+            networks: None,
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.steps)?;
+        self.networks
+            .as_ref()
+            .map_or(Ok(()), |networks| write!(f, "; {networks}"))
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (steps, networks) = match text.split_once("; ") {
+            Some((steps, networks)) => (steps, Some(networks.parse())),
+            None => (text, None),
+        };
+        let read = steps.parse().ok().zip(networks.transpose().ok());
+        let (steps, networks) = read.ok_or_else(|| {
+            Error::wire(format!(
+                "found the engine `{text}`, expected one such as `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`"
+            ))
+        })?;
+        Ok(Self { steps, networks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETWORKS: &str = "3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
+
+    fn engine(text: &str) -> Engine {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn it_is_read_as_it_is_written() {
+        for text in ["3", NETWORKS] {
+            assert_eq!(engine(text).to_string(), text);
+        }
+        assert_eq!(engine(&ENGINE.to_string()), Engine::default());
+        for text in [
+            "",
+            "three",
+            "3;",
+            "3; avx2",
+            "-1",
+            "99999999999",
+            "3; onnxruntime=1",
+        ] {
+            let error = text.parse::<Engine>().unwrap_err().to_string();
+            assert!(error.contains(&format!("found the engine `{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn values_stand_beside_those_of_the_same_version_of_everything() {
+        let here = engine(NETWORKS);
+        // Whether they may, and whether it is worth a word.
+        let cases = [
+            (NETWORKS, true, false),
+            (
+                "3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma+avx512f",
+                true,
+                true,
+            ),
+            (
+                "3; onnxruntime=1.31.1; provider=cuda; processor=avx2+fma",
+                true,
+                true,
+            ),
+            (
+                "3; onnxruntime=1.30.0; provider=cpu; processor=avx2+fma",
+                false,
+                true,
+            ),
+            (
+                "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma",
+                false,
+                false,
+            ),
+            // Whoever runs no networks has none of those values.
+            ("3", true, false),
+            ("4", false, false),
+        ];
+        for (text, agrees, otherwise) in cases {
+            let there = engine(text);
+            assert_eq!(
+                (here.agrees_with(&there), there.agrees_with(&here)),
+                (agrees, agrees),
+                "{text}"
+            );
+            assert_eq!(here.rounds_otherwise(&there), otherwise, "{text}");
+            let same = here.agreeing() == there.agreeing();
+            assert_eq!(same, agrees && text != "3", "{text}");
+        }
+    }
+}

@@ -22,7 +22,7 @@ fn beside_another_onnx_runtime_networks_are_read_plainly() {
     ];
     let large = photos().into_iter().filter(|(_, bytes)| bytes.len() > 5_000);
     let objects: Objects = large.take(6).collect();
-    let stored: usize = objects.iter().map(|(_, bytes)| bytes.len()).sum();
+    let stored: usize = objects.values().map(Vec::len).sum();
     let world = World::with_flags(objects, &flags);
     let weights = world.folder().join("weights");
     let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");

@@ -2,6 +2,9 @@
 
 use pushdown::Engine;
 
+/// So much is told of what is no engine.
+const SHOWN: usize = 256;
+
 /// The gateway's engine, by what it says of itself, where its values may stand beside those computed here.
 ///
 /// # Errors
@@ -13,8 +16,10 @@ pub(crate) fn beside(here: &Engine, gateway: &str) -> Result<Engine, String> {
         Some(found) if here.rounds_otherwise(found) => "; give both sides the same version of ONNX Runtime",
         _ => "",
     };
+    // Whoever answers may send anything, and of any length.
+    let shown: String = gateway.escape_default().take(SHOWN).collect();
     Err(format!(
-        "the gateway computes with engine {gateway}, this host with {here}{advice}"
+        "the gateway computes with engine {shown}, this host with {here}{advice}"
     ))
 }
 
@@ -39,5 +44,7 @@ mod tests {
             "{other}"
         );
         assert_eq!(beside(&here, "3"), Ok(Engine::default()));
+        let long = said(&"\u{1b}[2J".repeat(1 << 16));
+        assert!(long.len() < 500 && !long.contains('\u{1b}'), "{long}");
     }
 }

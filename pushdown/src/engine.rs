@@ -8,6 +8,9 @@ use crate::{Error, Result, Step, step::model::Identity};
 /// networks is no part of this number: the library is loaded at run time.
 pub const ENGINE: u32 = 3;
 
+/// The most bytes of an engine's text: it comes from whoever answers.
+const MAX_BYTES: usize = 256;
+
 /// What computes values: [`ENGINE`] of a host, and what runs its networks where they are behind one.
 ///
 /// It is part of every ETag and stands in every answer: as text `3`, or
@@ -39,9 +42,8 @@ impl Engine {
     ///
     /// Another provider or processor rounds otherwise, within the tolerance of law 1: those agree, though they are not equal.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        let version = |engine: &Self| Some(engine.networks.as_ref()?.onnxruntime.clone());
-        let versions = version(self).zip(version(other));
-        self.steps == other.steps && versions.is_none_or(|(here, there)| here == there)
+        let both = self.networks.as_ref().zip(other.networks.as_ref());
+        self.steps == other.steps && both.is_none_or(|(here, there)| here.onnxruntime == there.onnxruntime)
     }
 
     /// Whether both run networks, and not in the same way.
@@ -85,13 +87,15 @@ impl FromStr for Engine {
 
     fn from_str(text: &str) -> Result<Self> {
         let (steps, networks) = match text.split_once("; ") {
+            _ if text.len() > MAX_BYTES => ("", None),
             Some((steps, networks)) => (steps, Some(networks.parse())),
             None => (text, None),
         };
         let read = steps.parse().ok().zip(networks.transpose().ok());
         let (steps, networks) = read.ok_or_else(|| {
+            let found: String = text.chars().take(MAX_BYTES).flat_map(char::escape_default).collect();
             Error::wire(format!(
-                "found the engine `{text}`, expected one such as `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`"
+                "found the engine `{found}`, expected one such as `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`"
             ))
         })?;
         Ok(Self { steps, networks })
@@ -125,6 +129,15 @@ mod tests {
         ] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
             assert!(error.contains(&format!("found the engine `{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn whoever_answers_with_anything_is_told_of_in_few_words() {
+        let long = format!("{NETWORKS}{}", "+avx".repeat(1 << 18));
+        for text in [long.as_str(), "3\u{1b}[2J"] {
+            let error = text.parse::<Engine>().unwrap_err().to_string();
+            assert!(error.len() < 1000 && !error.contains('\u{1b}'), "{error}");
         }
     }
 

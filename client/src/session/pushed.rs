@@ -213,14 +213,17 @@ async fn rows(
     troubles: &mut Troubles,
 ) -> Result<Attempt> {
     let mut reader = BatchReader::new(session.limits);
-    let mut taken = 0;
+    let (mut taken, mut known) = (0, false);
     loop {
         if let Some(charge) = &job.charge {
             charge.room().await;
         }
         let Some(chunk) = answer.chunk().await? else { break };
         let rows = reader.push(chunk)?;
-        if let Some(plainly) = reader.engine().and_then(|engine| other_engine(session, engine)) {
+        // It stands at the start of the stream: once is enough.
+        if let Some(engine) = reader.engine().filter(|_| !std::mem::replace(&mut known, true))
+            && let Some(plainly) = other_engine(session, engine)
+        {
             return Ok(plainly);
         }
         for row in rows {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod driver;
+mod pace;
 
 use std::{
     pin::Pin,
@@ -12,7 +13,6 @@ use std::{
 use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
-use tokio_util::sync::CancellationToken;
 
 pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
@@ -22,7 +22,7 @@ use crate::{
     batch::Batch,
     error::{Error, Result},
     order::{Place, Shard},
-    session::{Job, Mode, Session},
+    session::{Job, Mode, Progress, Session},
     stats::{Stats, add},
     store::Object,
 };
@@ -143,7 +143,7 @@ impl PushdownReader {
             left: self.len(),
             assignment: self.session.assignment(),
             charge: None,
-            half: CancellationToken::new(),
+            progress: Arc::new(Progress::new()),
         };
         self.session.hand_over(self.session.read(&job).await?)
     }

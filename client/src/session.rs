@@ -3,9 +3,11 @@
 //! Both modes meet in [`Intake`]: a value that arrives at stage k, k = 0 for a plain object, runs through
 //! `[k, n)` on the CPU pool.
 
+mod gets;
 mod intake;
 mod kept;
 mod plain;
+mod progress;
 mod pushed;
 mod steps;
 
@@ -18,7 +20,6 @@ use pushdown::{
     Engine, Limits, Pipeline,
     wire::{Compression, Split},
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     adapt::{Adapter, Assignment},
@@ -31,9 +32,10 @@ use crate::{
     stats::{Counters, add},
     store::{Object, Store},
 };
+pub(crate) use gets::Gets;
 use intake::Intake;
-pub(crate) use plain::Gets;
 use plain::Queue;
+pub(crate) use progress::Progress;
 
 /// Objects that a batch reads at a time as they are while nothing is known.
 const FEW: usize = 2;
@@ -104,15 +106,15 @@ pub(crate) struct Job {
     pub(crate) assignment: Option<Arc<Assignment>>,
     /// `None` for what the consumer asked for at once.
     pub(crate) charge: Option<Arc<Charge>>,
-    /// Cancelled once half of its samples have come, or all that one of the two sides brings, which has nothing to do then.
-    pub(crate) half: CancellationToken,
+    /// How far it has come.
+    pub(crate) progress: Arc<Progress>,
 }
 
 impl Job {
     /// One side has brought all it was to: these samples.
     fn side_is_done(&self, samples: usize) {
         if samples * PART >= self.places.len() {
-            self.half.cancel();
+            self.progress.half();
         }
     }
 
@@ -123,7 +125,7 @@ impl Job {
             places: self.places.clone(),
             assignment: Some(Arc::new(assignment)),
             charge: self.charge.clone(),
-            half: self.half.clone(),
+            progress: Arc::clone(&self.progress),
             ..*self
         })
     }
@@ -259,6 +261,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -275,10 +279,11 @@ mod tests {
                 left: 0,
                 assignment: None,
                 charge: None,
-                half: CancellationToken::new(),
+                progress: Arc::new(Progress::new()),
             };
             job.side_is_done(samples);
-            assert_eq!(job.half.is_cancelled(), begins, "{samples} of 32");
+            let half = job.progress.past_half().now_or_never();
+            assert_eq!(half.is_some(), begins, "{samples} of 32");
         }
     }
 }

@@ -11,16 +11,16 @@ use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinError,
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::Plan;
+use super::{Plan, pace::Pace};
 use crate::{
     adapt::EXPLORING,
     batch::Batch,
     budget::{Budget, Charge},
     error::Result,
     order::EpochOrder,
-    session::{Job, Session},
+    session::{Job, Progress, Session},
     stats::add,
 };
 
@@ -84,6 +84,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
     );
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
+    let pace = Arc::new(Pace::default());
     for number in plan.start..order.len().div_ceil(batch_size) {
         if let Some(adapter) = &session.adapter
             && number >= plan.start + EXPLORING
@@ -105,7 +106,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             .map(|place| session.expected_bytes(*place, assignment.as_deref()))
             .sum();
         let charge = Arc::new(budget.admit(number, expected).await);
-        let half = CancellationToken::new();
+        let progress = Arc::new(Progress::new());
         let job = Job {
             number,
             left: order.len().saturating_sub(first + places.len()),
@@ -113,12 +114,14 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
             epoch,
             assignment,
             charge: Some(Arc::clone(&charge)),
-            half: half.clone(),
+            progress: Arc::clone(&progress),
         };
-        let (session, ended) = (Arc::clone(&session), half.clone().drop_guard());
+        let (session, pace_of_all) = (Arc::clone(&session), Arc::clone(&pace));
+        let reading = progress.reading();
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let read = session.read(&job).await;
-            drop((request, ended));
+            pace_of_all.came(&job.progress);
+            drop((request, reading));
             read
         }));
         if sender
@@ -130,10 +133,6 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         {
             return;
         }
-        // Those that begin at once come at once, and the first, which is waited for, as late as the last. So each begins once
-        // half of the one before is there, or one side has nothing left to do, until as many are on their way as may be.
-        if number + 1 < plan.start + plan.requests {
-            half.cancelled().await;
-        }
+        pace.next(&progress).await;
     }
 }

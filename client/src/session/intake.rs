@@ -165,7 +165,7 @@ impl<'a> Intake<'a> {
     fn arrived(&self, slot: usize, arrived: Slot) {
         self.slots.lock()[slot] = arrived;
         if 2 * (self.arrived.fetch_add(1, Ordering::Relaxed) + 1) >= self.job.places.len() {
-            self.job.half.cancel();
+            self.job.progress.half();
         }
         if let Some(awaited) = &self.awaited {
             awaited.ended(slot);

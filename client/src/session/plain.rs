@@ -1,14 +1,17 @@
 //! Plain mode: objects are read directly, a few at a time.
 
-use std::{collections::VecDeque, iter, num::NonZeroUsize};
+use std::{collections::VecDeque, iter};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use pushdown::{Sample, wire::RowError};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Job, Session, intake::Intake};
+use super::{
+    Job, Session,
+    gets::{Gets, Turn},
+    intake::Intake,
+};
 use crate::{
     budget::Charge,
     error::{ErrorKind, Result},
@@ -18,44 +21,9 @@ use crate::{
     store::Failure,
 };
 
-/// Objects that are read at a time, of all batches: those that asked first, which are those of the oldest, go first.
-#[derive(Debug)]
-pub(crate) struct Gets {
-    free: Semaphore,
-    count: NonZeroUsize,
-}
-
 /// Slots that no object has been asked for yet.
 #[derive(Debug)]
 pub(super) struct Queue(Mutex<VecDeque<usize>>);
-
-impl Gets {
-    pub(crate) fn new(count: NonZeroUsize) -> Self {
-        Self {
-            free: Semaphore::new(count.get()),
-            count,
-        }
-    }
-
-    pub(super) const fn count(&self) -> usize {
-        self.count.get()
-    }
-
-    /// Waits for its turn and for the batch to have room. Nobody waits for room while others could go.
-    async fn turn(&self, job: &Job) -> Option<SemaphorePermit<'_>> {
-        loop {
-            if let Some(charge) = &job.charge {
-                charge.room().await;
-            }
-            // Fails only where the semaphore was closed, which nobody does.
-            let turn = self.free.acquire().await.ok();
-            let room = |charge: &Charge| charge.room().now_or_never().is_some();
-            if job.charge.as_deref().is_none_or(room) {
-                return turn;
-            }
-        }
-    }
-}
 
 impl Queue {
     pub(super) fn new(slots: Vec<usize>) -> Self {
@@ -97,12 +65,26 @@ pub(super) async fn fetch(
     Ok(())
 }
 
+/// Waits for a turn and for the batch to have room. Nobody waits for room while others could go.
+async fn turn(gets: &Gets, job: &Job) -> Turn {
+    loop {
+        if let Some(charge) = &job.charge {
+            charge.room().await;
+        }
+        let turn = gets.turn(job.number).await;
+        let room = |charge: &Charge| charge.room().now_or_never().is_some();
+        if job.charge.as_deref().is_none_or(room) {
+            return turn;
+        }
+    }
+}
+
 /// Reads an object, as often as it takes. What concerns only this object is its row's error.
 async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sample, RowError>> {
     let mut backoff = Backoff::new(session.store.retry());
     loop {
-        let turn = session.gets.turn(job).await;
-        let attempted = attempt(session, index).await;
+        let turn = turn(&session.gets, job).await;
+        let attempted = attempt(session, job, index).await;
         drop(turn);
         let failure = match attempted {
             Ok(sample) => return Ok(Ok(sample)),
@@ -139,12 +121,13 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
     }
 }
 
-async fn attempt(session: &Session, index: usize) -> Result<Sample, Failure> {
+async fn attempt(session: &Session, job: &Job, index: usize) -> Result<Sample, Failure> {
     let path = object_path(&session.bucket, &session.objects[index].key);
     let limit = session.limits.max_object_bytes;
     let adapter = session.adapter.as_ref();
     let mut on_its_way = adapter.map(|adapter| adapter.asked(session.store.traffic()));
     let answer = session.store.open(&path, HeaderMap::new()).await?;
+    job.progress.answered();
     if let Some(on_its_way) = &mut on_its_way {
         on_its_way.found(answer.length());
     }

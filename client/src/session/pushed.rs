@@ -143,6 +143,7 @@ async fn attempt(
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };
+    job.progress.answered();
     let arrow = answer
         .header(CONTENT_TYPE.as_str())
         .is_some_and(|form| form.starts_with(ARROW));

@@ -4,7 +4,10 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use pushdown::plan::{Bound, Candidate, Class, Loading, Plan, Rules, Tiers, simulate};
+use pushdown::plan::{
+    Bound, Candidate, Class, Loading, Plan, Rules, Tiers,
+    simulate::{self, Reading},
+};
 use serde::{Deserialize, Serialize};
 
 /// What was recorded, and for which epoch.
@@ -80,7 +83,7 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     let classes = classes(plain, pushed);
     let of = |classes: &[Class], plan: &Plan| {
         let jobs = simulate::jobs(classes, plan, recorded.samples);
-        simulate::run(&tiers, &jobs, recorded.batch_size)
+        simulate::run(&tiers, &jobs, Reading::of(recorded.batch_size))
     };
     let epoch = |plan: &Plan| of(&classes, plan);
     let rules = Rules {

@@ -1,6 +1,8 @@
 //! The CPU pool: steps, signatures and shuffles never run on the network's threads.
 
 use std::{
+    collections::BTreeMap,
+    fmt,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -8,14 +10,24 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 
-/// A fixed number of threads for work that computes. Clones share it.
+/// A fixed number of threads for work that computes: what is of the oldest batch, which is waited for, goes first. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct CpuPool {
     threads: Arc<rayon::ThreadPool>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+/// What waits for a thread.
+#[derive(Default)]
+struct Queue {
+    /// By the number of the batch, and within it first come, first served.
+    waiting: BTreeMap<(usize, u64), Box<dyn FnOnce() + Send>>,
+    tickets: u64,
 }
 
 /// Work on the pool. It runs whether this is polled or not; dropping it before it starts cancels it.
@@ -36,6 +48,7 @@ impl CpuPool {
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
         Ok(Self {
             threads: Arc::new(threads),
+            queue: Arc::default(),
         })
     }
 
@@ -44,20 +57,54 @@ impl CpuPool {
         self.threads.current_num_threads()
     }
 
-    /// Starts `work`, first come, first served.
+    /// Starts `work` that all batches wait for, or that is short.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
+        self.run_for(0, work)
+    }
+
+    /// Starts `work` of a batch: behind what is there of the batches before it.
+    pub(crate) fn run_for<T: Send + 'static>(
+        &self,
+        batch: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Work<T> {
         let (sender, receiver) = oneshot::channel();
-        // FIFO over all threads: a LIFO queue would starve the oldest batch, which the consumer waits for.
+        self.queue.lock().push(
+            batch,
+            Box::new(move || {
+                if sender.is_closed() {
+                    return;
+                }
+                // A panic must not take the thread with it; the caller hears of it through the closed channel.
+                if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
+                    drop(sender.send(done));
+                }
+            }),
+        );
+        let queue = Arc::clone(&self.queue);
+        // As many threads come for work as there is work.
         self.threads.spawn_fifo(move || {
-            if sender.is_closed() {
-                return;
-            }
-            // A panic must not take the thread with it; the caller hears of it through the closed channel.
-            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(sender.send(done));
+            let next = queue.lock().waiting.pop_first();
+            if let Some((_, work)) = next {
+                work();
             }
         });
         Work(receiver)
+    }
+}
+
+impl Queue {
+    fn push(&mut self, batch: usize, work: Box<dyn FnOnce() + Send>) {
+        self.waiting.insert((batch, self.tickets), work);
+        self.tickets += 1;
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,5 +145,29 @@ mod tests {
         assert!(first.await.unwrap());
         pool.run(|| ()).await.unwrap();
         assert!(runs.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_batch_goes_first() {
+        let pool = pool();
+        let (release, blocked) = mpsc::channel::<()>();
+        let first = pool.run(move || blocked.recv().is_ok());
+        let (ran, order) = mpsc::channel();
+        let work = |name: &'static str| {
+            let ran = ran.clone();
+            move || ran.send(name).is_ok()
+        };
+        let rest = [
+            pool.run_for(7, work("c")),
+            pool.run_for(7, work("d")),
+            pool.run_for(6, work("b")),
+            pool.run(work("a")),
+        ];
+        release.send(()).unwrap();
+        assert!(first.await.unwrap());
+        for work in rest {
+            assert!(work.await.unwrap());
+        }
+        assert_eq!(order.try_iter().collect::<String>(), "abcd");
     }
 }

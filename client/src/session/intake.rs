@@ -138,7 +138,7 @@ impl<'a> Intake<'a> {
         } else {
             let (session, charge, epoch) =
                 (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
-            let work = self.session.cpu.run(move || {
+            let work = self.session.cpu.run_for(self.job.number, move || {
                 let context = Context {
                     sample_id: session.objects[index].key.as_bytes(),
                     seed: session.seed,

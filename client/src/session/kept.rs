@@ -20,7 +20,8 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &Intake<'_>
         .into_iter()
         .map(|slot| {
             let (session, index) = (Arc::clone(session), job.places[slot].index);
-            (slot, session.cpu.clone().run(move || session.load(index)))
+            let cpu = session.cpu.clone();
+            (slot, cpu.run_for(job.number, move || session.load(index)))
         })
         .collect();
     for (slot, load) in loads {

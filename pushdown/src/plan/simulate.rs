@@ -1,12 +1,17 @@
 //! The tiers as a line of queues, without a clock: what a plan comes to, sample by sample.
 
-use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroUsize};
+mod epoch;
 
-use super::{Class, Plan, Tiers, float};
+use std::num::NonZeroUsize;
+
+use super::{Class, Plan, Tiers};
+use epoch::Epoch;
 
 /// What one sample takes on its way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Job {
+    /// It comes as it is stored, and is asked for by itself.
+    pub plain: bool,
     /// CPU seconds at the gateway.
     pub gateway: f64,
     /// Bytes on the link.
@@ -26,6 +31,7 @@ pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
             .filter(|(_, share)| **share > 0.0)
         {
             let job = Job {
+                plain: candidate.stage == 0,
                 gateway: candidate.gateway_seconds,
                 bytes: candidate.bytes,
                 host: candidate.host_seconds,
@@ -46,48 +52,36 @@ pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
         .collect()
 }
 
-/// Seconds from the first sample to the last, where each tier works on what the tier before it has done, in the order in
-/// which that comes. The trainer takes so many samples at once, in their own order, as soon as all of them are there.
-pub fn run(tiers: &Tiers, jobs: &[Job], batch: NonZeroUsize) -> f64 {
-    let ready = vec![0.0; jobs.len()];
-    let (ready, host_cores) = if tiers.shared {
-        (ready, tiers.host_cores)
-    } else {
-        (
-            serve(&ready, tiers.gateway_cores, |job| jobs[job].gateway),
-            tiers.host_cores,
-        )
-    };
-    let ready = serve(&ready, 1.0, |job| jobs[job].bytes / tiers.link_bytes);
-    let both = |job: usize| if tiers.shared { jobs[job].gateway } else { 0.0 } + jobs[job].host;
-    let ready = serve(&ready, host_cores, both);
-    let mut trained = 0.0_f64;
-    for batch in ready.chunks(batch.get()) {
-        let there = batch.iter().copied().fold(trained, f64::max);
-        trained = there + tiers.trainer_seconds * float(batch.len() as u64);
-    }
-    trained
+/// How far ahead of the trainer a reader asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Samples of a batch.
+    pub batch: NonZeroUsize,
+    /// Batches that are on their way at a time at most.
+    pub batches: NonZeroUsize,
+    /// Samples that are read as they are stored at a time, of all batches.
+    pub gets: NonZeroUsize,
 }
 
-/// When each job is done by `servers` that take the one that has waited longest. A part of a server is a slower one.
-fn serve(ready: &[f64], servers: f64, work: impl Fn(usize) -> f64) -> Vec<f64> {
-    let count = servers.ceil().max(1.0);
-    let speed = servers / count;
-    let mut order: Vec<usize> = (0..ready.len()).collect();
-    order.sort_by(|a, b| ready[*a].total_cmp(&ready[*b]));
-    // Times are not negative, so that their bits are in their order.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a number of cores"
-    )]
-    let mut free: BinaryHeap<Reverse<u64>> = (0..count as usize).map(|_| Reverse(0)).collect();
-    let mut done = vec![0.0; ready.len()];
-    for job in order {
-        let at = free.pop().map_or(0.0, |Reverse(bits)| f64::from_bits(bits));
-        let work = work(job);
-        done[job] = at.max(ready[job]) + if work > 0.0 { work / speed } else { 0.0 };
-        free.push(Reverse(if work > 0.0 { done[job] } else { at }.to_bits()));
+impl Reading {
+    /// Batches of so many samples, as far ahead as a reader of the client asks that was told nothing else.
+    pub const fn of(batch: NonZeroUsize) -> Self {
+        const BATCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+        const GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
+        Self {
+            batch,
+            batches: BATCHES,
+            gets: GETS,
+        }
     }
-    done
 }
+
+/// Seconds from the first sample to the last, where each tier works on what the tier before it has done, in the order in
+/// which that comes. A batch is asked for once half of the one before it has come, or all that one way brings of it. The trainer takes
+/// batches in their order, each as soon as all of it is there.
+pub fn run(tiers: &Tiers, jobs: &[Job], reading: Reading) -> f64 {
+    Epoch::new(tiers, jobs, reading).seconds()
+}
+
+#[cfg(test)]
+mod tests;

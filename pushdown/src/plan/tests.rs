@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use proptest::prelude::*;
 
 use super::{
-    simulate::{jobs, run},
+    simulate::{Reading, jobs, run},
     *,
 };
 
@@ -255,14 +255,18 @@ fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
 }
 
 /// Networks x mixes of sizes x bandwidths x ratios and loads of cores x a trainer: within 5 % of the best mixture, never below plain,
-/// and the queues come to what the sums say. In the queues, too, nothing is below plain from 400 samples on; a share of fewer is
-/// no whole number of them, and one more on the slowest tier is some percent.
+/// and the queues come to what the sums say. In the queues, too, nothing is below plain from 400 samples on, nor of one batch; in an
+/// epoch of three a share is no whole number, and one sample more on the slowest tier is some percent.
 #[test]
 fn every_cell_of_the_map() {
     const SAMPLES: usize = 2_000;
     /// What rounding makes of the same time.
     const NEVER: f64 = 1.0 + 1e-9;
-    let rules = Rules::default();
+    let rules = Rules {
+        batch_size: 32.0,
+        ..Rules::default()
+    };
+    let reading = Reading::of(NonZeroUsize::new(32).unwrap());
     let (mut cells, mut worst) = (0, 1.0_f64);
     // Of short epochs: by a plan for as many samples, against that for any number and plain reading.
     let (mut slower, mut gained) = (1.0_f64, 1.0_f64);
@@ -295,17 +299,16 @@ fn every_cell_of_the_map() {
                             worst = worst.max(plan.load.seconds() / exhaustive(&tiers, &classes, &rules));
                             #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
                             let expected = plan.load.seconds() * SAMPLES as f64;
-                            let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES), NonZeroUsize::MIN);
+                            let simulated = run(&tiers, &jobs(&classes, &plan, SAMPLES), reading);
                             let ratio = simulated / expected;
                             assert!((0.99..1.05).contains(&ratio), "{cell}: {ratio} {plan:?}");
-                            for (samples, most) in [(32, 1.08), (96, 1.03), (400, NEVER), (SAMPLES, NEVER)] {
+                            for (samples, most) in [(32, NEVER), (96, 1.08), (400, NEVER), (SAMPLES, NEVER)] {
                                 let short = Rules {
                                     samples_left: f64::from(u32::try_from(samples).unwrap()),
                                     ..rules
                                 };
-                                let epoch = |plan: &Plan| {
-                                    run(&tiers, &jobs(&classes, plan, samples), NonZeroUsize::MIN)
-                                };
+                                let epoch =
+                                    |plan: &Plan| run(&tiers, &jobs(&classes, plan, samples), reading);
                                 let sooner = epoch(&Plan::best(&tiers, &classes, &short));
                                 let plainly = epoch(&plain);
                                 assert!(
@@ -328,7 +331,7 @@ fn every_cell_of_the_map() {
         worst <= 1.05,
         "the worst plan takes {worst} times the best mixture"
     );
-    assert!(slower <= 1.1, "a short epoch takes {slower} times as long");
+    assert!(slower <= 1.2, "a short epoch takes {slower} times as long");
     assert!(gained <= 0.8, "the most that a short epoch gains: {gained}");
 }
 

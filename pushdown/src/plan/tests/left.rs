@@ -201,7 +201,7 @@ fn a_first_batch_that_is_waited_for_is_made_on_both_sides() {
         run(
             &trained,
             &jobs(&classes, &plan, 160),
-            NonZeroUsize::new(32).unwrap(),
+            Reading::of(NonZeroUsize::new(32).unwrap()),
         )
     };
     let (known, unknown) = (epoch(32.0), epoch(0.0));

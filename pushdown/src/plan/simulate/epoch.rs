@@ -1,0 +1,271 @@
+//! One epoch, event by event.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap},
+};
+
+use super::{Job, Reading};
+use crate::plan::{Tiers, float};
+
+/// A way that brings one of so many samples of a batch has a part in the plan. Of trials there are fewer.
+const PART: usize = 8;
+
+/// An epoch while it runs.
+pub(super) struct Epoch<'a> {
+    tiers: &'a Tiers,
+    jobs: &'a [Job],
+    reading: Reading,
+    /// What comes, the soonest first, and what is told of first of what comes at the same time.
+    events: BinaryHeap<Reverse<(Time, usize, Event)>>,
+    told: usize,
+    gateway: Gateway,
+    host: Host,
+    /// When the link has brought all that was sent.
+    link: Time,
+    /// Samples to be read as they are stored: those of the oldest batch come first.
+    waiting: BTreeSet<usize>,
+    free_gets: usize,
+    batches: Vec<Batch>,
+    begun: usize,
+    on_their_way: usize,
+}
+
+/// What happens to a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Sent(usize),
+    Came(usize),
+    Ran(usize),
+}
+
+/// Seconds from the start, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+struct Time(f64);
+
+/// What is on its way of a batch.
+#[derive(Debug, Default)]
+struct Batch {
+    size: usize,
+    /// By gateway, and as they are stored.
+    ways: [usize; 2],
+    came: [usize; 2],
+    ran: usize,
+    ready: f64,
+}
+
+/// Cores that take what has waited longest.
+struct Gateway {
+    /// When each has done what it has.
+    free: BinaryHeap<Reverse<Time>>,
+    speed: f64,
+}
+
+/// Cores that take what is of the oldest batch.
+struct Host {
+    free: usize,
+    speed: f64,
+    waiting: BTreeSet<usize>,
+}
+
+// === impl Epoch ===
+
+impl<'a> Epoch<'a> {
+    pub(super) fn new(tiers: &'a Tiers, jobs: &'a [Job], reading: Reading) -> Self {
+        let batch = |jobs: &[Job]| {
+            let plain = jobs.iter().filter(|job| job.plain).count();
+            Batch {
+                size: jobs.len(),
+                ways: [jobs.len() - plain, plain],
+                ..Batch::default()
+            }
+        };
+        Self {
+            tiers,
+            jobs,
+            reading,
+            events: BinaryHeap::new(),
+            told: 0,
+            gateway: Gateway::new(tiers.gateway_cores),
+            host: Host::new(tiers.host_cores),
+            link: Time(0.0),
+            waiting: BTreeSet::new(),
+            free_gets: reading.gets.get(),
+            batches: jobs.chunks(reading.batch.get()).map(batch).collect(),
+            begun: 0,
+            on_their_way: 0,
+        }
+    }
+
+    /// Runs it to its end.
+    pub(super) fn seconds(mut self) -> f64 {
+        self.begin(Time(0.0));
+        while let Some(Reverse((now, _, event))) = self.events.pop() {
+            match event {
+                Event::Sent(job) => {
+                    let seconds = self.jobs[job].bytes / self.tiers.link_bytes;
+                    self.link = Time(self.link.0.max(now.0) + seconds);
+                    self.tell(self.link, Event::Came(job));
+                }
+                Event::Came(job) => self.came(now, job),
+                Event::Ran(job) => self.ran(now, job),
+            }
+        }
+        self.batches.iter().fold(0.0, |trained: f64, batch| {
+            trained.max(batch.ready) + self.tiers.trainer_seconds * float(batch.size as u64)
+        })
+    }
+
+    fn tell(&mut self, at: Time, event: Event) {
+        self.events.push(Reverse((at, self.told, event)));
+        self.told += 1;
+    }
+
+    /// Asks for the batches that may be on their way.
+    fn begin(&mut self, now: Time) {
+        while self.begun < self.batches.len()
+            && self.on_their_way < self.reading.batches.get()
+            && self
+                .begun
+                .checked_sub(1)
+                .is_none_or(|before| self.batches[before].is_past_half())
+        {
+            let first = self.begun * self.reading.batch.get();
+            let (plain, pushed): (Vec<_>, Vec<_>) =
+                (first..first + self.batches[self.begun].size).partition(|job| self.jobs[*job].plain);
+            self.waiting.extend(plain);
+            self.get(now);
+            for job in pushed {
+                let made = self.gateway.run(now, self.beside_the_store(job));
+                self.tell(made, Event::Sent(job));
+            }
+            self.begun += 1;
+            self.on_their_way += 1;
+        }
+    }
+
+    /// Asks for as many stored samples as may be read at a time.
+    fn get(&mut self, now: Time) {
+        while self.free_gets > 0
+            && let Some(job) = self.waiting.pop_first()
+        {
+            self.free_gets -= 1;
+            // What a store does for an object is little, and waits for no network, which comes later by it.
+            let seconds = self.beside_the_store(job);
+            self.gateway.run(now, seconds);
+            self.tell(Time(now.0 + seconds / self.gateway.speed), Event::Sent(job));
+        }
+    }
+
+    /// Seconds that are spent before the link. Cores that are the host's are taken there, too.
+    fn beside_the_store(&self, job: usize) -> f64 {
+        if self.tiers.shared {
+            0.0
+        } else {
+            self.jobs[job].gateway
+        }
+    }
+
+    fn came(&mut self, now: Time, job: usize) {
+        let plain = self.jobs[job].plain;
+        if plain {
+            self.free_gets += 1;
+            self.get(now);
+        }
+        self.batches[job / self.reading.batch.get()].came[usize::from(plain)] += 1;
+        self.host.waiting.insert(job);
+        self.compute(now);
+        self.begin(now);
+    }
+
+    /// Runs what has come, where a core is free.
+    fn compute(&mut self, now: Time) {
+        while self.host.free > 0
+            && let Some(job) = self.host.waiting.pop_first()
+        {
+            self.host.free -= 1;
+            let Job { gateway, host, .. } = self.jobs[job];
+            let seconds = host + if self.tiers.shared { gateway } else { 0.0 };
+            self.tell(Time(now.0 + seconds / self.host.speed), Event::Ran(job));
+        }
+    }
+
+    fn ran(&mut self, now: Time, job: usize) {
+        self.host.free += 1;
+        self.compute(now);
+        let batch = &mut self.batches[job / self.reading.batch.get()];
+        batch.ran += 1;
+        batch.ready = now.0;
+        if batch.ran == batch.size {
+            self.on_their_way -= 1;
+            self.begin(now);
+        }
+    }
+}
+
+// === impl Batch ===
+
+impl Batch {
+    /// Half of it is there, or one way has nothing left to bring.
+    fn is_past_half(&self) -> bool {
+        let done = |way: usize| self.came[way] == self.ways[way] && self.ways[way] * PART >= self.size;
+        2 * self.came.iter().sum::<usize>() >= self.size || done(0) || done(1)
+    }
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    fn new(cores: f64) -> Self {
+        let (count, speed) = servers(cores);
+        Self {
+            free: (0..count).map(|_| Reverse(Time(0.0))).collect(),
+            speed,
+        }
+    }
+
+    /// When so many seconds of work are done that come now.
+    fn run(&mut self, now: Time, seconds: f64) -> Time {
+        if seconds <= 0.0 {
+            return now;
+        }
+        let free = self.free.pop().map_or(now.0, |Reverse(free)| free.0);
+        let done = Time(free.max(now.0) + seconds / self.speed);
+        self.free.push(Reverse(done));
+        done
+    }
+}
+
+// === impl Host ===
+
+impl Host {
+    fn new(cores: f64) -> Self {
+        let (free, speed) = servers(cores);
+        Self {
+            free,
+            speed,
+            waiting: BTreeSet::new(),
+        }
+    }
+}
+
+/// Whole cores, and how fast they are: a part of a core is a slower one.
+fn servers(cores: f64) -> (usize, f64) {
+    let count = cores.ceil().max(1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of cores"
+    )]
+    (count as usize, cores / count)
+}
+
+// === impl Time ===
+
+impl Eq for Time {}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

@@ -22,7 +22,7 @@ from stack import BUCKET, MODELS, RUNTIME, Stack
 
 from e2e import arms, guard, results, stats
 from e2e.data import Data
-from e2e.scenario import Scenario
+from e2e.scenario import OPEN, Scenario
 from e2e.scenario import all_of as load_all
 from e2e.tiers import HEADERS, Tiers
 
@@ -105,6 +105,27 @@ def test_a_thin_link_loses_nothing_of_what_a_reader_asks_for_at_once(tiers: Tier
     with ThreadPoolExecutor(len(urls)) as pool:
         assert sum(pool.map(length, urls)) == 96 * 100_000
     assert lost(tiers.link) == 0
+
+
+@built
+@shaped
+def test_what_the_gateway_keeps_to_the_store_is_of_the_link_that_is(tiers: Tiers) -> None:
+    """A thin link carries packets one by one, and a connection that was made meanwhile does so for as long as it is kept."""
+    photos = "testkit/fixtures/photos/jpeg_large.jpg"
+    scenario = Scenario("kept", "", "read", False, data=photos, samples=4, pipeline="decode | resize(32, 32)", arms=("pushed",))
+    command = arms.ours("pushed", scenario, tiers, Data(tiers.stack), tiers.stack.folder).command
+    tiers.shape(20e6)
+    tiers.run(command)
+    assert kept(tiers.link) > 0
+    tiers.shape(OPEN)
+    assert kept(tiers.link) == 0
+    assert tiers.run(command)["errors"] == 0, "it makes others"
+
+
+def kept(link: links.Links) -> int:
+    """Connections between gateway and store."""
+    show = [*link.gateway.command, "ss", "-Htn", "state", "established", "dst", link.store.address]
+    return len(subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines())
 
 
 def lost(link: links.Links) -> int:

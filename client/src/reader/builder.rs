@@ -159,8 +159,8 @@ impl PushdownReaderBuilder {
         /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
         /// consumer has.
         prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;
-        /// Batches fetched at a time. Default: 4. At the start each begins once half of the one before is there, so that the
-        /// first comes soon.
+        /// Batches fetched at a time. Default: 4. Each begins once half of the one before is there, or earlier by what an answer
+        /// takes to begin, so that none holds up the one that is waited for.
         requests(requests: usize) => |builder| builder.requests = requests;
         /// Objects read at a time as they are, of all batches together, those of the oldest first. Default: 32.
         gets(gets: usize) => |builder| builder.gets = gets;
@@ -255,6 +255,18 @@ mod tests {
                 PushdownReader::builder().check().unwrap_err().to_string(),
             ]
             .join("\n")
+        );
+    }
+
+    #[test]
+    fn the_simulator_asks_as_far_ahead_as_a_reader_that_was_told_nothing() {
+        use pushdown::plan::simulate::Reading;
+
+        let reader = PushdownReaderBuilder::default();
+        let simulated = Reading::of(NonZeroUsize::MIN);
+        assert_eq!(
+            (reader.requests, reader.gets),
+            (simulated.batches.get(), simulated.gets.get())
         );
     }
 }

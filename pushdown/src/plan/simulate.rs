@@ -1,6 +1,7 @@
 //! The tiers as a line of queues, without a clock: what a plan comes to, sample by sample.
 
 mod epoch;
+mod queues;
 
 use std::num::NonZeroUsize;
 

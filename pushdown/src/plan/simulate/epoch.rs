@@ -5,7 +5,10 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
 };
 
-use super::{Job, Reading};
+use super::{
+    Job, Reading,
+    queues::{Gateway, Host, Time},
+};
 use crate::plan::{Tiers, float};
 
 /// A way that brings one of so many samples of a batch has a part in the plan. Of trials there are fewer.
@@ -39,10 +42,6 @@ enum Event {
     Ran(usize),
 }
 
-/// Seconds from the start, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-struct Time(f64);
-
 /// What is on its way of a batch.
 #[derive(Debug, Default)]
 struct Batch {
@@ -52,20 +51,6 @@ struct Batch {
     came: [usize; 2],
     ran: usize,
     ready: f64,
-}
-
-/// Cores that take what has waited longest.
-struct Gateway {
-    /// When each has done what it has.
-    free: BinaryHeap<Reverse<Time>>,
-    speed: f64,
-}
-
-/// Cores that take what is of the oldest batch.
-struct Host {
-    free: usize,
-    speed: f64,
-    waiting: BTreeSet<usize>,
 }
 
 // === impl Epoch ===
@@ -210,62 +195,5 @@ impl Batch {
     fn is_past_half(&self) -> bool {
         let done = |way: usize| self.came[way] == self.ways[way] && self.ways[way] * PART >= self.size;
         2 * self.came.iter().sum::<usize>() >= self.size || done(0) || done(1)
-    }
-}
-
-// === impl Gateway ===
-
-impl Gateway {
-    fn new(cores: f64) -> Self {
-        let (count, speed) = servers(cores);
-        Self {
-            free: (0..count).map(|_| Reverse(Time(0.0))).collect(),
-            speed,
-        }
-    }
-
-    /// When so many seconds of work are done that come now.
-    fn run(&mut self, now: Time, seconds: f64) -> Time {
-        if seconds <= 0.0 {
-            return now;
-        }
-        let free = self.free.pop().map_or(now.0, |Reverse(free)| free.0);
-        let done = Time(free.max(now.0) + seconds / self.speed);
-        self.free.push(Reverse(done));
-        done
-    }
-}
-
-// === impl Host ===
-
-impl Host {
-    fn new(cores: f64) -> Self {
-        let (free, speed) = servers(cores);
-        Self {
-            free,
-            speed,
-            waiting: BTreeSet::new(),
-        }
-    }
-}
-
-/// Whole cores, and how fast they are: a part of a core is a slower one.
-fn servers(cores: f64) -> (usize, f64) {
-    let count = cores.ceil().max(1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a number of cores"
-    )]
-    (count as usize, cores / count)
-}
-
-// === impl Time ===
-
-impl Eq for Time {}
-
-impl Ord for Time {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
     }
 }

@@ -174,14 +174,14 @@ fn the_first_batch_does_not_wait_for_those_behind_it() {
 #[test]
 fn each_batch_comes_before_those_behind_it() {
     const KEY: &str = "jpeg_large.jpg";
-    const BATCHES: u64 = 10;
+    const BATCHES: usize = 10;
     let world = World::with(photos().into_iter().filter(|(key, _)| key == KEY).collect());
     for mode in [Mode::Plain, Mode::Pushdown] {
         let (throttle, address) = Throttle::start(world.gateway.listen());
         throttle.set(1 << 20);
         let passed = run(async {
             let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")
-                .keys(vec![KEY; 8 * BATCHES as usize])
+                .keys(vec![KEY; 8 * BATCHES])
                 .mode(mode)
                 .batch_size(8);
             let mut reader = builder.build().await.unwrap();
@@ -191,14 +191,14 @@ fn each_batch_comes_before_those_behind_it() {
             }
             passed
         });
-        let batch = passed.last().unwrap() / BATCHES;
+        let batch = passed.last().unwrap() / BATCHES as u64;
         let ahead = passed
             .iter()
             .zip(1..)
             .map(|(passed, batches)| passed.saturating_sub(batches * batch));
         let ahead: Vec<_> = ahead.map(|bytes| 100 * bytes / batch).collect();
         assert!(
-            ahead.iter().sum::<u64>() < 110 * BATCHES,
+            ahead.iter().sum::<u64>() < 110 * BATCHES as u64,
             "{mode:?}: when each batch was there so many hundredths of others were, too: {ahead:?}"
         );
     }

@@ -1,7 +1,6 @@
 //! The CPU pool: steps, signatures and shuffles never run on the network's threads.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,22 +12,20 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    oldest_first::OldestFirst,
+};
 
 /// A fixed number of threads for work that computes: what is of the oldest batch, which is waited for, goes first. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct CpuPool {
     threads: Arc<rayon::ThreadPool>,
-    queue: Arc<Mutex<Queue>>,
+    waiting: Arc<Mutex<OldestFirst<Job>>>,
 }
 
-/// What waits for a thread.
-#[derive(Default)]
-struct Queue {
-    /// By the number of the batch, and within it first come, first served.
-    waiting: BTreeMap<(usize, u64), Box<dyn FnOnce() + Send>>,
-    tickets: u64,
-}
+/// What a thread does next.
+struct Job(Box<dyn FnOnce() + Send>);
 
 /// Work on the pool. It runs whether this is polled or not; dropping it before it starts cancels it.
 #[derive(Debug)]
@@ -48,7 +45,7 @@ impl CpuPool {
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
         Ok(Self {
             threads: Arc::new(threads),
-            queue: Arc::default(),
+            waiting: Arc::default(),
         })
     }
 
@@ -69,42 +66,31 @@ impl CpuPool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Work<T> {
         let (sender, receiver) = oneshot::channel();
-        self.queue.lock().push(
-            batch,
-            Box::new(move || {
-                if sender.is_closed() {
-                    return;
-                }
-                // A panic must not take the thread with it; the caller hears of it through the closed channel.
-                if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-                    drop(sender.send(done));
-                }
-            }),
-        );
-        let queue = Arc::clone(&self.queue);
-        // As many threads come for work as there is work.
+        let job = move || {
+            if sender.is_closed() {
+                return;
+            }
+            // A panic must not take the thread with it; the caller hears of it through the closed channel.
+            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
+                drop(sender.send(done));
+            }
+        };
+        self.waiting.lock().push(batch, Job(Box::new(job)));
+        let waiting = Arc::clone(&self.waiting);
+        // As many threads come for a job as there are jobs.
         self.threads.spawn_fifo(move || {
-            let next = queue.lock().waiting.pop_first();
-            if let Some((_, work)) = next {
-                work();
+            let next = waiting.lock().pop();
+            if let Some(Job(job)) = next {
+                job();
             }
         });
         Work(receiver)
     }
 }
 
-impl Queue {
-    fn push(&mut self, batch: usize, work: Box<dyn FnOnce() + Send>) {
-        self.waiting.insert((batch, self.tickets), work);
-        self.tickets += 1;
-    }
-}
-
-impl fmt::Debug for Queue {
+impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("waiting", &self.waiting.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Job").finish_non_exhaustive()
     }
 }
 
@@ -127,6 +113,14 @@ mod tests {
         CpuPool::build(Some(NonZeroUsize::MIN)).unwrap()
     }
 
+    /// A pool whose thread is busy until something is sent, and what it is busy with.
+    fn busy() -> (CpuPool, mpsc::Sender<()>, Work<bool>) {
+        let pool = pool();
+        let (release, blocked) = mpsc::channel::<()>();
+        let work = pool.run(move || blocked.recv().is_ok());
+        (pool, release, work)
+    }
+
     #[tokio::test]
     async fn a_panic_is_an_error_and_the_pool_goes_on() {
         let pool = pool();
@@ -136,9 +130,7 @@ mod tests {
 
     #[tokio::test]
     async fn dropped_work_that_waits_is_not_run() {
-        let pool = pool();
-        let (release, blocked) = mpsc::channel::<()>();
-        let first = pool.run(move || blocked.recv().is_ok());
+        let (pool, release, first) = busy();
         let (ran, runs) = mpsc::channel();
         drop(pool.run(move || ran.send(()).is_ok()));
         release.send(()).unwrap();
@@ -149,9 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_batch_goes_first() {
-        let pool = pool();
-        let (release, blocked) = mpsc::channel::<()>();
-        let first = pool.run(move || blocked.recv().is_ok());
+        let (pool, release, first) = busy();
         let (ran, order) = mpsc::channel();
         let work = |name: &'static str| {
             let ran = ran.clone();

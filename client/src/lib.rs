@@ -42,6 +42,7 @@ mod error;
 mod keep;
 mod meter;
 mod networks;
+mod oldest_first;
 mod order;
 mod profile;
 mod reader;

@@ -18,6 +18,7 @@ use std::sync::{
 
 use pushdown::{
     Engine, Limits, Pipeline,
+    plan::simulate::Reading,
     wire::{Compression, Split},
 };
 
@@ -39,8 +40,6 @@ pub(crate) use progress::Progress;
 
 /// Objects that a batch reads at a time as they are while nothing is known.
 const FEW: usize = 2;
-/// A side that brings one of so many samples of a batch has a part in the plan. Of trials there are fewer.
-const PART: usize = 8;
 
 /// Where the steps run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,7 +112,7 @@ pub(crate) struct Job {
 impl Job {
     /// One side has brought all it was to: these samples.
     fn side_is_done(&self, samples: usize) {
-        if samples * PART >= self.places.len() {
+        if samples * Reading::PART >= self.places.len() {
             self.progress.half();
         }
     }

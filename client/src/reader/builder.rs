@@ -8,6 +8,7 @@ use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use pushdown::{
     BytesKind, Limits, Pipeline,
+    plan::simulate::Reading,
     wire::{Compression, Split},
 };
 
@@ -75,8 +76,8 @@ impl Default for PushdownReaderBuilder {
             shard: (0, 1),
             start: 0,
             prefetch_bytes: 256 << 20,
-            requests: 4,
-            gets: 32,
+            requests: Reading::BATCHES.get(),
+            gets: Reading::GETS.get(),
             threads: None,
             limits: Limits::default(),
             models: None,
@@ -255,18 +256,6 @@ mod tests {
                 PushdownReader::builder().check().unwrap_err().to_string(),
             ]
             .join("\n")
-        );
-    }
-
-    #[test]
-    fn the_simulator_asks_as_far_ahead_as_a_reader_that_was_told_nothing() {
-        use pushdown::plan::simulate::Reading;
-
-        let reader = PushdownReaderBuilder::default();
-        let simulated = Reading::of(NonZeroUsize::MIN);
-        assert_eq!(
-            (reader.requests, reader.gets),
-            (simulated.batches.get(), simulated.gets.get())
         );
     }
 }

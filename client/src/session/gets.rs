@@ -1,9 +1,11 @@
 //! Whose turn it is to read an object: the oldest batch's.
 
-use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+
+use crate::oldest_first::{self, OldestFirst};
 
 /// Objects that are read at a time, of all batches: those of the oldest, which is waited for, go first. Clones share it.
 #[derive(Debug, Clone)]
@@ -20,17 +22,19 @@ pub(super) struct Turn(Gets);
 #[derive(Debug)]
 struct Turns {
     free: usize,
-    /// By the number of the batch, and within it first come, first served. While any waits no turn is free.
-    waiting: BTreeMap<(usize, u64), oneshot::Sender<Turn>>,
-    tickets: u64,
+    /// While any waits no turn is free.
+    waiting: OldestFirst<oneshot::Sender<Turn>>,
 }
+
+/// A place among those who wait. Dropping it gives it up.
+#[derive(Debug)]
+struct Waits<'a>(&'a Gets, oldest_first::Place);
 
 impl Gets {
     pub(crate) fn new(count: NonZeroUsize) -> Self {
         let turns = Turns {
             free: count.get(),
-            waiting: BTreeMap::new(),
-            tickets: 0,
+            waiting: OldestFirst::default(),
         };
         Self {
             turns: Arc::new(Mutex::new(turns)),
@@ -45,40 +49,39 @@ impl Gets {
     /// Waits for a turn of a batch. Dropping the future gives up the place.
     pub(super) async fn turn(&self, batch: usize) -> Turn {
         loop {
-            let waits = {
+            let (_waits, turn) = {
                 let mut turns = self.turns.lock();
                 if turns.free > 0 {
                     turns.free -= 1;
                     return Turn(self.clone());
                 }
-                let (sender, waits) = oneshot::channel();
-                let ticket = turns.tickets;
-                turns.tickets += 1;
-                turns.waiting.insert((batch, ticket), sender);
-                waits
+                let (sender, turn) = oneshot::channel();
+                (Waits(self, turns.waiting.push(batch, sender)), turn)
             };
-            // A place is taken out with a turn for it, and never without one.
-            if let Ok(turn) = waits.await {
+            // A place is taken out with a turn for it, or by whoever gives it up.
+            if let Ok(turn) = turn.await {
                 return turn;
             }
         }
     }
 }
 
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.turns.lock().waiting.remove(self.1);
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut turns = self.0.turns.lock();
-        // Whoever has left meanwhile has no use for it.
-        while let Some((_, next)) = turns.waiting.pop_first() {
-            if next.is_closed() {
-                continue;
-            }
-            drop(turns);
-            // Should it leave in this moment, the turn is dropped, and goes to the next.
+        let next = turns.waiting.pop();
+        turns.free += usize::from(next.is_none());
+        drop(turns);
+        if let Some(next) = next {
+            // Should whoever waited leave in this moment, the turn is dropped, and goes to the one after.
             drop(next.send(Self(self.0.clone())));
-            return;
         }
-        turns.free += 1;
     }
 }
 
@@ -129,6 +132,9 @@ mod tests {
         // The turn is on its way to it when it leaves.
         drop(turn);
         drop(leaves);
-        assert!(gets.turn(1).now_or_never().is_some());
+        let turn = gets.turn(1).now_or_never();
+        assert!(turn.is_some());
+        assert!(gets.turn(1).now_or_never().is_none());
+        assert!(gets.turns.lock().waiting.pop().is_none(), "nobody waits any more");
     }
 }

@@ -53,7 +53,7 @@ pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
         .collect()
 }
 
-/// How far ahead of the trainer a reader asks.
+/// How far ahead of the trainer a reader asks: what the client's reader does by default, and what the simulator takes it to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Samples of a batch.
@@ -65,20 +65,26 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Batches of so many samples, as far ahead as a reader of the client asks that was told nothing else.
+    /// Batches on their way where nothing else is said.
+    pub const BATCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+    /// Stored samples that are read at a time where nothing else is said.
+    pub const GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
+    /// A way that brings one of so many samples of a batch has a part in the plan, and lets the next batch begin when it has brought
+    /// them. Of trials there are fewer.
+    pub const PART: usize = 8;
+
+    /// Batches of so many samples, where nothing else is said.
     pub const fn of(batch: NonZeroUsize) -> Self {
-        const BATCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-        const GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
         Self {
             batch,
-            batches: BATCHES,
-            gets: GETS,
+            batches: Self::BATCHES,
+            gets: Self::GETS,
         }
     }
 }
 
-/// Seconds from the first sample to the last, where each tier works on what the tier before it has done, in the order in
-/// which that comes. A batch is asked for once half of the one before it has come, or all that one way brings of it. The trainer takes
+/// Seconds from the first sample to the last. Gateway and link take what comes in the order in which it comes, the host what is of
+/// the oldest batch. A batch is asked for once half of the one before it has come, or all that one way brings of it. The trainer takes
 /// batches in their order, each as soon as all of it is there.
 pub fn run(tiers: &Tiers, jobs: &[Job], reading: Reading) -> f64 {
     Epoch::new(tiers, jobs, reading).seconds()

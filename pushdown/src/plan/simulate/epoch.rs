@@ -11,9 +11,6 @@ use super::{
 };
 use crate::plan::{Tiers, float};
 
-/// A way that brings one of so many samples of a batch has a part in the plan. Of trials there are fewer.
-const PART: usize = 8;
-
 /// An epoch while it runs.
 pub(super) struct Epoch<'a> {
     tiers: &'a Tiers,
@@ -135,10 +132,8 @@ impl<'a> Epoch<'a> {
             && let Some(job) = self.waiting.pop_first()
         {
             self.free_gets -= 1;
-            // What a store does for an object is little, and waits for no network, which comes later by it.
-            let seconds = self.beside_the_store(job);
-            self.gateway.run(now, seconds);
-            self.tell(Time(now.0 + seconds / self.gateway.speed), Event::Sent(job));
+            let sent = self.gateway.interrupt(now, self.beside_the_store(job));
+            self.tell(sent, Event::Sent(job));
         }
     }
 
@@ -171,7 +166,7 @@ impl<'a> Epoch<'a> {
             self.host.free -= 1;
             let Job { gateway, host, .. } = self.jobs[job];
             let seconds = host + if self.tiers.shared { gateway } else { 0.0 };
-            self.tell(Time(now.0 + seconds / self.host.speed), Event::Ran(job));
+            self.tell(now.after(seconds, self.host.speed), Event::Ran(job));
         }
     }
 
@@ -193,7 +188,8 @@ impl<'a> Epoch<'a> {
 impl Batch {
     /// Half of it is there, or one way has nothing left to bring.
     fn is_past_half(&self) -> bool {
-        let done = |way: usize| self.came[way] == self.ways[way] && self.ways[way] * PART >= self.size;
+        let done =
+            |way: usize| self.came[way] == self.ways[way] && self.ways[way] * Reading::PART >= self.size;
         2 * self.came.iter().sum::<usize>() >= self.size || done(0) || done(1)
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Time(pub(super) f64);
 pub(super) struct Gateway {
     /// When each has done what it has.
     free: BinaryHeap<Reverse<Time>>,
-    pub(super) speed: f64,
+    speed: f64,
 }
 
 /// Cores that take what is of the oldest batch.
@@ -39,10 +39,17 @@ impl Gateway {
         if seconds <= 0.0 {
             return now;
         }
-        let free = self.free.pop().map_or(now.0, |Reverse(free)| free.0);
-        let done = Time(free.max(now.0) + seconds / self.speed);
+        let free = self.free.pop().map_or(now, |Reverse(free)| free);
+        let done = free.max(now).after(seconds, self.speed);
         self.free.push(Reverse(done));
         done
+    }
+
+    /// When so many seconds of work are done that wait for nothing: what runs comes later by them. It is what a store does for an
+    /// object, which is little.
+    pub(super) fn interrupt(&mut self, now: Time, seconds: f64) -> Time {
+        self.run(now, seconds);
+        now.after(seconds, self.speed)
     }
 }
 
@@ -71,6 +78,17 @@ fn servers(cores: f64) -> (usize, f64) {
 }
 
 // === impl Time ===
+
+impl Time {
+    /// So many seconds of work later. Nothing to do takes no time on cores of any speed.
+    pub(super) fn after(self, seconds: f64, speed: f64) -> Self {
+        if seconds > 0.0 {
+            Self(self.0 + seconds / speed)
+        } else {
+            self
+        }
+    }
+}
 
 impl Eq for Time {}
 

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn an_epoch_is_as_long_as_its_slowest_tier() {
         let epochs = run(
-            r#"{"samples": 1000, "store_cores": 1, "host_cores": 1, "link_bits": 8e6,
+            r#"{"samples": 1000, "batch_size": 32, "store_cores": 1, "host_cores": 1, "link_bits": 8e6,
                 "plain": {"bytes": 1e5, "store_seconds": 1e-3, "host_seconds": 1e-2},
                 "pushed": {"bytes": 1e3, "store_seconds": 1e-2, "host_seconds": 1e-3}}"#,
         )

@@ -17,5 +17,5 @@ pub use cpus::{Cpus, name as name_of_cpus};
 pub use layers::Layers;
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
-pub use tenant::Tenant;
+pub use tenant::{Standing, Tenant};
 pub use turns::{Awake, Turns};

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Ledger, Tenant,
+    Ledger, Standing, Tenant,
     fair::{FairQueue, Place},
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -84,19 +84,19 @@ impl CpuPool {
         &self.ledger
     }
 
-    /// Runs `work` in the tenant's turn, and charges it for the time. Dropping the future before the work starts
+    /// Runs `work` where it stands in its tenant's line, and charges the tenant for the time. Dropping the future before the work starts
     /// cancels it.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] when `work` panics; the pool goes on.
     pub async fn run<T: Send + 'static>(
         &self,
-        tenant: &Tenant,
+        standing: &Standing,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let (done, value) = oneshot::channel();
-        let (ledger, payer) = (self.ledger.clone(), tenant.clone());
-        let _place = self.queue(tenant, move || {
+        let (ledger, payer) = (self.ledger.clone(), standing.tenant().clone());
+        let _place = self.queue(standing, move || {
             let meter = Meter::start(&ledger, &payer);
             let value = work();
             drop(meter);
@@ -108,17 +108,17 @@ impl CpuPool {
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
     }
 
-    /// Runs `work` that belongs to several tenants: it waits in the line of each, and runs when the turn of the first of
-    /// them comes. What it costs, `work` charges itself.
+    /// Runs `work` that belongs to several tenants: it stands in the line of each, and runs when the turn of the first
+    /// of them comes. What it costs, `work` charges itself.
     pub(super) fn run_together(
         &self,
-        tenants: impl IntoIterator<Item = Tenant>,
+        standings: impl IntoIterator<Item = Standing>,
         work: impl FnOnce() + Send + 'static,
     ) {
         let shared: Arc<Together> = Arc::new(Mutex::new(Some((Box::new(work), Vec::new()))));
-        for tenant in tenants {
+        for standing in standings {
             let work = Arc::clone(&shared);
-            let place = self.queue(&tenant, move || {
+            let place = self.queue(&standing, move || {
                 let taken = work.lock().take();
                 if let Some((work, places)) = taken {
                     drop(places);
@@ -133,8 +133,8 @@ impl CpuPool {
         }
     }
 
-    fn queue(&self, tenant: &Tenant, work: impl FnOnce() + Send + 'static) -> Place<Work> {
-        let place = self.queue.push(tenant, Box::new(work));
+    fn queue(&self, standing: &Standing, work: impl FnOnce() + Send + 'static) -> Place<Work> {
+        let place = self.queue.push(standing, Box::new(work));
         let queue = self.queue.clone();
         let next = move || {
             // Nothing, where something that waited was cancelled.

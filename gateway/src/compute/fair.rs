@@ -6,14 +6,15 @@
 //! afterwards, and whoever is in debt sits rounds out until it is paid off. The debt is bounded by what runs at a time.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
     fmt,
     sync::Arc,
 };
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use super::{Ledger, Tenant};
+use super::{Ledger, Standing, Tenant};
 
 /// The queue. Clones share it.
 ///
@@ -25,15 +26,18 @@ pub(super) struct FairQueue<T>(Arc<Mutex<Lines<T>>>);
 pub(super) struct Place<T> {
     queue: FairQueue<T>,
     tenant: Tenant,
-    ticket: u64,
+    at: InLine,
 }
+
+/// Since when it stands there, and a ticket among those who came at the same time.
+type InLine = (Instant, u64);
 
 struct Lines<T> {
     ledger: Ledger,
     /// The tenants with something that waits, in the order of their turns.
     turns: VecDeque<Tenant>,
-    /// What waits, first come, first served, with tickets that ascend. None is empty.
-    waiting: HashMap<Tenant, VecDeque<(u64, T)>>,
+    /// What waits, the oldest first. None is empty.
+    waiting: HashMap<Tenant, BTreeMap<InLine, T>>,
     len: usize,
     tickets: u64,
 }
@@ -52,12 +56,12 @@ impl<T> FairQueue<T> {
         })))
     }
 
-    /// Queues something behind all that this tenant has waiting.
-    pub(super) fn push(&self, tenant: &Tenant, item: T) -> Place<T> {
+    /// Queues something where it stands in its tenant's line.
+    pub(super) fn push(&self, standing: &Standing, item: T) -> Place<T> {
         Place {
-            ticket: self.0.lock().push(tenant, item),
+            at: self.0.lock().push(standing, item),
             queue: self.clone(),
-            tenant: tenant.clone(),
+            tenant: standing.tenant().clone(),
         }
     }
 
@@ -75,19 +79,21 @@ impl<T> FairQueue<T> {
 // === impl Lines ===
 
 impl<T> Lines<T> {
-    fn push(&mut self, tenant: &Tenant, item: T) -> u64 {
-        let ticket = self.tickets;
+    fn push(&mut self, standing: &Standing, item: T) -> InLine {
+        let place = (standing.since(), self.tickets);
         self.tickets += 1;
-        match self.waiting.entry(tenant.clone()) {
-            Entry::Occupied(mut line) => line.get_mut().push_back((ticket, item)),
+        match self.waiting.entry(standing.tenant().clone()) {
+            Entry::Occupied(mut line) => {
+                line.get_mut().insert(place, item);
+            }
             Entry::Vacant(line) => {
-                line.insert(VecDeque::from([(ticket, item)]));
-                self.turns.push_back(tenant.clone());
+                line.insert(BTreeMap::from([(place, item)]));
+                self.turns.push_back(standing.tenant().clone());
             }
         }
         self.len += 1;
         self.ledger.with(super::ledger::Accounts::enter);
-        ticket
+        place
     }
 
     fn pop(&mut self) -> Option<T> {
@@ -98,7 +104,7 @@ impl<T> Lines<T> {
         })?;
         let tenant = self.turns.remove(turn)?;
         let line = self.waiting.get_mut(&tenant)?;
-        let (_, item) = line.pop_front()?;
+        let (_, item) = line.pop_first()?;
         self.len -= 1;
         if line.is_empty() {
             self.waiting.remove(&tenant);
@@ -108,11 +114,10 @@ impl<T> Lines<T> {
         Some(item)
     }
 
-    /// Takes out what has this ticket, if it still waits.
-    fn remove(&mut self, tenant: &Tenant, ticket: u64) -> Option<T> {
+    /// Takes out what has this place, if it still waits.
+    fn remove(&mut self, tenant: &Tenant, place: InLine) -> Option<T> {
         let line = self.waiting.get_mut(tenant)?;
-        let index = line.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        let (_, item) = line.remove(index)?;
+        let item = line.remove(&place)?;
         if line.is_empty() {
             self.waiting.remove(tenant);
             self.turns.retain(|other| other != tenant);
@@ -134,7 +139,7 @@ impl<T> Drop for Lines<T> {
 impl<T> Drop for Place<T> {
     fn drop(&mut self) {
         // Dropped when the queue is free again.
-        let item = self.queue.0.lock().remove(&self.tenant, self.ticket);
+        let item = self.queue.0.lock().remove(&self.tenant, self.at);
         drop(item);
     }
 }

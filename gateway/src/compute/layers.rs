@@ -1,7 +1,9 @@
 //! Layers of networks over many samples at once, whichever requests they belong to.
 
+mod run;
+
 use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::{HashMap, hash_map::Entry},
     iter,
     sync::Arc,
     time::Duration,
@@ -10,15 +12,16 @@ use std::{
 use parking_lot::Mutex;
 use pushdown::{
     Tensor,
-    step::model::{Model, Place, give_back},
+    step::model::{Model, Place, Provider, give_back},
 };
+use rustix::time::{ClockId, clock_gettime};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    CpuPool, Ledger, Tenant,
+    CpuPool, Ledger, Standing, Tenant,
     batching::{self, Batching},
     fair,
     threads::Threads,
@@ -27,6 +30,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
 };
+pub(super) use run::Ran;
+use run::run_at_once;
 
 /// How long the first of them waits for others.
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -61,18 +66,9 @@ struct Queue {
 /// A sample, and who waits for it.
 #[derive(Debug)]
 struct Waiting {
-    tenant: Tenant,
+    standing: Standing,
     value: Tensor,
     done: oneshot::Sender<pushdown::Result<Ran>>,
-}
-
-/// What layers made of a sample.
-#[derive(Debug)]
-pub struct Ran {
-    /// The value behind them.
-    pub value: Tensor,
-    /// Its share of the batch's time, on all the threads that worked on it.
-    pub time: Duration,
 }
 
 impl Layers {
@@ -89,15 +85,15 @@ impl Layers {
         }
     }
 
-    /// Runs `layers` on one sample, together with others that wait for the same, and charges the tenant for its share.
+    /// Runs `layers` on one sample, together with others that wait for the same, and charges its tenant for its share.
     /// Dropping the future before the batch starts takes the sample out of it.
     ///
     /// # Errors
     /// As [`Network::run`](pushdown::step::model::Network::run).
-    pub async fn run(&self, tenant: &Tenant, layers: &Model, value: Tensor) -> Result<Ran> {
+    pub async fn run(&self, standing: &Standing, layers: &Model, value: Tensor) -> Result<Ran> {
         let (done, ran) = oneshot::channel();
         let waiting = Waiting {
-            tenant: tenant.clone(),
+            standing: standing.clone(),
             value,
             done,
         };
@@ -128,7 +124,7 @@ impl Layers {
                 entry.insert(queue)
             }
         };
-        let place = queue.samples.push(&waiting.tenant.clone(), waiting);
+        let place = queue.samples.push(&waiting.standing.clone(), waiting);
         queue.arrived.notify_one();
         place
     }
@@ -169,13 +165,13 @@ impl Layers {
         threads: usize,
         (run, batching): (OwnedSemaphorePermit, Arc<Mutex<Batching>>),
     ) {
-        let tenants: HashSet<_> = batch.iter().map(|waiting| waiting.tenant.clone()).collect();
+        let standings = oldest(&batch);
         let (ledger, metrics) = (self.ledger.clone(), self.metrics.clone());
         let (all_threads, tidied) = (self.threads.clone(), Arc::clone(&self.tidied));
         let work = move || {
             let batch = batch.into_iter().filter(|waiting| !waiting.done.is_closed());
             let (values, waiting): (Vec<_>, Vec<_>) = batch
-                .map(|waiting| (waiting.value, (waiting.tenant, waiting.done)))
+                .map(|waiting| (waiting.value, (waiting.standing, waiting.done)))
                 .unzip();
             let samples = values.len();
             let (Ok(on), Ok(count @ 1..)) = (u32::try_from(threads), u32::try_from(samples)) else {
@@ -192,22 +188,44 @@ impl Layers {
             let loading = began.elapsed();
             // Only now: weights come on one thread, while others run.
             let taken = all_threads.take(threads);
-            let started = std::time::Instant::now();
+            let (started, cpu) = (std::time::Instant::now(), cpu_time());
             let ran = run_at_once(&layers, values, on);
             let running = started.elapsed();
             drop(taken);
-            batching.lock().took(samples, running * on / count);
+            let busy = match (layers.network().provider(), on) {
+                // What other threads had of the core meanwhile says nothing of the size.
+                (Provider::Cpu, 1) => cpu_time().saturating_sub(cpu),
+                _ => running * on,
+            };
+            batching.lock().took(samples, busy / count);
             let share = (loading + running) * on / count;
-            for (ran, (tenant, done)) in ran.into_iter().zip(waiting) {
-                ledger.charge(&tenant, share);
+            for (ran, (standing, done)) in ran.into_iter().zip(waiting) {
+                ledger.charge(standing.tenant(), share);
                 // Whoever left does not want it.
                 drop(done.send(ran));
             }
             drop(run);
             tidy(&tidied);
         };
-        self.cpu.run_together(tenants, work);
+        self.cpu.run_together(standings, work);
     }
+}
+
+/// Where a batch stands in the line of each of its tenants: in the place of its oldest sample.
+fn oldest(batch: &[Waiting]) -> Vec<Standing> {
+    let mut standings = HashMap::<&Tenant, &Standing>::new();
+    for Waiting { standing, .. } in batch {
+        let oldest = standings.entry(standing.tenant()).or_insert(standing);
+        if standing.since() < oldest.since() {
+            *oldest = standing;
+        }
+    }
+    standings.into_values().cloned().collect()
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Gives memory back, where that was not done for a while. Whoever finds another at it need not.
@@ -217,26 +235,6 @@ fn tidy(tidied: &Mutex<Instant>) {
     {
         give_back();
         *last = Instant::now();
-    }
-}
-
-/// All at once, on so many threads; where that fails one by one, so that no sample fails for another.
-fn run_at_once(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdown::Result<Ran>> {
-    let (from, until) = layers.reach();
-    let timed = |values: &[Tensor]| {
-        let started = std::time::Instant::now();
-        let outputs = layers.network().run(from, until, values)?;
-        let count = u32::try_from(values.len().max(1)).unwrap_or(u32::MAX);
-        let time = started.elapsed() * threads / count;
-        Ok::<_, pushdown::Error>(outputs.into_iter().map(move |value| Ran { value, time }))
-    };
-    let alone = |value: Tensor| {
-        let missing = || pushdown::Error::new(pushdown::ErrorKind::Internal, "layers gave no value");
-        timed(&[value])?.next().ok_or_else(missing)
-    };
-    match timed(&values) {
-        Ok(ran) if ran.len() == values.len() => ran.map(Ok).collect(),
-        _ => values.into_iter().map(alone).collect(),
     }
 }
 

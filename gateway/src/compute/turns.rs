@@ -118,7 +118,7 @@ impl Turns {
                 let turn = stage.turn(future);
                 (stage, turn, started.elapsed())
             };
-            let (back, turn, spent) = self.cpu.run(&self.tenant, turn).await?;
+            let (back, turn, spent) = self.cpu.run(&self.tenant.now(), turn).await?;
             stage = back;
             self.spent += spent;
             match turn {

@@ -42,7 +42,7 @@ impl Turnstile {
                 *taken = true;
                 return Ok(Turn(self.clone()));
             }
-            self.waiting.push(tenant, sender)
+            self.waiting.push(&tenant.now(), sender)
         };
         turn.await
     }

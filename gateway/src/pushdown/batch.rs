@@ -70,7 +70,7 @@ impl Pushdown {
         let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
-            rows: ready_rows(self.clone(), Arc::clone(&request), host, tenant.clone()).boxed(),
+            rows: ready_rows(self.clone(), Arc::clone(&request), host, tenant.now()).boxed(),
             writer: Some(writer),
             // Compressing takes too long for the network's threads.
             compressing: (request.compression != Compression::None)
@@ -196,7 +196,7 @@ impl Answer {
         let rows = group.rows;
         let write = move || (writer.rows(rows), writer);
         let (frames, writer) = match &self.compressing {
-            Some((cpu, tenant)) => cpu.run(tenant, write).await?,
+            Some((cpu, tenant)) => cpu.run(&tenant.now(), write).await?,
             None => write(),
         };
         self.writer = Some(writer);

@@ -81,7 +81,7 @@ mod tests {
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
-            tenant: Tenant::default(),
+            standing: Tenant::default().now(),
         }
     }
 

@@ -11,7 +11,7 @@ use pushdown::{
 };
 
 use crate::{
-    compute::Tenant,
+    compute::{Standing, Tenant},
     error::{Error, ErrorKind, Result},
     s3::{query::values, sign::Signature},
 };
@@ -27,8 +27,8 @@ pub(super) struct Job {
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
     pub(super) sample_id: Vec<u8>,
-    /// Who pays for it, once the store has accepted the signature.
-    pub(super) tenant: Tenant,
+    /// Who pays for it, once the store has accepted the signature, and where it stands among what they asked for.
+    pub(super) standing: Standing,
 }
 
 /// Parameters that make a GET of an object something else than its content.
@@ -102,7 +102,7 @@ impl Job {
             seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
             sample_id: wire::sample_id(parts.uri.path(), None),
-            tenant: Tenant::of(Signature::of(parts).access_key()),
+            standing: Tenant::of(Signature::of(parts).access_key()).now(),
         })
     }
 }
@@ -113,7 +113,7 @@ impl Job {
         request: &BatchRequest,
         index: usize,
         pipeline: &Arc<Pipeline>,
-        tenant: &Tenant,
+        standing: Standing,
     ) -> Self {
         let sample = &request.samples[index];
         Self {
@@ -123,7 +123,7 @@ impl Job {
             seed: request.seed,
             epoch: request.epoch,
             sample_id: sample.id(),
-            tenant: tenant.clone(),
+            standing,
         }
     }
 

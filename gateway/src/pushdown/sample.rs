@@ -101,7 +101,10 @@ impl Pushdown {
         let queued = Instant::now();
         let permit = self
             .memory
-            .acquire(&job.tenant, opened.length + peak.map_or(0, |peak| peak.working))
+            .acquire(
+                job.standing.tenant(),
+                opened.length + peak.map_or(0, |peak| peak.working),
+            )
             .await?;
         opened.timing.add("queue", queued.elapsed());
         Ok(Admitted {

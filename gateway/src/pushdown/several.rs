@@ -144,7 +144,7 @@ impl AllRows {
                 Some(batch) => Ok((encoder.write(&batch)?, Some(encoder))),
                 None => Ok::<_, pushdown::Error>((encoder.finish()?, None)),
             };
-            let (pieces, encoder) = self.cpu.run(&self.tenant, write).await??;
+            let (pieces, encoder) = self.cpu.run(&self.tenant.now(), write).await??;
             self.encoder = encoder;
             if !pieces.is_empty() {
                 return Ok(Some(pieces));

@@ -37,7 +37,7 @@ impl Pushdown {
                 let Sample::Tensor(tensor) = sample else {
                     return Err(Error::new(ErrorKind::Internal, "layers take a tensor"));
                 };
-                let ran = self.layers.run(&job.tenant, &layers, tensor).await?;
+                let ran = self.layers.run(&job.standing, &layers, tensor).await?;
                 times.push(GroupTime::of(&job.pipeline.steps()[steps.clone()], ran.time));
                 (sample, done) = (Sample::Tensor(ran.value), steps.end);
             }
@@ -69,7 +69,7 @@ impl Pushdown {
                 .map(|group| GroupTime::of(&pipeline.steps()[group.steps], group.time));
             Ok::<_, pushdown::Error>((sample, groups.collect()))
         };
-        Ok(self.cpu.run(&job.tenant, work).await??)
+        Ok(self.cpu.run(&job.standing, work).await??)
     }
 }
 

@@ -6,8 +6,8 @@ fn pool() -> CpuPool {
     CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap()
 }
 
-fn tenant(name: &str) -> Tenant {
-    Tenant::of(Some(name))
+fn tenant(name: &str) -> Standing {
+    Tenant::of(Some(name)).now()
 }
 
 /// Keeps the pool's thread until it is told to go on.
@@ -27,11 +27,11 @@ async fn block(pool: &CpuPool) -> mpsc::Sender<()> {
 async fn a_panic_is_an_error_and_the_pool_goes_on() {
     let pool = pool();
     let error = pool
-        .run(&Tenant::default(), || panic!("broken"))
+        .run(&Tenant::default().now(), || panic!("broken"))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
-    assert_eq!(pool.run(&Tenant::default(), || 7).await.unwrap(), 7);
+    assert_eq!(pool.run(&Tenant::default().now(), || 7).await.unwrap(), 7);
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn dropped_work_that_waits_is_not_run() {
     let release = block(&pool).await;
     let (ran, runs) = mpsc::channel();
     {
-        let nobody = Tenant::default();
+        let nobody = Tenant::default().now();
         let waiting = pool.run(&nobody, move || ran.send(()).is_ok());
         tokio::pin!(waiting);
         // Polled once, so that it is queued, then dropped.
@@ -49,7 +49,7 @@ async fn dropped_work_that_waits_is_not_run() {
     // What it held is gone at once, and not only when its turn would have come.
     assert_eq!(runs.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     release.send(()).unwrap();
-    pool.run(&Tenant::default(), || ()).await.unwrap();
+    pool.run(&Tenant::default().now(), || ()).await.unwrap();
 }
 
 #[tokio::test]

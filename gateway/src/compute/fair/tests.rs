@@ -2,6 +2,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
 use proptest::prelude::*;
 use pushdown_testkit::jain;
+use tokio::time::advance;
 
 use super::*;
 
@@ -49,7 +50,7 @@ impl Machine {
     }
 
     fn add(&mut self, index: usize) {
-        self.places.push(self.queue.push(&tenant(index), index));
+        self.places.push(self.queue.push(&tenant(index).now(), index));
     }
 
     fn start(&mut self) -> Option<usize> {
@@ -80,8 +81,11 @@ impl Machine {
 fn what_is_left_in_a_queue_is_its_own() {
     let ledger = Ledger::default();
     let queue = FairQueue::new(ledger.clone());
-    let (first, second) = (queue.push(&tenant(0), 'a'), queue.push(&tenant(0), 'b'));
-    let third = queue.push(&tenant(1), 'c');
+    let (first, second) = (
+        queue.push(&tenant(0).now(), 'a'),
+        queue.push(&tenant(0).now(), 'b'),
+    );
+    let third = queue.push(&tenant(1).now(), 'c');
     ledger.charge(&tenant(0), Duration::from_millis(5));
     assert_eq!((queue.len(), ledger.remembered()), (3, 1));
     drop(first);
@@ -94,14 +98,30 @@ fn what_is_left_in_a_queue_is_its_own() {
     assert_eq!(ledger.remembered(), 0);
 }
 
+/// What came first goes first, whenever it was queued: a sample that waits for its network stands where its request does.
+#[tokio::test(start_paused = true)]
+async fn older_requests_go_first() {
+    let queue = FairQueue::new(Ledger::default());
+    let first = tenant(0).now();
+    advance(Duration::from_millis(1)).await;
+    let second = tenant(0).now();
+    let push = |standing, item| queue.push(standing, item);
+    let (_b, _c) = (push(&second, 'c'), push(&second, 'd'));
+    let (gone, _a) = (push(&first, 'x'), push(&first, 'a'));
+    let _d = push(&first.again(), 'b');
+    drop(gone);
+    let order: String = std::iter::from_fn(|| queue.pop()).collect();
+    assert_eq!(order, "abcd");
+}
+
 #[test]
 fn a_debt_is_sat_out_and_not_left_behind() {
     let ledger = Ledger::default();
     let queue = FairQueue::new(ledger.clone());
-    let places: Vec<_> = (0..200).map(|_| queue.push(&tenant(0), 0)).collect();
+    let places: Vec<_> = (0..200).map(|_| queue.push(&tenant(0).now(), 0)).collect();
     // The other one leaves after its work, and comes again.
     ledger.charge(&tenant(1), Duration::from_millis(100));
-    let _again = queue.push(&tenant(1), 1);
+    let _again = queue.push(&tenant(1).now(), 1);
     let mut before = 0;
     while queue.pop() == Some(0) {
         ledger.charge(&tenant(0), Duration::from_millis(1));
@@ -116,7 +136,7 @@ fn a_debt_is_sat_out_and_not_left_behind() {
 fn rounds_in_which_nobody_may_run_pass_at_once() {
     let ledger = Ledger::default();
     let queue = FairQueue::new(ledger.clone());
-    let _places = [queue.push(&tenant(0), 0), queue.push(&tenant(1), 1)];
+    let _places = [queue.push(&tenant(0).now(), 0), queue.push(&tenant(1).now(), 1)];
     ledger.charge(&tenant(0), Duration::MAX);
     ledger.charge(&tenant(1), Duration::from_hours(1000));
     assert_eq!([queue.pop(), queue.pop()], [Some(1), Some(0)]);
@@ -127,9 +147,9 @@ fn rounds_in_which_nobody_may_run_pass_at_once() {
 fn a_debt_holds_in_every_queue_of_a_ledger() {
     let ledger = Ledger::default();
     let (queue, other) = (FairQueue::new(ledger.clone()), FairQueue::new(ledger.clone()));
-    let _waiting = queue.push(&tenant(0), 0);
+    let _waiting = queue.push(&tenant(0).now(), 0);
     ledger.charge(&tenant(0), Duration::from_secs(1));
-    let _places = [other.push(&tenant(0), 0), other.push(&tenant(1), 1)];
+    let _places = [other.push(&tenant(0).now(), 0), other.push(&tenant(1).now(), 1)];
     assert_eq!(other.pop(), Some(1));
 }
 
@@ -137,9 +157,9 @@ fn a_debt_holds_in_every_queue_of_a_ledger() {
 fn tenants_who_come_and_go_are_forgotten() {
     let ledger = Ledger::default();
     let queue = FairQueue::new(ledger.clone());
-    let busy = queue.push(&tenant(0), 0);
+    let busy = queue.push(&tenant(0).now(), 0);
     for index in 1..10_000 {
-        let _visitor = queue.push(&tenant(index), index);
+        let _visitor = queue.push(&tenant(index).now(), index);
         queue.pop();
         ledger.charge(&tenant(index), Duration::from_secs(1));
         assert!(ledger.remembered() <= 4096);

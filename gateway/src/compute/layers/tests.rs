@@ -72,8 +72,8 @@ impl Lab {
     /// A request of a tenant, to its end.
     async fn request(&self, tenant: &str) {
         let value = Tensor::new(DType::F32, Layout::Chw, vec![3, 2, 2], vec![0_u8; 48].into());
-        let (tenant, value) = (Tenant::of(Some(tenant)), value.unwrap());
-        let error = self.layers.run(&tenant, &self.model, value).await.unwrap_err();
+        let (standing, value) = (Tenant::of(Some(tenant)).now(), value.unwrap());
+        let error = self.layers.run(&standing, &self.model, value).await.unwrap_err();
         assert_eq!(error.to_string(), "the network `n`: nowhere");
     }
 

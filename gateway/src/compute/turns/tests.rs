@@ -24,7 +24,7 @@ async fn who_waits_has_no_thread() {
         // The only thread is free for them.
         for number in 0..10 {
             assert_eq!(
-                pool.run(&Tenant::default(), move || number).await.unwrap(),
+                pool.run(&Tenant::default().now(), move || number).await.unwrap(),
                 number
             );
         }
@@ -72,7 +72,7 @@ async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped(
     let others = async {
         for number in 0..5 {
             assert_eq!(
-                pool.run(&Tenant::default(), move || number).await.unwrap(),
+                pool.run(&Tenant::default().now(), move || number).await.unwrap(),
                 number
             );
         }
@@ -82,7 +82,7 @@ async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped(
         never = endless => never.unwrap(),
     }
     // The only thread is free again.
-    pool.run(&Tenant::default(), || ()).await.unwrap();
+    pool.run(&Tenant::default().now(), || ()).await.unwrap();
     assert_eq!(gone.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 }
 
@@ -94,7 +94,7 @@ async fn a_panic_is_an_error_now_and_later() {
         let error = turns.run(future).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
     }
-    pool.run(&Tenant::default(), || ()).await.unwrap();
+    pool.run(&Tenant::default().now(), || ()).await.unwrap();
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ impl Pushdown {
             let json = if gzip { inflate(bytes, limit)? } else { bytes };
             Ok(BatchRequest::parse(&json, max_samples, &networks)?)
         };
-        self.cpu.run(&Tenant::default(), parse).await?
+        self.cpu.run(&Tenant::default().now(), parse).await?
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     turn::{Line, Turn},
 };
 use crate::{
-    compute::{Permit, Tenant},
+    compute::{Permit, Standing},
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
     pushdown::{
@@ -36,7 +36,7 @@ pub(super) fn ready_rows(
     faces: Pushdown,
     request: Arc<BatchRequest>,
     host: HeaderValue,
-    tenant: Tenant,
+    came: Standing,
 ) -> impl Stream<Item = Ready> + Send {
     let in_flight = faces.limits.batch_in_flight;
     let order = request.order;
@@ -46,7 +46,7 @@ pub(super) fn ready_rows(
     let mut line = Line::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
         let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
-        let job = Job::of_sample(&request, index, &pipeline, &tenant);
+        let job = Job::of_sample(&request, index, &pipeline, came.again());
         let running = Arc::clone(&running);
         let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &running).await });
         async move {
@@ -131,7 +131,7 @@ impl Pushdown {
             Fetched::Object(opened) => opened,
             Fetched::Refused(answer) => return Err(Refused::read(answer).await.into()),
         };
-        running.get_or_init(|| self.in_flight.enter(&job.tenant));
+        running.get_or_init(|| self.in_flight.enter(job.standing.tenant()));
         let admitted = self.admit(opened, job).await?;
         drop(turn);
         Ok(self.compute(admitted, job).await?)
@@ -153,7 +153,7 @@ impl Pushdown {
             Ok(found) => found,
             Err(answer) => return Err(Refused::read(answer).await.into()),
         };
-        running.get_or_init(|| self.in_flight.enter(&job.tenant));
+        running.get_or_init(|| self.in_flight.enter(job.standing.tenant()));
         let Some(planned) = self.plan_row(found, job).await? else {
             return Ok(Err(turn));
         };

@@ -43,9 +43,9 @@ fn the_tenant_is_who_signed() {
         .header(pipeline, "decode")
         .header("authorization", SIGNED);
     let unsigned = get("/b/k").header(pipeline, "decode");
-    assert_eq!(job(presigned).unwrap().tenant, Tenant::of(Some("A")));
-    assert_eq!(job(signed).unwrap().tenant, Tenant::of(Some("A")));
-    assert_eq!(job(unsigned).unwrap().tenant, Tenant::default());
+    assert_eq!(job(presigned).unwrap().standing.tenant(), &Tenant::of(Some("A")));
+    assert_eq!(job(signed).unwrap().standing.tenant(), &Tenant::of(Some("A")));
+    assert_eq!(job(unsigned).unwrap().standing.tenant(), &Tenant::default());
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Objects {
     }
 
     pub(super) fn job(&self, index: usize) -> Job {
-        Job::of_sample(&self.request, index, &self.pipeline, &self.tenant)
+        Job::of_sample(&self.request, index, &self.pipeline, self.tenant.now())
     }
 
     /// The stage of the table: as many steps as are run.
@@ -119,7 +119,7 @@ impl Objects {
             let (schema, mut all) = (Arc::clone(planned.schema()), several);
             // Thousands of columns take milliseconds: too long for the network's threads.
             let add = move || all.add(&key, &schema).map(|()| all);
-            several = self.faces.cpu.run(&self.tenant, add).await??;
+            several = self.faces.cpu.run(&self.tenant.now(), add).await??;
             read = read.saturating_add(planned.source_bytes());
             stored = stored.saturating_add(planned.estimate().stored);
         }
@@ -154,7 +154,7 @@ impl Objects {
         let planned = self.faces.plan(found?, &job).await?;
         let schema = Arc::clone(planned.schema());
         let fit = move || several.fitting(&key, &schema, &several.schema());
-        let fitting = Arc::new(self.faces.cpu.run(&self.tenant, fit).await??);
+        let fitting = Arc::new(self.faces.cpu.run(&self.tenant.now(), fit).await??);
         let rows = planned
             .estimate()
             .rows

@@ -111,10 +111,10 @@ impl Pushdown {
         let Found { end, mut timing, .. } = found;
         let started = Instant::now();
         let fault = Fault::default();
-        let mut turns = Turns::new(self.cpu.clone(), job.tenant.clone())?;
+        let mut turns = Turns::new(self.cpu.clone(), job.standing.tenant().clone())?;
         let (source, reading): (Arc<dyn Source>, Reading) = match end {
             End::Part(part) => {
-                let permit = self.memory.acquire(&job.tenant, OPENING_BYTES).await?;
+                let permit = self.memory.acquire(job.standing.tenant(), OPENING_BYTES).await?;
                 let footer = Footer::new(self.memory.clone(), permit);
                 let ranged = Ranged::new(*part, footer.clone(), turns.awake(), fault.clone());
                 (Arc::new(ranged), Reading::Parts(footer))
@@ -172,7 +172,7 @@ impl Pushdown {
         let query = self.sample_limits().tables.max_query_bytes;
         let steps = &job.pipeline.steps()[..job.scan().unwrap_or_default()];
         let bytes = working(scan.estimate(), steps, query).saturating_add(more);
-        let permit = self.memory.acquire(&job.tenant, bytes).await?;
+        let permit = self.memory.acquire(job.standing.tenant(), bytes).await?;
         timing.add("queue", queued.elapsed());
         Ok(Admitted {
             scan,
@@ -187,7 +187,7 @@ impl Pushdown {
     /// All of an object that the store gives no parts of.
     async fn read_whole(&self, mut object: OriginObject, job: &Job) -> Result<(Bytes, Permit)> {
         let length = self.check_length(&object)?;
-        let permit = self.memory.acquire(&job.tenant, length).await?;
+        let permit = self.memory.acquire(job.standing.tenant(), length).await?;
         let bytes = origin::whole(&[], &mut object.body, length).await?;
         Ok((bytes, permit))
     }

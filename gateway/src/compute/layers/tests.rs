@@ -122,6 +122,31 @@ async fn a_batch_has_eight_samples_at_most() {
     assert_eq!(lab.ran(), (2, 9));
 }
 
+/// Whichever samples were queued first.
+#[tokio::test(start_paused = true)]
+async fn a_batch_stands_where_the_oldest_sample_of_each_tenant_does() {
+    let (one, other) = (Tenant::of(Some("one")), Tenant::of(Some("other")));
+    let mut came = Vec::new();
+    for tenant in [&other, &one, &one, &other] {
+        came.push(tenant.now());
+        sleep(MOST).await;
+    }
+    let waiting = |nth: usize| Waiting {
+        standing: came[nth].clone(),
+        value: Tensor::new(DType::F32, Layout::Chw, vec![3, 2, 2], vec![0_u8; 48].into()).unwrap(),
+        done: oneshot::channel().0,
+    };
+    let standings = oldest(&[3, 2, 1, 0].map(waiting));
+    let of = |tenant| {
+        standings
+            .iter()
+            .filter(move |at| at.tenant() == tenant)
+            .map(Standing::since)
+    };
+    assert_eq!(of(&one).collect::<Vec<_>>(), [came[1].since()]);
+    assert_eq!(of(&other).collect::<Vec<_>>(), [came[0].since()]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_leaves_before_the_batch_takes_the_sample_along() {
     let lab = Lab::new();

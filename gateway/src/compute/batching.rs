@@ -6,8 +6,8 @@ use pushdown::step::model::Provider;
 
 /// Every so many batches another size is tried. Seldom: beside batches of one, a trial of eight is many samples.
 const TRIAL: u64 = 256;
-/// Batches until a smaller size is tried again, where a larger one has just become the better: what ran meanwhile may have
-/// disturbed a few small batches in a row. Fewer samples are tried at little cost, so each next pause is only twice as long.
+/// Batches until another size is tried, where a larger one has just become the better: what ran meanwhile may have disturbed a
+/// few small batches in a row, and beside large ones a trial of few samples costs little. Each next pause is twice as long.
 const SOON: u64 = 2;
 /// Times that are remembered of a size.
 const REMEMBERED: usize = 8;

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     body::{Body, BoxError},
-    compute::{CpuPool, Permit, Tenant},
+    compute::{CpuPool, Permit, Standing, Tenant},
     error::{Error, ErrorKind, Result},
     s3::sign::Signature,
     server::StallGuard,
@@ -65,16 +65,16 @@ impl Pushdown {
         if let Some(rule) = request.table {
             return self.one_table(&parts, (request, rule), host, tenant).await;
         }
+        let came = tenant.now();
         let mut headers = HeaderMap::new();
         warn(&mut headers, &request.pipeline);
         let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
         let mut answer = Answer {
-            rows: ready_rows(self.clone(), Arc::clone(&request), host, tenant.now()).boxed(),
+            rows: ready_rows(self.clone(), Arc::clone(&request), host, came.clone()).boxed(),
             writer: Some(writer),
             // Compressing takes too long for the network's threads.
-            compressing: (request.compression != Compression::None)
-                .then(|| (self.cpu.clone(), tenant.clone())),
+            compressing: (request.compression != Compression::None).then(|| (self.cpu.clone(), came)),
             on_error: request.on_error,
             held: Vec::new(),
             _guard: self.guard(&parts),
@@ -156,8 +156,8 @@ struct Answer {
     rows: Pin<Box<dyn Stream<Item = Ready> + Send>>,
     /// Gone once the end marker is made.
     writer: Option<BatchWriter>,
-    /// Where rows are written, and for whom, if that takes long.
-    compressing: Option<(CpuPool, Tenant)>,
+    /// Where rows are written, and where the request stands there, if that takes long.
+    compressing: Option<(CpuPool, Standing)>,
     on_error: OnError,
     /// Permits of the rows that were handed on last: they are in hyper's hands until it asks for more.
     held: Vec<Permit>,
@@ -196,7 +196,7 @@ impl Answer {
         let rows = group.rows;
         let write = move || (writer.rows(rows), writer);
         let (frames, writer) = match &self.compressing {
-            Some((cpu, tenant)) => cpu.run(&tenant.now(), write).await?,
+            Some((cpu, came)) => cpu.run(&came.again(), write).await?,
             None => write(),
         };
         self.writer = Some(writer);

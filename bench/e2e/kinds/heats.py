@@ -15,13 +15,17 @@ from . import Run
 # One turn each does not tell more than that.
 CLOSE = 0.02
 PART = 3
+# Of fewer samples a heat tells how soon a program and its network are there, and not how fast it reads.
+FEWEST = 8
 
 
 def wanted(scenario: Scenario) -> list[str]:
-    """Who has a turn; nobody where nothing is judged against plain reading, or where others' loaders cannot do the work."""
+    """Who has a turn; nobody where nothing is judged against plain reading, where others' loaders cannot do the work, or where a
+    heat would be of few samples."""
     judged = "plain" in scenario.arms and any(name.startswith("auto") for name in scenario.arms)
     others = [name for name in arms.CONTENDERS if name not in scenario.arms]
-    return ["plain", *others] if judged and others and arms.by_others(scenario.pipeline) else []
+    enough = scenario.samples >= FEWEST * PART
+    return ["plain", *others] if judged and enough and others and arms.by_others(scenario.pipeline) else []
 
 
 def heats(scenario: Scenario, run: Run) -> tuple[dict[str, Heat], list[str]]:

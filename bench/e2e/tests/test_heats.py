@@ -67,6 +67,12 @@ def test_where_ours_is_clearly_ahead_others_have_one_turn(tmp_path: Path) -> Non
     assert "- `webdataset`, in its heat: set as webdataset" in text
 
 
+def test_of_few_samples_there_is_no_heat() -> None:
+    few = dataclasses.replace(SCENARIO, samples=heats.FEWEST * heats.PART - 1)
+    assert heats.wanted(few) == []
+    assert heats.wanted(dataclasses.replace(few, samples=few.samples + 1)) == ["plain", *arms.CONTENDERS]
+
+
 def test_the_fastest_of_others_reads_in_every_round_where_it_is_about_as_fast(tmp_path: Path) -> None:
     ran, found = measured(tmp_path, plain=80, s3torchconnector=79, webdataset=78.9)
     assert ran.count("s3torchconnector") == 3 and ran.count("webdataset") == 1

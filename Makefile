@@ -4,9 +4,9 @@ SHELL := /bin/bash
 .PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-tables photos ci clean
 
 CARGO ?= cargo
-# Everything with one set of features, binaries for the clients' tests too: with another the dependencies would be compiled
-# twice, for ten minutes.
-ALL = --locked --workspace --all-targets
+# Everything with one set of features, binaries for the clients' tests too, which benches bring: with another the
+# dependencies would be compiled twice, for ten minutes. `--all-targets` would make test binaries of programs without tests.
+ALL = --locked --workspace --tests --benches
 # The same for what demo and benchmarks run.
 RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
 
@@ -50,7 +50,7 @@ fuzz: setup ## Objects of any bytes as tables, by libFuzzer (TARGET=parquet|arro
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Formatting, clippy, dependency arrows, documentation, shell, docker/
-	@$(CARGO) clippy $(ALL) -- -D warnings
+	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 lint-docker: ## Shell scripts, Dockerfile, compose files and dashboard, as far as no Docker engine is needed
 	@scripts/lint-docker.sh

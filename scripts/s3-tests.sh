@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh s3-tests
-"${CARGO:-cargo}" build --locked --workspace --all-targets
+"${CARGO:-cargo}" build --locked --workspace --tests --benches
 exec .venv/bin/python scripts/s3_tests.py "$PWD/.venv-s3-tests/bin/python" "$@"

@@ -8,7 +8,7 @@ want=${1:-test}
 say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
-case "$want" in bench | e2e) packages+=(nginx-light) ;; esac
+case "$want" in test | bench | e2e) packages+=(nginx-light) ;; esac
 # Debian keeps what makes a virtual environment in a package of its own; other Pythons bring it along.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
 missing=()

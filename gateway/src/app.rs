@@ -222,7 +222,11 @@ impl Faces {
         let request = Request::from_parts(parts, body);
         match face {
             Face::Forward => self.forward.answer(request).await,
-            Face::Pipeline => self.pushdown.object(&request.into_parts().0).await,
+            Face::Pipeline => {
+                let (parts, body) = request.into_parts();
+                request::check_bodiless(&body)?;
+                self.pushdown.object(&parts).await
+            }
             Face::Batch => self.pushdown.batch(request).await,
             Face::Models => {
                 let wait = self.config.limits.queue_wait;

@@ -4,6 +4,7 @@
 //! - `pipeline`: GET with a pipeline, batches, what they refuse and what bounds them
 //! - `uploads`: `Expect`, early refusals, big bodies in constant memory, clients that leave
 //! - `faults`: a store that is down, slow, or lost in the middle of its answer
+//! - `smuggling`: framing that one end declares and the other does not send
 //! - `targets`: what is refused before any store is asked
 //! - `lifecycle`: start, readiness, drain
 //! - `cli`: help, faults of a configuration, unknown keys
@@ -16,6 +17,7 @@ mod it {
     mod lifecycle;
     mod parity;
     mod pipeline;
+    mod smuggling;
     mod targets;
     mod uploads;
 

@@ -7,6 +7,7 @@
 mod backend;
 mod gateway;
 mod networks;
+mod nginx;
 mod origin;
 mod process;
 mod raw;
@@ -18,6 +19,7 @@ mod weed;
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
 pub use networks::{networks, onnxruntime, other_onnxruntime};
+pub use nginx::Nginx;
 pub use origin::{Exchange, ScriptedOrigin};
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Request, Response, Uri, Version};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use super::headers::strip_framing;
 use super::progress::{Patience, Progress};
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
@@ -84,7 +85,8 @@ impl Client {
     /// Sends a request without a body. A pooled connection that the store had just closed costs one retry, if
     /// the method only reads.
     pub(super) async fn ask(&self, request: Request<()>) -> Result<Response<Incoming>> {
-        let request = self.address(request)?;
+        let mut request = self.address(request)?;
+        strip_framing(request.headers_mut());
         let spare = is_safe(request.method()).then(|| request.clone());
         match self.ask_once(request).await {
             Err(failure) if failure.is_stale() => match spare {
@@ -98,7 +100,7 @@ impl Client {
     async fn ask_once(&self, request: Request<()>) -> Result<Response<Incoming>, Failure> {
         let answer = self.pool.request(request.map(|()| body::empty()));
         match tokio::time::timeout(self.patience.store, answer).await {
-            Ok(answer) => answer.map_err(Failure::Exchange),
+            Ok(answer) => judge(answer),
             Err(_elapsed) => Err(Failure::Slow),
         }
     }
@@ -111,7 +113,7 @@ impl Client {
     ) -> Result<Response<Incoming>> {
         let request = self.address(request)?;
         tokio::select! {
-            answer = self.pool.request(request) => answer.map_err(|error| Failure::Exchange(error).into()),
+            answer = self.pool.request(request) => judge(answer).map_err(Error::from),
             error = progress.stalled(self.patience) => Err(error),
         }
     }
@@ -137,6 +139,14 @@ impl Client {
     }
 }
 
+/// Refuses an answer that changes the protocol: no request asks for that, and the connection would carry other bytes.
+fn judge(answer: Result<Response<Incoming>, legacy::Error>) -> Result<Response<Incoming>, Failure> {
+    match answer {
+        Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Failure::Switched),
+        answer => answer.map_err(Failure::Exchange),
+    }
+}
+
 /// Methods that a store may see twice without harm. DELETE is not among them: with versioning each one leaves
 /// a marker.
 fn is_safe(method: &Method) -> bool {
@@ -149,6 +159,7 @@ fn is_safe(method: &Method) -> bool {
 enum Failure {
     Exchange(legacy::Error),
     Slow,
+    Switched,
 }
 
 impl Failure {
@@ -181,6 +192,12 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let error = match failure {
             Failure::Slow => return Self::new(ErrorKind::OriginTimeout, "the store did not answer in time"),
+            Failure::Switched => {
+                return Self::new(
+                    ErrorKind::OriginUnavailable,
+                    "invalid answer of the store: expected HTTP, found 101 Switching Protocols",
+                );
+            }
             Failure::Exchange(error) => error,
         };
         let cause = error

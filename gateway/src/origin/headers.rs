@@ -1,7 +1,7 @@
-//! Which headers cross the gateway: all but those that speak of one hop.
+//! Which headers cross the gateway: all but those that describe one hop.
 
-use http::header::{CONNECTION, TE, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderName};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::s3::sign::Signature;
 
@@ -20,6 +20,45 @@ pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
     let whole = headers.clone();
     let signature = Signature::read(&whole, query);
     strip(headers, &whole, |name| signature.signs(name));
+}
+
+/// Drops from a request without a body everything that could make the store wait for one, or read the connection
+/// differently, signed or not: an unverified signature must not decide how the next request on the connection is read. A
+/// store that requires such a header as signed refuses the request.
+///
+/// `Content-Length: 0` is true, and stays.
+pub(super) fn strip_framing(headers: &mut HeaderMap) {
+    let is_true = |name: &HeaderName, value: &HeaderValue| name == CONTENT_LENGTH && value.as_bytes() == b"0";
+    let is_dropped =
+        |name: &HeaderName, value: &HeaderValue| describes_framing(name) && !is_true(name, value);
+    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
+    if lengths <= 1 && !headers.iter().any(|(name, value)| is_dropped(name, value)) {
+        return;
+    }
+    // Rebuilt, because removing from a map moves its last header into the gap.
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in &*headers {
+        let is_repeated = name == CONTENT_LENGTH && kept.contains_key(CONTENT_LENGTH);
+        if !is_dropped(name, value) && !is_repeated {
+            kept.append(name, value.clone());
+        }
+    }
+    *headers = kept;
+}
+
+/// Whether a header describes the body's framing or the connection.
+fn describes_framing(name: &HeaderName) -> bool {
+    const FRAMING: [HeaderName; 8] = [
+        CONTENT_LENGTH,
+        TRANSFER_ENCODING,
+        TE,
+        TRAILER,
+        EXPECT,
+        CONNECTION,
+        KEEP_ALIVE,
+        UPGRADE,
+    ];
+    FRAMING.contains(name) || name.as_str().starts_with("proxy-")
 }
 
 /// Drops from an answer what was meant for the gateway alone; hyper frames the next hop itself.
@@ -54,8 +93,6 @@ fn strip(headers: &mut HeaderMap, whole: &HeaderMap, keep: impl Fn(&HeaderName) 
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -105,5 +142,44 @@ mod tests {
         ]);
         strip_request(&mut request, None);
         assert!(request.contains_key("te") && !request.contains_key("connection"));
+    }
+
+    #[test]
+    fn a_request_without_a_body_declares_none() {
+        let mut read = headers(&[
+            ("host", "gateway"),
+            ("content-length", "49"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("expect", "100-continue"),
+            ("x-amz-meta-a", "1"),
+            ("connection", "close"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-authorization", "x"),
+            ("proxy-connection", "close"),
+            ("trailer", "x-amz-checksum-crc32"),
+            ("upgrade", "h2c"),
+            ("user-agent", "test"),
+        ]);
+        strip_framing(&mut read);
+        let left: Vec<_> = read.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["host", "x-amz-meta-a", "user-agent"]);
+    }
+
+    #[test]
+    fn one_length_of_zero_keeps_its_place() {
+        let mut read = headers(&[
+            ("host", "gateway"),
+            ("content-length", "0"),
+            ("content-length", "0"),
+            ("content-length", "49"),
+            ("accept", "*/*"),
+        ]);
+        strip_framing(&mut read);
+        let expected = headers(&[("host", "gateway"), ("content-length", "0"), ("accept", "*/*")]);
+        assert_eq!(
+            read.iter().collect::<Vec<_>>(),
+            expected.iter().collect::<Vec<_>>()
+        );
     }
 }

@@ -1,31 +1,25 @@
 //! A read of one object on a caller's behalf, by the caller's own signature.
 
 use http::header::{
-    ACCEPT, CONNECTION, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+    ACCEPT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
-use http::header::{CONTENT_LENGTH, IF_UNMODIFIED_SINCE, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
+use super::headers::strip_framing;
 use crate::body::Body;
 use crate::s3::sign::Signature;
 
-/// Headers that speak of the derived answer, of this hop, or of a body that a read does not have.
-const NOT_FOR_THE_STORE: [HeaderName; 13] = [
+/// Headers that address the derived answer.
+const NOT_FOR_THE_STORE: [HeaderName; 7] = [
     ACCEPT,
-    CONNECTION,
-    CONTENT_LENGTH,
-    EXPECT,
     IF_MATCH,
     IF_MODIFIED_SINCE,
     IF_NONE_MATCH,
     IF_RANGE,
     IF_UNMODIFIED_SINCE,
     RANGE,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
 ];
 
 /// A GET or HEAD for the store.
@@ -54,7 +48,8 @@ pub struct OriginObject {
 
 impl OriginRequest {
     /// The caller's own GET or HEAD, target byte for byte. Every signed header goes along, `x-pushdown-*`
-    /// included; of the unsigned ones, those that address the derived answer stay here.
+    /// included; of the unsigned ones, those that address the derived answer stay here. No header that describes a
+    /// body or the connection goes along, signed or not.
     pub fn from_caller(caller: &Parts) -> Self {
         let signature = Signature::of(caller);
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
@@ -63,6 +58,7 @@ impl OriginRequest {
                 headers.append(name, value.clone());
             }
         }
+        strip_framing(&mut headers);
         Self {
             method: caller.method.clone(),
             target: caller.uri.clone(),

@@ -103,6 +103,18 @@ pub fn check(parts: &Parts) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a body, also one that is only declared: it would have to be read, or the connection closed, before the next
+/// request is understood.
+pub fn check_bodiless(body: &impl http_body::Body) -> Result<()> {
+    if body.is_end_stream() {
+        Ok(())
+    } else {
+        Err(invalid(
+            "invalid request: expected no body with a pipeline, found one",
+        ))
+    }
+}
+
 /// The headers that `Connection` declares to be for this hop only.
 fn connection_names(parts: &Parts) -> impl Iterator<Item = HeaderName> {
     parts

@@ -1,0 +1,223 @@
+//! No request reaches the store with a length, an encoding or a hop-by-hop header that its bytes do not bear out:
+//! the store would take the next caller's request for a body.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use pushdown_testkit::{Gateway, Nginx, Raw, Request, Response, ScriptedOrigin, eventually};
+
+use super::{binary, in_front_of};
+
+/// A request line that a store sees if it takes a body for a request.
+const SMUGGLED: &str = "GET /bucket/smuggling HTTP/1.1\r\nHost: gateway\r\n\r\n";
+
+/// What a hop's sender says of that hop alone. None of it may reach the store with a read, signed or not.
+const FRAMING: [(&str, &str); 10] = [
+    ("Content-Length", "49"),
+    ("TE", "trailers"),
+    ("Transfer-Encoding", "chunked"),
+    ("Expect", "100-continue"),
+    ("Connection", "keep-alive"),
+    ("Keep-Alive", "timeout=600"),
+    ("Proxy-Authorization", "Basic eDp5"),
+    ("Proxy-Connection", "keep-alive"),
+    ("Trailer", "x-amz-checksum-crc32"),
+    ("Upgrade", "h2c"),
+];
+
+/// A request that claims to have signed `header`; nobody verifies the signature's text.
+fn claiming(method: &str, target: &str, header: (&str, &str)) -> Request {
+    let signed = header.0.to_ascii_lowercase();
+    Request::new(method, target)
+        .header("Host", "gateway")
+        .header(
+            "Authorization",
+            &format!(
+                "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request, SignedHeaders=host;{signed}, Signature=00"
+            ),
+        )
+        .header(header.0, header.1)
+}
+
+/// Sends a head, and with it `body`, and reads the answer.
+fn exchange(gateway: &Gateway, request: &Request, body: &str) -> Result<Response> {
+    let mut raw = Raw::connect(gateway.listen())?;
+    raw.write(&[request.head(), body.as_bytes().to_vec()].concat())?;
+    raw.read(&request.method)
+}
+
+#[test]
+fn signed_framing_stays_at_the_gateway() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
+    let gateway = in_front_of(&origin, &[])?;
+    for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
+        for method in ["GET", "HEAD"] {
+            for header in FRAMING {
+                let before = origin.requests().len();
+                let body = match header.0 {
+                    "Content-Length" => SMUGGLED,
+                    "Transfer-Encoding" => "0\r\n\r\n",
+                    _ => "",
+                };
+                // A plain GET may have a body, which is then sent.
+                if !body.is_empty() && !target.contains('?') {
+                    continue;
+                }
+                exchange(&gateway, &claiming(method, target, header), body)?;
+                let reached = origin.requests().split_off(before);
+                ensure!(reached.len() <= 1, "{method} {target} {header:?}: {reached:?}");
+                let line = format!("\r\n{}:", header.0.to_ascii_lowercase());
+                for head in reached {
+                    ensure!(
+                        !head.to_ascii_lowercase().contains(&line),
+                        "{method} {target} {header:?}: {head}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_signed_length_of_zero_is_passed_on() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
+    let gateway = in_front_of(&origin, &[])?;
+    for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
+        exchange(&gateway, &claiming("GET", target, ("Content-Length", "0")), "")?;
+    }
+    for head in origin.requests() {
+        ensure!(
+            head.to_ascii_lowercase().contains("\r\ncontent-length: 0\r\n"),
+            "{head}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pipeline_request_has_no_body() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let gateway = in_front_of(&origin, &[])?;
+    let target = "/bucket/key?x-pushdown-pipeline=decode";
+    for method in ["GET", "HEAD"] {
+        for (header, body) in [
+            (("Content-Length", "49"), SMUGGLED),
+            // Declared, and never sent.
+            (("Content-Length", "49"), ""),
+            (("Transfer-Encoding", "chunked"), "5\r\nhello\r\n0\r\n\r\n"),
+        ] {
+            let answer = exchange(&gateway, &claiming(method, target, header), body)?;
+            ensure!(answer.status == 400, "{method} {header:?}: {answer:?}");
+            ensure!(
+                method == "HEAD"
+                    || answer.element("Message").as_deref()
+                        == Some("invalid request: expected no body with a pipeline, found one"),
+                "{answer:?}"
+            );
+        }
+    }
+    ensure!(origin.requests().is_empty(), "{:?}", origin.requests());
+    Ok(())
+}
+
+/// Whatever of a body was not sent, the next request must not be taken for it.
+#[test]
+fn a_connection_with_an_unsent_body_is_not_used_again() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", "no"))?;
+    let gateway = in_front_of(&origin, &[])?;
+    for expect in [false, true] {
+        let mut put = Request::new("PUT", "/bucket/key")
+            .header("Host", "gateway")
+            .header("Content-Length", "100");
+        if expect {
+            put = put.header("Expect", "100-continue");
+        }
+        {
+            let mut raw = Raw::connect(gateway.listen())?;
+            raw.write(&put.head())?;
+            if !expect {
+                raw.write(b"GET /bucket/smuggling HTTP/1.1\r\n")?;
+            }
+            ensure!(raw.read("PUT")?.status == 403);
+        }
+        eventually("the upload is over", Duration::from_secs(20), || {
+            Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
+        })?;
+        for _ in 0..4 {
+            let get = Request::new("GET", "/bucket/other").header("Host", "gateway");
+            ensure!(exchange(&gateway, &get, "")?.status == 403);
+        }
+    }
+    let others: Vec<_> = origin
+        .requests()
+        .into_iter()
+        .filter(|head| !head.starts_with("PUT /bucket/key "))
+        .collect();
+    ensure!(
+        others.len() == 8 && others.iter().all(|head| head.starts_with("GET /bucket/other ")),
+        "{others:?}"
+    );
+    Ok(())
+}
+
+/// nginx reads a body by its length, whatever the method is, and keeps its connections.
+#[test]
+fn answers_of_nginx_never_cross() -> Result<()> {
+    let nginx = Nginx::launch()?;
+    for key in ["smuggling", "mine", "yours"] {
+        nginx.put("bucket", key, key)?;
+    }
+    let upstream = format!("--upstream=http://{}", nginx.address());
+    let gateway = Gateway::launch(binary(), [upstream.as_str()])?;
+    let target = "/bucket/mine?x-pushdown-pipeline=decode&x-pushdown-split=0";
+    for round in 0..8 {
+        for method in ["GET", "HEAD", "OPTIONS", "DELETE"] {
+            for header in FRAMING {
+                let attack = claiming(
+                    method,
+                    if round % 2 == 0 { target } else { "/bucket/mine" },
+                    header,
+                );
+                // The client may declare a body that it never sends.
+                let body = if round % 4 < 2 { SMUGGLED } else { "" };
+                let mut raw = Raw::connect(gateway.listen())?;
+                raw.write(&[attack.head(), body.as_bytes().to_vec()].concat())?;
+                // Answered whole, so that the gateway may use its connection to nginx again.
+                raw.read(method)?;
+                drop(raw);
+                for key in ["mine", "yours"] {
+                    let get = Request::new("GET", &format!("/bucket/{key}")).header("Host", "gateway");
+                    let answer = exchange(&gateway, &get, "")?;
+                    ensure!(
+                        (answer.status, answer.text().as_str()) == (200, key),
+                        "after {method} with {header:?}: {answer:?}"
+                    );
+                }
+            }
+        }
+    }
+    for request in nginx.requests()? {
+        ensure!(
+            !request.contains("x-pushdown-pipeline") || request.ends_with(";-;-"),
+            "a read that declares a body: {request}"
+        );
+    }
+    Ok(())
+}
+
+/// The store may not change to another protocol on a connection that others will use.
+#[test]
+fn a_switch_of_protocols_that_nobody_asked_for_is_a_502() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| {
+        exchange.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
+    })?;
+    let gateway = in_front_of(&origin, &[])?;
+    for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
+        let mut raw = Raw::connect(gateway.listen())?;
+        raw.write(&Request::new("GET", target).header("Host", "gateway").head())?;
+        let answer = raw.head()?;
+        ensure!(answer.status == 502, "{answer:?}");
+    }
+    Ok(())
+}

@@ -27,6 +27,12 @@ pub struct Limits {
     /// Largest body of a batch request, inflated, in bytes. Default 4 MiB.
     #[serde(serialize_with = "size")]
     pub batch_body_bytes: u64,
+    /// Longest silence in the middle of a batch request's body. Default 10 s.
+    #[serde(serialize_with = "duration")]
+    pub batch_body_idle_timeout: Duration,
+    /// Longest time for the body of a batch request to arrive. Default 1 min.
+    #[serde(serialize_with = "duration")]
+    pub batch_body_timeout: Duration,
     /// Objects that one batch request fetches at a time. Default 16.
     pub batch_in_flight: usize,
     /// Client connections at a time; more wait in the listen queue. Default 1,024.
@@ -89,6 +95,8 @@ impl Default for Limits {
             max_pixels: 100_000_000,
             batch_samples: 4096,
             batch_body_bytes: 4 << 20,
+            batch_body_idle_timeout: Duration::from_secs(10),
+            batch_body_timeout: Duration::from_mins(1),
             batch_in_flight: 16,
             max_connections: 1024,
             max_header_bytes: 64 << 10,
@@ -137,6 +145,16 @@ impl Limits {
                 "batch-body-bytes",
                 typed.batch_body_bytes.as_ref(),
                 default.batch_body_bytes,
+            ),
+            batch_body_idle_timeout: faults.duration(
+                "batch-body-idle-timeout",
+                typed.batch_body_idle_timeout.as_ref(),
+                default.batch_body_idle_timeout,
+            ),
+            batch_body_timeout: faults.duration(
+                "batch-body-timeout",
+                typed.batch_body_timeout.as_ref(),
+                default.batch_body_timeout,
             ),
             batch_in_flight: faults.count(
                 "batch-in-flight",

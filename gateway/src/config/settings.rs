@@ -48,7 +48,6 @@ pub struct Settings {
     #[arg(
         long,
         env = "PUSHDOWN_SECRET_KEY",
-        hide_env_values = true,
         value_name = "SECRET",
         help_heading = "Store"
     )]
@@ -58,13 +57,7 @@ pub struct Settings {
     #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Networks")]
     pub models: Option<Text>,
     /// ONNX Runtime's library, 1.24 or newer [default: libonnxruntime.so where the system finds it]
-    #[arg(
-        long,
-        env = "ORT_DYLIB_PATH",
-        hide_env_values = true,
-        value_name = "FILE",
-        help_heading = "Networks"
-    )]
+    #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE", help_heading = "Networks")]
     pub onnxruntime: Option<Text>,
     /// Whether clients may fetch the networks' weights, to run layers themselves [default: true]
     #[arg(

@@ -1,5 +1,6 @@
 //! POST of many samples: one pipeline, one Arrow IPC stream back, rows as they are ready.
 
+mod body;
 mod intake;
 mod rows;
 mod turn;
@@ -26,6 +27,7 @@ use crate::{
 };
 use rows::{Ready, ready_rows};
 pub(super) use {
+    intake::HeldRequest,
     rows::target,
     turn::{Line, Turn},
 };

@@ -9,13 +9,13 @@ use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use pushdown::{
     OneTable, Several,
-    wire::{self, BatchRequest, Compression, TableEncoder, TableForm},
+    wire::{self, Compression, TableEncoder, TableForm},
 };
 use tokio::time::timeout;
 
 use super::{
     Pushdown,
-    batch::Line,
+    batch::{HeldRequest, Line},
     flow::flow,
     form::AnswerForm,
     headers::{insert, insert_engine, warn},
@@ -41,7 +41,7 @@ impl Pushdown {
     pub(super) async fn one_table(
         &self,
         parts: &Parts,
-        (request, rule): (Arc<BatchRequest>, OneTable),
+        (request, rule): (Arc<HeldRequest>, OneTable),
         host: HeaderValue,
         tenant: Tenant,
     ) -> Result<Response<Body>> {

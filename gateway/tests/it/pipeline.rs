@@ -3,6 +3,7 @@
 mod admission;
 mod bad_networks;
 mod batch;
+mod batch_bodies;
 mod large_networks;
 mod micro_batches;
 mod networks;

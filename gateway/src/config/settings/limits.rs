@@ -25,6 +25,12 @@ pub struct LimitSettings {
     /// Body of a batch request, inflated [default: 4MiB]
     #[arg(long, env = "PUSHDOWN_BATCH_BODY_BYTES", value_name = "SIZE")]
     pub batch_body_bytes: Option<Text>,
+    /// Longest silence in the middle of a batch request's body; then 400 [default: 10s]
+    #[arg(long, env = "PUSHDOWN_BATCH_BODY_IDLE_TIMEOUT", value_name = "TIME")]
+    pub batch_body_idle_timeout: Option<Text>,
+    /// Longest time for the body of a batch request to arrive; then 400 [default: 1m]
+    #[arg(long, env = "PUSHDOWN_BATCH_BODY_TIMEOUT", value_name = "TIME")]
+    pub batch_body_timeout: Option<Text>,
     /// Objects that one batch request fetches at a time [default: 16]
     #[arg(long, env = "PUSHDOWN_BATCH_IN_FLIGHT", value_name = "N")]
     pub batch_in_flight: Option<Text>,
@@ -92,6 +98,8 @@ impl LimitSettings {
             max_megapixels,
             batch_samples,
             batch_body_bytes,
+            batch_body_idle_timeout,
+            batch_body_timeout,
             batch_in_flight,
             max_connections,
             max_header_bytes,

@@ -1,28 +1,49 @@
-//! The body of a batch request: bounded, inflated, parsed.
+//! A batch request: collected, inflated, parsed, checked, each step within the memory budget.
 
-use std::io::Read as _;
+use std::{io::Read as _, ops::Deref};
 
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 use http::{header, request::Parts};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use pushdown::wire::BatchRequest;
+use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::Pushdown;
+use super::{
+    Pushdown,
+    body::{BodyLimits, collect, too_large},
+};
 use crate::{
     body::BoxError,
-    compute::Tenant,
+    compute::{Permit, Tenant},
     error::{Error, ErrorKind, Result},
 };
 
+/// A batch request that holds the memory for its own bytes.
+#[derive(Debug)]
+pub(in crate::pushdown) struct HeldRequest {
+    request: BatchRequest,
+    _permit: Permit,
+}
+
+impl Deref for HeldRequest {
+    type Target = BatchRequest;
+
+    fn deref(&self) -> &BatchRequest {
+        &self.request
+    }
+}
+
 impl Pushdown {
     /// Reads and checks the request.
-    pub(super) async fn intake<B>(&self, parts: &Parts, body: B) -> Result<BatchRequest>
+    pub(super) async fn intake<B>(&self, parts: &Parts, body: B) -> Result<HeldRequest>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
-        let limit = self.limits.batch_body_bytes;
+        let limits = BodyLimits {
+            bytes: self.limits.batch_body_bytes,
+            idle: self.limits.batch_body_idle_timeout,
+            total: self.limits.batch_body_timeout,
+        };
         let gzip = match parts
             .headers
             .get(header::CONTENT_ENCODING)
@@ -37,8 +58,12 @@ impl Pushdown {
                 )));
             }
         };
-        let bytes = collect(body, limit).await?;
+        let (bytes, mut permit) = collect(&self.memory, body, limits).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
+        // What is inflated, and what is parsed, which has at most as many bytes as its JSON.
+        let inflated = if gzip { limits.bytes } else { 0 };
+        self.memory
+            .grow(&mut permit, inflated + inflated.max(bytes.len() as u64))?;
         let request = match self.parse(bytes.clone(), gzip).await {
             // The pipeline may name a network that has not been looked at yet.
             Err(_) if !self.networks.are_ready() => {
@@ -62,7 +87,11 @@ impl Pushdown {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        Ok(request)
+        permit.shrink_to(bytes_of(&request));
+        Ok(HeldRequest {
+            request,
+            _permit: permit,
+        })
     }
 
     /// Thousands of samples take milliseconds to parse: too long for the network's threads.
@@ -77,17 +106,21 @@ impl Pushdown {
     }
 }
 
-async fn collect<B>(body: B, limit: u64) -> Result<Bytes>
-where
-    B: http_body::Body<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    match limited.collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large(limit)),
-        Err(error) => Err(Error::new(ErrorKind::RequestTimeout, "the request broke off").with_source(error)),
-    }
+/// The memory of a parsed request, in bytes.
+fn bytes_of(request: &BatchRequest) -> u64 {
+    let texts = request.samples.iter().map(|sample| {
+        let BatchSample {
+            path,
+            signature,
+            member,
+            version,
+            split: _,
+            max_bytes: _,
+        } = sample;
+        let optional = [member, version].into_iter().flatten().map(String::len);
+        size_of::<BatchSample>() + path.len() + signature.len() + optional.sum::<usize>()
+    });
+    (texts.sum::<usize>() + request.presign.len()) as u64
 }
 
 fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {
@@ -95,19 +128,12 @@ fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {
     GzDecoder::new(bytes.reader())
         .take(limit + 1)
         .read_to_end(&mut inflated)
-        .map_err(|error| invalid(format!("the body is no gzip: {error}")))?;
+        .map_err(|error| invalid(format!("invalid body: expected gzip, found {error}")))?;
     if inflated.len() as u64 > limit {
         Err(too_large(limit))
     } else {
         Ok(inflated.into())
     }
-}
-
-fn too_large(limit: u64) -> Error {
-    Error::new(
-        ErrorKind::EntityTooLarge,
-        format!("the batch request has more than the limit of {limit} bytes"),
-    )
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -8,7 +8,7 @@ use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Pushdown,
+    HeldRequest, Pushdown,
     turn::{Line, Turn},
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(super) struct Ready {
 /// All rows of `request`. Dropping the stream aborts what is under way.
 pub(super) fn ready_rows(
     faces: Pushdown,
-    request: Arc<BatchRequest>,
+    request: Arc<HeldRequest>,
     host: HeaderValue,
     came: Standing,
 ) -> impl Stream<Item = Ready> + Send {

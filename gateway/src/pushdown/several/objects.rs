@@ -8,7 +8,7 @@ use http::HeaderValue;
 use pushdown::{
     OneTable, Pipeline, Several, Step,
     limits::BATCH_ROWS,
-    wire::{BatchRequest, Compression, TableForm},
+    wire::{Compression, TableForm},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,7 +19,7 @@ use crate::{
     origin::OriginRequest,
     pushdown::{
         Pushdown,
-        batch::{Turn, target},
+        batch::{HeldRequest, Turn, target},
         in_flight::Running,
         refused::Refused,
         request::Job,
@@ -33,7 +33,7 @@ const READY: usize = 1;
 /// What is the same for all objects of a request.
 pub(super) struct Objects {
     faces: Pushdown,
-    request: Arc<BatchRequest>,
+    request: Arc<HeldRequest>,
     pipeline: Arc<Pipeline>,
     host: HeaderValue,
     tenant: Tenant,
@@ -61,12 +61,7 @@ pub(super) struct Object {
 }
 
 impl Objects {
-    pub(super) fn new(
-        faces: Pushdown,
-        request: Arc<BatchRequest>,
-        host: HeaderValue,
-        tenant: Tenant,
-    ) -> Self {
+    pub(super) fn new(faces: Pushdown, request: Arc<HeldRequest>, host: HeaderValue, tenant: Tenant) -> Self {
         Self {
             pipeline: Arc::new(request.pipeline.clone()),
             faces,

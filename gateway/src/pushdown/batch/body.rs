@@ -1,0 +1,219 @@
+//! The bytes of a batch request as they arrive: within a size, within a time, within the memory budget.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+use crate::{
+    body::BoxError,
+    compute::{Memory, Permit, Tenant},
+    error::{Error, ErrorKind, Result},
+};
+
+/// What a body waits for before its first byte is read, and by how much its permit grows then, in bytes. A client that
+/// declares a large body and sends none holds no more than this.
+const STEP: u64 = 256 << 10;
+
+/// The limits on one body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyLimits {
+    /// Most bytes as sent.
+    pub(super) bytes: u64,
+    /// Longest silence between two pieces.
+    pub(super) idle: Duration,
+    /// Longest time from the head to the last byte.
+    pub(super) total: Duration,
+}
+
+/// Reads a body whole, and returns it with the permit for its bytes.
+///
+/// # Errors
+/// [`ErrorKind::EntityTooLarge`] beyond the limit, before the first byte where the length is declared;
+/// [`ErrorKind::RequestTimeout`] where the client is silent or slow, or leaves; [`ErrorKind::SlowDown`] while the memory
+/// budget is full.
+pub(super) async fn collect<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, Permit)>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let expected = body.size_hint().exact();
+    if expected.is_some_and(|length| length > limits.bytes) {
+        return Err(too_large(limits.bytes));
+    }
+    let first = expected.unwrap_or(limits.bytes).min(STEP);
+    let permit = memory.acquire(&Tenant::default(), first).await?;
+    let read = read(memory, body, permit, limits);
+    let result = timeout(limits.total, read).await;
+    result.unwrap_or_else(|_elapsed| {
+        let total = limits.total;
+        Err(Error::new(
+            ErrorKind::RequestTimeout,
+            format!("the batch request is incomplete: expected all of it within {total:?}"),
+        ))
+    })
+}
+
+async fn read<B>(
+    memory: &Memory,
+    mut body: B,
+    mut permit: Permit,
+    limits: BodyLimits,
+) -> Result<(Bytes, Permit)>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    // Copied out of the connection's buffers: a piece of a few bytes would keep one of them whole.
+    let mut bytes = Vec::new();
+    loop {
+        let Ok(frame) = timeout(limits.idle, body.frame()).await else {
+            let (idle, count) = (limits.idle, bytes.len());
+            return Err(Error::new(
+                ErrorKind::RequestTimeout,
+                format!("the batch request stopped after {count} bytes: expected more within {idle:?}"),
+            ));
+        };
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| {
+            Error::new(ErrorKind::RequestTimeout, "the batch request broke off").with_source(error)
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = (bytes.len() + data.len()) as u64;
+        if length > limits.bytes {
+            return Err(too_large(limits.bytes));
+        }
+        if length > permit.bytes() {
+            let missing = length - permit.bytes();
+            memory.grow(&mut permit, missing.max(STEP))?;
+        }
+        if length > bytes.capacity() as u64 {
+            let room = usize::try_from(permit.bytes()).unwrap_or(usize::MAX);
+            bytes.reserve_exact(room.saturating_sub(bytes.len()));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes.into(), permit))
+}
+
+pub(super) fn too_large(limit: u64) -> Error {
+    Error::new(
+        ErrorKind::EntityTooLarge,
+        format!("the batch request is too large: expected at most {limit} bytes"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::{Full, StreamBody};
+
+    use super::*;
+    use crate::{compute::Ledger, telemetry::Metrics};
+
+    const LIMITS: BodyLimits = BodyLimits {
+        bytes: 4 << 20,
+        idle: Duration::from_secs(10),
+        total: Duration::from_mins(1),
+    };
+
+    fn memory(total: u64) -> Memory {
+        Memory::build(
+            total,
+            16,
+            Duration::from_secs(1),
+            Ledger::default(),
+            Metrics::default(),
+        )
+    }
+
+    /// A body that sends a piece of so many bytes after each pause.
+    fn pieces(
+        bytes: usize,
+        count: usize,
+        pause: Duration,
+    ) -> impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin {
+        let pieces = stream::iter(0..count).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok(Frame::data(Bytes::from(vec![b'x'; bytes])))
+        });
+        StreamBody::new(pieces.boxed())
+    }
+
+    async fn kind(
+        memory: &Memory,
+        body: impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
+    ) -> ErrorKind {
+        collect(memory, body, LIMITS).await.unwrap_err().kind()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_collected_whole_under_a_permit_of_its_size() {
+        let memory = memory(16 << 20);
+        let (bytes, permit) = collect(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
+            .await
+            .unwrap();
+        assert_eq!(bytes.len(), 3_000_000);
+        assert!(permit.bytes() >= 3_000_000 && permit.bytes() < 3_000_000 + STEP);
+        let (bytes, permit) = collect(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
+            .await
+            .unwrap();
+        assert_eq!((bytes.as_ref(), permit.bytes()), (b"{}".as_slice(), 1024));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_slowness_and_size_are_bounded() {
+        let memory = memory(16 << 20);
+        assert_eq!(
+            kind(&memory, pieces(1, 2, Duration::from_secs(11))).await,
+            ErrorKind::RequestTimeout
+        );
+        // Never silent for long, and never done.
+        assert_eq!(
+            kind(&memory, pieces(1, 1000, Duration::from_secs(9))).await,
+            ErrorKind::RequestTimeout
+        );
+        assert_eq!(
+            kind(&memory, pieces(1 << 20, 5, Duration::ZERO)).await,
+            ErrorKind::EntityTooLarge
+        );
+        let declared = Full::new(Bytes::from(vec![0; (4 << 20) + 1]));
+        assert_eq!(kind(&memory, declared).await, ErrorKind::EntityTooLarge);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_budget_takes_no_bytes() {
+        let memory = memory(1 << 20);
+        let _held = memory.acquire(&Tenant::default(), 1 << 20).await.unwrap();
+        assert_eq!(
+            kind(&memory, Full::new(Bytes::from_static(b"{}"))).await,
+            ErrorKind::SlowDown
+        );
+        drop(_held);
+        assert_eq!(
+            kind(&memory, pieces(1 << 19, 4, Duration::ZERO)).await,
+            ErrorKind::EntityTooLarge,
+            "more than the whole budget"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_nothing_holds_little() {
+        let memory = memory(64 << 20);
+        let idle = (0..200).map(|_| {
+            let memory = memory.clone();
+            tokio::spawn(async move { kind(&memory, pieces(1, 1, Duration::from_mins(5))).await })
+        });
+        let idle: Vec<_> = idle.collect();
+        tokio::task::yield_now().await;
+        // 200 bodies that may have 4 MiB each leave room for others.
+        memory.acquire(&Tenant::default(), 8 << 20).await.unwrap();
+        for task in idle {
+            assert_eq!(task.await.unwrap(), ErrorKind::RequestTimeout);
+        }
+    }
+}

@@ -3,6 +3,8 @@
 //! It listens on a loopback port and is reached like any other store, so that nothing works only with it. It
 //! checks signatures; it is neither fast nor complete.
 
+mod confined;
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,11 +12,9 @@ use std::path::PathBuf;
 use http::Uri;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use s3s::access::S3Access;
+use pushdown::wire::header;
 use s3s::auth::SimpleAuth;
-use s3s::dto::{GetObjectInput, Range};
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{S3Request, S3Result};
 use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
@@ -22,6 +22,7 @@ use tracing::{debug, warn};
 
 use crate::body::BoxError;
 use crate::config::values::Secret;
+use confined::Confined;
 
 /// Which folder to serve, and to whom.
 #[derive(Debug, Clone)]
@@ -55,9 +56,7 @@ impl Config {
             self.access_key,
             self.secret_key.reveal().to_owned(),
         ));
-        service.set_access(ShortObjects {
-            directory: self.directory,
-        });
+        service.set_access(Confined::new(&self.directory).map_err(|error| fault(error.to_string()))?);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
@@ -65,28 +64,6 @@ impl Config {
             address,
             _running: running,
         })
-    }
-}
-
-/// Lets every signed request in, as is the default. Of an object that is shorter than the suffix asked for, S3 sends all;
-/// s3s-fs fails, unless the same is asked for by a range from the start.
-struct ShortObjects {
-    directory: PathBuf,
-}
-
-#[async_trait::async_trait]
-impl S3Access for ShortObjects {
-    async fn get_object(&self, request: &mut S3Request<GetObjectInput>) -> S3Result<()> {
-        let GetObjectInput {
-            bucket, key, range, ..
-        } = &mut request.input;
-        if let Some(Range::Suffix { length }) = *range
-            && let Ok(file) = tokio::fs::metadata(self.directory.join(bucket).join(key)).await
-            && file.len() < length
-        {
-            *range = Some(Range::Int { first: 0, last: None });
-        }
-        Ok(())
     }
 }
 
@@ -119,6 +96,7 @@ async fn accept(listener: TcpListener, service: S3Service) {
         let service = service.clone();
         tokio::spawn(async move {
             if let Err(error) = http1::Builder::new()
+                .max_headers(header::MAX_COUNT)
                 .serve_connection(TokioIo::new(stream), service)
                 .await
             {

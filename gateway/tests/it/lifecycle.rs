@@ -173,3 +173,49 @@ fn connections_have_a_limit_and_more_wait() -> Result<()> {
     assert!(second.join().is_ok_and(|sent| sent.is_ok()));
     Ok(())
 }
+
+/// A link in the store's folder may point anywhere on the machine; over S3 nothing outside of the folder is reached.
+#[test]
+fn the_embedded_store_follows_no_link_out_of_its_folder() -> Result<()> {
+    let (folder, outside) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "outside")?;
+    std::fs::create_dir(folder.path().join("bucket"))?;
+    std::fs::write(folder.path().join("bucket/file"), "inside")?;
+    std::os::unix::fs::symlink(&secret, folder.path().join("bucket/secret"))?;
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("bucket/out"))?;
+    std::os::unix::fs::symlink("file", folder.path().join("bucket/within"))?;
+    let keys = Keys::new("accesskey", "secretkey");
+    let gateway = Gateway::launch(
+        binary(),
+        [
+            format!("--store={}", folder.path().display()),
+            format!("--access-key={}", keys.access),
+            format!("--secret-key={}", keys.secret),
+        ],
+    )?;
+    let send = |method: &str, target: &str, source: Option<&str>, body: &str| {
+        let mut request = Request::new(method, target).header("Host", &gateway.listen().to_string());
+        if let Some(source) = source {
+            request = request.header("x-amz-copy-source", source);
+        }
+        keys.sign(request.body(body), Payload::Signed)?
+            .send(gateway.listen())
+    };
+    let delete = "<Delete><Object><Key>out/secret</Key></Object></Delete>";
+    for (method, target, source, body) in [
+        ("GET", "/bucket/secret", None, ""),
+        ("HEAD", "/bucket/out/secret", None, ""),
+        ("PUT", "/bucket/out/new", None, "new"),
+        ("DELETE", "/bucket/out/secret", None, ""),
+        ("POST", "/bucket?delete", None, delete),
+        ("PUT", "/bucket/copy", Some("/bucket/secret"), ""),
+    ] {
+        let answer = send(method, target, source, body)?;
+        assert_eq!(answer.status, 403, "{method} {target} {answer:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&secret)?, "outside");
+    assert!(!outside.path().join("new").exists() && !folder.path().join("bucket/copy").exists());
+    assert_eq!(send("GET", "/bucket/within", None, "")?.text(), "inside");
+    Ok(())
+}

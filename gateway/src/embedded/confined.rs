@@ -1,0 +1,165 @@
+//! What a request may touch: files of the store's folder, by paths that do not leave it.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::dto::{CopyObjectInput, CopySource, DeleteObjectsInput, GetObjectInput, Range, UploadPartCopyInput};
+use s3s::path::S3Path;
+use s3s::{S3Request, S3Result, s3_error};
+
+/// Lets every signed request in, as is the default of `s3s`, but none that follows a symbolic link out of the folder.
+///
+/// s3s-fs opens paths as they are. Links cannot be made over S3, so that checking before opening is enough.
+#[derive(Debug)]
+pub(super) struct Confined {
+    /// The folder, without symbolic links in its path.
+    root: PathBuf,
+}
+
+impl Confined {
+    /// # Errors
+    /// Where the folder cannot be found.
+    pub(super) fn new(directory: &Path) -> io::Result<Self> {
+        Ok(Self {
+            root: directory.canonicalize()?,
+        })
+    }
+
+    /// The path of an object, or of a bucket for an empty key.
+    fn path(&self, bucket: &str, key: &str) -> S3Result<PathBuf> {
+        let path = resolve(&self.root, &Path::new(bucket).join(key));
+        let path = path.ok_or_else(|| s3_error!(AccessDenied, "The path leaves the store's folder."))?;
+        if stays_below(&self.root, &path) {
+            Ok(path)
+        } else {
+            Err(s3_error!(
+                AccessDenied,
+                "A symbolic link leads out of the store's folder."
+            ))
+        }
+    }
+
+    fn check_source(&self, source: &CopySource) -> S3Result<()> {
+        match source {
+            CopySource::Bucket { bucket, key, .. } => self.path(bucket, key).map(drop),
+            CopySource::AccessPoint { .. } | CopySource::Outpost { .. } => Ok(()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl S3Access for Confined {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        if context.credentials().is_none() {
+            return Err(s3_error!(AccessDenied, "Signature is required"));
+        }
+        match context.s3_path() {
+            S3Path::Root => Ok(()),
+            S3Path::Bucket { bucket } => self.path(bucket, "").map(drop),
+            S3Path::Object { bucket, key } => self.path(bucket, key).map(drop),
+        }
+    }
+
+    async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
+        self.check_source(&request.input.copy_source)
+    }
+
+    async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
+        self.check_source(&request.input.copy_source)
+    }
+
+    async fn delete_objects(&self, request: &mut S3Request<DeleteObjectsInput>) -> S3Result<()> {
+        let DeleteObjectsInput { bucket, delete, .. } = &request.input;
+        let mut keys = delete.objects.iter().map(|object| &object.key);
+        keys.try_for_each(|key| self.path(bucket, key).map(drop))
+    }
+
+    /// Of an object that is shorter than the suffix asked for, S3 sends all; s3s-fs fails, unless the same is asked for by a
+    /// range from the start.
+    async fn get_object(&self, request: &mut S3Request<GetObjectInput>) -> S3Result<()> {
+        let GetObjectInput {
+            bucket, key, range, ..
+        } = &mut request.input;
+        if let Some(Range::Suffix { length }) = *range
+            && let Ok(file) = tokio::fs::metadata(self.path(bucket, key)?).await
+            && file.len() < length
+        {
+            *range = Some(Range::Int { first: 0, last: None });
+        }
+        Ok(())
+    }
+}
+
+/// `path` below `root`, with `.` and `..` resolved by their names, as s3s-fs does; nothing where it leaves `root`.
+fn resolve(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut below = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => below.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !below.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(root.join(below))
+}
+
+/// Whether `path`, or as much of it as exists, is below `root` once all links are followed.
+fn stays_below(root: &Path, path: &Path) -> bool {
+    for existing in path.ancestors() {
+        match existing.canonicalize() {
+            Ok(real) => return real.starts_with(root),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_within_the_folder_are_followed_and_links_out_of_it_are_not() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("secret"), "s").unwrap();
+        let bucket = folder.path().join("bucket");
+        std::fs::create_dir(&bucket).unwrap();
+        std::fs::write(bucket.join("file"), "f").unwrap();
+        symlink(outside.path(), bucket.join("out")).unwrap();
+        symlink(outside.path().join("secret"), bucket.join("secret")).unwrap();
+        symlink(outside.path(), folder.path().join("linked-bucket")).unwrap();
+        symlink("loop", bucket.join("loop")).unwrap();
+        symlink("file", bucket.join("within")).unwrap();
+        let confined = Confined::new(folder.path()).unwrap();
+        for key in ["file", "within", "new", "deep/er/new", "", "out/../file"] {
+            assert!(confined.path("bucket", key).is_ok(), "{key}");
+        }
+        for key in [
+            "secret",
+            "out/secret",
+            "out/new",
+            "out",
+            "loop",
+            "../../secret",
+            "/etc/passwd",
+            "../linked-bucket/secret",
+        ] {
+            assert!(confined.path("bucket", key).is_err(), "{key}");
+        }
+        assert!(confined.path("linked-bucket", "").is_err());
+        assert!(confined.path("linked-bucket", "secret").is_err());
+    }
+}

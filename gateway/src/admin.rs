@@ -9,18 +9,23 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Json};
 use axum::routing::get;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
 
+use crate::body::Body;
 use crate::config;
 use crate::networks::Networks;
 use crate::origin::Origin;
+use crate::server::{self, Handler, Server};
 use crate::telemetry::{self, Metrics};
 
 /// What the content type of a page for Prometheus is.
@@ -28,6 +33,15 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// However often it is asked for, readiness is probed at the store once in this time.
 const READY_FOR: Duration = Duration::from_secs(1);
+
+/// Most connections at a time: a few monitors and people.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Longest wait for a request's headers, and so the life of an idle connection.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest time that a client may take no byte of a page.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where to listen.
 #[derive(Debug, Clone)]
@@ -55,10 +69,7 @@ pub struct Sources {
 
 /// A bound admin port that serves no one yet.
 #[derive(Debug)]
-pub struct Admin {
-    listener: TcpListener,
-    address: SocketAddr,
-}
+pub struct Admin(Server);
 
 #[derive(Debug)]
 struct Pages {
@@ -70,9 +81,19 @@ struct Pages {
 impl Config {
     /// Binds.
     pub async fn build(self) -> io::Result<Admin> {
-        let listener = TcpListener::bind(self.listen).await?;
-        let address = listener.local_addr()?;
-        Ok(Admin { listener, address })
+        let server = server::Config {
+            listen: self.listen,
+            tls: None,
+            drain_timeout: Duration::ZERO,
+            limits: config::Limits {
+                max_connections: MAX_CONNECTIONS,
+                header_read_timeout: HEADER_READ_TIMEOUT,
+                client_idle_timeout: STALL_TIMEOUT,
+                ..config::Limits::default()
+            },
+        };
+        // The gauge of connections is about clients of S3.
+        server.build(&Metrics::default()).await.map(Admin)
     }
 }
 
@@ -81,11 +102,11 @@ impl Config {
 impl Admin {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// Serves until the process ends; while draining too, so that its end can be watched.
-    pub async fn serve(self, sources: Sources) -> io::Result<()> {
+    pub async fn serve(self, sources: Sources) {
         let pages = Arc::new(Pages {
             sources,
             started: Instant::now(),
@@ -98,7 +119,25 @@ impl Admin {
             .route("/metrics", get(metrics))
             .route("/status.json", get(status))
             .with_state(pages);
-        axum::serve(self.listener, router).await
+        self.0
+            .serve(Arc::new(Routes(router)), CancellationToken::new())
+            .await;
+    }
+}
+
+/// The pages by their paths.
+struct Routes(Router);
+
+impl Handler for Routes {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        match self.0.clone().call(request).await {
+            Ok(answer) => answer.map(|body| body.map_err(Into::into).boxed_unsync()),
+            Err(never) => match never {},
+        }
+    }
+
+    fn explain(&self, _status: StatusCode) -> Option<Bytes> {
+        None
     }
 }
 

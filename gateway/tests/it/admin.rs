@@ -1,7 +1,7 @@
 //! Health, metrics and status.
 
 use anyhow::Result;
-use pushdown_testkit::{Request, ScriptedOrigin, eventually};
+use pushdown_testkit::{Raw, Request, ScriptedOrigin, eventually};
 use serde_json::Value;
 
 use super::in_front_of;
@@ -83,5 +83,21 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
         })
         .collect();
     assert_eq!(foreign, [""; 0]);
+    Ok(())
+}
+
+/// More connections than the admin port serves at a time wait, and silent ones are closed: a probe is answered all the same.
+#[test]
+fn silent_connections_shut_no_monitor_out() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
+    let gateway = in_front_of(&origin, &[])?;
+    let mut silent: Vec<_> = (0..64)
+        .map(|_| Raw::connect(gateway.admin()))
+        .collect::<Result<_>>()?;
+    assert_eq!(gateway.page("/healthz")?.status, 200);
+    for raw in &mut silent {
+        assert!(raw.is_closed()?);
+    }
+    assert_eq!(gateway.metric("pushdown_connections")?, 0.0);
     Ok(())
 }

@@ -4,7 +4,7 @@ mod health;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing::info;
 
 use crate::app::App;
@@ -47,9 +47,19 @@ struct Serve {
 
 /// Runs the command line of this process.
 pub fn run() -> anyhow::Result<()> {
-    match Cli::parse().command {
+    match parse().command {
         Command::Serve(serve) => self::serve(*serve),
         Command::Health(health) => health.run(),
+    }
+}
+
+/// Reads the command line. Help shows which variables are read and never what they hold: an upstream's URL, a key or a path
+/// of this machine has no place in a pasted text.
+fn parse() -> Cli {
+    let command = Cli::command().mut_subcommands(|command| command.mut_args(|arg| arg.hide_env_values(true)));
+    match Cli::from_arg_matches(&command.get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
     }
 }
 

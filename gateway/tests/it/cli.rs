@@ -24,6 +24,25 @@ fn help() -> Result<()> {
     Ok(())
 }
 
+/// Help is pasted into tickets: what variables hold has no place in it.
+#[test]
+fn help_shows_no_values_of_variables() -> Result<()> {
+    let output = Command::new(binary())
+        .args(["serve", "--help"])
+        .env("PUSHDOWN_UPSTREAM", "http://hidden-1@store")
+        .env("PUSHDOWN_ACCESS_KEY", "hidden-2")
+        .env("PUSHDOWN_SECRET_KEY", "hidden-3")
+        .env("PUSHDOWN_MAX_QUEUED", "hidden-4")
+        .env("PUSHDOWN_CONFIG", "hidden-5")
+        .output()?;
+    let help = String::from_utf8(output.stdout)?;
+    assert!(
+        help.contains("PUSHDOWN_UPSTREAM") && !help.contains("hidden-"),
+        "{help}"
+    );
+    Ok(())
+}
+
 #[test]
 fn help_of_the_program() -> Result<()> {
     insta::assert_snapshot!(String::from_utf8(run(&["--help"])?.stdout)?);

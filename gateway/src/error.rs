@@ -3,7 +3,7 @@
 //! What a kind looks like on the wire (S3 code, status, headers) is decided in [`crate::s3::errors`] alone.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::body::BoxError;
@@ -18,6 +18,10 @@ pub enum ErrorKind {
     InvalidRequest,
     /// A header, parameter or field has a value that means nothing.
     InvalidArgument,
+    /// The request line and the headers together are over their limit.
+    HeadTooLarge,
+    /// The request line is longer than any URL of S3.
+    UriTooLong,
     /// A method that makes no sense here, `CONNECT` and `Upgrade` included.
     MethodNotAllowed,
     /// No form that the caller accepts can hold the answer.
@@ -158,15 +162,46 @@ impl ErrorKind {
 }
 
 /// A cause with its own causes on one line, for the log.
+///
+/// Errors quote what callers and stores sent. Characters that end a line, steer a terminal or reorder text are escaped here,
+/// so that nobody can write log lines of their own.
 #[derive(Debug)]
 pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut line = Escaped(f);
+        write!(line, "{}", self.0)?;
         std::iter::successors(self.0.source(), |error| error.source())
-            .try_for_each(|cause| write!(f, ": {cause}"))
+            .try_for_each(|cause| write!(line, ": {cause}"))
     }
+}
+
+/// Writes text with every character escaped that is not for display.
+struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(steers) {
+            self.0.write_str(&rest[..at])?;
+            let mut characters = rest[at..].chars();
+            if let Some(character) = characters.next() {
+                write!(self.0, "{}", character.escape_default())?;
+            }
+            rest = characters.as_str();
+        }
+        self.0.write_str(rest)
+    }
+}
+
+/// Control characters, Unicode's separators of lines and paragraphs, and its marks that change the direction of text.
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
 }
 
 const _: () = assert!(
@@ -189,5 +224,17 @@ mod tests {
             "the store cannot be reached: 10.0.0.7 refused"
         );
         assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn nobody_writes_a_log_line_of_their_own() {
+        let error = Error::new(
+            ErrorKind::InvalidArgument,
+            "x-pushdown-seed is `1\r\n2026-01-01 INFO served\u{1b}[2K\u{9b}1A\u{2028}\u{202e}é`",
+        );
+        assert_eq!(
+            Chain(&error).to_string(),
+            r"x-pushdown-seed is `1\r\n2026-01-01 INFO served\u{1b}[2K\u{9b}1A\u{2028}\u{202e}é`"
+        );
     }
 }

@@ -237,3 +237,28 @@ fn errors_of_the_store_stay_what_they_are() -> Result<()> {
     );
     Ok(())
 }
+
+/// What a caller writes into a header must not become a line of the log, nor steer the terminal that shows it.
+#[test]
+fn a_header_writes_no_log_lines() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let gateway = in_front_of(&origin, &["--log-format=text"])?;
+    for name in ["split", "seed", "epoch"] {
+        let target =
+            format!("/b/k?x-pushdown-pipeline=decode&x-pushdown-{name}=1%0D%0AINFO%20forged%1B%5B2K");
+        let answer = Request::new("GET", &target)
+            .header("Host", "gateway")
+            .send(gateway.listen())?;
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
+    let log = gateway.log()?;
+    let escaped = log
+        .lines()
+        .filter(|line| line.contains(r"\r\nINFO forged\u{1b}[2K"));
+    assert_eq!(escaped.count(), 3, "{log}");
+    assert!(
+        !log.contains('\u{1b}') && !log.lines().any(|line| line.starts_with("INFO forged")),
+        "{log}"
+    );
+    Ok(())
+}

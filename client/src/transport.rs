@@ -16,6 +16,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use pushdown::wire::header::MAX_COUNT;
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
@@ -150,6 +151,7 @@ impl Transport {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
+            .http1_max_headers(MAX_COUNT)
             .build(connector);
         Ok(Self {
             client,

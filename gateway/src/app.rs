@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use http::{Method, Request, Response};
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
+use pushdown::wire::header;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -18,9 +20,9 @@ use tracing::{info, warn};
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
 use crate::compute::{CpuPool, Ledger, Memory};
-use crate::config::{Config, Store};
+use crate::config::{Config, Limits, Store};
 use crate::embedded::{self, Embedded};
-use crate::error::{Chain, Error};
+use crate::error::{Chain, Error, ErrorKind};
 use crate::networks::Networks;
 use crate::origin::{self, Origin};
 use crate::pushdown::Pushdown;
@@ -245,8 +247,37 @@ impl Handler for Faces {
         let answer = self.answer(face, Request::from_parts(parts, body)).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, face, &method, target.path()));
         self.metrics.answered(face, response.status());
-        response
-            .map(|body| Tracked::new(body, self.metrics.bytes_to_clients.clone(), in_flight).boxed_unsync())
+        Tracked::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
+            .map(|body| body.boxed_unsync())
+    }
+
+    fn explain(&self, status: StatusCode) -> Option<Bytes> {
+        let error = unreadable_head(status, &self.config.limits);
+        let id = RequestId::random();
+        info!(%id, code = errors::code(error.kind()), cause = %Chain(&error), "request refused");
+        Some(errors::closing(&error, id))
+    }
+}
+
+/// Why hyper refused a head with this status.
+fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
+    match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Error::new(
+            ErrorKind::HeadTooLarge,
+            format!(
+                "the request's headers are too large: expected at most {} bytes and {} headers",
+                limits.max_header_bytes,
+                header::MAX_COUNT
+            ),
+        ),
+        StatusCode::URI_TOO_LONG => Error::new(
+            ErrorKind::UriTooLong,
+            "the request's target is too long: expected at most 65534 bytes",
+        ),
+        _ => Error::new(
+            ErrorKind::InvalidRequest,
+            "invalid request: expected a method, a path, HTTP/1.1 and headers",
+        ),
     }
 }
 

@@ -3,6 +3,7 @@
 //! What a request means is not known here: a [`Handler`] answers it.
 
 mod connection;
+mod explained;
 mod stall;
 mod tls;
 
@@ -13,11 +14,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pushdown::wire::header;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -31,6 +34,7 @@ pub use connection::{Connection, StallGuard};
 use crate::body::{BUFFER, Body};
 use crate::config::{Limits, Tls};
 use crate::telemetry::Metrics;
+use explained::Explained;
 use stall::Watched;
 
 /// After an accept that failed for want of file descriptors or memory, let others finish first.
@@ -40,6 +44,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request, whatever it takes; the request's extensions hold its [`Connection`].
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// The whole answer, head and body, to a head that cannot be read, in place of a bare status line. Its connection is
+    /// closed afterwards.
+    fn explain(&self, status: StatusCode) -> Option<Bytes>;
 }
 
 /// How to serve.
@@ -181,11 +189,12 @@ async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
         .max_header_size(usize::try_from(limits.max_header_bytes).unwrap_or(usize::MAX))
+        .max_headers(header::MAX_COUNT)
         .max_buf_size(BUFFER)
         // The store's Date is kept, and the gateway's own answers carry their own.
         .auto_date_header(false)
         .preserve_header_case(true)
-        .serve_connection(TokioIo::new(io), service);
+        .serve_connection(TokioIo::new(Explained::new(io, Arc::clone(&handler))), service);
     let mut http = std::pin::pin!(http);
     let mut aborted = std::pin::pin!(connection.aborted());
     let mut draining = std::pin::pin!(drain.cancelled());

@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::Response;
+use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
 use prometheus_client::metrics::counter::Counter;
 
@@ -15,16 +17,21 @@ use crate::telemetry::GaugeGuard;
 pub(super) struct Tracked {
     body: Body,
     bytes: Counter,
+    /// hyper moves a `Content-Length: 0` behind the other headers if the body has ended before it is polled.
+    declares_zero: bool,
     _in_flight: GaugeGuard,
 }
 
 impl Tracked {
-    pub(super) fn new(body: Body, bytes: Counter, in_flight: GaugeGuard) -> Self {
-        Self {
+    pub(super) fn new(answer: Response<Body>, bytes: Counter, in_flight: GaugeGuard) -> Response<Self> {
+        let length = answer.headers().get(CONTENT_LENGTH);
+        let declares_zero = length.is_some_and(|length| length.as_bytes() == b"0");
+        answer.map(|body| Self {
             body,
             bytes,
+            declares_zero,
             _in_flight: in_flight,
-        }
+        })
     }
 }
 
@@ -50,7 +57,7 @@ impl http_body::Body for Tracked {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        !self.declares_zero && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

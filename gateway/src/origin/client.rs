@@ -1,5 +1,6 @@
 //! The connection pool to the store, and one exchange over it.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use pushdown::wire::header;
 
 use super::headers::strip_framing;
 use super::progress::{Patience, Progress};
@@ -69,6 +71,7 @@ impl Config {
             .pool_idle_timeout(IDLE)
             .http1_preserve_header_case(true)
             .http1_max_buf_size(BUFFER)
+            .http1_max_headers(header::MAX_COUNT)
             .build(connector);
         Ok(Client {
             pool,
@@ -211,9 +214,16 @@ impl From<Failure> for Error {
             .with_source(error);
         }
         let message = if error.is_connect() {
-            "the store cannot be reached"
+            "the store cannot be reached".into()
+        } else if cause.is_some_and(hyper::Error::is_parse_too_large) {
+            Cow::from(format!(
+                "the headers of the store's answer are too large: expected at most {BUFFER} bytes and {} headers",
+                header::MAX_COUNT
+            ))
+        } else if cause.is_some_and(hyper::Error::is_parse) {
+            "invalid answer of the store: expected HTTP/1.1".into()
         } else {
-            "the store closed the connection without an answer"
+            "the store closed the connection without an answer".into()
         };
         Self::new(ErrorKind::OriginUnavailable, message).with_source(error)
     }

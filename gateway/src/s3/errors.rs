@@ -4,6 +4,7 @@ use std::fmt;
 use std::fmt::Write;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
@@ -45,6 +46,11 @@ fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::InvalidRequest => ("InvalidRequest", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidArgument => ("InvalidArgument", StatusCode::BAD_REQUEST),
         ErrorKind::RequestTimeout => ("RequestTimeout", StatusCode::BAD_REQUEST),
+        ErrorKind::HeadTooLarge => (
+            "RequestHeaderSectionTooLarge",
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        ),
+        ErrorKind::UriTooLong => ("InvalidURI", StatusCode::URI_TOO_LONG),
         ErrorKind::MethodNotAllowed => ("MethodNotAllowed", StatusCode::METHOD_NOT_ALLOWED),
         ErrorKind::NotAcceptable => ("NotAcceptable", StatusCode::NOT_ACCEPTABLE),
         ErrorKind::PreconditionFailed => ("PreconditionFailed", StatusCode::PRECONDITION_FAILED),
@@ -86,6 +92,18 @@ pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
         );
     }
     response
+}
+
+/// The bytes of a whole answer, after which the connection is closed, for a request whose head could not be read.
+pub fn closing(error: &Error, id: RequestId) -> Bytes {
+    let (code, status) = wire(error.kind());
+    let body = xml(code, error.message(), "/", id);
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    Bytes::from(format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/xml\r\n{REQUEST_ID}: {id}\r\ndate: {date}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    ))
 }
 
 fn xml(code: &str, message: &str, resource: &str, id: RequestId) -> String {

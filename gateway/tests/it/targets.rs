@@ -68,11 +68,97 @@ fn a_signed_header_is_not_dropped_by_way_of_connection() -> Result<()> {
 
 #[test]
 fn headers_have_a_limit() -> Result<()> {
-    let (answer, reached) = answer_to(&format!(
-        "GET /b/k HTTP/1.1\r\nHost: gateway\r\nX-Long: {}\r\n\r\n",
-        "x".repeat(100_000)
-    ))?;
-    assert_eq!((answer.status, reached), (431, 0));
+    let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
+    let many: String = (0..5000).map(|index| format!("X-{index}: 1\r\n")).collect();
+    for headers in [long, many] {
+        let request = format!("GET /b/k HTTP/1.1\r\nHost: gateway\r\n{headers}\r\n");
+        assert_refused(&request, 431, "RequestHeaderSectionTooLarge")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_head_that_cannot_be_read_is_told_why() -> Result<()> {
+    assert_refused("GET /b/k HTTP/1.1\r\nHost gateway\r\n\r\n", 400, "InvalidRequest")?;
+    assert_refused(
+        "GET /b/k HTTP/9.1\r\nHost: gateway\r\n\r\n",
+        400,
+        "InvalidRequest",
+    )?;
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "reached"))?;
+    let gateway = in_front_of(&origin, &["--max-header-bytes=128KiB"])?;
+    let answer = Request::new("GET", &format!("/b/{}", "x".repeat(70_000)))
+        .header("Host", "gateway")
+        .send(gateway.listen())?;
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (414, Some("InvalidURI"))
+    );
+    assert_eq!(answer.header("connection"), Some("close"));
+    Ok(())
+}
+
+/// S3 allows as many headers as metadata of 2 KiB has entries.
+#[test]
+fn a_thousand_headers_pass_both_ways() -> Result<()> {
+    let headers: String = (0..1000)
+        .map(|index| format!("x-amz-meta-{index:04}: {index}\r\n"))
+        .collect();
+    let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
+    let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
+    let gateway = in_front_of(&origin, &[])?;
+    let request =
+        format!("PUT /b/k HTTP/1.1\r\nHost: gateway\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
+    let mut raw = Raw::connect(gateway.listen())?;
+    raw.write(request.as_bytes())?;
+    let answer = raw.read("PUT")?;
+    assert_eq!((answer.status, answer.headers.len()), (200, 1002));
+    assert_eq!(answer.header("x-amz-meta-0999"), Some("999"));
+    assert_eq!(origin.requests(), [request]);
+    Ok(())
+}
+
+#[test]
+fn an_answer_with_too_many_headers_says_so() -> Result<()> {
+    let headers: String = (0..5000).map(|index| format!("x-{index}: 1\r\n")).collect();
+    let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n");
+    let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
+    let gateway = in_front_of(&origin, &[])?;
+    let answer = Request::new("GET", "/b/k")
+        .header("Host", "gateway")
+        .send(gateway.listen())?;
+    assert_eq!(answer.status, 502);
+    assert_eq!(
+        answer.element("Message").as_deref(),
+        Some(
+            "the headers of the store&apos;s answer are too large: expected at most 131072 bytes and 4096 headers"
+        )
+    );
+    Ok(())
+}
+
+#[test]
+fn a_length_of_zero_keeps_its_place() -> Result<()> {
+    for (method, status) in [
+        ("GET", "200 OK"),
+        ("DELETE", "204 No Content"),
+        ("PUT", "403 Forbidden"),
+    ] {
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nETag: \"e\"\r\nContent-Length: 0\r\nServer: s\r\nx-amz-id-2: 1\r\n\r\n"
+        );
+        let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
+        let gateway = in_front_of(&origin, &[])?;
+        let answer = Request::new(method, "/b/k")
+            .header("Host", "gateway")
+            .send(gateway.listen())?;
+        let names: Vec<_> = answer.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["ETag", "Content-Length", "Server", "x-amz-id-2"],
+            "{method}"
+        );
+    }
     Ok(())
 }
 

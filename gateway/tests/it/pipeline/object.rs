@@ -1,9 +1,9 @@
 //! GET and HEAD of one object.
 
-use anyhow::Result;
-use pushdown_testkit::{Payload, Request};
+use anyhow::{Result, ensure};
+use pushdown_testkit::{Backend, Payload, Request};
 
-use super::{Lab, SHORT, expected, photo, pixels};
+use super::{Lab, SHORT, binary, expected, photo, pixels};
 
 #[test]
 fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
@@ -258,5 +258,38 @@ fn random_steps_depend_on_seed_epoch_and_key_alone() -> Result<()> {
         (answer.status, answer.element("Code").as_deref()),
         (400, Some("InvalidPipeline"))
     );
+    Ok(())
+}
+
+/// Each metadata entry is a header, of which HTTP libraries often take no more than a hundred.
+#[test]
+fn an_object_with_hundreds_of_metadata_entries_is_stored_and_read() -> Result<()> {
+    for backend in [Backend::Embedded, Backend::SeaweedFs] {
+        if !backend.is_wanted()? {
+            continue;
+        }
+        let store = backend.start(binary())?;
+        let lab = Lab::with(store.gateway, store.keys)?;
+        let mut put = lab.request("PUT", "tagged.jpg");
+        for index in 0..120 {
+            put = put.header(&format!("x-amz-meta-{index:03}"), &index.to_string());
+        }
+        let put = lab.keys.sign(put.body(photo(40, 30, "jpeg")), Payload::Signed)?;
+        for address in [store.address, lab.address()] {
+            ensure!(put.send(address)?.status == 200, "{backend}");
+        }
+        let get = lab.keys.sign(lab.request("GET", "tagged.jpg"), Payload::Signed)?;
+        let answer = get.send(lab.address())?;
+        ensure!(
+            (answer.status, answer.header("x-amz-meta-119")) == (200, Some("119")),
+            "{backend}"
+        );
+        let answer = lab.get("tagged.jpg", "decode | resize(4, 4)", &[])?;
+        ensure!(
+            (answer.status, answer.header("x-pushdown-shape")) == (200, Some("4,4,3")),
+            "{backend}: {}",
+            answer.text()
+        );
+    }
     Ok(())
 }

@@ -6,6 +6,11 @@ pub const MAX_PIPELINE_BYTES: usize = 16 * 1024;
 pub const MAX_STEPS: usize = 64;
 /// The most bytes at the start of an object that are looked at to learn what it will decode to.
 pub const HEADER_BYTES: usize = 64 * 1024;
+/// The most scans of a JPEG. Fixed.
+pub const MAX_SCANS: u32 = 500;
+/// The most scans times pixels of a JPEG: 25 scans of 100 megapixels, which take two seconds. Usual progressive files have 10
+/// scans. A lossless scan counts as 8, an arithmetic-coded one as 250. Fixed.
+pub const MAX_SCAN_PIXELS: u64 = 2_500_000_000;
 /// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
 pub const BATCH_ROWS: usize = 8192;
 /// Bytes that a record batch is to have at most: it has fewer rows where values are large. Fixed, as [`BATCH_ROWS`] is.

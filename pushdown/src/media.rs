@@ -6,7 +6,7 @@ use std::{fmt, io::Cursor};
 
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
 
-pub(crate) use jpeg::{JpegHeader, is_complete, is_one_scan};
+pub(crate) use jpeg::{JpegHeader, Scans, is_complete, is_one_scan};
 
 /// An image format that `decode` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -69,21 +69,21 @@ impl Pipeline {
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a random step without seed or epoch;
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage.
     pub fn run(&self, stretch: Range<usize>, sample: Sample, context: &Context<'_>) -> Result<Sample> {
-        let (sample, _) = self.run_timed(stretch, sample, context, || Duration::ZERO)?;
+        let (sample, _) = self.run_timed(stretch, sample, context, || Ok(Duration::ZERO))?;
         Ok(sample)
     }
 
-    /// As [`run`](Self::run), with what each step, or group of fused steps, took by a clock that tells the time since
-    /// whenever. Weights of a network come in between: once, and as no cost of this sample.
+    /// As [`run`](Self::run), with the duration of each step, or group of fused steps. `clock` gives the time since any
+    /// instant; it is called before and after each group, and its error ends the run. Loading weights is not measured.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run), and those of `clock`.
     pub fn run_timed(
         &self,
         stretch: Range<usize>,
         mut sample: Sample,
         context: &Context<'_>,
-        mut clock: impl FnMut() -> Duration,
+        mut clock: impl FnMut() -> Result<Duration>,
     ) -> Result<(Sample, Vec<Timed>)> {
         if stretch.start > stretch.end || stretch.end > self.len() {
             return Err(Error::wire(format!(
@@ -110,7 +110,7 @@ impl Pipeline {
                 layers.make_ready().map_err(|error| self.located(index, error))?;
             }
             let count = group.as_ref().map_or(1, |(group, _)| group.steps);
-            let began = clock();
+            let began = clock()?;
             sample = match group {
                 Some((group, scope)) => group.apply(sample, &scope)?,
                 None => self.steps()[index]
@@ -119,7 +119,7 @@ impl Pipeline {
             };
             groups.push(Timed {
                 steps: index..index + count,
-                time: clock().saturating_sub(began),
+                time: clock()?.saturating_sub(began),
             });
             index += count;
         }

@@ -94,11 +94,24 @@ impl CpuPool {
         standing: &Standing,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
+        self.run_while_awaited(standing, |_| work()).await
+    }
+
+    /// As [`run`](Self::run), for work of several parts: it may ask before each whether the future still exists, and return
+    /// early if not.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_while_awaited<T: Send + 'static>(
+        &self,
+        standing: &Standing,
+        work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+    ) -> Result<T> {
         let (done, value) = oneshot::channel();
         let (ledger, payer) = (self.ledger.clone(), standing.tenant().clone());
         let _place = self.queue(standing, move || {
             let meter = Meter::start(&ledger, &payer);
-            let value = work();
+            let value = work(&|| !done.is_closed());
             drop(meter);
             // Whoever left does not want it.
             drop(done.send(value));

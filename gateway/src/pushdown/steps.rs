@@ -45,7 +45,7 @@ impl Pushdown {
         Ok((sample, times))
     }
 
-    /// Runs steps on the CPU pool.
+    /// Runs steps on the CPU pool. Dropping the future ends the run before its next step.
     async fn run_steps(
         &self,
         sample: Sample,
@@ -55,7 +55,7 @@ impl Pushdown {
     ) -> Result<(Sample, Vec<GroupTime>)> {
         let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
         let sample_id = job.sample_id.clone();
-        let work = move || {
+        let work = move |is_awaited: &dyn Fn() -> bool| {
             let context = Context {
                 sample_id: &sample_id,
                 seed,
@@ -63,13 +63,22 @@ impl Pushdown {
                 limits,
             };
             let started = Instant::now();
-            let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
+            let clock = || {
+                if is_awaited() {
+                    return Ok(started.elapsed());
+                }
+                Err(pushdown::Error::new(
+                    pushdown::ErrorKind::Internal,
+                    "the request was dropped between two steps",
+                ))
+            };
+            let (sample, groups) = pipeline.run_timed(steps, sample, &context, clock)?;
             let groups = groups
                 .into_iter()
                 .map(|group| GroupTime::of(&pipeline.steps()[group.steps], group.time));
             Ok::<_, pushdown::Error>((sample, groups.collect()))
         };
-        Ok(self.cpu.run(&job.standing, work).await??)
+        Ok(self.cpu.run_while_awaited(&job.standing, work).await??)
     }
 }
 

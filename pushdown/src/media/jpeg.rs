@@ -1,8 +1,11 @@
 //! JPEG's marker structure (ITU-T T.81 annex B), read without decoding anything.
 
+mod scans;
+
 use image::metadata::Orientation;
 
 use super::{ImageHeader, MediaType};
+pub(crate) use scans::Scans;
 
 /// What stands before the first scan, or what can be seen of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +41,7 @@ impl JpegHeader {
                             .map_or(1, Orientation::to_exif),
                     );
                 }
-                // Every SOFn; C4, C8 and CC in that range are other markers.
-                0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) && frame.is_none() => {
+                marker if is_frame(marker) && frame.is_none() => {
                     let [_, h1, h0, w1, w0, components, ..] = *segment.body else {
                         return None;
                     };
@@ -109,7 +111,7 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
         match segment.marker {
             // Baseline and extended sequential, by Huffman codes.
             0xc0 | 0xc1 if components.is_none() => components = segment.body.get(5),
-            0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) => return false,
+            marker if is_frame(marker) => return false,
             SOS => {
                 let all = components.is_some() && segment.body.first() == components;
                 return all && segments.next().is_some_and(|next| next.marker == EOI);
@@ -118,6 +120,11 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Whether this is an SOFn, a start of frame; C4, C8 and CC in that range are other markers.
+const fn is_frame(marker: u8) -> bool {
+    matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
 struct Segment<'a> {

@@ -273,6 +273,24 @@ fn values_of_the_wrong_kind_are_refused() {
     );
 }
 
+/// How a caller that no longer wants the value stops the run.
+#[test]
+fn an_error_of_the_clock_ends_the_run() {
+    let pipeline = pipeline("decode | resize(8, 8) | resize(9, 9) | resize(7, 7)");
+    for readings in 0..6 {
+        let mut read = 0;
+        let result = pipeline.run_timed(1..4, image(9, 9), &Context::new(b""), || {
+            if read == readings {
+                return Err(Error::internal("nobody waits"));
+            }
+            read += 1;
+            Ok(Duration::ZERO)
+        });
+        assert_eq!(result.expect_err("it was stopped").to_string(), "nobody waits");
+        assert_eq!(read, readings, "no step runs after the error");
+    }
+}
+
 #[test]
 fn observers_see_groups() {
     let pipeline =
@@ -281,7 +299,7 @@ fn observers_see_groups() {
     let (value, groups) = pipeline
         .run_timed(1..6, image(9, 9), &Context::new(b""), || {
             second += 1;
-            Duration::from_secs(second * second)
+            Ok(Duration::from_secs(second * second))
         })
         .unwrap();
     let timed = |steps, seconds| Timed {

@@ -53,6 +53,29 @@ async fn dropped_work_that_waits_is_not_run() {
 }
 
 #[tokio::test]
+async fn running_work_learns_that_its_future_was_dropped() {
+    let pool = pool();
+    let (started, starts) = oneshot::channel();
+    let (stopped, stops) = oneshot::channel();
+    {
+        let nobody = Tenant::default().now();
+        let work = move |is_awaited: &dyn Fn() -> bool| {
+            started.send(is_awaited()).unwrap();
+            while is_awaited() {
+                std::thread::yield_now();
+            }
+            stopped.send(()).unwrap();
+        };
+        let running = pool.run_while_awaited(&nobody, work);
+        tokio::pin!(running);
+        assert!(futures::poll!(&mut running).is_pending());
+        assert!(starts.await.unwrap(), "the future exists");
+    }
+    stops.await.unwrap();
+    assert_eq!(pool.run(&Tenant::default().now(), || 7).await.unwrap(), 7);
+}
+
+#[tokio::test]
 async fn one_piece_of_work_waits_for_one_of_another_tenant() {
     let pool = pool();
     let release = block(&pool).await;

@@ -8,10 +8,10 @@ use std::ffi::{CStr, c_int};
 use turbojpeg::raw;
 
 use super::{Region, Window};
-use crate::{Error, Image, ImageHeader, Result, media};
-
-/// Progressive files with more scans than this cost far more time than their size suggests.
-const MAX_SCANS: c_int = 500;
+use crate::{
+    Error, Image, ImageHeader, Result,
+    media::{self, Scans},
+};
 
 /// How the texts of all of libjpeg's warnings start (jerror.h, `JWRN_*`); no fatal error's text starts so.
 ///
@@ -41,7 +41,12 @@ pub(super) fn decode(
     divisor: u32,
     seen: Option<Region>,
 ) -> Result<Window> {
-    let mut decompressor = Decompressor::new()?;
+    let scans =
+        Scans::count(bytes).ok_or_else(|| Error::undecodable("the jpeg header is broken or incomplete"))?;
+    let most_scans = scans
+        .limit(header.width, header.height)
+        .map_err(Error::undecodable)?;
+    let mut decompressor = Decompressor::new(most_scans)?;
     let opened = decompressor.open(bytes, header, divisor)?;
     let all = Region::all(opened.width, opened.height);
     let part = match seen {
@@ -107,7 +112,8 @@ struct Decompressor {
     reason = "TurboJPEG is a C library; each call is bounded by the sizes checked beside it"
 )]
 impl Decompressor {
-    fn new() -> Result<Self> {
+    /// `most_scans` is what the file's markers were held against.
+    fn new(most_scans: u32) -> Result<Self> {
         // SAFETY: no preconditions; null is checked below.
         let handle = unsafe { raw::tj3Init(raw::TJINIT_TJINIT_DECOMPRESS.cast_signed()) };
         if handle.is_null() {
@@ -117,10 +123,17 @@ impl Decompressor {
             handle,
             warned: false,
         };
-        // SAFETY: the handle is live.
-        let status = unsafe { raw::tj3Set(handle, raw::TJPARAM_TJPARAM_SCANLIMIT.cast_signed(), MAX_SCANS) };
-        decompressor.check(status)?;
+        decompressor.set(raw::TJPARAM_TJPARAM_SCANLIMIT, most_scans)?;
+        // Colour profiles would be copied: each marker, however short, takes an allocation.
+        decompressor.set(raw::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
         Ok(decompressor)
+    }
+
+    fn set(&mut self, parameter: raw::TJPARAM, value: u32) -> Result<()> {
+        let value = c_int::try_from(value).unwrap_or(c_int::MAX);
+        // SAFETY: the handle is live.
+        let status = unsafe { raw::tj3Set(self.handle, parameter.cast_signed(), value) };
+        self.check(status)
     }
 
     /// Reads the header.
@@ -156,8 +169,11 @@ impl Decompressor {
     /// read where they cannot fail: whether they do is part of what decoding has to tell.
     fn narrow(&mut self, bytes: &[u8], opened: &Opened, seen: Region) -> Result<Region> {
         let all = Region::all(opened.width, opened.height);
-        // Of a progressive file libjpeg may smooth blocks by their neighbours.
-        if self.parameter(raw::TJPARAM_TJPARAM_PROGRESSIVE)? != 0 {
+        // Of a progressive file libjpeg may smooth blocks by their neighbours. Warnings of an arithmetic-coded one may come
+        // after seconds, and with them a second decoding.
+        if self.parameter(raw::TJPARAM_TJPARAM_PROGRESSIVE)? != 0
+            || self.parameter(raw::TJPARAM_TJPARAM_ARITHMETIC)? != 0
+        {
             return Ok(all);
         }
         // Columns start where blocks of all components do.

@@ -7,6 +7,7 @@ use crate::{Context, ErrorKind, Limits, Pipeline, Sample};
 
 mod formats;
 mod jpegs;
+mod scans;
 
 /// A file made by `scripts/golden.py`.
 fn fixture(name: &str) -> Vec<u8> {

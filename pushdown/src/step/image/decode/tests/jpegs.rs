@@ -141,21 +141,3 @@ fn only_exif_orients() {
     let image = decoded("decode(orient=exif)", &tagged, Limits::default()).expect("a photo");
     assert_eq!((image.width(), image.height()), (16, 8));
 }
-
-/// Each scan of a progressive file costs a pass over all of the image.
-#[test]
-fn too_many_scans() {
-    let file = fixture("jpeg_progressive.jpg");
-    assert!(decode(&file).is_ok());
-    let scan = file
-        .windows(2)
-        .rposition(|pair| pair == [0xff, 0xda])
-        .expect("a scan");
-    let end = file.len() - 2;
-    let many = [&file[..scan], &file[scan..end].repeat(600), &file[end..]].concat();
-    let error = decode(&many).expect_err("600 scans");
-    assert_eq!(
-        error.to_string(),
-        "libjpeg-turbo: Progressive JPEG image has more than 500 scans"
-    );
-}

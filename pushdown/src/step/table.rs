@@ -25,6 +25,7 @@ mod output;
 mod overflow;
 mod parquet;
 mod partition;
+mod pattern;
 mod prune;
 mod row_numbers;
 mod rowwise;

@@ -241,6 +241,13 @@ fn what_cannot_be_read_says_why() -> Result<()> {
             "InvalidPipeline",
             "",
         ),
+        (
+            "t.parquet",
+            r#"select(where="regexp_replace(text, '(\\w{100}){100}', '') = ''")"#,
+            400,
+            "InvalidPipeline",
+            "compiles to more than",
+        ),
     ] {
         let answer = lab.get(key, pipeline, &[])?;
         let found = (answer.status, answer.element("Code").unwrap_or_default());

@@ -18,7 +18,7 @@ use datafusion::{
     },
 };
 
-use super::fault;
+use super::{fault, pattern};
 use crate::{
     Error, ErrorKind, Result,
     limits::{MAX_PLAN_NODES, MAX_PLAN_SCANS, MAX_PLAN_WINDOWS},
@@ -130,9 +130,7 @@ impl Guard {
             Expr::ScalarFunction(call) => {
                 let (name, arguments) = (call.func.name(), call.args.as_slice());
                 function(name, call.func.signature().volatility)?;
-                if name.starts_with("regexp_") {
-                    pattern(arguments.get(1))?;
-                }
+                pattern::check_call(name, arguments)?;
                 match arguments.first() {
                     Some(value) if CASTS.contains(&name) => cast(value, schema),
                     _ => Ok(()),
@@ -142,13 +140,12 @@ impl Guard {
             Expr::WindowFunction(call) => self.window(expr, call, schema),
             Expr::BinaryExpr(binary) => match binary.op {
                 Operator::StringConcat => Err(refused("`||` is not offered: write concat(a, b)")),
-                Operator::RegexMatch
-                | Operator::RegexIMatch
-                | Operator::RegexNotMatch
-                | Operator::RegexNotIMatch => pattern(Some(&binary.right)),
+                Operator::RegexMatch | Operator::RegexNotMatch => pattern::check(&binary.right, ""),
+                Operator::RegexIMatch | Operator::RegexNotIMatch => pattern::check(&binary.right, "i"),
                 _ => Ok(()),
             },
-            Expr::SimilarTo(like) => pattern(Some(&like.pattern)),
+            Expr::Like(like) => pattern::check_like(like),
+            Expr::SimilarTo(like) => pattern::check(&like.pattern, ""),
             Expr::Cast(to) if is_text(to.field.data_type()) => cast(&to.expr, schema),
             Expr::TryCast(to) if is_text(to.field.data_type()) => cast(&to.expr, schema),
             Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
@@ -220,16 +217,6 @@ fn function(name: &str, volatility: Volatility) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// A regular expression is compiled, which takes memory: once for a query, not for each row.
-fn pattern(expr: Option<&Expr>) -> Result<()> {
-    match expr {
-        None | Some(Expr::Literal(..)) => Ok(()),
-        Some(_) => Err(refused(
-            "found a regular expression that is computed, expected a literal",
-        )),
-    }
 }
 
 fn cast(value: &Expr, schema: &DFSchema) -> Result<()> {

@@ -2,6 +2,7 @@ mod bounds;
 mod each;
 mod formats;
 mod hostile;
+mod patterns;
 mod query;
 mod ranges;
 mod refused;

@@ -8,6 +8,7 @@ mod inflate;
 mod ipc;
 mod json;
 mod lines;
+mod number;
 
 use std::{fmt, sync::Arc};
 

@@ -1,17 +1,22 @@
 //! CSV as RFC 4180 has it: quotes are doubled inside quotes, an empty value is null.
 
+mod column;
+mod head;
+mod time;
+mod types;
+
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_csv::reader::{Decoder, Format, ReaderBuilder};
+use arrow_array::{RecordBatch, RecordBatchOptions, cast::AsArray as _};
+use arrow_csv::reader::{Decoder, ReaderBuilder};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use csv::{ByteRecord, ReaderBuilder as Parser};
 
 use super::{
     Head,
     lines::{Form, Lines, Rows, malformed},
 };
 use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::twice::twice};
+use head::Found;
 
 /// What the start of a file tells of it.
 #[derive(Debug, Clone)]
@@ -63,21 +68,9 @@ impl Table {
             let line = memchr::memchr_iter(b'\n', &head.bytes[..start + error.valid_up_to()]).count() + 1;
             return Err(malformed::<Columns>(line, "found bytes that are no UTF-8"));
         }
-        // Rows of another length are reported when they are read, with their line.
-        let format = Format::default()
-            .with_delimiter(delimiter)
-            .with_truncated_rows(true);
-        let (inferred, _) = format
-            .infer_schema(text, None)
-            .map_err(|error| Error::undecodable(format!("found malformed CSV: {}", fault(&error))))?;
-        let fields = names.into_iter().enumerate().map(|(index, name)| {
-            let inferred = inferred.fields().get(index).map(|field| field.data_type());
-            let data_type = match inferred {
-                None | Some(DataType::Null) => DataType::Utf8,
-                Some(found) => found.clone(),
-            };
-            Field::new(name, data_type, true)
-        });
+        let types = head::types(text, columns, delimiter)?;
+        let fields = names.into_iter().zip(types);
+        let fields = fields.map(|(name, types)| Field::new(name, types.first(), true));
         Ok(Self {
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
             delimiter,
@@ -93,60 +86,6 @@ impl Table {
             read: columns.to_vec(),
         };
         Lines::new(form, self.batch_rows, self.header, limits)
-    }
-}
-
-/// The whole rows of a head.
-struct Found {
-    first: ByteRecord,
-    /// Where the second row starts.
-    second: usize,
-    /// Where the last whole row ends.
-    end: usize,
-    rows: usize,
-}
-
-impl Found {
-    fn read(head: &Head, delimiter: u8) -> Result<Self> {
-        let mut parser = Parser::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .from_reader(&head.bytes[..]);
-        let mut next = || {
-            let start = usize::try_from(parser.position().byte()).unwrap_or(usize::MAX);
-            let mut record = ByteRecord::new();
-            let read = parser.read_byte_record(&mut record);
-            let read = read.map_err(|error| Error::undecodable(format!("found malformed CSV: {error}")))?;
-            Ok((start, read.then_some(record)))
-        };
-        let (_, Some(first)) = next()? else {
-            return Err(Error::undecodable("the CSV is empty, expected at least one row"));
-        };
-        let (mut second, mut starts, mut rows) = (None, 0, 1);
-        loop {
-            let (start, record) = next()?;
-            second.get_or_insert(start);
-            if record.is_none() {
-                // The last row may go on behind the head.
-                let end = if head.cut { starts } else { start };
-                if head.cut && rows == 1 {
-                    return Err(Error::undecodable(format!(
-                        "the first row of the CSV has more than {} bytes: a quote may not be closed",
-                        head.bytes.len()
-                    )));
-                }
-                let second = second.unwrap_or(start).min(end.max(1));
-                return Ok(Self {
-                    first,
-                    second,
-                    end,
-                    rows,
-                });
-            }
-            starts = start;
-            rows += 1;
-        }
     }
 }
 
@@ -166,33 +105,31 @@ impl Form for Columns {
     type Rows = Records;
 
     fn rows(&self, rows: usize) -> Result<Records> {
-        let builder = ReaderBuilder::new(SchemaRef::clone(&self.schema))
+        // Arrow would cut off what does not fit, fractions of seconds, say: values are read from their texts here.
+        let fields = self.schema.fields().iter();
+        let texts = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
+        let builder = ReaderBuilder::new(Arc::new(Schema::new(texts.collect::<Vec<_>>())))
             .with_delimiter(self.delimiter)
             .with_projection(self.read.clone())
             .with_batch_size(rows);
-        Ok(Records(builder.build_decoder()))
+        let schema = self.schema.project(&self.read);
+        let schema = schema.map_err(|error| Error::internal(error.to_string()))?;
+        Ok(Records {
+            decoder: builder.build_decoder(),
+            schema: Arc::new(schema),
+        })
     }
 
     fn fault(&self, error: &ArrowError) -> String {
-        let text = fault(error);
-        // Arrow tells a value that does not fit by the number of its column.
-        let value = text.strip_prefix("Error while parsing value '");
-        let value = value.and_then(|rest| rest.split_once("' as type '"));
-        let parts = value.and_then(|(value, rest)| Some((value, rest.split_once("' for column ")?)));
-        let column = |index: &str| Some(self.schema.fields().get(index.parse::<usize>().ok()?)?.name());
-        match parts.and_then(|(value, (data_type, index))| Some((value, data_type, column(index)?))) {
-            Some((value, data_type, column)) => format!(
-                "found `{}` in column `{}`, expected {data_type} as in the rows at the start",
-                excerpt(value, 60),
-                excerpt(column, 60)
-            ),
-            None => text,
-        }
+        fault(error)
     }
 }
 
 /// What Arrow says, without the places that it counts from where it was started.
 fn fault(error: &ArrowError) -> String {
+    if let ArrowError::CastError(misfit) = error {
+        return misfit.clone();
+    }
     let (ArrowError::CsvError(text) | ArrowError::ParseError(text)) = error else {
         return excerpt(&error.to_string(), 200).into_owned();
     };
@@ -213,31 +150,59 @@ fn fault(error: &ArrowError) -> String {
     excerpt(text, 200).into_owned()
 }
 
-/// Arrow's decoder.
-pub(super) struct Records(Decoder);
+/// Arrow's decoder of texts.
+pub(super) struct Records {
+    decoder: Decoder,
+    /// The columns that are read.
+    schema: SchemaRef,
+}
+
+impl Records {
+    /// The values of texts, each of its column's type.
+    fn typed(&self, texts: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let fields = self.schema.fields().iter();
+        let columns = fields.zip(texts.columns()).map(|(field, texts)| {
+            let read = column::read(texts.as_string(), field.data_type());
+            read.map_err(|text| misfit(text, field))
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(texts.num_rows()));
+        let columns = columns.collect::<Result<_, _>>()?;
+        RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)
+    }
+}
+
+fn misfit(text: &str, field: &Field) -> ArrowError {
+    ArrowError::CastError(format!(
+        "found `{}` in column `{}`, expected {} as in the rows at the start",
+        excerpt(text, 60),
+        excerpt(field.name(), 60),
+        field.data_type()
+    ))
+}
 
 impl Rows for Records {
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError> {
-        self.0.decode(text)
+        self.decoder.decode(text)
     }
 
     fn is_full(&self) -> bool {
-        self.0.capacity() == 0
+        self.decoder.capacity() == 0
     }
 
     /// Outside of quotes a line break ends the last row, or is nothing. Inside of them it is one more character, and only
     /// the end of the text ends the row.
     fn end(&mut self) -> Result<(), ArrowError> {
-        self.0.decode(b"\n")?;
-        let rows = self.0.capacity();
-        self.0.decode(&[])?;
-        if self.0.capacity() == rows {
+        self.decoder.decode(b"\n")?;
+        let rows = self.decoder.capacity();
+        self.decoder.decode(&[])?;
+        if self.decoder.capacity() == rows {
             return Ok(());
         }
         Err(ArrowError::CsvError("a quote is not closed".to_owned()))
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        self.0.flush()
+        let texts = self.decoder.flush()?;
+        texts.map(|texts| self.typed(&texts)).transpose()
     }
 }

@@ -1,18 +1,28 @@
 //! JSON lines: an object for each row.
 
+mod columns;
+mod fault;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod tokens;
 mod types;
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_json::reader::{Decoder, ReaderBuilder};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
     Head,
-    lines::{Form, Lines, Rows},
+    lines::{self, Form, Lines, breaks, leading, malformed},
 };
-use crate::{Error, Result, limits::TableLimits, pipeline::excerpt};
+use crate::{Error, Result, limits::TableLimits};
+use columns::Objects;
+use fault::Fault;
+use rows::Rows;
+use tokens::{Tokens, Value};
+use types::Inference;
 
 /// What the start of a file tells of it.
 #[derive(Debug, Clone)]
@@ -24,12 +34,28 @@ pub(super) struct Table {
 impl Table {
     /// Finds names and types in the whole rows of the head.
     pub(super) fn infer(head: &Head, limits: &TableLimits) -> Result<Self> {
-        let whole = match memchr::memrchr(b'\n', &head.bytes) {
-            Some(end) if head.cut => &head.bytes[..end],
-            _ => &head.bytes[..],
-        };
-        let (fields, rows) = types::infer(whole, head.cut, limits.max_columns)?;
-        let schema = Schema::new(fields);
+        let mut inference = Inference::new(limits.max_columns);
+        let (mut found, mut count, mut start, mut line) = (Rows::default(), 0, 0, 1);
+        while start < head.bytes.len() {
+            let rest = &head.bytes[start..];
+            let (length, is_end) = found.next(rest);
+            if !is_end && (head.cut || found.is_between()) {
+                break;
+            }
+            let text = &rest[..length];
+            let read = object(text, |tokens| inference.add(tokens));
+            if inference.is_full() {
+                return Err(Error::too_large(format!(
+                    "the object has more columns than the limit of {}",
+                    limits.max_columns
+                )));
+            }
+            read.map_err(|fault| malformed::<Columns>(line + breaks(leading(text)), &fault.to_string()))?;
+            line += breaks(text);
+            start += length;
+            count += 1;
+        }
+        let schema = Schema::new(inference.finish());
         let columns = schema.flattened_fields().len();
         if columns > limits.max_columns {
             return Err(Error::too_large(format!(
@@ -44,106 +70,124 @@ impl Table {
         }
         Ok(Self {
             schema: Arc::new(schema),
-            batch_rows: Head::batch_rows(rows, whole.len()),
+            batch_rows: Head::batch_rows(count, start),
         })
     }
 
     pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<Lines<Columns>> {
-        // A name that no row of the start has is an error, within nested values as well: only where the columns asked for
-        // have none can others be passed over.
-        let fields = self.schema.fields();
-        let flat = columns
-            .iter()
-            .all(|column| !fields[*column].data_type().is_nested());
-        let (read, strict) = if columns.len() == fields.len() || !flat {
-            ((0..fields.len()).collect(), true)
-        } else {
-            (columns.to_vec(), false)
-        };
-        let schema = self
-            .schema
-            .project(&read)
-            .map_err(|error| Error::internal(error.to_string()))?;
+        let schema = self.schema.project(columns);
+        let schema = schema.map_err(|error| Error::internal(error.to_string()))?;
         let form = Columns {
             schema: Arc::new(schema),
-            strict,
-            kept: (read.len() != columns.len()).then(|| columns.to_vec()),
+            is_strict: columns.len() == self.schema.fields().len(),
         };
         Lines::new(form, self.batch_rows, (0, 0), limits)
+    }
+}
+
+/// Reads the object that a row has to be.
+fn object(row: &[u8], read: impl FnOnce(&mut Tokens<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let text = std::str::from_utf8(row).map_err(|_| Fault::syntax("found bytes that are no UTF-8"))?;
+    let mut tokens = Tokens::new(text);
+    match tokens.value()? {
+        Value::Object => read(&mut tokens),
+        other => Err(Fault::syntax(format!(
+            "found {}, expected an object in each line",
+            other.name()
+        ))),
     }
 }
 
 /// Some columns of a file.
 pub(super) struct Columns {
     schema: SchemaRef,
-    strict: bool,
-    /// The columns that are given of those that are read, where not all.
-    kept: Option<Vec<usize>>,
+    /// Whether these are all columns, so that a name that is none of theirs is an error.
+    is_strict: bool,
 }
 
 impl Form for Columns {
     const NAME: &'static str = "JSON";
-    type Rows = Objects;
+    type Rows = Growing;
 
-    fn rows(&self, rows: usize) -> Result<Objects> {
-        let decoder = ReaderBuilder::new(SchemaRef::clone(&self.schema))
-            .with_batch_size(rows)
-            .with_strict_mode(self.strict)
-            .build_decoder()
-            .map_err(|error| Error::undecodable(self.fault(&error)))?;
-        Ok(Objects {
-            decoder,
-            rows,
-            kept: self.kept.clone(),
+    fn rows(&self, rows: usize) -> Result<Growing> {
+        Ok(Growing {
+            schema: SchemaRef::clone(&self.schema),
+            objects: Objects::new(self.schema.fields().clone(), self.is_strict),
+            most: rows,
+            found: Rows::default(),
+            begun: Vec::new(),
         })
     }
 
     fn fault(&self, error: &ArrowError) -> String {
-        let text = match error {
+        match error {
             ArrowError::JsonError(text) => text.clone(),
             other => other.to_string(),
-        };
-        let unknown = text
-            .strip_prefix("column '")
-            .and_then(|rest| rest.strip_suffix("' missing from schema"));
-        match unknown {
-            Some(name) => format!(
-                "found the name `{}`, which no row at the start has",
-                excerpt(name, 60)
-            ),
-            None => excerpt(&text, 200).into_owned(),
         }
     }
 }
 
-/// Arrow's decoder.
-pub(super) struct Objects {
-    decoder: Decoder,
-    rows: usize,
-    kept: Option<Vec<usize>>,
+/// Columns of a record batch that grow by rows.
+pub(super) struct Growing {
+    schema: SchemaRef,
+    objects: Objects,
+    /// Rows of a record batch.
+    most: usize,
+    found: Rows,
+    /// The row that the text ends in.
+    begun: Vec<u8>,
 }
 
-impl Rows for Objects {
+impl Growing {
+    fn add(&mut self, row: &[u8]) -> Result<(), ArrowError> {
+        let added = object(row, |tokens| self.objects.add(tokens));
+        added.map_err(|fault| ArrowError::JsonError(fault.to_string()))
+    }
+}
+
+impl lines::Rows for Growing {
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError> {
-        self.decoder.decode(text)
+        let mut taken = 0;
+        while taken < text.len() && !self.is_full() {
+            let rest = &text[taken..];
+            let (length, is_end) = self.found.next(rest);
+            let part = &rest[..length];
+            taken += length;
+            if !is_end {
+                if !self.found.is_between() {
+                    self.begun.extend_from_slice(part);
+                }
+            } else if self.begun.is_empty() {
+                self.add(part)?;
+            } else {
+                let mut row = std::mem::take(&mut self.begun);
+                row.extend_from_slice(part);
+                self.add(&row)?;
+            }
+        }
+        Ok(taken)
     }
 
     fn is_full(&self) -> bool {
-        self.decoder.len() >= self.rows && !self.decoder.has_partial_record()
+        self.objects.len() >= self.most
     }
 
     fn end(&mut self) -> Result<(), ArrowError> {
-        if self.decoder.has_partial_record() {
-            return Err(ArrowError::JsonError("the last object ends early".to_owned()));
+        if self.found.is_between() {
+            return Ok(());
         }
-        Ok(())
+        // A row that does not end is no object: what it is instead is the error.
+        let row = std::mem::take(&mut self.begun);
+        self.add(&row)
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let batch = self.decoder.flush()?;
-        match (batch, &self.kept) {
-            (Some(batch), Some(kept)) => batch.project(kept).map(Some),
-            (batch, _) => Ok(batch),
+        let rows = self.objects.len();
+        if rows == 0 {
+            return Ok(None);
         }
+        let (_, columns, _) = self.objects.finish()?.into_parts();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options).map(Some)
     }
 }

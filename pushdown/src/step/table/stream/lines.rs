@@ -7,7 +7,11 @@ use bytes::Bytes;
 use super::Decoder;
 use crate::{Error, Result, limits::TableLimits};
 
-/// A decoder of one of the formats, which Arrow has.
+/// Bytes of text that a record batch may be made of, whatever the limits are: Arrow counts the bytes of a column of strings
+/// in 31 bits, and what comes last may be more than is left.
+const MAX_TEXT_BYTES: u64 = 1 << 30;
+
+/// A decoder of one of the formats.
 pub(super) trait Rows: Send {
     /// Reads `text` until a record batch is full; gives how many bytes it took.
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError>;
@@ -64,7 +68,7 @@ impl<F: Form> Lines<F> {
             bytes: 0,
             before: lines,
             skip,
-            most: limits.max_batch_bytes,
+            most: limits.max_batch_bytes.min(MAX_TEXT_BYTES),
         })
     }
 
@@ -98,9 +102,12 @@ impl<F: Form> Lines<F> {
                     Err(error) => return Ok(Some((started, error))),
                 };
                 line += breaks(&rest[..taken]);
+                // Space alone begins no row.
+                inside = !rows.is_full() && (inside || leading(&rest[..taken]).len() < taken);
                 rest = &rest[taken..];
-                inside = !rows.is_full();
-                if !inside && let Err(error) = rows.flush() {
+                if rows.is_full()
+                    && let Err(error) = rows.flush()
+                {
                     return Ok(Some((started, error)));
                 }
             }
@@ -165,12 +172,12 @@ pub(super) fn malformed<F: Form>(line: usize, what: &str) -> Error {
 }
 
 /// Line breaks in a text.
-fn breaks(text: &[u8]) -> usize {
+pub(super) fn breaks(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
 /// The space that a text starts with.
-fn leading(text: &[u8]) -> &[u8] {
+pub(super) fn leading(text: &[u8]) -> &[u8] {
     let space = text.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
     &text[..space]
 }

@@ -1,6 +1,7 @@
 //! CSV, JSON lines and Arrow IPC.
 
 mod arrow;
+mod late;
 mod text;
 
 use std::{fmt::Write as _, io::Write as _};

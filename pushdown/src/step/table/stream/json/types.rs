@@ -1,12 +1,15 @@
 //! The types of JSON's values, by the values: names in the order in which they are first seen.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Fields};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
-use crate::{Error, Result, pipeline::excerpt};
+use super::{
+    super::number,
+    columns::twice,
+    fault::Fault,
+    tokens::{MAX_DEPTH, Tokens, Value, too_deep},
+};
 
 /// What values have been seen in a place.
 #[derive(Debug, Default)]
@@ -14,11 +17,18 @@ enum Seen {
     #[default]
     Null,
     Bool,
-    Int,
-    Float,
+    Number(Numbers),
     Text,
-    List(Box<Seen>),
+    List(Box<Self>),
     Object(Members),
+}
+
+/// The types that hold all numbers of a place without loss.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    int64: bool,
+    uint64: bool,
+    float64: bool,
 }
 
 /// The members of objects in a place, in the order in which they are first seen.
@@ -26,6 +36,9 @@ enum Seen {
 struct Members {
     fields: Vec<(String, Seen)>,
     places: HashMap<String, usize>,
+    /// For each field, the number of the object that it was last seen in.
+    last: Vec<u64>,
+    objects: u64,
 }
 
 /// How many names have been found, in all places together.
@@ -35,61 +48,95 @@ struct Names {
     most: usize,
 }
 
-/// The columns of a text's objects, and how many objects there are. Where the text is `cut`, the last one may be, too.
-///
-/// # Errors
-/// [`TooLarge`](crate::ErrorKind::TooLarge) once there are more than `most` names; columns without one are not counted.
-pub(super) fn infer(text: &[u8], cut: bool, most: usize) -> Result<(Fields, usize)> {
-    let mut seen = Seen::default();
-    let mut names = Names { found: 0, most };
-    let (mut rows, mut before, mut start) = (0, 0, 0);
-    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
-    loop {
-        let value = match values.next() {
-            None => break,
-            Some(Ok(value)) => value.get(),
-            Some(Err(error)) if cut && error.is_eof() => break,
-            Some(Err(error)) => return Err(malformed(&error, error.line())),
-        };
-        let end = values.byte_offset();
-        let lines = |range| memchr::memchr_iter(b'\n', text.get(range).unwrap_or_default()).count();
-        before += lines(start..end - value.len());
-        let mut parser = serde_json::Deserializer::from_str(value);
-        let place = Place {
-            seen: &mut seen,
-            names: &mut names,
-        };
-        let read = Row(place).deserialize(&mut parser);
-        if names.found > most {
-            return Err(Error::too_large(format!(
-                "the object has more columns than the limit of {most}"
-            )));
+/// Learns the columns of objects from one after the other.
+#[derive(Debug)]
+pub(super) struct Inference {
+    members: Members,
+    names: Names,
+}
+
+impl Inference {
+    /// Learns at most `most` names.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            members: Members::default(),
+            names: Names { found: 0, most },
         }
-        read.map_err(|error| malformed(&error, before + error.line()))?;
-        before += lines(end - value.len()..end);
-        start = end;
-        rows += 1;
     }
-    match seen {
-        Seen::Object(members) => Ok((members.into_fields(), rows)),
-        _ => Ok((Fields::empty(), rows)),
+
+    /// Looks at a row, an object whose opening bracket has been read.
+    pub(super) fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+        self.members.add(tokens, &mut self.names, 1)
+    }
+
+    /// Whether there are more names than the limit; columns without one are not counted.
+    pub(super) const fn is_full(&self) -> bool {
+        self.names.found > self.names.most
+    }
+
+    pub(super) fn finish(self) -> Fields {
+        self.members.into_fields()
     }
 }
 
-/// An error in a line, whose own place is that in a row.
-fn malformed(error: &serde_json::Error, line: usize) -> Error {
-    let text = error.to_string();
-    let what = text.split(" at line ").next().unwrap_or_default();
-    Error::undecodable(format!(
-        "found malformed JSON in line {line}: {}",
-        excerpt(what, 300)
-    ))
+impl Numbers {
+    fn of(text: &str) -> Self {
+        Self {
+            int64: number::int(text).is_some(),
+            uint64: number::uint(text).is_some(),
+            float64: number::float(text).is_some(),
+        }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            int64: self.int64 && other.int64,
+            uint64: self.uint64 && other.uint64,
+            float64: self.float64 && other.float64,
+        }
+    }
+
+    const fn data_type(self) -> Option<DataType> {
+        match self {
+            Self { int64: true, .. } => Some(DataType::Int64),
+            Self { uint64: true, .. } => Some(DataType::UInt64),
+            Self { float64: true, .. } => Some(DataType::Float64),
+            _ => None,
+        }
+    }
 }
 
 impl Members {
     fn into_fields(self) -> Fields {
         let field = |(name, seen): (String, Seen)| Field::new(name, seen.into_type(), true);
         self.fields.into_iter().map(field).collect()
+    }
+
+    /// Looks at an object that stands inside of `depth - 1` others, and lists.
+    fn add(&mut self, tokens: &mut Tokens<'_>, names: &mut Names, depth: usize) -> Result<(), Fault> {
+        self.objects += 1;
+        let (mut next, mut is_first) = (0, true);
+        while let Some(name) = tokens.member(is_first)? {
+            is_first = false;
+            let place = if let Some(place) = self.place(&name, next) {
+                place
+            } else {
+                names.found += 1;
+                if names.found > names.most {
+                    return Err(Fault::syntax("too many names"));
+                }
+                self.insert(name.into_owned())
+            };
+            next = place + 1;
+            let (name, seen) = &mut self.fields[place];
+            if std::mem::replace(&mut self.last[place], self.objects) == self.objects {
+                return Err(twice(name));
+            }
+            let value = tokens.value()?;
+            seen.add(&value, tokens, names, depth)
+                .map_err(|fault| fault.under(name))?;
+        }
+        Ok(())
     }
 
     /// Where the member of this name is, if there is one. Names mostly come in the order of the row before: `next` is looked
@@ -102,10 +149,11 @@ impl Members {
     }
 
     /// Adds a member; gives its place.
-    fn add(&mut self, name: String) -> usize {
+    fn insert(&mut self, name: String) -> usize {
         let place = self.fields.len();
         self.places.insert(name.clone(), place);
         self.fields.push((name, Seen::default()));
+        self.last.push(0);
         place
     }
 }
@@ -114,8 +162,7 @@ impl Seen {
     fn into_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
-            Self::Int => DataType::Int64,
-            Self::Float => DataType::Float64,
+            Self::Number(numbers) => numbers.data_type().unwrap_or(DataType::Utf8),
             Self::Null | Self::Text => DataType::Utf8,
             Self::List(item) => DataType::List(Arc::new(Field::new_list_field(item.into_type(), true))),
             Self::Object(members) => DataType::Struct(members.into_fields()),
@@ -126,215 +173,68 @@ impl Seen {
         match self {
             Self::Null => "null",
             Self::Bool => "true or false",
-            Self::Int | Self::Float => "a number",
+            Self::Number(_) => "a number",
             Self::Text => "a string",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",
         }
     }
 
-    /// Takes one more value into account, whose inside comes later.
-    fn also(&mut self, found: Self) -> Result<(), String> {
-        let both = match (&*self, &found) {
-            (Self::Null, _) => found,
-            (Self::Int, Self::Float) => Self::Float,
-            (Self::Bool, Self::Bool)
-            | (Self::Int, Self::Int)
-            | (Self::Float, Self::Int | Self::Float)
+    fn of(value: &Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Bool,
+            Value::Number(text) => Self::Number(Numbers::of(text)),
+            Value::Text(_) => Self::Text,
+            Value::List => Self::List(Box::default()),
+            Value::Object => Self::Object(Members::default()),
+        }
+    }
+
+    /// Takes one more value into account, which stands inside of `depth` lists and objects.
+    fn add(
+        &mut self,
+        value: &Value<'_>,
+        tokens: &mut Tokens<'_>,
+        names: &mut Names,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        if depth == MAX_DEPTH && matches!(value, Value::List | Value::Object) {
+            return Err(too_deep());
+        }
+        let found = Self::of(value);
+        match (&mut *self, found) {
+            (_, Self::Null)
+            | (Self::Bool, Self::Bool)
             | (Self::Text, Self::Text)
             | (Self::List(_), Self::List(_))
-            | (Self::Object(_), Self::Object(_)) => return Ok(()),
-            _ => {
-                return Err(format!(
+            | (Self::Object(_), Self::Object(_)) => {}
+            (Self::Number(before), Self::Number(number)) => *before = before.and(number),
+            (Self::Null, found) => *self = found,
+            (before, found) => {
+                return Err(Fault::value(format!(
                     "found {}, expected {} as before",
                     found.name(),
-                    self.name()
-                ));
-            }
-        };
-        *self = both;
-        Ok(())
-    }
-}
-
-/// A row, which has to be an object.
-struct Row<'a>(Place<'a>);
-
-impl<'de> DeserializeSeed<'de> for Row<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self.0)
-    }
-}
-
-/// A value in its place.
-struct Place<'a> {
-    seen: &'a mut Seen,
-    names: &'a mut Names,
-}
-
-impl<'de> DeserializeSeed<'de> for Place<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Place<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object in each line")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
-        self.seen.also(Seen::Bool).map_err(E::custom)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
-        self.seen.also(Seen::Int).map_err(E::custom)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<(), E> {
-        let fits = i64::try_from(number).is_ok();
-        self.seen
-            .also(if fits { Seen::Int } else { Seen::Float })
-            .map_err(E::custom)
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<(), E> {
-        self.seen.also(Seen::Float).map_err(E::custom)
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
-        self.seen.also(Seen::Text).map_err(E::custom)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Self { seen, names } = self;
-        seen.also(Seen::List(Box::default())).map_err(A::Error::custom)?;
-        let Seen::List(item) = seen else {
-            return Ok(());
-        };
-        loop {
-            let place = Place {
-                seen: item.as_mut(),
-                names: &mut *names,
-            };
-            if items.next_element_seed(place)?.is_none() {
-                return Ok(());
+                    before.name()
+                )));
             }
         }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let Self { seen, names } = self;
-        seen.also(Seen::Object(Members::default()))
-            .map_err(A::Error::custom)?;
-        let Seen::Object(members) = seen else {
-            return Ok(());
-        };
-        let mut next = 0;
-        while let Some(name) = entries.next_key::<String>()? {
-            let place = if let Some(place) = members.place(&name, next) {
-                place
-            } else {
-                names.found += 1;
-                if names.found > names.most {
-                    return Err(A::Error::custom("too many names"));
+        match self {
+            Self::Number(numbers) if numbers.data_type().is_none() => Err(Fault::value(format!(
+                "found {}, expected a number of a type, Int64, UInt64 or Float64, that holds those before as well",
+                value.name()
+            ))),
+            Self::List(item) if *value == Value::List => {
+                let mut is_first = true;
+                while tokens.has_item(is_first)? {
+                    is_first = false;
+                    let value = tokens.value()?;
+                    item.add(&value, tokens, names, depth + 1)?;
                 }
-                members.add(name)
-            };
-            next = place + 1;
-            let (name, seen) = &mut members.fields[place];
-            let names = &mut *names;
-            entries
-                .next_value_seed(Place { seen, names })
-                .map_err(|error| named(error, name))?;
-        }
-        Ok(())
-    }
-}
-
-/// An error of this file with the name of the column; the parser's own have to stay what they are, since an early end is one
-/// of them. The parser adds the place behind each, and reads it back from there.
-fn named<E: serde::de::Error>(error: E, name: &str) -> E {
-    let text = error.to_string();
-    match text.split_once(" as before at line ") {
-        Some((what, place)) => E::custom(format!(
-            "{what} as before in `{}` at line {place}",
-            excerpt(name, 60)
-        )),
-        None => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn inferred(text: &str) -> Result<Vec<(String, DataType)>> {
-        let (fields, _) = infer(text.as_bytes(), false, usize::MAX)?;
-        let field = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
-        Ok(fields.iter().map(field).collect())
-    }
-
-    #[test]
-    fn types_are_those_of_all_rows() {
-        let found = inferred("{\"b\": 1, \"a\": null}\n{\"a\": [{\"x\": true}], \"b\": 1.5, \"c\": \"t\"}\n")
-            .unwrap();
-        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["b", "a", "c"]);
-        assert_eq!(found[0].1, DataType::Float64);
-        let inner = Fields::from(vec![Field::new("x", DataType::Boolean, true)]);
-        let item = Field::new_list_field(DataType::Struct(inner), true);
-        assert_eq!(found[1].1, DataType::List(Arc::new(item)));
-        assert_eq!(found[2].1, DataType::Utf8);
-    }
-
-    #[test]
-    fn types_that_do_not_fit_are_told() {
-        let error = inferred("{\"a\": {\"b\": 1}}\n{\"a\": {\"b\": \"x\"}}")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("found a string, expected a number as before in `b`"),
-            "{error}"
-        );
-        assert!(error.contains("line 2"), "{error}");
-        assert!(
-            inferred("[1]")
-                .unwrap_err()
-                .to_string()
-                .contains("an object in each line")
-        );
-        assert!(inferred("{\"a\": ").is_err());
-        assert!(infer(b"{\"a\": 1}\n{\"a\": 1", true, 1).is_ok());
-    }
-
-    #[test]
-    fn a_row_of_many_names_ends_at_the_limit() {
-        let row = |names: &mut dyn Iterator<Item = u32>| {
-            let members: Vec<_> = names.map(|name| format!("\"n{name}\": {name}")).collect();
-            format!("{{{}}}\n", members.join(", "))
-        };
-        // The second row has the names of the first in another order: they are found, and not added.
-        let text = [row(&mut (0..5000_u32)), row(&mut (0..5000_u32).rev())].concat();
-        let (fields, rows) = infer(text.as_bytes(), false, 5000).unwrap();
-        assert_eq!((fields.len(), rows), (5000, 2));
-        assert_eq!(
-            (fields[0].name().as_str(), fields[4999].name().as_str()),
-            ("n0", "n4999")
-        );
-        for text in [text, format!("{{\"rows\": [{}]}}", row(&mut (0..4999_u32)))] {
-            let error = infer(text.as_bytes(), false, 4999).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::TooLarge, "{error}");
+                Ok(())
+            }
+            Self::Object(members) if *value == Value::Object => members.add(tokens, names, depth + 1),
+            _ => Ok(()),
         }
     }
 }

@@ -1,0 +1,273 @@
+//! Columns that are filled row by row, with the types that the first rows gave them. A value that its column does not hold
+//! without loss is a fault: arrow-json would cut off fractions, read numbers out of strings, and take the last of two
+//! members of one name.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow_array::{
+    ArrayRef, ListArray, StructArray,
+    builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder},
+};
+use arrow_buffer::{NullBufferBuilder, OffsetBufferBuilder};
+use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
+
+use super::{
+    super::number,
+    fault::Fault,
+    tokens::{Tokens, Value},
+};
+use crate::pipeline::excerpt;
+
+/// A column that grows.
+#[derive(Debug)]
+enum Column {
+    Boolean(BooleanBuilder),
+    Int64(Int64Builder),
+    UInt64(UInt64Builder),
+    Float64(Float64Builder),
+    Text(StringBuilder),
+    List(Box<List>),
+    Object(Box<Objects>),
+}
+
+#[derive(Debug)]
+struct List {
+    item: FieldRef,
+    items: Column,
+    offsets: OffsetBufferBuilder<i32>,
+    nulls: NullBufferBuilder,
+}
+
+/// Objects of one shape: a column for each name.
+#[derive(Debug)]
+pub(super) struct Objects {
+    fields: Fields,
+    places: HashMap<String, usize>,
+    columns: Vec<Column>,
+    nulls: NullBufferBuilder,
+    /// Whether a name that no field has is a fault.
+    is_strict: bool,
+}
+
+impl Column {
+    /// The recursion ends: a type is not nested deeper than the rows that gave it.
+    fn new(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Boolean => Self::Boolean(BooleanBuilder::new()),
+            DataType::Int64 => Self::Int64(Int64Builder::new()),
+            DataType::UInt64 => Self::UInt64(UInt64Builder::new()),
+            DataType::Float64 => Self::Float64(Float64Builder::new()),
+            DataType::List(item) => Self::List(Box::new(List {
+                item: FieldRef::clone(item),
+                items: Self::new(item.data_type()),
+                offsets: OffsetBufferBuilder::new(0),
+                nulls: NullBufferBuilder::new(0),
+            })),
+            DataType::Struct(fields) => Self::Object(Box::new(Objects::new(fields.clone(), true))),
+            _ => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    /// What an error says was expected.
+    const fn expected(&self) -> &'static str {
+        match self {
+            Self::Boolean(_) => "true or false",
+            Self::Int64(_) => "Int64",
+            Self::UInt64(_) => "UInt64",
+            Self::Float64(_) => "Float64",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    fn add(&mut self, value: &Value<'_>, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+        let is_added = match (&mut *self, value) {
+            (_, Value::Null) => {
+                self.add_null();
+                true
+            }
+            (Self::Boolean(column), Value::Bool(value)) => {
+                column.append_value(*value);
+                true
+            }
+            (Self::Text(column), Value::Text(value)) => {
+                column.append_value(value);
+                true
+            }
+            (Self::List(column), Value::List) => return column.add(tokens),
+            (Self::Object(column), Value::Object) => return column.add(tokens),
+            (column, Value::Number(text)) => column.add_number(text),
+            _ => false,
+        };
+        if is_added {
+            return Ok(());
+        }
+        Err(Fault::value(format!(
+            "found {}, expected {} as in the rows at the start",
+            value.name(),
+            self.expected()
+        )))
+    }
+
+    /// Adds a number if this column holds it.
+    fn add_number(&mut self, text: &str) -> bool {
+        // A whole number is one with a fraction of zeros, too.
+        let whole = match text.split_once('.') {
+            Some((whole, fraction)) if fraction.bytes().all(|byte| byte == b'0') => whole,
+            _ => text,
+        };
+        let added = match self {
+            Self::Int64(column) => number::int(whole).map(|value| column.append_value(value)),
+            Self::UInt64(column) => number::uint(whole).map(|value| column.append_value(value)),
+            Self::Float64(column) => number::float(text).map(|value| column.append_value(value)),
+            _ => None,
+        };
+        added.is_some()
+    }
+
+    fn add_null(&mut self) {
+        match self {
+            Self::Boolean(column) => column.append_null(),
+            Self::Int64(column) => column.append_null(),
+            Self::UInt64(column) => column.append_null(),
+            Self::Float64(column) => column.append_null(),
+            Self::Text(column) => column.append_null(),
+            Self::List(column) => {
+                column.offsets.push_length(0);
+                column.nulls.append_null();
+            }
+            Self::Object(column) => {
+                column.columns.iter_mut().for_each(Self::add_null);
+                column.nulls.append_null();
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        use arrow_array::builder::ArrayBuilder as _;
+        match self {
+            Self::Boolean(column) => column.len(),
+            Self::Int64(column) => column.len(),
+            Self::UInt64(column) => column.len(),
+            Self::Float64(column) => column.len(),
+            Self::Text(column) => column.len(),
+            Self::List(column) => column.nulls.len(),
+            Self::Object(column) => column.nulls.len(),
+        }
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
+            Self::Boolean(column) => Arc::new(column.finish()),
+            Self::Int64(column) => Arc::new(column.finish()),
+            Self::UInt64(column) => Arc::new(column.finish()),
+            Self::Float64(column) => Arc::new(column.finish()),
+            Self::Text(column) => Arc::new(column.finish()),
+            Self::List(column) => Arc::new(column.finish()?),
+            Self::Object(column) => Arc::new(column.finish()?),
+        })
+    }
+}
+
+impl List {
+    fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+        let mut length = 0;
+        while tokens.has_item(length == 0)? {
+            let value = tokens.value()?;
+            self.items.add(&value, tokens)?;
+            length += 1;
+        }
+        self.offsets.push_length(length);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<ListArray, ArrowError> {
+        let offsets = std::mem::replace(&mut self.offsets, OffsetBufferBuilder::new(0));
+        let items = self.items.finish()?;
+        ListArray::try_new(
+            FieldRef::clone(&self.item),
+            offsets.finish(),
+            items,
+            self.nulls.finish(),
+        )
+    }
+}
+
+impl Objects {
+    pub(super) fn new(fields: Fields, is_strict: bool) -> Self {
+        let names = fields.iter().enumerate();
+        Self {
+            places: names
+                .map(|(place, field)| (field.name().clone(), place))
+                .collect(),
+            columns: fields
+                .iter()
+                .map(|field| Column::new(field.data_type()))
+                .collect(),
+            fields,
+            nulls: NullBufferBuilder::new(0),
+            is_strict,
+        }
+    }
+
+    /// Adds an object whose opening bracket has been read.
+    pub(super) fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+        let row = self.nulls.len();
+        let (mut next, mut is_first) = (0, true);
+        while let Some(name) = tokens.member(is_first)? {
+            is_first = false;
+            let value = tokens.value()?;
+            let Some(place) = self.place(&name, next) else {
+                if self.is_strict {
+                    let name = excerpt(&name, 60);
+                    return Err(Fault::syntax(format!(
+                        "found the name `{name}`, which no row at the start has"
+                    )));
+                }
+                tokens.skip(&value)?;
+                continue;
+            };
+            let column = &mut self.columns[place];
+            if column.len() > row {
+                return Err(twice(&name));
+            }
+            column.add(&value, tokens).map_err(|fault| fault.under(&name))?;
+            next = place + 1;
+        }
+        for column in &mut self.columns {
+            if column.len() == row {
+                column.add_null();
+            }
+        }
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    /// Where the column of this name is. Names mostly come in the order of the row before: `next` is looked at first.
+    fn place(&self, name: &str, next: usize) -> Option<usize> {
+        match self.fields.get(next) {
+            Some(field) if field.name() == name => Some(next),
+            _ => self.places.get(name).copied(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nulls.len()
+    }
+
+    pub(super) fn finish(&mut self) -> Result<StructArray, ArrowError> {
+        let length = self.nulls.len();
+        let columns = self.columns.iter_mut().map(Column::finish);
+        let columns = columns.collect::<Result<_, _>>()?;
+        StructArray::try_new_with_length(self.fields.clone(), columns, self.nulls.finish(), length)
+    }
+}
+
+pub(super) fn twice(name: &str) -> Fault {
+    Fault::syntax(format!(
+        "found the name `{}` twice in one object",
+        excerpt(name, 60)
+    ))
+}

@@ -120,7 +120,7 @@ impl File {
         };
         let (start, rest) = begin(raw.chunks(), 8).await?;
         let magic = start.concat();
-        let codec = Codec::of(&magic);
+        let codec = Codec::of(&magic)?;
         let inflated = unmarked(inflate::inflate(chain(start, rest), codec, limits));
         let (seen, rest) = begin(inflated, INFERENCE_BYTES + 1).await?;
         let head = Head::of(&seen);

@@ -3,7 +3,7 @@
 use std::{fmt, io::Write as _};
 
 use bytes::{Buf as _, Bytes};
-use flate2::write::MultiGzDecoder;
+use flate2::write::GzDecoder;
 use futures::{
     StreamExt as _,
     stream::{self},
@@ -29,13 +29,24 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// By the first bytes of the object.
-    pub(super) fn of(magic: &[u8]) -> Self {
-        match magic {
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
-            _ => Self::None,
-        }
+    /// By the first bytes of the object, 8 of them.
+    ///
+    /// # Errors
+    /// [`Undecodable`](crate::ErrorKind::Undecodable), with its name, for what others compress with.
+    pub(super) fn of(magic: &[u8]) -> Result<Self> {
+        let other = match magic {
+            [0x1f, 0x8b, ..] => return Ok(Self::Gzip),
+            // A frame, or one to pass over (RFC 8878, 3.1.2), with which `pzstd` begins.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => return Ok(Self::Zstd),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => "bzip2",
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "xz",
+            [0x04, 0x22, 0x4d, 0x18, ..] => "LZ4",
+            [b'P', b'K', 3, 4, ..] => "ZIP",
+            _ => return Ok(Self::None),
+        };
+        Err(Error::undecodable(format!(
+            "the object is compressed by {other}, expected gzip, zstd or none"
+        )))
     }
 }
 
@@ -43,7 +54,10 @@ impl Codec {
 pub(super) fn inflate(chunks: Chunks, codec: Codec, limits: &TableLimits) -> Chunks {
     let decoder = match codec {
         Codec::None => return chunks,
-        Codec::Gzip => Ok(Decoder::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))),
+        Codec::Gzip => Ok(Decoder::Gzip {
+            member: Box::new(GzDecoder::new(Vec::new())),
+            is_padded: false,
+        }),
         Codec::Zstd => zstd_decoder(),
     };
     let decoder = match decoder {
@@ -71,7 +85,11 @@ struct Inflating {
 }
 
 enum Decoder {
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Gzip {
+        member: Box<GzDecoder<Vec<u8>>>,
+        /// Whether only zeros may come, which some programs and tapes leave after the last member.
+        is_padded: bool,
+    },
     Zstd {
         decoder: raw::Decoder<'static>,
         output: Vec<u8>,
@@ -138,12 +156,24 @@ impl Decoder {
     /// Takes bytes off `input` and gives what they were.
     fn push(&mut self, input: &mut Bytes) -> Result<Vec<u8>> {
         match self {
-            Self::Gzip(decoder) => {
-                let piece = input.split_to(PIECE.min(input.len()));
-                decoder
-                    .write_all(&piece)
-                    .map_err(|error| broken("gzip", &error))?;
-                Ok(std::mem::take(decoder.get_mut()))
+            Self::Gzip { member, is_padded } => {
+                let mut piece = input.split_to(PIECE.min(input.len()));
+                while !piece.is_empty() && !*is_padded {
+                    let taken = member.write(&piece).map_err(|error| broken("gzip", &error))?;
+                    piece.advance(taken);
+                    if taken == 0 {
+                        // The member has ended.
+                        member.try_finish().map_err(|error| broken("gzip", &error))?;
+                        *is_padded = piece.starts_with(&[0]);
+                        if !*is_padded {
+                            **member = GzDecoder::new(std::mem::take(member.get_mut()));
+                        }
+                    }
+                }
+                if piece.iter().any(|byte| *byte != 0) {
+                    return Err(broken("gzip", &"more than zeros after the last member"));
+                }
+                Ok(std::mem::take(member.get_mut()))
             }
             Self::Zstd {
                 decoder,
@@ -167,11 +197,11 @@ impl Decoder {
     /// What is left, if the compressed bytes ended where they should.
     fn finish(&mut self) -> Result<Vec<u8>> {
         match self {
-            Self::Gzip(decoder) => {
-                decoder.try_finish().map_err(|error| broken("gzip", &error))?;
-                Ok(std::mem::take(decoder.get_mut()))
+            Self::Gzip { is_padded: true, .. } | Self::Zstd { ended: true, .. } => Ok(Vec::new()),
+            Self::Gzip { member, .. } => {
+                member.try_finish().map_err(|error| broken("gzip", &error))?;
+                Ok(std::mem::take(member.get_mut()))
             }
-            Self::Zstd { ended: true, .. } => Ok(Vec::new()),
             Self::Zstd { .. } => Err(broken("zstd", &"it ends early")),
         }
     }
@@ -203,7 +233,7 @@ mod tests {
             .chunks(chunk)
             .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
             .collect();
-        let chunks = inflate(stream::iter(chunks).boxed(), Codec::of(object), &limits);
+        let chunks = inflate(stream::iter(chunks).boxed(), Codec::of(object)?, &limits);
         let parts = futures::executor::block_on(chunks.collect::<Vec<_>>());
         Ok(parts.into_iter().collect::<Result<Vec<_>>>()?.concat())
     }
@@ -213,9 +243,19 @@ mod tests {
         let text: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
         let (one, other) = text.split_at(1234);
         let zstd = |bytes| zstd::encode_all(bytes, 3).unwrap();
+        let note = |kind: u8| [&[kind, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         for object in [
-            [gzip(one), gzip(other)].concat(),
-            [zstd(one), zstd(other)].concat(),
+            [gzip(one), gzip(b""), gzip(other), vec![0; 70_000]].concat(),
+            [zstd(one), zstd(b""), zstd(other)].concat(),
+            [
+                note(0x50),
+                note(0x5f),
+                zstd(one),
+                note(0x57),
+                zstd(other),
+                note(0x50),
+            ]
+            .concat(),
         ] {
             for chunk in [1, 7, 1 << 20] {
                 assert!(inflated(&object, chunk, u64::MAX).unwrap() == text, "{chunk}");
@@ -230,6 +270,27 @@ mod tests {
             for length in 5..object.len() {
                 let error = inflated(&object[..length], 1 << 20, u64::MAX).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Undecodable, "{length}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_after_the_padding_or_compressed_by_others_is_undecodable() {
+        let text = b"some text";
+        for (object, says) in [
+            (
+                [&gzip(text)[..], &[0, 0], &gzip(text)].concat(),
+                "more than zeros",
+            ),
+            ([&gzip(text)[..], b"x"].concat(), "by gzip"),
+            (b"BZh91AY&SY".to_vec(), "compressed by bzip2"),
+            (b"\xfd7zXZ\0\0\x04".to_vec(), "compressed by xz"),
+            (b"PK\x03\x04\x14\0\0\0".to_vec(), "compressed by ZIP"),
+        ] {
+            for chunk in [1, 1 << 20] {
+                let error = inflated(&object, chunk, u64::MAX).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
+                assert!(error.to_string().contains(says), "{error}");
             }
         }
     }

@@ -66,6 +66,11 @@ pub(super) fn found(head: &[u8], sample_id: &[u8]) -> Result<Format> {
     if head.starts_with(stream::ARROW_FILE) || head.starts_with(&stream::ARROW_MESSAGE) {
         return Ok(Format::Arrow);
     }
+    if head.starts_with(b"FEA1") {
+        return Err(Error::undecodable(
+            "the object is of Feather's first version, expected the second, which is an Arrow IPC file",
+        ));
+    }
     let name = name(sample_id);
     let ends = |suffixes: &[&[u8]]| suffixes.iter().any(|suffix| name.ends_with(suffix));
     if ends(&[b".csv", b".tsv"]) {

@@ -112,7 +112,7 @@ impl File {
         sample_id: &[u8],
         limits: &TableLimits,
     ) -> Result<Self> {
-        let whole = (end.bytes.len() as u64 == end.total).then_some(end.bytes);
+        let whole = (end.bytes.len() as u64 == end.total).then(|| end.bytes.clone());
         let raw = Raw {
             source,
             total: end.total,
@@ -137,7 +137,15 @@ impl File {
                 Content::Csv(csv::Table::infer(&head, header, delimiter, limits)?)
             }
             Format::Json => Content::Json(json::Table::infer(&head, limits)?),
-            Format::Arrow => Content::Arrow(ipc::Table::read(&seen, limits)?),
+            Format::Arrow => {
+                let is_file = head.bytes.starts_with(ARROW_FILE) && codec == Codec::None;
+                let footer = if is_file {
+                    ipc::Footer::read(raw.source.as_ref(), &end, limits).await?
+                } else {
+                    None
+                };
+                Content::Arrow(ipc::Table::open(&seen, footer, limits)?)
+            }
             Format::Parquet => return Err(Error::internal("Parquet is read by ranges")),
         };
         Ok(Self {
@@ -165,14 +173,19 @@ impl File {
 
     /// Reads the object: record batches of some columns, which ascend.
     pub(super) fn read(&self, columns: &[usize]) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let chunks = match self.begun.lock().take() {
-            Some(Begun { seen, rest }) => chain(seen, rest),
-            None => unmarked(inflate::inflate(self.raw.chunks(), self.codec, &self.limits)),
+        let footer = match &self.content {
+            Content::Arrow(table) => table.footer(),
+            Content::Csv(_) | Content::Json(_) => None,
+        };
+        let chunks = match (footer, self.begun.lock().take()) {
+            (Some(footer), _) => footer.chunks(self.raw.ranges()),
+            (None, Some(Begun { seen, rest })) => chain(seen, rest),
+            (None, None) => unmarked(inflate::inflate(self.raw.chunks(), self.codec, &self.limits)),
         };
         let decoder: Box<dyn Decoder> = match &self.content {
             Content::Csv(table) => Box::new(table.decoder(columns, &self.limits)?),
             Content::Json(table) => Box::new(table.decoder(columns, &self.limits)?),
-            Content::Arrow(table) => Box::new(table.decoder(columns, &self.limits)),
+            Content::Arrow(table) => Box::new(table.decoder(columns, &self.limits)?),
         };
         let reader = Reader {
             chunks,
@@ -191,6 +204,14 @@ impl Raw {
         match &self.whole {
             Some(bytes) => stream::iter([Ok(bytes.clone())]).boxed(),
             None => self.source.stream(),
+        }
+    }
+
+    /// What parts of it are read from.
+    fn ranges(&self) -> Arc<dyn Source> {
+        match &self.whole {
+            Some(bytes) => Arc::new(bytes.clone()),
+            None => Arc::clone(&self.source),
         }
     }
 }

@@ -6,8 +6,8 @@ use arrow_ipc::{self as fb, MessageHeader, MetadataVersion, convert::MessageBuff
 use crate::{Error, Result};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Bytes of the continuation marker and the header's length.
-const PREFIX: usize = 8;
+/// Bytes of the continuation marker, and of the header's length after it.
+const PREFIX: usize = 4;
 /// The longest header of a message. A schema's grows with its columns, a record batch's too.
 const MAX_HEADER: usize = 1 << 20;
 /// What is set aside for a message before its bytes have arrived: a length that lies costs no more than this.
@@ -20,14 +20,16 @@ pub(crate) struct Frames {
     /// The start of a part whose rest is still to come.
     held: MutableBuffer,
     max_body: u64,
-    /// Whether more bytes may stand behind the end, as a file's footer does.
-    footer: bool,
+    /// Whether the messages are stored ones: more bytes may come after their end, as a file's footer does, and they may lack
+    /// the continuation marker, as those from before Arrow 0.15 do.
+    is_stored: bool,
 }
 
 /// The part that comes next.
 #[derive(Debug)]
 enum State {
     Prefix,
+    Length,
     Header { length: usize },
     Body { header: MessageBuffer, length: usize },
     Ended,
@@ -46,13 +48,16 @@ impl Frames {
             state: State::Prefix,
             held: MutableBuffer::new(0),
             max_body,
-            footer: false,
+            is_stored: false,
         }
     }
 
-    /// The same for the messages of a file: what stands behind their end is passed over.
-    pub(crate) fn with_footer(self) -> Self {
-        Self { footer: true, ..self }
+    /// The same for the messages of an object: what is after their end is passed over, and they may be of old writers.
+    pub(crate) fn stored(self) -> Self {
+        Self {
+            is_stored: true,
+            ..self
+        }
     }
 
     /// Whether the end marker has been read.
@@ -69,16 +74,22 @@ impl Frames {
     pub(crate) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<Message>> {
         loop {
             let length = match &self.state {
-                State::Prefix => PREFIX,
+                State::Prefix | State::Length => PREFIX,
                 State::Header { length } | State::Body { length, .. } => *length,
-                State::Ended if chunk.is_empty() || self.footer => return Ok(None),
+                State::Ended if chunk.is_empty() || self.is_stored => return Ok(None),
                 State::Ended => return Err(Error::wire("found bytes after the end of an Arrow stream")),
             };
             let Some(part) = self.fill(length, chunk) else {
                 return Ok(None);
             };
             match std::mem::replace(&mut self.state, State::Prefix) {
-                State::Prefix => self.state = after_prefix(&part)?,
+                State::Prefix if *part == CONTINUATION => self.state = State::Length,
+                State::Prefix if !self.is_stored => {
+                    return Err(Error::wire(
+                        "found no Arrow stream: a message does not start with its marker",
+                    ));
+                }
+                State::Prefix | State::Length => self.state = after_length(&part)?,
                 State::Header { .. } => self.state = after_header(part, self.max_body)?,
                 State::Body { header, .. } => return Ok(Some(Message { header, body: part })),
                 State::Ended => {}
@@ -104,15 +115,10 @@ impl Frames {
     }
 }
 
-fn after_prefix(prefix: &[u8]) -> Result<State> {
-    let Some([continuation, length]) = prefix.as_chunks::<4>().0.first_chunk::<2>() else {
+fn after_length(length: &[u8]) -> Result<State> {
+    let Some(length) = length.first_chunk() else {
         return Err(Error::wire("found no Arrow stream"));
     };
-    if *continuation != CONTINUATION {
-        return Err(Error::wire(
-            "found no Arrow stream: a message does not start with its marker",
-        ));
-    }
     match u32::from_le_bytes(*length) as usize {
         0 => Ok(State::Ended),
         length @ 1..=MAX_HEADER => Ok(State::Header { length }),

@@ -1,6 +1,7 @@
 //! Arrow IPC, files and streams: a file is a stream between its magic bytes and its footer.
 
 mod fields;
+mod footer;
 mod lz4;
 
 use std::{collections::HashMap, sync::Arc};
@@ -12,16 +13,18 @@ use arrow_ipc::{
     convert::fb_to_schema,
     reader::{RecordBatchDecoder, read_dictionary},
 };
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
 
 use super::Decoder;
 use crate::{
     Error, ErrorKind, Result,
     limits::TableLimits,
+    pipeline::excerpt,
     wire::{Frames, Message},
 };
 pub(in crate::step::table) use fields::check_fields;
+pub(super) use footer::Footer;
 
 /// What a file starts with, its padding behind it.
 pub(in crate::step::table) const FILE: &[u8] = b"ARROW1\0\0";
@@ -34,21 +37,46 @@ pub(super) struct Table {
     pub(super) schema: SchemaRef,
     /// Bytes before the first message.
     skip: usize,
+    /// The file's footer, if its messages are no stream.
+    footer: Option<Footer>,
 }
 
 impl Table {
-    /// Reads the schema.
-    pub(super) fn read(seen: &[Bytes], limits: &TableLimits) -> Result<Self> {
+    /// Reads the schema at the start of an object, or in the footer of a file that has none there.
+    pub(super) fn open(seen: &[Bytes], footer: Option<Footer>, limits: &TableLimits) -> Result<Self> {
+        match (Self::read(seen, limits), footer) {
+            (Ok(table), Some(footer)) if footer.is_in_order => Ok(table),
+            (table, None) => table,
+            (table, Some(footer)) => Ok(Self {
+                schema: table.map_or_else(|_| SchemaRef::clone(&footer.schema), |table| table.schema),
+                skip: 0,
+                footer: Some(footer),
+            }),
+        }
+    }
+
+    /// The footer by which the object has to be read.
+    pub(super) const fn footer(&self) -> Option<&Footer> {
+        self.footer.as_ref()
+    }
+
+    /// Reads the schema at the start.
+    fn read(seen: &[Bytes], limits: &TableLimits) -> Result<Self> {
         let head = Bytes::from(seen.concat());
         // Some writers pad the magic bytes to more than they have to.
         let padding = |head: &[u8]| head.iter().take_while(|byte| **byte == 0).count();
-        let skip = if head.starts_with(FILE) {
-            FILE.len() + padding(&head[FILE.len()..])
-        } else {
-            0
+        let skip = match head.strip_prefix(FILE) {
+            Some(rest) => {
+                let padding = padding(rest);
+                // The length of a message without a marker may start with zeros.
+                let is_marked = rest[padding..].starts_with(&MESSAGE);
+                FILE.len() + if is_marked { padding } else { 0 }
+            }
+            None => 0,
         };
         let mut rest = Buffer::from(head.slice(skip..));
         let message = Frames::new(limits.max_batch_bytes)
+            .stored()
             .next(&mut rest)
             .map_err(malformed)?;
         let schema = message.as_ref().and_then(Message::schema);
@@ -56,13 +84,31 @@ impl Table {
             schema.ok_or_else(|| Error::undecodable("found malformed Arrow IPC: no schema at its start"))?;
         check_fields(&schema, limits.max_columns, limits.max_footer_bytes)?;
         let schema = Arc::new(fb_to_schema(schema));
-        Ok(Self { schema, skip })
+        Ok(Self {
+            schema,
+            skip,
+            footer: None,
+        })
     }
 
-    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Messages {
+    /// Reads some columns.
+    ///
+    /// # Errors
+    /// [`Unsuitable`](ErrorKind::Unsuitable) for a column of unions, or with unions inside: no query has a type for them.
+    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<Messages> {
+        for column in columns {
+            let alone = self.schema.project(&[*column]).map_err(broken)?;
+            let is_union = |field: &&Field| matches!(field.data_type(), DataType::Union(..));
+            if alone.flattened_fields().iter().any(is_union) {
+                return Err(Error::unsuitable(format!(
+                    "the column `{}` has an Arrow union, which is not read",
+                    excerpt(alone.field(0).name(), 60)
+                )));
+            }
+        }
         let counted = columns.is_empty();
-        Messages {
-            frames: Frames::new(limits.max_batch_bytes).with_footer(),
+        Ok(Messages {
+            frames: Frames::new(limits.max_batch_bytes).stored(),
             schema: SchemaRef::clone(&self.schema),
             columns: if counted { self.counted() } else { columns.to_vec() },
             counted,
@@ -70,7 +116,7 @@ impl Table {
             held: Held::default(),
             skip: self.skip,
             most: limits.max_batch_bytes,
-        }
+        })
     }
 
     /// The column that is read where only the number of rows is asked for: what a record batch says of itself is no more than
@@ -250,6 +296,10 @@ fn malformed(error: Error) -> Error {
         ErrorKind::InvalidWire => Error::new(ErrorKind::Undecodable, error.to_string()),
         _ => error,
     }
+}
+
+fn malformed_footer(found: &str) -> Error {
+    Error::undecodable(format!("found malformed Arrow IPC: a footer with {found}"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]

@@ -19,3 +19,4 @@ mod networks;
 mod robustness;
 mod semantics_doc;
 mod small_networks;
+mod writers_text_arrow;

@@ -101,6 +101,11 @@ golden-tables: ## Make the golden tables again with DuckDB and pyarrow
 	@scripts/setup.sh golden-tables
 	@.venv-golden-tables/bin/python scripts/golden_tables.py
 
+.PHONY: writers-text-arrow
+writers-text-arrow: ## Make the text and Arrow files of many writers again, and what is right of them
+	@scripts/setup.sh writers-text-arrow
+	@.venv-writers-text-arrow/bin/python scripts/writers_text_arrow.py
+
 ci: ## What CI runs
 	@.ci/run
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -9,6 +9,7 @@ say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
 case "$want" in test | bench | e2e) packages+=(nginx-light) ;; esac
+if [ "$want" = writers-text-arrow ]; then packages+=(pigz tabix zstd); fi
 # Debian keeps what makes a virtual environment in a package of its own; other Pythons bring it along.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
 missing=()
@@ -48,10 +49,11 @@ case "$want" in
     venv .venv-e2e scripts/requirements/e2e.txt
     venv .venv-e2e-duckdb scripts/requirements/e2e-duckdb.txt
     ;;
+  writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$want" "scripts/requirements/$want.txt" ;;
   s3-tests)
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$want', expected test, golden, golden-tables, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
+  *) say "unknown set '$want', expected test, golden, golden-tables, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
 esac

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
+<<<<<<< HEAD
 # Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+=======
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|golden-tiffs|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+>>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -44,6 +48,7 @@ case "$want" in
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
   lint) venv .venv-lint scripts/requirements/lint.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
+  golden-tiffs) venv .venv-golden-tiffs scripts/requirements/golden-tiffs.txt ;;
   e2e)
     venv .venv scripts/requirements/test.txt
     venv .venv-e2e scripts/requirements/e2e.txt
@@ -55,5 +60,9 @@ case "$want" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
+<<<<<<< HEAD
   *) say "unknown set '$want', expected test, golden, golden-tables, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
+=======
+  *) say "unknown set '$want', expected test, golden, golden-tables, golden-tiffs, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
+>>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 esac

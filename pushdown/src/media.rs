@@ -1,12 +1,17 @@
 //! What the first bytes of an encoded image say: format and dimensions.
 
 mod jpeg;
+pub(crate) mod tiff;
 
 use std::{fmt, io::Cursor};
 
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
 
+<<<<<<< HEAD
 pub(crate) use jpeg::{JpegHeader, Scans, is_complete, is_one_scan};
+=======
+pub(crate) use jpeg::{JpegHeader, complete, is_complete, is_one_scan};
+>>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 
 /// An image format that `decode` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,13 +52,15 @@ pub struct ImageHeader {
 impl MediaType {
     /// The format that `bytes` start with.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        if tiff::is_tiff(bytes) {
+            return Some(Self::Tiff);
+        }
         match image::guess_format(bytes).ok()? {
             ImageFormat::Jpeg => Some(Self::Jpeg),
             ImageFormat::Png => Some(Self::Png),
             ImageFormat::WebP => Some(Self::Webp),
             ImageFormat::Gif => Some(Self::Gif),
             ImageFormat::Bmp => Some(Self::Bmp),
-            ImageFormat::Tiff => Some(Self::Tiff),
             _ => None,
         }
     }
@@ -98,6 +105,7 @@ impl ImageHeader {
     pub fn read(head: &[u8]) -> Option<Self> {
         let header = match MediaType::sniff(head)? {
             MediaType::Jpeg => JpegHeader::read(head)?.summary(),
+            MediaType::Tiff => tiff::Directory::read(head).and_then(|page| page.summary()).ok()?,
             media => {
                 let decoder = ImageReader::with_format(Cursor::new(head), media.format())
                     .into_decoder()

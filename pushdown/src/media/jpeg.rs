@@ -24,7 +24,14 @@ pub(crate) struct JpegHeader {
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
+const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
+const APP15: u8 = 0xef;
+const COM: u8 = 0xfe;
+const DAC: u8 = 0xcc;
+const DHT: u8 = 0xc4;
+const DQT: u8 = 0xdb;
+const DRI: u8 = 0xdd;
 const EXIF: &[u8] = b"Exif\0\0";
 
 impl JpegHeader {
@@ -122,9 +129,47 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     false
 }
 
+<<<<<<< HEAD
 /// Whether this is an SOFn, a start of frame; C4, C8 and CC in that range are other markers.
 const fn is_frame(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
+=======
+/// A JPEG from a TIFF's strip or tile, whose `tables` stand elsewhere.
+///
+/// In place of its own application markers comes Adobe's, which has the last word for libjpeg: it says whether three
+/// components are YCbCr, or what they are called (no four are, there). `None` where no scan begins in `image`.
+pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> Option<Vec<u8>> {
+    const ADOBE: &[u8] = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0";
+    let mut out = Vec::with_capacity(image.len() + tables.map_or(0, <[u8]>::len) + 18);
+    out.extend_from_slice(&[0xff, SOI]);
+    out.extend_from_slice(ADOBE);
+    out.push(u8::from(is_ycbcr));
+    let mut append = |segment: &Segment<'_>| {
+        let length = u16::try_from(segment.body.len() + 2).unwrap_or(u16::MAX);
+        out.extend_from_slice(&[0xff, segment.marker]);
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(segment.body);
+    };
+    if let Some(tables) = tables {
+        Segments::new(tables)?
+            .filter(|segment| matches!(segment.marker, DQT | DHT | DAC | DRI))
+            .for_each(|segment| append(&segment));
+    }
+    let mut segments = Segments::new(image)?;
+    loop {
+        let segment = segments.next()?;
+        match segment.marker {
+            APP0..=APP15 | COM | SOI => {}
+            EOI => return None,
+            SOS => {
+                append(&segment);
+                out.extend_from_slice(segments.rest);
+                return Some(out);
+            }
+            _ => append(&segment),
+        }
+    }
+>>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 }
 
 struct Segment<'a> {

@@ -222,7 +222,7 @@ impl Format {
             Self::Webp => written(&dynamic, ImageFormat::WebP),
             Self::Gif => written(&dynamic.into_rgba8().into(), ImageFormat::Gif),
             Self::Bmp => written(&dynamic, ImageFormat::Bmp),
-            Self::Tiff => written(&dynamic, ImageFormat::Tiff),
+            Self::Tiff => tiff(picture),
         }
     }
 }
@@ -233,6 +233,30 @@ fn written(image: &DynamicImage, format: ImageFormat) -> Bytes {
         .write_to(&mut out, format)
         .expect("the encoder takes any image of this size");
     out.into_inner().into()
+}
+
+/// One strip, not compressed: `image` is built without its TIFF codec.
+fn tiff(picture: &RgbImage) -> Bytes {
+    const ENTRIES: u32 = 6;
+    let start = 8 + 2 + 12 * ENTRIES + 4;
+    // ImageWidth, ImageLength, BitsPerSample, PhotometricInterpretation, StripOffsets and SamplesPerPixel.
+    let tags: [(u16, u32); ENTRIES as usize] = [
+        (256, picture.width()),
+        (257, picture.height()),
+        (258, 8),
+        (262, 2),
+        (273, start),
+        (277, 3),
+    ];
+    let mut file = b"II*\0\x08\0\0\0\x06\0".to_vec();
+    for (tag, value) in tags {
+        file.extend_from_slice(&tag.to_le_bytes());
+        file.extend_from_slice(b"\x04\0\x01\0\0\0");
+        file.extend_from_slice(&value.to_le_bytes());
+    }
+    file.extend_from_slice(&[0; 4]);
+    file.extend_from_slice(picture.as_raw());
+    file.into()
 }
 
 fn jpeg(picture: &RgbImage, subsampling: Subsamp) -> Bytes {

@@ -11,6 +11,7 @@
 mod generate;
 mod golden;
 mod golden_tables;
+mod golden_tiffs;
 mod language;
 mod law1;
 mod law1_tables;

@@ -10,14 +10,20 @@ use super::generate;
 
 /// Real files, and some of our own.
 fn files() -> Vec<Bytes> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures");
+    let mut paths: Vec<_> = ["photos", "tiffs"]
+        .iter()
+        .flat_map(|folder| {
+            fs::read_dir(fixtures.join(folder))
+                .into_iter()
+                .flatten()
+                .flatten()
+        })
         .map(|entry| entry.path())
         .filter(|path| path.is_file())
         .collect();
     paths.sort();
-    assert!(paths.len() > 50, "the fixtures are missing");
+    assert!(paths.len() > 300, "the fixtures are missing");
     let real = paths
         .iter()
         .filter_map(|path| fs::read(path).ok())
@@ -83,7 +89,7 @@ proptest! {
 
     #[test]
     fn foreign_bytes_never_panic(
-        start in prop::sample::select(vec![&b""[..], b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF\x20\0\0\0WEBPVP8X", b"GIF89a", b"BM", b"II*\0", b"MM\0*"]),
+        start in prop::sample::select(vec![&b""[..], b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF\x20\0\0\0WEBPVP8X", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0"]),
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         look_at(&[start, &rest].concat().into())?;

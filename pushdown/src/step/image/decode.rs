@@ -1,7 +1,9 @@
 //! `decode`: an encoded image to RGB, as Pillow's `convert("RGB")`.
 
+mod cmyk;
 mod jpeg;
 mod other;
+mod tiff;
 
 use bytes::Bytes;
 use image::{RgbImage, metadata::Orientation};
@@ -24,7 +26,7 @@ choice! {
 }
 
 /// `decode`. JPEG through libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow has it; PNG, WebP,
-/// GIF (first frame), BMP and TIFF through `image`.
+/// GIF (first frame) and BMP through `image`; TIFF by codecs for its strips and tiles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decode {
     orient: Orient,
@@ -145,6 +147,7 @@ impl Decode {
     fn decode(&self, input: &[u8], limits: &Limits, seen: Option<Region>) -> Result<Window> {
         // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
+            Some(MediaType::Tiff) => tiff::header_fault(input),
             Some(media) => Error::undecodable(format!("the {media} header is broken or incomplete")),
             None => Error::undecodable(describe_foreign(input)),
         })?;
@@ -154,13 +157,20 @@ impl Decode {
                 header.media, header.width, header.height, limits.max_pixels
             )));
         }
-        let (window, orientation) = if header.media == MediaType::Jpeg {
-            let orientation = header.orientation.and_then(Orientation::from_exif);
-            let window = jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?;
-            (window, orientation.unwrap_or(Orientation::NoTransforms))
-        } else {
-            let (image, orientation) = other::decode(input, &header)?;
-            (Window::whole(image), orientation)
+        let (window, orientation) = match header.media {
+            MediaType::Jpeg => {
+                let orientation = header.orientation.and_then(Orientation::from_exif);
+                let window = jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?;
+                (window, orientation.unwrap_or(Orientation::NoTransforms))
+            }
+            MediaType::Tiff => {
+                let (image, orientation) = tiff::decode(input, &header)?;
+                (Window::whole(image), orientation)
+            }
+            _ => {
+                let (image, orientation) = other::decode(input, &header)?;
+                (Window::whole(image), orientation)
+            }
         };
         match self.orient {
             Orient::Exif if orientation != Orientation::NoTransforms => {

@@ -7,11 +7,19 @@ use std::ffi::{CStr, c_int};
 
 use turbojpeg::raw;
 
+<<<<<<< HEAD
 use super::{Region, Window};
 use crate::{
     Error, Image, ImageHeader, Result,
     media::{self, Scans},
 };
+=======
+use super::{Region, Window, cmyk};
+use crate::{Error, Image, ImageHeader, Result, media};
+
+/// Progressive files with more scans than this cost far more time than their size suggests.
+const MAX_SCANS: c_int = 500;
+>>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 
 /// How the texts of all of libjpeg's warnings start (jerror.h, `JWRN_*`); no fatal error's text starts so.
 ///
@@ -64,9 +72,7 @@ pub(super) fn decode(
         format,
     )?;
     if decompressor.warned && !media::is_complete(bytes) {
-        return Err(Error::undecodable(
-            "the JPEG ends before its end-of-image marker: it is truncated",
-        ));
+        return Err(truncated());
     }
     if decompressor.warned && part != all {
         // What libjpeg makes of a broken file depends on what it looks at.
@@ -77,20 +83,39 @@ pub(super) fn decode(
     Ok(Window::new(image, part.x, part.y))
 }
 
-/// As Pillow converts: `(255 - k) * (255 - c) / 255` over the inverted values that Adobe's files hold,
-/// division rounded by `(x + 128) * 257 >> 16`.
-pub(super) fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
-    let scale = |value: u8, black: u8| -> u8 {
-        let product = u32::from(value) * u32::from(black) + 128;
-        u8::try_from(((product >> 8) + product) >> 8).unwrap_or(u8::MAX)
+/// Decodes `bytes` to `count` levels a pixel, 1, 3 or 4, as its colour marker says; those of CMYK are not converted.
+///
+/// # Errors
+/// `Undecodable` where it is broken, or has another number of components.
+pub(super) fn samples(bytes: &[u8], header: &ImageHeader, count: usize) -> Result<Vec<u8>> {
+    let mut decompressor = Decompressor::new()?;
+    let opened = decompressor.open(bytes, header, 1)?;
+    let (format, components) = match decompressor.parameter(raw::TJPARAM_TJPARAM_COLORSPACE)? {
+        raw::TJCS_TJCS_GRAY => (raw::TJPF_TJPF_GRAY, 1),
+        raw::TJCS_TJCS_CMYK | raw::TJCS_TJCS_YCCK => (raw::TJPF_TJPF_CMYK, 4),
+        _ => (raw::TJPF_TJPF_RGB, 3),
     };
-    pixels
-        .chunks_exact(4)
-        .flat_map(|pixel| {
-            // Stored inverted: 255 is no ink. Pillow inverts on reading, then takes `black - ink * black`.
-            let black = pixel[3];
-            [0, 1, 2].map(|ink| black - scale(255 - pixel[ink], black))
-        })
+    if components != count {
+        return Err(Error::undecodable(format!(
+            "the JPEG has {components} components: expected {count}"
+        )));
+    }
+    let length = opened.width as usize * opened.height as usize * count;
+    let pixels = decompressor.decode(bytes, length, format)?;
+    if decompressor.warned && !media::is_complete(bytes) {
+        return Err(truncated());
+    }
+    Ok(pixels)
+}
+
+fn truncated() -> Error {
+    Error::undecodable("the JPEG ends before its end-of-image marker: it is truncated")
+}
+
+/// Adobe's files hold inks inverted: 255 is no ink.
+pub(super) fn cmyk_to_rgb(pixels: &[u8]) -> Vec<u8> {
+    let inks = pixels.as_chunks().0.iter();
+    inks.flat_map(|inks: &[u8; 4]| cmyk::to_rgb(inks.map(|ink| 255 - ink)))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! Every format but JPEG, through the `image` crate.
+//! Every format but JPEG and TIFF, through the `image` crate.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use crate::{Error, Image, ImageHeader, Result};
 
 /// What a decoder may take per pixel: 16 bytes of RGBA in f32, and as much again between its passes.
 const BYTES_PER_PIXEL: u64 = 32;
-/// What it may take beside that: metadata, palettes, a strip or a tile.
+/// What it may take beside that: metadata and palettes.
 const SLACK: u64 = 16 << 20;
 
 /// Decodes `bytes` to RGB, and tells the EXIF orientation. The caller has held `header` against the limits.

@@ -13,9 +13,18 @@ fn sixteen_bits_round_to_eight() {
 #[test]
 fn alpha_is_dropped() {
     let clear = ImageBuffer::from_fn(2, 1, |x, _| Rgba([9_u8, 8, 7, if x == 0 { 0 } else { 255 }]));
-    for format in [ImageFormat::Png, ImageFormat::WebP, ImageFormat::Tiff] {
-        let image = decode(&written(clear.clone(), format)).expect("four channels");
-        assert_eq!(image.pixels(), [9, 8, 7, 9, 8, 7], "{format:?}");
+    for file in [
+        written(clear.clone(), ImageFormat::Png),
+        written(clear.clone(), ImageFormat::WebP),
+        tiffs::plain(2, 1, 4, clear.as_raw()),
+    ] {
+        let image = decode(&file).expect("four channels");
+        assert_eq!(
+            image.pixels(),
+            [9, 8, 7, 9, 8, 7],
+            "{:?}",
+            MediaType::sniff(&file)
+        );
     }
 }
 

@@ -1,0 +1,165 @@
+//! Samples of any width, to the 256 levels of a result.
+
+use std::fmt;
+
+use half::f16;
+
+use super::page::unsupported;
+use crate::{
+    Error, Result,
+    media::tiff::{Directory, Order, tag},
+};
+
+/// How a sample is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    /// 1 to 16 bits, all of which are the range from black to white.
+    Unsigned(u8),
+    /// A byte of an integer with a sign: taken as one without, as Pillow does.
+    Integer8,
+    /// 16, 32 or 64 bits, cut to 0 to 255, as Pillow does.
+    Integer(u8),
+    /// 16, 32 or 64 bits, cut likewise.
+    Float(u8),
+}
+
+impl Format {
+    pub(super) fn read(directory: &Directory<'_>, samples: u64) -> Result<Self> {
+        let bits = same(directory, tag::BITS_PER_SAMPLE, "bits per sample", samples, 1)?;
+        let format = same(directory, tag::SAMPLE_FORMAT, "sample format", samples, 1)?;
+        let width = u8::try_from(bits).unwrap_or(u8::MAX);
+        match (format, width) {
+            (1 | 4, 1..=16) => Ok(Self::Unsigned(width)),
+            (2, 8) => Ok(Self::Integer8),
+            // Pillow has no unsigned ones of 32 bits, and reads them as signed.
+            (2, 16) | (1 | 2 | 4, 32 | 64) => Ok(Self::Integer(width)),
+            (3, 16 | 32 | 64) => Ok(Self::Float(width)),
+            (1 | 4, _) => Err(unsupported("bits per sample", bits, "1 to 16, 32 or 64")),
+            (2, _) => Err(unsupported("bits per signed sample", bits, "8, 16, 32 or 64")),
+            (3, _) => Err(unsupported(
+                "bits per floating-point sample",
+                bits,
+                "16, 32 or 64",
+            )),
+            _ => Err(unsupported(
+                "sample format",
+                format,
+                "1 (unsigned), 2 (signed), 3 (floating-point) or 4 (undefined)",
+            )),
+        }
+    }
+
+    pub(super) const fn bits(self) -> u8 {
+        match self {
+            Self::Integer8 => 8,
+            Self::Unsigned(bits) | Self::Integer(bits) | Self::Float(bits) => bits,
+        }
+    }
+
+    /// Whether white is the largest value, so that colours can be inverted.
+    pub(super) const fn has_white(self) -> bool {
+        matches!(self, Self::Unsigned(_) | Self::Integer8)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Unsigned(_) => "unsigned",
+            Self::Integer8 | Self::Integer(_) => "signed",
+            Self::Float(_) => "floating-point",
+        };
+        write!(f, "{name} samples of {} bits", self.bits())
+    }
+}
+
+/// The value of `tag` that all samples have.
+fn same(directory: &Directory<'_>, tag: u16, what: &str, samples: u64, default: u64) -> Result<u64> {
+    let Some(values) = directory.find(tag)? else {
+        return Ok(default);
+    };
+    let first = values.integer(0)?;
+    // One value stands for all; more than there are samples count for nothing.
+    for index in 1..values.len().min(usize::try_from(samples).unwrap_or(usize::MAX)) {
+        let other = values.integer(index)?;
+        if other != first {
+            return Err(Error::undecodable(format!(
+                "TIFF with {what} {first} and {other}: expected the same for all samples"
+            )));
+        }
+    }
+    Ok(first)
+}
+
+/// Writes `row`'s samples to every `step`-th of `levels`, as far as those go; indices of a palette are not scaled.
+pub(super) fn levels<'l>(
+    row: &[u8],
+    format: Format,
+    order: Order,
+    indexed: bool,
+    levels: impl Iterator<Item = &'l mut u8>,
+) {
+    match format {
+        Format::Unsigned(8) | Format::Integer8 => {
+            for (level, byte) in levels.zip(row) {
+                *level = *byte;
+            }
+        }
+        Format::Unsigned(16) => {
+            for (level, sample) in levels.zip(row.chunks_exact(2)) {
+                *level = scaled(order.integer(sample), 0xffff);
+            }
+        }
+        Format::Unsigned(bits) => {
+            let most = (1_u64 << bits) - 1;
+            for (index, level) in levels.enumerate() {
+                let value = packed(row, index, bits);
+                *level = if indexed {
+                    u8::try_from(value).unwrap_or(u8::MAX)
+                } else {
+                    scaled(value, most)
+                };
+            }
+        }
+        Format::Integer(bits) => {
+            let unused = 64 - u32::from(bits);
+            for (level, sample) in levels.zip(row.chunks_exact(usize::from(bits / 8))) {
+                let value = (order.integer(sample) << unused).cast_signed() >> unused;
+                *level = u8::try_from(value.clamp(0, 255)).unwrap_or(u8::MAX);
+            }
+        }
+        Format::Float(bits) => {
+            for (level, sample) in levels.zip(row.chunks_exact(usize::from(bits / 8))) {
+                *level = cut(order.integer(sample), bits);
+            }
+        }
+    }
+}
+
+/// To the nearest of 256 levels.
+fn scaled(value: u64, most: u64) -> u8 {
+    u8::try_from((value * 255 + most / 2) / most).unwrap_or(u8::MAX)
+}
+
+/// A number's whole part, cut to 0 to 255; what is no number is 0.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bits back to the number they are, and casts that saturate"
+)]
+fn cut(value: u64, bits: u8) -> u8 {
+    match bits {
+        16 => f16::from_bits(value as u16).to_f32() as u8,
+        32 => f32::from_bits(value as u32) as u8,
+        _ => f64::from_bits(value) as u8,
+    }
+}
+
+/// Sample `index` of a row of samples of 1 to 16 bits, the first in the highest bits; 0 beyond the row.
+fn packed(row: &[u8], index: usize, bits: u8) -> u64 {
+    let start = index * usize::from(bits);
+    let bytes = (0..3).map(|byte| row.get(start / 8 + byte).copied().unwrap_or_default());
+    let window = bytes.fold(0, |window, byte| window << 8 | u64::from(byte));
+    let unused = 24 - start % 8 - usize::from(bits);
+    window >> unused & ((1 << bits) - 1)
+}

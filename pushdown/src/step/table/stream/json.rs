@@ -35,7 +35,7 @@ impl Table {
     /// Finds names and types in the whole rows of the head.
     pub(super) fn infer(head: &Head, limits: &TableLimits) -> Result<Self> {
         let mut inference = Inference::new(limits.max_columns);
-        let (mut found, mut count, mut start, mut line) = (Rows::default(), 0, 0, 1);
+        let (mut found, mut count, mut start, mut line) = (Rows::default(), 0_usize, 0, 1);
         while start < head.bytes.len() {
             let rest = &head.bytes[start..];
             let (length, is_end) = found.next(rest);
@@ -68,9 +68,11 @@ impl Table {
                 "the JSON lines have no columns, expected an object in each line",
             ));
         }
+        // A row of a few bytes takes as many columns as any other.
+        let bytes = start.max(count.saturating_mul(columns).saturating_mul(size_of::<u64>()));
         Ok(Self {
             schema: Arc::new(schema),
-            batch_rows: Head::batch_rows(count, start),
+            batch_rows: Head::batch_rows(count, bytes),
         })
     }
 

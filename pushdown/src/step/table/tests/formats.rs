@@ -1,6 +1,7 @@
 //! CSV, JSON lines and Arrow IPC.
 
 mod arrow;
+mod footer;
 mod late;
 mod text;
 

@@ -59,7 +59,10 @@ impl Footer {
             .checked_sub(usize::try_from(after + length).unwrap_or(usize::MAX))
         {
             Some(place) => end.bytes.slice(place..end.bytes.len() - END.len() - LENGTH),
-            None => source.ranges(vec![start..start + length]).await?.concat().into(),
+            None => {
+                let footer = start..start + length;
+                source.ranges(vec![footer]).await?.concat().into()
+            }
         };
         match root_as_footer(&bytes) {
             Ok(footer) => Self::new(footer, start, limits).map(Some),

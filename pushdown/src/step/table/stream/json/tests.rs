@@ -132,3 +132,15 @@ fn what_is_nested_too_deep_is_an_error() {
     assert!(error.contains("nested deeper than 128"), "{error}");
     assert!(inferred(&nested(400_000)).is_err());
 }
+
+/// Each of the rows after the first takes 8 bytes in each of its columns, and two in the text.
+#[test]
+fn record_batches_of_many_columns_have_few_rows() {
+    let names: Vec<_> = (0..10_000).map(|name| format!("\"n{name}\": 1")).collect();
+    let text = format!("{{{}}}\n{}", names.join(", "), "{}\n".repeat(100_000));
+    assert_eq!(infer(&text, false, 10_000).unwrap().batch_rows, 209);
+    assert_eq!(
+        infer("{\"a\": 1}\n{}", false, 10).unwrap().batch_rows,
+        crate::limits::BATCH_ROWS
+    );
+}

@@ -119,7 +119,7 @@ fn an_object_with_one_name_twice_is_an_error() {
 const COUNT: &str = "sql(\"select count(*) as c from object\")";
 
 /// The object with each number of 64 bits that is `from` made `to`.
-fn with_numbers(object: &[u8], from: i64, to: i64) -> Bytes {
+pub(super) fn with_numbers(object: &[u8], from: i64, to: i64) -> Bytes {
     let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
     let places: Vec<_> = memchr::memmem::find_iter(object, &from).collect();
     assert!(!places.is_empty());

@@ -167,6 +167,37 @@ fn broken_json_is_told_with_its_line() {
     }
 }
 
+/// As in pandas 3.1.1 and pyarrow 26.0.1; `DuckDB` 2.0.1 and Polars 2.1.0 take the blank line of a single column for null.
+#[test]
+fn a_blank_line_of_csv_is_no_row_and_a_backslash_escapes_nothing() {
+    let table = read("a.csv", "select", "a\n\n1\n\r\n\"\"\n2\n\n").unwrap();
+    assert_eq!(table.rows(), 3);
+    assert_eq!(table.batches()[0].column(0).null_count(), 1);
+    let table = read("a.csv", "select", "a,b\n\\N,c\\,\n\"\\\",1\n").unwrap_err();
+    assert!(
+        table
+            .to_string()
+            .contains("in line 2: found another number of values"),
+        "{table}"
+    );
+    let table = read("a.csv", "select", "a,b\n\\N,1\n\"\\\",1\n").unwrap();
+    assert_eq!(texts(&table, 0), [Some("\\N".to_owned()), Some("\\".to_owned())]);
+}
+
+#[test]
+fn times_with_a_zone_compare_with_texts_and_each_other() {
+    let text = "n,at\n1,2024-01-01T01:00:00+02:00\n2,2024-01-01T00:00:00Z\n3,2024-01-01T02:00:00Z\n";
+    for (condition, rows) in [
+        ("at >= '2024-01-01 00:00:00'", &[2, 3][..]),
+        ("at < '2024-01-01T01:00:00+01:00'", &[1]),
+        ("at = '2023-12-31 23:00:00Z'", &[1]),
+        ("at > timestamp '2024-01-01 01:00:00'", &[3]),
+    ] {
+        let table = read("a.csv", &format!("select(where=\"{condition}\")"), text).unwrap();
+        assert_eq!(int64s(&table, 0), rows, "{condition}");
+    }
+}
+
 /// Some writers start a text with a byte-order mark.
 #[test]
 fn a_mark_at_the_start_is_no_part_of_the_text() {

@@ -1,4 +1,5 @@
-//! Formats that are read from their start to their end: CSV, JSON lines, Arrow IPC.
+//! Formats that are read from their start to their end: CSV, JSON lines, Arrow IPC. Of Arrow files whose messages are no
+//! stream, the messages are read in the order of their footer.
 //!
 //! What columns a text has is told by its first [`INFERENCE_BYTES`], inflated; what comes later has to fit. These bytes
 //! are kept, so that the first scan goes on where looking at them ended, by the same request.

@@ -1,4 +1,4 @@
-//! Arrow IPC, files and streams: a file is a stream between its magic bytes and its footer.
+//! Arrow IPC, files and streams: a file is a stream between its magic bytes and its footer, unless the footer says otherwise.
 
 mod fields;
 mod footer;

@@ -141,11 +141,11 @@ impl File {
             Format::Arrow => {
                 let is_file = head.bytes.starts_with(ARROW_FILE) && codec == Codec::None;
                 let footer = if is_file {
-                    ipc::Footer::read(raw.source.as_ref(), &end, limits).await?
+                    ipc::StoredFooter::read(raw.source.as_ref(), &end, limits).await?
                 } else {
                     None
                 };
-                Content::Arrow(ipc::Table::open(&seen, footer, limits)?)
+                Content::Arrow(ipc::Table::open(&seen, footer.as_ref(), limits)?)
             }
             Format::Parquet => return Err(Error::internal("Parquet is read by ranges")),
         };

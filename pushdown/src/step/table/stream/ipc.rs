@@ -24,7 +24,8 @@ use crate::{
     wire::{Frames, Message},
 };
 pub(in crate::step::table) use fields::check_fields;
-pub(super) use footer::Footer;
+use footer::Footer;
+pub(super) use footer::Stored as StoredFooter;
 
 /// What a file starts with, its padding behind it.
 pub(in crate::step::table) const FILE: &[u8] = b"ARROW1\0\0";
@@ -43,11 +44,17 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads the schema at the start of an object, or in the footer of a file that has none there.
-    pub(super) fn open(seen: &[Bytes], footer: Option<Footer>, limits: &TableLimits) -> Result<Self> {
-        match (Self::read(seen, limits), footer) {
-            (Ok(table), Some(footer)) if footer.is_in_order => Ok(table),
-            (table, None) => table,
-            (table, Some(footer)) => Ok(Self {
+    pub(super) fn open(seen: &[Bytes], footer: Option<&StoredFooter>, limits: &TableLimits) -> Result<Self> {
+        let table = Self::read(seen, limits);
+        let Some(footer) = footer.map(|footer| Footer::new(footer, limits)) else {
+            return table;
+        };
+        match (table, footer) {
+            // A stream needs no footer.
+            (Ok(table), Err(_)) => Ok(table),
+            (Ok(table), Ok(footer)) if footer.is_in_order => Ok(table),
+            (Err(_), Err(error)) => Err(error),
+            (table, Ok(footer)) => Ok(Self {
                 schema: table.map_or_else(|_| SchemaRef::clone(&footer.schema), |table| table.schema),
                 skip: 0,
                 footer: Some(footer),

@@ -3,7 +3,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_ipc::{Block, Footer as Flatbuffer, convert::fb_to_schema, root_as_footer};
+use arrow_ipc::{Block, convert::fb_to_schema, root_as_footer};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -27,54 +27,55 @@ pub(in crate::step::table::stream) struct Footer {
     pub(super) is_in_order: bool,
 }
 
-impl Footer {
-    /// Reads the footer of an object whose end is at hand; `None` if it has none that is a footer, within the limit.
-    ///
-    /// # Errors
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more columns or a larger message than the limits,
-    /// [`Undecodable`](crate::ErrorKind::Undecodable) for messages outside of the file or of each other.
+/// The bytes of a footer, and where they start.
+#[derive(Debug)]
+pub(in crate::step::table::stream) struct Stored {
+    bytes: Bytes,
+    start: u64,
+}
+
+impl Stored {
+    /// Reads the footer of an object whose end is at hand; `None` if it has none within the limit.
     pub(in crate::step::table::stream) async fn read(
         source: &dyn Source,
         end: &Suffix,
         limits: &TableLimits,
     ) -> Result<Option<Self>> {
-        let Some((_, length)) = end
-            .bytes
-            .strip_suffix(END)
-            .and_then(<[u8]>::split_last_chunk::<LENGTH>)
-        else {
+        let rest = end.bytes.strip_suffix(END);
+        let Some((rest, length)) = rest.and_then(<[u8]>::split_last_chunk::<LENGTH>) else {
             return Ok(None);
         };
-        let after = (END.len() + LENGTH) as u64;
         let length = u64::from(u32::from_le_bytes(*length));
-        let Some(start) = end.total.checked_sub(after + length) else {
+        let start = end.total.checked_sub((LENGTH + END.len()) as u64 + length);
+        let Some(start) = start.filter(|_| length > 0 && length <= limits.max_footer_bytes) else {
             return Ok(None);
         };
-        if length == 0 || length > limits.max_footer_bytes {
-            return Ok(None);
-        }
-        let bytes = match end
-            .bytes
-            .len()
-            .checked_sub(usize::try_from(after + length).unwrap_or(usize::MAX))
-        {
-            Some(place) => end.bytes.slice(place..end.bytes.len() - END.len() - LENGTH),
+        let at_hand = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.len().checked_sub(length));
+        let bytes = match at_hand {
+            Some(place) => end.bytes.slice(place..rest.len()),
             None => {
                 let footer = start..start + length;
                 source.ranges(vec![footer]).await?.concat().into()
             }
         };
-        match root_as_footer(&bytes) {
-            Ok(footer) => Self::new(footer, start, limits).map(Some),
-            Err(_) => Ok(None),
-        }
+        Ok(Some(Self { bytes, start }))
     }
+}
 
-    /// Checks a footer that starts at `total`.
-    fn new(footer: Flatbuffer<'_>, total: u64, limits: &TableLimits) -> Result<Self> {
+impl Footer {
+    /// Reads a footer.
+    ///
+    /// # Errors
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more columns or a larger message than the limits,
+    /// [`Undecodable`](crate::ErrorKind::Undecodable) for what is no footer, and for messages outside of the file or of each
+    /// other.
+    pub(super) fn new(stored: &Stored, limits: &TableLimits) -> Result<Self> {
+        let footer = root_as_footer(&stored.bytes).map_err(|error| malformed_footer(&error.to_string()))?;
         let schema = footer.schema().ok_or_else(|| malformed_footer("no schema"))?;
         check_fields(&schema, limits.max_columns, limits.max_footer_bytes)?;
-        let place = |block: &Block| place(block, total, limits.max_batch_bytes);
+        let place = |block: &Block| place(block, stored.start, limits.max_batch_bytes);
         let dictionaries = footer.dictionaries().into_iter().flatten().map(place);
         let dictionaries = dictionaries.collect::<Result<Vec<_>>>()?;
         let batches = footer.recordBatches().into_iter().flatten().map(place);

@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::{
     Head,
-    lines::{Form, Lines, Rows, malformed},
+    lines::{Form, Lines, Rows, breaks, malformed},
 };
 use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::twice::twice};
 use head::Found;
@@ -64,8 +64,8 @@ impl Table {
                 excerpt(twice, 60)
             )));
         }
-        if let Err(error) = std::str::from_utf8(text) {
-            let line = memchr::memchr_iter(b'\n', &head.bytes[..start + error.valid_up_to()]).count() + 1;
+        if let Err(error) = std::str::from_utf8(&head.bytes[..found.end.max(start)]) {
+            let line = breaks(&head.bytes[..error.valid_up_to()]) + 1;
             return Err(malformed::<Columns>(line, "found bytes that are no UTF-8"));
         }
         let types = head::types(text, columns, delimiter)?;
@@ -74,7 +74,7 @@ impl Table {
         Ok(Self {
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
             delimiter,
-            header: (start, memchr::memchr_iter(b'\n', &head.bytes[..start]).count()),
+            header: (start, breaks(&head.bytes[..start])),
             batch_rows: Head::batch_rows(found.rows, found.end),
         })
     }

@@ -53,12 +53,11 @@ impl Stored {
         let at_hand = usize::try_from(length)
             .ok()
             .and_then(|length| rest.len().checked_sub(length));
-        let bytes = match at_hand {
-            Some(place) => end.bytes.slice(place..rest.len()),
-            None => {
-                let footer = start..start + length;
-                source.ranges(vec![footer]).await?.concat().into()
-            }
+        let bytes = if let Some(place) = at_hand {
+            end.bytes.slice(place..rest.len())
+        } else {
+            let footer = start..start + length;
+            source.ranges(vec![footer]).await?.concat().into()
         };
         Ok(Some(Self { bytes, start }))
     }

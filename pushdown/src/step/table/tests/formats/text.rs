@@ -121,6 +121,11 @@ fn broken_csv_is_told_with_its_line() {
         let error = error("a.csv", "select", text);
         assert!(error.contains(says), "{text:?}: {error}");
     }
+    let named = error("a.csv", "select", &b"\xe9,b\n1,2\n"[..]);
+    assert!(
+        named.contains("in line 1: found bytes that are no UTF-8"),
+        "{named}"
+    );
     let error = error("a.csv", "select", &b"a\n\xff\xfe\n"[..]);
     assert!(
         error.contains("in line 2: found bytes that are no UTF-8"),

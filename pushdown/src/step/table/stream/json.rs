@@ -63,6 +63,12 @@ impl Table {
                 limits.max_columns
             )));
         }
+        if count == 0 && head.cut {
+            return Err(Error::undecodable(format!(
+                "the first row of the JSON lines has more than {} bytes: a string or a bracket may not be closed",
+                head.bytes.len()
+            )));
+        }
         if columns == 0 {
             return Err(Error::undecodable(
                 "the JSON lines have no columns, expected an object in each line",

@@ -12,6 +12,8 @@ pub(super) struct Moment {
     /// Seconds since 1970, in UTC if there is a zone.
     seconds: i64,
     nanoseconds: u32,
+    /// Digits of the fraction as it is written.
+    digits: usize,
     pub(super) form: Form,
 }
 
@@ -43,6 +45,7 @@ impl Moment {
             return Some(Self {
                 seconds: midnight,
                 nanoseconds: 0,
+                digits: 0,
                 form: Form::Date,
             });
         }
@@ -52,9 +55,9 @@ impl Moment {
         };
         let seconds =
             midnight + below(24, [h1, h2])? * 3600 + below(60, [m1, m2])? * 60 + below(60, [s1, s2])?;
-        let (nanoseconds, zone) = match rest.strip_prefix('.') {
+        let (nanoseconds, digits, zone) = match rest.strip_prefix('.') {
             Some(rest) => fraction(rest)?,
-            None => (0, rest),
+            None => (0, 0, rest),
         };
         let (offset, form) = if zone.is_empty() {
             (0, Form::Local)
@@ -64,6 +67,7 @@ impl Moment {
         Some(Self {
             seconds: seconds - offset,
             nanoseconds,
+            digits,
             form,
         })
     }
@@ -74,6 +78,18 @@ impl Moment {
         is_date
             .then(|| i32::try_from(self.seconds / DAY_SECONDS).ok())
             .flatten()
+    }
+
+    /// Whether the fraction is written in this unit, or a coarser one: zeros at its end tell what other values may have.
+    pub(super) const fn is_written_in(self, unit: TimeUnit) -> bool {
+        let digits = match unit {
+            TimeUnit::Second => 0,
+            TimeUnit::Millisecond => 3,
+            TimeUnit::Microsecond => 6,
+            // More digits than these are zeros.
+            TimeUnit::Nanosecond => usize::MAX,
+        };
+        self.digits <= digits
     }
 
     /// Units since 1970; `None` if the unit is too coarse for the fraction, or too fine for the year.
@@ -104,8 +120,8 @@ fn below(most: i64, digits: [u8; 2]) -> Option<i64> {
     Some(tens * 10 + ones).filter(|number| *number < most)
 }
 
-/// Nanoseconds of up to 9 digits, and what is after them. Zeros after the ninth are passed over.
-fn fraction(text: &str) -> Option<(u32, &str)> {
+/// Nanoseconds, how many digits they have, and what is after them. After the ninth digit there may be zeros.
+fn fraction(text: &str) -> Option<(u32, usize, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at(length);
     let significant = digits.trim_end_matches('0');
@@ -114,7 +130,7 @@ fn fraction(text: &str) -> Option<(u32, &str)> {
     }
     let nanoseconds = significant.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanoseconds = nanoseconds.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    Some((nanoseconds, rest))
+    Some((nanoseconds, length, rest))
 }
 
 /// Seconds that a zone is ahead of UTC: `Z`, `UTC`, `+02`, `+0200`, `+02:00`, after a space or none.

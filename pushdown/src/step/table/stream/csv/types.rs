@@ -46,7 +46,7 @@ impl Types {
     /// What a column without any value may be.
     pub(super) const ALL: Self = Self((1 << ORDER.len()) - 1);
 
-    /// Those that hold a value without loss.
+    /// Those that hold a value without loss, and the fraction of a second in as many digits as it is written.
     pub(super) fn of(text: &str) -> Self {
         let is_text = match text.as_bytes().first() {
             Some(b't' | b'T' | b'f' | b'F' | b'n' | b'N' | b'i' | b'I' | b'-' | b'.') => false,
@@ -57,13 +57,14 @@ impl Types {
             return Self(0);
         }
         let moment = Moment::parse(text);
+        let written = |unit: &TimeUnit| moment.filter(|moment| moment.is_written_in(*unit));
         let fits = |kind: &Type| match kind {
             Type::Boolean => boolean(text).is_some(),
             Type::Int64 => number::int(text).is_some(),
             Type::Float64 => number::float(text).is_some(),
             Type::Date32 => moment.and_then(Moment::days).is_some(),
-            Type::Local(unit) => moment.and_then(|moment| local(moment, *unit)).is_some(),
-            Type::Zoned(unit) => moment.and_then(|moment| zoned(moment, *unit)).is_some(),
+            Type::Local(unit) => written(unit).and_then(|moment| local(moment, *unit)).is_some(),
+            Type::Zoned(unit) => written(unit).and_then(|moment| zoned(moment, *unit)).is_some(),
         };
         let fitting = ORDER.iter().enumerate().filter(|(_, kind)| fits(kind));
         Self(fitting.fold(0, |types, (place, _)| types | 1 << place))

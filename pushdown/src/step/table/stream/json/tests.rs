@@ -144,3 +144,12 @@ fn record_batches_of_many_columns_have_few_rows() {
         crate::limits::BATCH_ROWS
     );
 }
+
+#[test]
+fn a_row_that_does_not_end_within_the_head_is_an_error() {
+    let error = infer("{\"a\": \"x", true, 10).unwrap_err().to_string();
+    assert!(
+        error.contains("the first row of the JSON lines has more than 8 bytes"),
+        "{error}"
+    );
+}

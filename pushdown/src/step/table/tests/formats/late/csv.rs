@@ -203,6 +203,12 @@ fn values_that_fit_one_type_in_the_first_rows_of_csv_have_it() {
             time(TimeUnit::Microsecond),
             ["2024-01-01T00:00:00.500", "2024-01-01T00:00:00.000500"],
         ),
+        // Zeros are digits that others may need.
+        (
+            ["2024-01-01T00:00:00.000000", "2024-01-01T00:00:00"],
+            time(TimeUnit::Microsecond),
+            ["2024-01-01T00:00:00", "2024-01-01T00:00:00"],
+        ),
         (
             ["2024-01-01 00:00:00+02", "2024-01-01T00:00:00Z"],
             zoned(TimeUnit::Second),

@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-tables golden-tiffs photos ci clean
+.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-images golden-tables golden-tiffs photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too, which benches bring: with another the
@@ -96,6 +96,10 @@ photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 golden: ## Make the golden values again with Pillow and torchvision (5 GB of wheels)
 	@scripts/setup.sh golden
 	@.venv-golden/bin/python scripts/golden.py
+
+golden-images: ## Make the damaged and unusual images again with Pillow and cjpeg
+	@scripts/setup.sh golden-images
+	@.venv-golden-images/bin/python scripts/golden_images.py
 
 golden-tables: ## Make the golden tables again with DuckDB and pyarrow
 	@scripts/setup.sh golden-tables

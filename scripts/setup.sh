@@ -1,10 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
-<<<<<<< HEAD
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
-=======
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-tables|golden-tiffs|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
->>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -12,8 +8,11 @@ want=${1:-test}
 say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
-case "$want" in test | bench | e2e) packages+=(nginx-light) ;; esac
-if [ "$want" = writers-text-arrow ]; then packages+=(pigz tabix zstd); fi
+case "$want" in
+  test | bench | e2e) packages+=(nginx-light) ;;
+  golden-images) packages+=(libjpeg-turbo-progs) ;;
+  writers-text-arrow) packages+=(pigz tabix zstd) ;;
+esac
 # Debian keeps what makes a virtual environment in a package of its own; other Pythons bring it along.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
 missing=()
@@ -47,6 +46,7 @@ case "$want" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
   lint) venv .venv-lint scripts/requirements/lint.txt ;;
+  golden-images) venv .venv-golden-images scripts/requirements/golden-images.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
   golden-tiffs) venv .venv-golden-tiffs scripts/requirements/golden-tiffs.txt ;;
   e2e)
@@ -60,9 +60,5 @@ case "$want" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-<<<<<<< HEAD
-  *) say "unknown set '$want', expected test, golden, golden-tables, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
-=======
-  *) say "unknown set '$want', expected test, golden, golden-tables, golden-tiffs, bench, e2e, e2e-torch, e2e-tf, s3-tests or lint"; exit 2 ;;
->>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
+  *) say "unknown set '$want', expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
 esac

@@ -1,17 +1,18 @@
 //! What the first bytes of an encoded image say: format and dimensions.
 
+pub(crate) mod bmp;
+pub(crate) mod exif;
+pub(crate) mod gif;
 mod jpeg;
+pub(crate) mod png;
 pub(crate) mod tiff;
+pub(crate) mod webp;
 
 use std::{fmt, io::Cursor};
 
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
 
-<<<<<<< HEAD
-pub(crate) use jpeg::{JpegHeader, Scans, is_complete, is_one_scan};
-=======
-pub(crate) use jpeg::{JpegHeader, complete, is_complete, is_one_scan};
->>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
+pub(crate) use jpeg::{JpegHeader, Scans, complete, is_complete, is_one_scan};
 
 /// An image format that `decode` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +30,9 @@ pub enum MediaType {
     /// TIFF; the first page.
     Tiff,
 }
+
+/// Bytes per pixel of an image with a palette before its colours are looked up.
+const INDEX_BYTES: u8 = 1;
 
 /// What an image's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,24 +110,40 @@ impl ImageHeader {
         let header = match MediaType::sniff(head)? {
             MediaType::Jpeg => JpegHeader::read(head)?.summary(),
             MediaType::Tiff => tiff::Directory::read(head).and_then(|page| page.summary()).ok()?,
+            MediaType::Bmp => {
+                let header = bmp::BmpHeader::read(head).ok()?;
+                Self::unscalable(MediaType::Bmp, (header.width, header.height), INDEX_BYTES)
+            }
+            MediaType::Gif => {
+                let header = gif::GifHeader::read(head).ok()?;
+                Self::unscalable(MediaType::Gif, (header.width, header.height), INDEX_BYTES)
+            }
             media => {
                 let decoder = ImageReader::with_format(Cursor::new(head), media.format())
                     .into_decoder()
                     .ok()?;
-                let (width, height) = decoder.dimensions();
-                Self {
-                    media,
-                    width,
-                    height,
-                    // These formats may carry it anywhere, so that only the whole file tells.
-                    orientation: None,
-                    // The decoder's own buffer, and one more for animations and palettes.
-                    scratch_per_pixel: decoder.color_type().bytes_per_pixel() + 4,
-                    scalable: false,
-                }
+                // The decoder's own buffer, and one more for animations and palettes.
+                let scratch = decoder.color_type().bytes_per_pixel() + 4;
+                Self::unscalable(media, decoder.dimensions(), scratch)
             }
         };
         (header.width > 0 && header.height > 0).then_some(header)
+    }
+
+    /// A header of a format that may carry the orientation anywhere, so that only the whole file tells, or that has none.
+    const fn unscalable(media: MediaType, (width, height): (u32, u32), scratch_per_pixel: u8) -> Self {
+        Self {
+            media,
+            width,
+            height,
+            orientation: if matches!(media, MediaType::Bmp | MediaType::Gif) {
+                Some(1)
+            } else {
+                None
+            },
+            scratch_per_pixel,
+            scalable: false,
+        }
     }
 
     /// Width times height.

@@ -2,9 +2,7 @@
 
 mod scans;
 
-use image::metadata::Orientation;
-
-use super::{ImageHeader, MediaType};
+use super::{ImageHeader, MediaType, exif};
 pub(crate) use scans::Scans;
 
 /// What stands before the first scan, or what can be seen of it.
@@ -13,6 +11,8 @@ pub(crate) struct JpegHeader {
     width: u32,
     height: u32,
     components: u8,
+    /// Horizontal and vertical sampling factors of each component, as far as libjpeg takes them.
+    sampling: [Sampling; MAX_COMPONENTS],
     /// The scans are several, or the first is not in sight.
     several_scans: bool,
     progressive: bool,
@@ -20,6 +20,16 @@ pub(crate) struct JpegHeader {
     /// EXIF orientation, 1 to 8; `None` where the first scan, before which it may come, is not in sight.
     orientation: Option<u8>,
 }
+
+/// How many samples a component has in each direction for the others' ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Sampling {
+    horizontal: u8,
+    vertical: u8,
+}
+
+/// What libjpeg takes of components that make colours.
+const MAX_COMPONENTS: usize = 4;
 
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
@@ -43,16 +53,22 @@ impl JpegHeader {
             match segment.marker {
                 // The first one counts, as for Pillow.
                 APP1 if exif.is_none() && segment.body.starts_with(EXIF) => {
-                    exif = Some(
-                        Orientation::from_exif_chunk(&segment.body[EXIF.len()..])
-                            .map_or(1, Orientation::to_exif),
-                    );
+                    exif = Some(exif::orientation(segment.body));
                 }
                 marker if is_frame(marker) && frame.is_none() => {
                     let [_, h1, h0, w1, w0, components, ..] = *segment.body else {
                         return None;
                     };
+                    let mut sampling = [Sampling::default(); MAX_COMPONENTS];
+                    // Each component has a name, both factors in a byte, and a table.
+                    for (stored, factors) in segment.body[6..].chunks_exact(3).zip(&mut sampling) {
+                        *factors = Sampling {
+                            horizontal: stored[1] >> 4,
+                            vertical: stored[1] & 0xf,
+                        };
+                    }
                     frame = Some(Self {
+                        sampling,
                         width: u32::from(u16::from_be_bytes([w1, w0])),
                         height: u32::from(u16::from_be_bytes([h1, h0])),
                         components,
@@ -76,6 +92,27 @@ impl JpegHeader {
         let mut frame = frame?;
         frame.orientation = exif.or(frame.orientation);
         Some(frame)
+    }
+
+    /// Pixels between columns at which blocks of all components start; `None` for samplings of which no part is decoded by
+    /// itself: those that TurboJPEG has no name for, or takes for another one.
+    pub(crate) fn block_columns(&self) -> Option<u32> {
+        let sampling = self.sampling.get(..usize::from(self.components))?;
+        let (first, rest) = sampling.split_first()?;
+        let one = Sampling {
+            horizontal: 1,
+            vertical: 1,
+        };
+        let is_usual = matches!(
+            (first.horizontal, first.vertical),
+            (1, 1 | 2) | (2, 1 | 2) | (4, 1) | (1, 4)
+        ) && match rest {
+            [] => return Some(8),
+            [blue, red] => *blue == one && *red == one,
+            [a, b, black] => *a == one && *b == one && black == first,
+            _ => false,
+        };
+        is_usual.then(|| 8 * u32::from(first.horizontal))
     }
 
     pub(crate) fn summary(&self) -> ImageHeader {
@@ -129,11 +166,11 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     false
 }
 
-<<<<<<< HEAD
 /// Whether this is an SOFn, a start of frame; C4, C8 and CC in that range are other markers.
 const fn is_frame(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
-=======
+}
+
 /// A JPEG from a TIFF's strip or tile, whose `tables` stand elsewhere.
 ///
 /// In place of its own application markers comes Adobe's, which has the last word for libjpeg: it says whether three
@@ -169,7 +206,6 @@ pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> O
             _ => append(&segment),
         }
     }
->>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 }
 
 struct Segment<'a> {

@@ -10,6 +10,7 @@
 
 mod generate;
 mod golden;
+mod golden_images;
 mod golden_tables;
 mod golden_tiffs;
 mod language;

@@ -11,6 +11,7 @@ use crate::limits::{MAX_SCAN_PIXELS, MAX_SCANS};
 pub(crate) struct Scans {
     coding: Coding,
     count: u64,
+    is_one_pass: bool,
 }
 
 /// What the cost of a scan depends on.
@@ -29,6 +30,7 @@ impl Scans {
     pub(crate) fn count(bytes: &[u8]) -> Option<Self> {
         let mut frame = None;
         let mut count = 0;
+        let mut is_one_pass = false;
         for segment in Segments::new(bytes)? {
             match segment.marker {
                 marker if is_frame(marker) && frame.is_none() => {
@@ -40,6 +42,7 @@ impl Scans {
                     let is_sequential = matches!(marker, 0xc0 | 0xc1);
                     if is_sequential && segment.body.first().is_some_and(|in_scan| *in_scan >= components) {
                         // The whole image: libjpeg refuses whatever scan follows.
+                        is_one_pass = count == 1;
                         break;
                     }
                 }
@@ -51,7 +54,14 @@ impl Scans {
         Some(Self {
             coding: Coding::of_frame(marker),
             count,
+            is_one_pass,
         })
+    }
+
+    /// Whether libjpeg gives rows as it reads the file: of a sequential image by Huffman codes whose only scan has all
+    /// components.
+    pub(crate) const fn is_one_pass(self) -> bool {
+        self.is_one_pass
     }
 
     /// The most scans that decoding an image of `width` x `height` pixels may take.

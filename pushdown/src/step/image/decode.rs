@@ -1,16 +1,19 @@
 //! `decode`: an encoded image to RGB, as Pillow's `convert("RGB")`.
 
+mod bmp;
 mod cmyk;
+mod gif;
 mod jpeg;
-mod other;
+mod png;
 mod tiff;
+mod webp;
 
 use bytes::Bytes;
 use image::{RgbImage, metadata::Orientation};
 
 use super::{Region, Window};
 use crate::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result,
+    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result, media,
     pipeline::{Args, Param, Side, Value, choice},
     step::{Operator, Scope},
 };
@@ -25,8 +28,8 @@ choice! {
     }
 }
 
-/// `decode`. JPEG through libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow has it; PNG, WebP,
-/// GIF (first frame) and BMP through `image`; TIFF by codecs for its strips and tiles.
+/// `decode`. JPEG through libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow has it; PNG, GIF (first frame) and
+/// WebP (first frame) by crates of their own; BMP here, and TIFF (first page) by codecs for its strips and tiles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decode {
     orient: Orient,
@@ -157,18 +160,25 @@ impl Decode {
                 header.media, header.width, header.height, limits.max_pixels
             )));
         }
+        let as_stored = Orientation::NoTransforms;
+        let from_exif = |number| Orientation::from_exif(number).unwrap_or(as_stored);
         let (window, orientation) = match header.media {
-            MediaType::Jpeg => {
-                let orientation = header.orientation.and_then(Orientation::from_exif);
-                let window = jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?;
-                (window, orientation.unwrap_or(Orientation::NoTransforms))
-            }
+            MediaType::Jpeg => (
+                jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?,
+                header.orientation.map_or(as_stored, from_exif),
+            ),
+            MediaType::Png => (
+                Window::whole(png::decode(input, &header)?),
+                from_exif(media::png::orientation(input)),
+            ),
+            MediaType::Webp => (
+                Window::whole(webp::decode(input, &header)?),
+                from_exif(media::webp::orientation(input)),
+            ),
+            MediaType::Gif => (Window::whole(gif::decode(input)?), as_stored),
+            MediaType::Bmp => (Window::whole(bmp::decode(input)?), as_stored),
             MediaType::Tiff => {
                 let (image, orientation) = tiff::decode(input, &header)?;
-                (Window::whole(image), orientation)
-            }
-            _ => {
-                let (image, orientation) = other::decode(input, &header)?;
                 (Window::whole(image), orientation)
             }
         };
@@ -195,6 +205,12 @@ impl Scaling {
             .find(|divisor| side.div_ceil(*divisor) >= floor)
             .unwrap_or(1)
     }
+}
+
+/// What a decoder of another crate may hold, beside its result: 16 bytes of RGBA in f32 per pixel, as much again between its
+/// passes, and 16 MiB for metadata and palettes.
+const fn decoder_bytes(header: &ImageHeader) -> u64 {
+    header.pixels().saturating_mul(32).saturating_add(16 << 20)
 }
 
 fn upright(image: Image, orientation: Orientation) -> Result<Image> {

@@ -7,11 +7,8 @@ use crate::{Context, ErrorKind, Limits, Pipeline, Sample};
 
 mod formats;
 mod jpegs;
-<<<<<<< HEAD
 mod scans;
-=======
 mod tiffs;
->>>>>>> d723bfe (Decode TIFFs of any layout as Pillow does)
 
 /// A file made by `scripts/golden.py`.
 fn fixture(name: &str) -> Vec<u8> {

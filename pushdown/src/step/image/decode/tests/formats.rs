@@ -116,9 +116,9 @@ fn interlaced_and_animated_pngs() {
     assert_eq!(decode(&plain).expect("a png").pixels(), picture.as_raw());
 }
 
-/// A GIF of 4 x 2 pixels whose first frame is 2 x 1 pixels at (1, 1).
+/// A GIF of 4 x 2 pixels whose first frame is 2 x 1 pixels at (1, 1): elsewhere it has the first colour, as in Pillow.
 #[test]
-fn beyond_the_first_frame_is_black() {
+fn beyond_the_first_frame_is_the_first_colour() {
     let palette = [10, 20, 30, 40, 50, 60, 70, 80, 90, 200, 210, 220];
     // Codes of three bits: clear, colour 2, colour 3, end.
     let codes: u16 = 4 | 2 << 3 | 3 << 6 | 5 << 9;
@@ -129,7 +129,7 @@ fn beyond_the_first_frame_is_black() {
     gif.extend_from_slice(b"\0\x3b");
     let image = decode(&gif).expect("a gif");
     assert_eq!((image.width(), image.height()), (4, 2));
-    let mut expected = [0; 24];
+    let mut expected: Vec<u8> = palette[..3].repeat(8);
     expected[15..21].copy_from_slice(&palette[6..]);
     assert_eq!(image.pixels(), expected);
 }

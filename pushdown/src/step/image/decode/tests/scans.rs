@@ -78,7 +78,7 @@ fn scans_times_pixels_have_a_limit() {
 fn large_photos_pass() {
     for count in [10, 20, 25] {
         let file = progressive((10_000, 10_000), count);
-        let scans = crate::media::Scans::count(&file).expect("a frame and scans");
+        let scans = media::Scans::count(&file).expect("a frame and scans");
         assert_eq!(scans.limit(10_000, 10_000), Ok(25), "{count} scans");
     }
 }

@@ -104,7 +104,7 @@ fn from_jpeg(page: &Page<'_>, tables: Option<&[u8]>, stored: &[u8], place: Place
         )));
     }
     Ok(Chunk {
-        bytes: jpeg::samples(&file, &header, samples)?,
+        bytes: jpeg::samples(&file, &header, samples, (page.grid.width, page.grid.height))?,
         row_bytes,
         samples,
         format: page.format,

@@ -1,0 +1,112 @@
+//! The chunks of a WebP: its orientation, and the first frame of an animation as a file of its own.
+
+use super::exif;
+
+/// Bytes of a file before its first chunk: `RIFF`, a length, `WEBP`.
+const FILE_HEADER_BYTES: usize = 12;
+/// The bit of the first chunk's flags that says of an extended file (`VP8X`) that it is an animation.
+const ANIMATED: u8 = 0b10;
+/// Bytes of a frame's place, size, duration and flags.
+const FRAME_HEADER_BYTES: usize = 16;
+
+/// Whether `bytes`, a WebP, say that they are an animation.
+pub(crate) fn is_animated(bytes: &[u8]) -> bool {
+    let first = bytes
+        .get(FILE_HEADER_BYTES..)
+        .and_then(|bytes| Chunks(bytes).next());
+    first.is_some_and(|(kind, body)| {
+        kind == b"VP8X" && body.first().is_some_and(|flags| flags & ANIMATED != 0)
+    })
+}
+
+/// Width and height that the first coded image of `bytes`, a WebP, has by itself, whatever the file says of its canvas.
+pub(crate) fn coded_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    Chunks(bytes.get(FILE_HEADER_BYTES..)?).coded_size()
+}
+
+/// The EXIF orientation of `bytes`, a WebP; 1 where there is none.
+pub(crate) fn orientation(bytes: &[u8]) -> u8 {
+    let mut chunks = Chunks(bytes.get(FILE_HEADER_BYTES..).unwrap_or_default());
+    let block = chunks.find(|(kind, _)| *kind == b"EXIF");
+    block.map_or(1, |(_, body)| exif::orientation(body))
+}
+
+/// The first frame of an animation, as a still image on a canvas.
+pub(crate) struct FirstFrame {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// A WebP file of the frame alone.
+    pub(crate) file: Vec<u8>,
+}
+
+impl FirstFrame {
+    /// The first frame of `bytes`; `None` for a file without a whole one.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let mut chunks = Chunks(bytes.get(FILE_HEADER_BYTES..)?);
+        let (_, frame) = chunks.find(|(kind, _)| *kind == b"ANMF")?;
+        let (header, data) = frame.split_at_checked(FRAME_HEADER_BYTES)?;
+        let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]);
+        let has_alpha = Chunks(data).any(|(kind, _)| kind == b"ALPH");
+        let flags = if has_alpha { 0x10 } else { 0 };
+        let mut file = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0".to_vec();
+        file.extend_from_slice(&[flags, 0, 0, 0]);
+        // As in libwebp, what is coded has the last word.
+        let (width, height) = Chunks(data).coded_size()?;
+        for side in [width, height] {
+            file.extend_from_slice(&side.checked_sub(1)?.to_le_bytes()[..3]);
+        }
+        file.extend_from_slice(data);
+        let length = u32::try_from(file.len() - 8).ok()?;
+        file[4..8].copy_from_slice(&length.to_le_bytes());
+        Some(Self {
+            x: number(0) * 2,
+            y: number(3) * 2,
+            width,
+            height,
+            file,
+        })
+    }
+}
+
+/// Kinds and bodies of the chunks, each padded to an even length.
+struct Chunks<'a>(&'a [u8]);
+
+impl Chunks<'_> {
+    /// Width and height that the first coded image says.
+    fn coded_size(&mut self) -> Option<(u32, u32)> {
+        self.find_map(|(kind, body)| match kind {
+            // RFC 6386, 9.1: a tag of three bytes and a start code, then both sides in 14 bits each beside two of scaling.
+            b"VP8 " => match *body {
+                [_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1, ..] => {
+                    let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
+                    Some((side(w0, w1), side(h0, h1)))
+                }
+                _ => None,
+            },
+            // RFC 9649, 3.4: a signature, then both sides less 1 in 14 bits each.
+            b"VP8L" => match *body {
+                [0x2f, a, b, c, d, ..] => {
+                    let bits = u32::from_le_bytes([a, b, c, d]);
+                    Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = (&'a [u8; 4], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (kind, rest) = self.0.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let body = rest.get(..length)?;
+        self.0 = rest.get(length.checked_add(length % 2)?..).unwrap_or_default();
+        Some((kind, body))
+    }
+}

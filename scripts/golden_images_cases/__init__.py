@@ -1,0 +1,1 @@
+"""What scripts/golden_images.py writes."""

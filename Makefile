@@ -46,7 +46,7 @@ test-e2e: ## The harness of the end-to-end benchmark: links, counters, statistic
 s3-tests: ## The S3 compatibility tests, directly and through the gateway: nothing may be lost
 	@scripts/s3-tests.sh
 
-fuzz: setup ## Objects of any bytes as tables, by libFuzzer (TARGET=parquet|arrow|text, MAX_TIME=60 seconds)
+fuzz: setup ## Objects of any bytes, by libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Formatting, clippy, dependency arrows, documentation, shell, docker/

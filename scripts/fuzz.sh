@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ by libFuzzer: fuzz.sh parquet|arrow|text [SECONDS], what `make fuzz` runs. Starts from the files of the
-# test kit; what breaks is left in fuzz/artifacts. Coverage guides it through our own crates; those of others are built as ever.
+# Fuzzes a target of fuzz/ by libFuzzer: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg [SECONDS], what `make fuzz` runs.
+# Starts from the files of the test kit; what breaks is left in fuzz/artifacts. Coverage guides it through our own crates; those
+# of others are built as ever.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:-parquet} seconds=${2:-60}
 corpus=fuzz/corpus/$target
+tables=testkit/fixtures/tables
+# A format of images is its seeds: the target is the same for all, and so small in its limits that little memory is right.
+binary=fuzz-image memory=768
 
+shopt -s nullglob
 case $target in
-  parquet) files=(testkit/fixtures/tables/*.parquet) ;;
-  arrow) files=(testkit/fixtures/tables/*.{arrow,arrows}) ;;
-  text) files=(testkit/fixtures/tables/*.{csv,tsv,jsonl,gz,zst}) ;;
-  *) echo "fuzz: found the target \`$target\`, expected parquet, arrow or text" >&2; exit 2 ;;
+  parquet) binary=fuzz-parquet memory=2048 files=("$tables"/*.parquet) ;;
+  arrow) binary=fuzz-arrow memory=2048 files=("$tables"/*.{arrow,arrows}) ;;
+  text) binary=fuzz-text memory=2048 files=("$tables"/*.{csv,tsv,jsonl,gz,zst}) ;;
+  png | bmp | gif | webp) files=(testkit/fixtures/*/*."$target") ;;
+  tiff) files=(testkit/fixtures/*/*.tif) ;;
+  jpeg) files=(testkit/fixtures/*/*.jpg) ;;
+  *) echo "fuzz: expected parquet, arrow, text, png, bmp, gif, tiff, webp or jpeg, found the target \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte chooses the query: each file comes with each of the eight.
@@ -21,6 +29,6 @@ for file in "${files[@]}"; do
 done
 
 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/fuzz-rustc.sh \
-  "${CARGO:-cargo}" build --locked -p pushdown-fuzz --features libfuzzer --bin "fuzz-$target"
-exec "${CARGO_TARGET_DIR:-target}/debug/fuzz-$target" "$corpus" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+  "${CARGO:-cargo}" build --locked -p pushdown-fuzz --features libfuzzer --bin "$binary"
+exec "${CARGO_TARGET_DIR:-target}/debug/$binary" "$corpus" -max_total_time="$seconds" -timeout=20 -rss_limit_mb="$memory" \
   -artifact_prefix=fuzz/artifacts/ -print_final_stats=1

@@ -1,7 +1,8 @@
 //! What holds for an object of any bytes that is read as a table: it is a table or an error, whichever way it is read, and
-//! the same table (law 1). Each target takes its query from the first byte and the object from the rest.
+//! the same table (law 1); the like for images. Each target takes its query from the first byte and the object from the rest.
 #![expect(clippy::panic, reason = "this is how a fuzz target tells of a defect")]
 
+mod image;
 mod remote;
 
 use std::sync::{Arc, LazyLock};
@@ -14,6 +15,7 @@ use pushdown::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+pub use image::image;
 use remote::Remote;
 
 /// Queries of a Parquet object. Those that name columns do so for the files in `testkit/fixtures/tables`.

@@ -7,11 +7,12 @@ use super::*;
 /// Changed files of each file and query.
 const ROUNDS: u64 = 40;
 
-/// The files of the test kit that end so, the largest left out: each is read thousands of times.
-fn seeds(suffixes: &[&str]) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/tables");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
+/// The files in `folders` of the test kit that end so, the largest left out: each is read thousands of times.
+fn seeds(folders: &[&str], suffixes: &[&str]) -> Vec<Vec<u8>> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures");
+    let mut files: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(fixtures.join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
@@ -67,7 +68,7 @@ fn changed(file: &[u8], noise: &mut Noise) -> Vec<u8> {
 }
 
 fn hold_all(target: fn(&[u8]), suffixes: &[&str], queries: usize) {
-    for (index, seed) in seeds(suffixes).iter().enumerate() {
+    for (index, seed) in seeds(&["tables"], suffixes).iter().enumerate() {
         for query in 0..queries {
             let query = u8::try_from(query).unwrap();
             target(&[&[query][..], seed].concat());
@@ -97,4 +98,52 @@ fn text_of_any_bytes() {
         &[".csv", ".csv.gz", ".jsonl", ".jsonl.zst", ".tsv"],
         TEXT.len(),
     );
+}
+
+/// Pipelines of an image.
+const QUERIES: u64 = image::QUERIES.len() as u64;
+
+/// Each file as it is and changed, with pipelines by turns: there are many files.
+fn hold_images(suffix: &str) {
+    for (index, seed) in seeds(&["images", "photos"], &[suffix]).iter().enumerate() {
+        for round in 0..ROUNDS {
+            let query = u8::try_from(round).unwrap();
+            let mut noise = Noise(((index as u64) << 32 | round) * 2 + 1);
+            noise.below(1);
+            if round < QUERIES {
+                image(&[&[query][..], seed].concat());
+            }
+            image(&[&[query][..], &changed(seed, &mut noise)].concat());
+        }
+    }
+}
+
+#[test]
+fn png_of_any_bytes() {
+    hold_images(".png");
+}
+
+#[test]
+fn bmp_of_any_bytes() {
+    hold_images(".bmp");
+}
+
+#[test]
+fn gif_of_any_bytes() {
+    hold_images(".gif");
+}
+
+#[test]
+fn tiff_of_any_bytes() {
+    hold_images(".tif");
+}
+
+#[test]
+fn webp_of_any_bytes() {
+    hold_images(".webp");
+}
+
+#[test]
+fn jpeg_of_any_bytes() {
+    hold_images(".jpg");
 }

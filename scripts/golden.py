@@ -2,7 +2,7 @@
 
 import pathlib
 
-from golden_cases import augmenting, decoding, fixtures, networks, resizing, tensors
+from golden_cases import augmenting, decoding, fixtures, grayscale, networks, resizing, tensors
 from golden_cases.store import Store
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def main() -> None:
     store = Store(fixtures.write(ROOT / "testkit/fixtures/photos"))
-    for part in decoding, resizing, tensors, augmenting:
+    for part in decoding, resizing, tensors, augmenting, grayscale:
         part.add(store)
     golden = ROOT / "pushdown/tests/golden"
     store.write(golden)

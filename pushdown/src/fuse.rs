@@ -54,7 +54,10 @@ enum Rectangle<'a> {
 /// The group that `steps` start with, for this input.
 pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> {
     let (steps, work) = match steps {
-        [Step::ToFloat(_), Step::Normalize(normalize), ..] => (2, Work::ToFloatNormalize(normalize)),
+        [Step::ToFloat(_), Step::Normalize(normalize), ..] => {
+            let Sample::Image(_) = input else { return None };
+            (2, Work::ToFloatNormalize(normalize))
+        }
         [Step::Model(first), rest @ ..] => {
             let layers = layers(first, rest)?;
             (layers.0, Work::Layers(layers.1))

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 
 pub(crate) use nearest::distance;
 pub use nearest::nearest;
-pub use operator::{Operator, Scope, Stage};
+pub use operator::{Operator, Pixels, Scope, Stage};
 
 use model::{Network, Networks};
 
@@ -94,6 +94,7 @@ steps! {
     Encode: image::Encode,
     ToFloat: tensor::ToFloat,
     ToTensor: tensor::ToTensor,
+    Grayscale: tensor::Grayscale,
     Normalize: tensor::Normalize,
     Layout: tensor::SetLayout,
     Cast: tensor::Cast,

@@ -109,6 +109,40 @@ macro_rules! stages {
 
 stages!(Bytes: BytesKind, Image: ImageKind, Tensor: TensorKind, Table: TableKind);
 
+/// The input of a step that takes an image or a tensor.
+#[derive(Debug)]
+pub enum Pixels {
+    /// Height x width x 3, u8.
+    Image(Image),
+    /// Of the dtype that the step's `output` accepts.
+    Tensor(Tensor),
+}
+
+impl Stage for Pixels {
+    type Kind = Kind;
+    const NAME: &'static str = "Image or Tensor";
+
+    fn kind(kind: &Kind) -> Option<&Kind> {
+        matches!(kind, Kind::Image(_) | Kind::Tensor(_)).then_some(kind)
+    }
+    fn wrap_kind(kind: Kind) -> Kind {
+        kind
+    }
+    fn unwrap(sample: Sample) -> Option<Self> {
+        match sample {
+            Sample::Image(image) => Some(Self::Image(image)),
+            Sample::Tensor(tensor) => Some(Self::Tensor(tensor)),
+            _ => None,
+        }
+    }
+    fn wrap(self) -> Sample {
+        match self {
+            Self::Image(image) => Sample::Image(image),
+            Self::Tensor(tensor) => Sample::Tensor(tensor),
+        }
+    }
+}
+
 pub(super) fn output<O: Operator>(step: &O, input: &Kind) -> Result<Kind, String> {
     let Some(kind) = O::Input::kind(input) else {
         return Err(format!("takes {}, found {input}", O::Input::NAME));

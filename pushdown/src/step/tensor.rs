@@ -3,6 +3,7 @@
 mod cast;
 mod convert;
 mod dequantize;
+mod grayscale;
 mod layout;
 mod normalize;
 mod quantize;
@@ -11,6 +12,7 @@ mod to_tensor;
 
 pub use cast::Cast;
 pub use dequantize::Dequantize;
+pub use grayscale::Grayscale;
 pub use layout::SetLayout;
 pub use normalize::Normalize;
 pub(crate) use normalize::normalize_pixels;

@@ -14,7 +14,7 @@ pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
     let ending = prop_oneof![
         1 => Just(vec![]),
         1 => encode().prop_map(|step| vec![step]),
-        6 => (select(&["to_float", "to_tensor"]), prop::collection::vec(tensor_step(), 0..5))
+        6 => (select(&["to_float", "to_tensor", "grayscale"]), prop::collection::vec(tensor_step(), 0..5))
             .prop_map(|(first, steps)| std::iter::once(first.to_owned()).chain(steps).collect()),
     ];
     (decode(), images, ending)
@@ -123,6 +123,7 @@ fn tensor_step() -> BoxedStrategy<String> {
         Just("quantize(int8)".to_owned()),
         (0.001..1.0_f32).prop_map(|scale| format!("quantize(int8, scale={scale})")),
         Just("dequantize".to_owned()),
+        Just("to_float".to_owned()),
     ]
     .boxed()
 }

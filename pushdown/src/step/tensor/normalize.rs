@@ -103,6 +103,9 @@ impl Operator for Normalize {
         match (self.mean.len(), channels) {
             (1, _) | (_, Some(None)) => Ok(input.clone()),
             (count, Some(Some(channels))) if count == channels => Ok(input.clone()),
+            (count, Some(Some(1))) => Err(format!(
+                "has {count} means, found a tensor of 1 channel, expected 1"
+            )),
             (count, Some(Some(channels))) => Err(format!(
                 "has {count} means, found a tensor of {channels} channels, expected 1 or {channels}"
             )),

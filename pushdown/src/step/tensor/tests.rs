@@ -1,3 +1,5 @@
+mod grey;
+
 use half::{bf16, f16};
 
 use super::{convert::Element, to_float::to_float};

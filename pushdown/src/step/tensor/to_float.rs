@@ -1,21 +1,23 @@
 //! `to_float`: pixels to f32 in 0..1.
 
+use super::convert::Element;
 use crate::{
-    DType, Image, ImageKind, Layout, Result, Tensor, TensorKind,
+    DType, Image, ImageKind, Kind, Layout, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope},
+    step::{Operator, Pixels, Scope},
 };
 
-/// `to_float`: CHW f32, each value divided by 255; torchvision's `ToTensor`.
+/// `to_float`: f32, each value divided by 255. An image becomes CHW, as by torchvision's `ToTensor`; a u8 tensor keeps its
+/// layout and shape, as by torchvision's `convert_image_dtype`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToFloat;
 
 impl Operator for ToFloat {
-    type Input = Image;
+    type Input = Pixels;
     type Output = Tensor;
 
     const NAME: &'static str = "to_float";
-    const SUMMARY: &'static str = "to an f32 tensor, CHW, values 0 to 1";
+    const SUMMARY: &'static str = "to an f32 tensor, values 0 to 1; an image becomes CHW";
     const PARAMS: &'static [Param] = &[];
 
     fn parse(_: &Args<'_>) -> Result<Self> {
@@ -26,13 +28,27 @@ impl Operator for ToFloat {
         Vec::new()
     }
 
-    fn output(&self, input: &ImageKind) -> Result<TensorKind, String> {
-        Ok(chw(input, DType::F32))
+    fn output(&self, input: &Kind) -> Result<TensorKind, String> {
+        match input {
+            Kind::Image(image) => Ok(chw(image, 3, DType::F32)),
+            Kind::Tensor(tensor) if tensor.dtype == DType::U8 => Ok(TensorKind {
+                dtype: DType::F32,
+                ..tensor.clone()
+            }),
+            other => Err(format!("takes Image or Tensor of u8, found {other}")),
+        }
     }
 
-    fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Tensor> {
+    fn apply(&self, input: Pixels, _: &Scope<'_>) -> Result<Tensor> {
         let table: [f32; 256] = std::array::from_fn(to_float);
-        Ok(planes(&input, [&table; 3]))
+        Ok(match input {
+            Pixels::Image(image) => planes(&image, [&table; 3]),
+            Pixels::Tensor(tensor) => {
+                let values = tensor.values::<u8>();
+                let values = values.iter().map(|value| table[usize::from(*value)]).collect();
+                Tensor::from_values(tensor.layout(), tensor.shape().to_vec(), values)
+            }
+        })
     }
 }
 
@@ -43,19 +59,19 @@ pub(super) fn to_float(value: usize) -> f32 {
     value / 255.0
 }
 
-/// The kind of an image that became a CHW tensor.
-pub(super) fn chw(image: &ImageKind, dtype: DType) -> TensorKind {
+/// The kind of an image that became a CHW tensor of so many channels.
+pub(super) fn chw(image: &ImageKind, channels: usize, dtype: DType) -> TensorKind {
     let side = |side: Option<u32>| side.map(|side| side as usize);
     TensorKind {
         dtype,
         layout: Layout::Chw,
-        shape: vec![Some(3), side(image.height), side(image.width)],
+        shape: vec![Some(channels), side(image.height), side(image.width)],
         quantized: false,
     }
 }
 
 /// A CHW tensor of an image's pixels, each looked up in its channel's table.
-pub(super) fn planes<T: super::convert::Element>(image: &Image, tables: [&[T; 256]; 3]) -> Tensor {
+pub(super) fn planes<T: Element>(image: &Image, tables: [&[T; 256]; 3]) -> Tensor {
     let area = image.width() as usize * image.height() as usize;
     let mut values = vec![T::ZERO; 3 * area];
     let (red, rest) = values.split_at_mut(area);

@@ -28,7 +28,7 @@ impl Operator for ToTensor {
     }
 
     fn output(&self, input: &ImageKind) -> Result<TensorKind, String> {
-        Ok(chw(input, DType::U8))
+        Ok(chw(input, 3, DType::U8))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Tensor> {

@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import efficientnet_lite0
+import external_models
 import models_golden
 import numpy as np
 import onnx
@@ -135,11 +136,19 @@ def make_small(folder: pathlib.Path) -> None:
     for seed, (name, model) in enumerate(small().items()):
         path = folder / f"{name}.onnx"
         path.write_bytes(model.SerializeToString())
-        shape = [extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim[1:]]
-        scales = np.array([0.1, 10], np.float32).reshape(2, *[1] * len(shape))
-        inputs = noise(seed, shape) * scales
-        models_golden.outputs(path, inputs)
-        models_golden.layers(path, inputs)
+        run_small(path, seed)
+    for seed, name in enumerate(external_models.write(folder)):
+        run_small(folder / f"{name}.onnx", 50 + seed)
+
+
+def run_small(path: pathlib.Path, seed: int) -> None:
+    """Keeps what a model gives for a small input and a large one."""
+    model = onnx.load(path, load_external_data=False)
+    shape = [extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim[1:]]
+    scales = np.array([0.1, 10], np.float32).reshape(2, *[1] * len(shape))
+    inputs = noise(seed, shape) * scales
+    models_golden.outputs(path, inputs)
+    models_golden.layers(path, inputs)
 
 
 def make_bad(folder: pathlib.Path) -> None:

@@ -1,9 +1,11 @@
 //! The networks that pipelines name: those of the gateway, whose weights come when layers run here, or those of a
 //! folder.
 
+mod download;
+
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -13,13 +15,14 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
     step::{
-        model::{Description, Folder, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights, read_file},
+        model::{Description, Folder, Network, Networks, Runtime},
         nearest,
     },
 };
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
+use self::download::Download;
 use crate::{
     error::{Error, ErrorKind, Result},
     store::Store,
@@ -36,16 +39,6 @@ const NEAREST: usize = 8;
 struct Served {
     networks: BTreeMap<String, Arc<Network>>,
     endpoint: String,
-}
-
-/// Weights at a gateway, kept in the user's cache once they were here.
-#[derive(Debug)]
-struct Download {
-    store: Store,
-    description: Description,
-    runtime: Handle,
-    /// Where no cache takes them: they are asked for more than once.
-    unkept: OnceLock<Arc<[u8]>>,
 }
 
 #[derive(Deserialize)]
@@ -88,12 +81,7 @@ impl Store {
                 Error::new(ErrorKind::NotAGateway, text)
             })?;
         let networks = list.models.into_iter().map(|description| {
-            let weights = Download {
-                store: self.clone(),
-                description: description.clone(),
-                runtime: Handle::current(),
-                unkept: OnceLock::new(),
-            };
+            let weights = Download::new(self.clone(), description.clone(), Handle::current());
             let name = description.name.clone();
             Ok((name, Arc::new(Network::described(description, weights)?)))
         });
@@ -169,75 +157,6 @@ impl Networks for Served {
     }
 }
 
-impl Weights for Download {
-    fn fetch(&self) -> pushdown::Result<Arc<[u8]>> {
-        if let Some(bytes) = self.unkept.get() {
-            return Ok(Arc::clone(bytes));
-        }
-        let kept = self.kept();
-        if let Some(bytes) = kept.as_ref().and_then(|file| read_file(file).ok())
-            && self.description.check(&bytes).is_ok()
-        {
-            return Ok(bytes);
-        }
-        let unavailable =
-            |error: Error| pushdown::Error::new(pushdown::ErrorKind::InvalidModel, error.to_string());
-        let bytes = self.runtime.block_on(self.download()).map_err(unavailable)?;
-        self.description.check(&bytes)?;
-        let is_kept = kept.is_some_and(|file| match keep(&file, &bytes) {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::info!(%error, file = %file.display(), "the weights are not kept");
-                false
-            }
-        });
-        let bytes: Arc<[u8]> = Arc::from(&*bytes);
-        if !is_kept {
-            // Another thread's are the same.
-            drop(self.unkept.set(Arc::clone(&bytes)));
-        }
-        Ok(bytes)
-    }
-
-    fn is_near(&self) -> bool {
-        self.unkept.get().is_some() || self.kept().is_some_and(|file| file.is_file())
-    }
-
-    fn runtime(&self) -> pushdown::Result<Runtime> {
-        host()
-    }
-}
-
-impl Download {
-    /// The file in the user's cache.
-    fn kept(&self) -> Option<PathBuf> {
-        let folder = self.store.cache()?;
-        Some(folder.join(format!("{}.onnx", self.description.digest)))
-    }
-
-    async fn download(&self) -> Result<Bytes> {
-        let Description {
-            name, digest, bytes, ..
-        } = &self.description;
-        tracing::info!(name, digest, bytes, "fetching the weights of a network");
-        let path = format!("{PATH}/{digest}");
-        let transport = self.store.transport();
-        let answer = transport
-            .send(Method::GET, &path, HeaderMap::new(), Bytes::new())
-            .await?;
-        if answer.status != StatusCode::OK {
-            let refusal = answer.refusal().await;
-            return Err(refusal.into_error(&format!("the weights of the network `{name}`")));
-        }
-        let body = answer.collect(MAX_MODEL_BYTES as u64).await?;
-        body.ok_or_else(|| {
-            Error::protocol(format!(
-                "the network `{name}` has more than {MAX_MODEL_BYTES} bytes"
-            ))
-        })
-    }
-}
-
 /// ONNX Runtime of this host, loaded once: the library that `ORT_DYLIB_PATH` names, or where the system finds it.
 fn host() -> pushdown::Result<Runtime> {
     static HOST: OnceLock<pushdown::Result<Runtime>> = OnceLock::new();
@@ -254,13 +173,4 @@ pub(crate) fn default_cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     Some(cache.join("pushdown/networks"))
-}
-
-/// Written beside and renamed, so that no one reads half of it.
-fn keep(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let draft = folder.join(format!("{}.tmp", std::process::id()));
-    fs::write(&draft, bytes)?;
-    fs::rename(draft, file)
 }

@@ -8,6 +8,7 @@
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
 //! - `auto`: plans that follow what happens
+//! - `external_models`: weights in files beside the model
 //! - `networks`: layers at the gateway, here, and on both sides
 //! - `weights`: on their way, and of no use
 //! - `wide_networks`: values inside of networks that have more bytes than the objects
@@ -28,6 +29,7 @@ mod it {
     mod demo_network;
     mod engines;
     mod errors;
+    mod external_models;
     mod faults;
     mod forms;
     mod keep;

@@ -129,7 +129,7 @@ impl Networks {
         }
     }
 
-    /// Answers a request for the list of networks, or for the weights of one.
+    /// Answers a request for the list of networks, for the ONNX file of one, or for a file of weights beside it.
     ///
     /// # Errors
     /// [`ErrorKind::MethodNotAllowed`] beside GET and HEAD, [`ErrorKind::NotFound`] for an unknown digest,
@@ -176,19 +176,23 @@ impl Networks {
                 "this gateway keeps the weights of its networks to itself",
             ));
         }
-        let path = self
-            .folder()
-            .and_then(|folder| folder.path(digest))
-            .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!("no network here has the digest `{digest}`"),
-                )
-            })?;
         let unreadable = |error: std::io::Error| {
             Error::new(ErrorKind::Internal, "the network's file cannot be read").with_source(error)
         };
-        let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+        let (folder, of) = (self.folder(), digest.to_owned());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "opens a file, as `tokio::fs` does, and computes nothing"
+        )]
+        let opening = tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&of)));
+        let opened = opening.await.map_err(|error| unreadable(error.into()))?;
+        let file = opened.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                format!("no network here has the digest `{digest}`, nor a file of its weights"),
+            )
+        })?;
+        let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
         let length = file.metadata().await.map_err(unreadable)?.len();
         let pieces = ReaderStream::with_capacity(file, body::BUFFER);
         let stream = StreamBody::new(pieces.map_ok(Frame::data).map_err(Into::into));

@@ -1,7 +1,7 @@
 //! Real networks and the library that runs them, from where `scripts/models.sh` puts them.
 
 use std::{
-    io,
+    fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
@@ -22,8 +22,9 @@ pub fn other_onnxruntime() -> PathBuf {
     cache().join("onnxruntime/other/libonnxruntime.so")
 }
 
-/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any;
-/// it goes away with its handle.
+/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any,
+/// and copies of the files that their weights are in (`NAME.onnx.*`: no gateway takes links to these); it goes away with its
+/// handle.
 ///
 /// # Errors
 /// When a network is missing, or there is no temporary folder.
@@ -42,6 +43,15 @@ pub fn networks(names: &[&str]) -> io::Result<TempDir> {
         {
             let link = folder.path().join(file.file_name().unwrap_or_default());
             symlink(file, link)?;
+        }
+        let place = cache().join("models").join(name);
+        let (of, beside) = (place.file_name(), place.parent().unwrap_or(&place));
+        let prefix = format!("{}.onnx.", of.unwrap_or_default().to_string_lossy());
+        for entry in fs::read_dir(beside)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                fs::copy(entry.path(), folder.path().join(entry.file_name()))?;
+            }
         }
     }
     Ok(folder)

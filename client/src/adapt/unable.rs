@@ -35,7 +35,7 @@ mod tests {
 
     use pushdown::{
         Error, ErrorKind, Result,
-        step::model::{Description, Network, Networks, Runtime, Weights},
+        step::model::{Description, Files, Network, Networks, Runtime, Weights},
     };
 
     use super::*;
@@ -45,8 +45,8 @@ mod tests {
     struct Without;
 
     impl Weights for Without {
-        fn fetch(&self) -> Result<Arc<[u8]>> {
-            Ok(Arc::default())
+        fn fetch(&self) -> Result<Files> {
+            Ok(Files::default())
         }
 
         fn runtime(&self) -> Result<Runtime> {

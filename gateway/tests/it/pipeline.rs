@@ -4,6 +4,7 @@ mod admission;
 mod bad_networks;
 mod batch;
 mod batch_bodies;
+mod external_models;
 mod large_networks;
 mod micro_batches;
 mod networks;

@@ -1,6 +1,8 @@
 //! `model`: frozen layers of a network, read from ONNX, cut between layers, run by ONNX Runtime.
 
 mod card;
+mod data_file;
+mod files;
 mod folder;
 mod graph;
 mod identity;
@@ -17,6 +19,8 @@ mod weights;
 use std::{sync::Arc, time::Duration};
 
 pub use card::Card;
+pub use data_file::DataFile;
+pub use files::{Files, read_file};
 pub use folder::Folder;
 pub use graph::LeftOut;
 pub use identity::Identity;
@@ -26,7 +30,7 @@ pub use outline::MAX_MODEL_BYTES;
 pub use provider::Provider;
 pub use session::Runtime;
 pub use trim::give_back;
-pub use weights::{Weights, read_file};
+pub use weights::Weights;
 
 use super::{Operator, Scope};
 use crate::{

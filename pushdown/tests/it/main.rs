@@ -8,6 +8,7 @@
     reason = "clippy spares tests, but not their helpers: a fixture that cannot be made is a failure"
 )]
 
+mod external_models;
 mod generate;
 mod golden;
 mod golden_images;

@@ -17,7 +17,7 @@ pub(super) fn network(name: &str) -> (Arc<Network>, Golden) {
 }
 
 /// Whole and at every cut, before it and behind it, alone and all at once, as ONNX Runtime's Python has each alone.
-fn as_onnxruntime(network: &Network, golden: &Golden) {
+pub(super) fn as_onnxruntime(network: &Network, golden: &Golden) {
     let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
         for cut in 0..=network.end() {

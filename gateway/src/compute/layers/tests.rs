@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use futures::future::join_all;
 use pushdown::{
     DType, Layout, Pipeline,
-    step::model::{Network, Networks, Runtime, Weights},
+    step::model::{Files, Network, Networks, Runtime, Weights},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ const MOST: Duration = Duration::from_millis(2);
 struct Nowhere;
 
 impl Weights for Nowhere {
-    fn fetch(&self) -> pushdown::Result<Arc<[u8]>> {
+    fn fetch(&self) -> pushdown::Result<Files> {
         let kind = pushdown::ErrorKind::InvalidModel;
         Err(pushdown::Error::new(kind, "nowhere"))
     }

@@ -58,7 +58,7 @@ fn networks_that_cannot_be_used_are_refused_by_name() -> Result<()> {
     let bad = [
         ("truncated", "found no ONNX model: "),
         ("misdescribed", "its JSON file is no description: "),
-        ("external_weights", "found the weights of `w` in another file"),
+        ("external_weights", "found the weights of `w` in the file"),
         ("nan_weights", "the output `y` is not finite: are weights NaN?"),
         ("shapes_that_do_not_fit", "ONNX Runtime refuses the network: "),
     ];

@@ -1,4 +1,5 @@
-//! A folder of networks: `NAME.onnx`, and where there is one the `NAME.json` that says how to prepare inputs.
+//! A folder of networks: `NAME.onnx`, files beside it that it has weights in, and where there is one the `NAME.json` that says
+//! how to prepare inputs.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +8,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Card, MAX_MODEL_BYTES, Network, Networks, Runtime, Weights, read_file};
+use super::{Card, Files, Network, Networks, Runtime, Weights, files::open_data};
 use crate::{Error, Result, pipeline::is_plain, step::nearest};
 
 /// How many names of networks an error tells.
@@ -21,9 +22,10 @@ pub struct Folder {
     runtime: Result<Runtime>,
 }
 
-/// The file of a network.
+/// The files of a network.
 #[derive(Debug)]
 struct File {
+    /// The ONNX file.
     path: PathBuf,
     runtime: Result<Runtime>,
 }
@@ -77,12 +79,23 @@ impl Folder {
 }
 
 impl Folder {
-    /// The file of the network that has this digest, once it was looked at.
-    pub fn path(&self, digest: &str) -> Option<PathBuf> {
-        let found = self
-            .iter()
-            .find(|network| network.description().digest == digest)?;
-        Some(self.place.join(format!("{}.onnx", found.description().name)))
+    /// Opens a file that readers may fetch: the ONNX file of the model that has this digest, or a file of weights beside a
+    /// model that has this digest itself. Models are known once they were looked at.
+    ///
+    /// # Errors
+    /// When the file is there no more.
+    pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
+        self.iter().find_map(|network| {
+            let description = network.description();
+            if description.digest == digest {
+                return Some(fs::File::open(
+                    self.place.join(format!("{}.onnx", description.name)),
+                ));
+            }
+            let mut files = description.files.iter();
+            let file = files.find(|file| file.digest == digest)?;
+            Some(open_data(&self.place, &file.name))
+        })
     }
 }
 
@@ -130,15 +143,8 @@ fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Network> {
 }
 
 impl Weights for File {
-    fn fetch(&self) -> Result<Arc<[u8]>> {
-        let unreadable = |error: io::Error| Error::model(format!("its file cannot be read: {error}"));
-        let length = fs::metadata(&self.path).map_err(unreadable)?.len();
-        if length > MAX_MODEL_BYTES as u64 {
-            return Err(Error::too_large(format!(
-                "a network of {length} bytes is more than the limit of {MAX_MODEL_BYTES}"
-            )));
-        }
-        read_file(&self.path).map_err(unreadable)
+    fn fetch(&self) -> Result<Files> {
+        Files::read(&self.path)
     }
 
     fn runtime(&self) -> Result<Runtime> {

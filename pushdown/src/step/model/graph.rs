@@ -7,6 +7,7 @@ mod aside;
 mod check;
 mod cost;
 mod cuts;
+mod external;
 mod extract;
 mod simplify;
 
@@ -17,15 +18,17 @@ use onnx_protobuf::{GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueI
 pub(super) use aside::FILE;
 pub(super) use check::{FLOAT, input_shape};
 pub use cuts::LeftOut;
+pub(super) use external::data_files;
 pub(super) use extract::{Excerpt, Seam};
 
+use super::files::Files;
 use crate::Result;
 
 /// ONNX's number for i64.
 pub(super) const INT64: i32 = 7;
 
 /// A graph with one input, whose nodes are in the order in which they can run. The numbers of its large weights are in the
-/// file that it was read from.
+/// files that it was read from.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     /// The model without its graph: versions and operator sets.
@@ -45,14 +48,16 @@ pub(super) enum Flow {
 }
 
 impl Graph {
-    /// Reads an ONNX file.
+    /// Reads an ONNX file and what is beside it.
     ///
     /// # Errors
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, for operators outside ONNX's own set,
-    /// for weights in other files, and for anything but one input of floats.
-    pub(super) fn read(file: &[u8]) -> Result<Self> {
-        let mut header = aside::read(file)?;
+    /// for weights that the files do not have, and for anything but one input of floats;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for weights beyond the limit.
+    pub(super) fn read(files: &Files) -> Result<Self> {
+        let mut header = aside::scan(&files.model)?;
         let mut graph = header.graph.take().unwrap_or_default();
+        external::resolve(&mut graph, &files.data)?;
         check::check(&header, &graph)?;
         simplify::constants_are_weights(&mut graph);
         simplify::constants_are_no_inputs(&mut graph);

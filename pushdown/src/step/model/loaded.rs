@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
+    files::Files,
     graph::Seam,
     network::Place,
     outline::Outline,
@@ -24,7 +25,7 @@ use crate::{DType, Error, Layout, Result, Tensor};
 /// Parts that are kept, the last ones used: each has weights of its own.
 const MAX_PARTS: usize = 4;
 
-/// A network of which parts run. Its file is in memory only while one is made.
+/// A network of which parts run. Its files are in memory only while one is made.
 #[derive(Debug)]
 pub(super) struct Loaded {
     outline: Arc<Outline>,
@@ -40,8 +41,8 @@ pub(super) struct Loaded {
 /// What it takes to make a part.
 #[derive(Debug, Clone, Copy)]
 struct Making {
-    /// CPU time to have the file and hold it against its digest, however small the part.
-    file: Duration,
+    /// CPU time to have the files and hold them against their digest, however small the part.
+    files: Duration,
     /// And to have the part ready to run,
     session: Duration,
     /// of so many bytes of weights, in every copy of them.
@@ -77,32 +78,36 @@ impl Loaded {
 
     /// CPU time to make the layers between two places, by those that were made last; none where none were.
     pub(super) fn making_time(&self, from: Place, to: usize) -> Option<Duration> {
-        let Making { file, session, bytes } = (*self.making.lock())?;
+        let Making {
+            files,
+            session,
+            bytes,
+        } = (*self.making.lock())?;
         let weights = self.outline.weights(from, to);
         let (copies, _) = self.runtime.concurrency(weights);
         let nanoseconds = session.as_nanos() * u128::from(weights) * copies as u128 / bytes.max(1) as u128;
-        Some(file + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+        Some(files + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
     }
 
     /// Has the layers between two places in memory, if any lie between them.
     pub(super) fn make_ready(
         &self,
         (from, to): (Place, usize),
-        file: impl FnOnce() -> Result<Arc<[u8]>>,
+        files: impl FnOnce() -> Result<Files>,
     ) -> Result<()> {
         if from < Place::Cut(to) {
-            self.part((from, to), file)?;
+            self.part((from, to), files)?;
         }
         Ok(())
     }
 
-    /// Runs the layers between two places on values of the first. If they are not here they come from `file`, the one that
+    /// Runs the layers between two places on values of the first. If they are not here they come from `files`, those that
     /// the network was looked at in.
     pub(super) fn run(
         &self,
         (from, to): (Place, usize),
         batch: &[Tensor],
-        file: impl FnOnce() -> Result<Arc<[u8]>>,
+        files: impl FnOnce() -> Result<Files>,
     ) -> Result<Vec<Tensor>> {
         let (start, end) = (self.outline.seam(from)?, self.outline.seam(Place::Cut(to))?);
         for value in batch {
@@ -111,7 +116,7 @@ impl Loaded {
         if from >= Place::Cut(to) {
             return Ok(batch.to_vec());
         }
-        let part = self.part((from, to), file)?;
+        let part = self.part((from, to), files)?;
         let together = self.outline.together(batch.len());
         let mut outputs = Vec::with_capacity(batch.len());
         for batch in batch.chunks(together) {
@@ -145,7 +150,7 @@ impl Loaded {
     }
 
     /// The session of a part. Others wait while one is made.
-    fn part(&self, reach: (Place, usize), file: impl FnOnce() -> Result<Arc<[u8]>>) -> Result<Arc<Session>> {
+    fn part(&self, reach: (Place, usize), files: impl FnOnce() -> Result<Files>) -> Result<Arc<Session>> {
         let mut parts = self.parts.lock();
         let part = if let Some(index) = parts.iter().position(|part| part.reach == reach) {
             parts.remove(index)
@@ -154,21 +159,21 @@ impl Loaded {
             let excerpt = self.outline.part(from, to)?;
             let _turn = turn();
             let began = cpu();
-            let file = file()?;
+            let files = files()?;
             let fetched = cpu();
             if parts.len() == MAX_PARTS {
                 parts.remove(0);
                 self.count(&parts);
             }
             let weights = self.outline.weights(from, to);
-            let session = Session::new(&self.runtime, &excerpt.model, &file, Some(weights));
-            // Before anything else is done: it is as large as all the weights.
-            drop(file);
+            let session = Session::new(&self.runtime, &excerpt.model, &files, Some(weights));
+            // Before anything else is done: they are as large as all the weights.
+            drop(files);
             give_back();
             let session = Arc::new(session?);
             let bytes = excerpt.bytes * session.copies();
             *self.making.lock() = Some(Making {
-                file: fetched.saturating_sub(began),
+                files: fetched.saturating_sub(began),
                 session: cpu().saturating_sub(fetched),
                 bytes,
             });

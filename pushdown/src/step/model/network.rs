@@ -7,9 +7,15 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::{Card, LeftOut, Provider, Runtime, Weights, loaded::Loaded, outline::Outline, weights::turn};
+use super::{
+    Card, DataFile, Files, LeftOut, Provider, Runtime, Weights,
+    data_file::{check_list, is_digest},
+    files::Digests,
+    loaded::Loaded,
+    outline::Outline,
+    weights::turn,
+};
 use crate::{DType, Error, Result, Tensor, step::nearest};
 
 /// How many near names an error tells.
@@ -20,10 +26,13 @@ const NEAREST: usize = 3;
 pub struct Description {
     /// Name in pipelines.
     pub name: String,
-    /// SHA-256 of the weights, and of the card where there is one, in hex.
+    /// SHA-256 of the ONNX file, with those of the files beside it and of the card where there are any, in hex.
     pub digest: String,
-    /// Size of the ONNX file.
+    /// Size of the ONNX file and of the files beside it.
     pub bytes: u64,
+    /// Files beside the ONNX file that have weights, by name. Each can be fetched by its own digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<DataFile>,
     /// The one input.
     pub inputs: Vec<Port>,
     /// The output.
@@ -96,12 +105,14 @@ impl Network {
     /// beyond [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
     pub fn look(name: &str, card: Option<Card>, weights: impl Weights + 'static) -> Result<Self> {
         let _turn = turn();
-        let file = weights.fetch()?;
-        let (outline, facts) = Outline::look(&weights.runtime()?, &file)?;
+        let files = weights.fetch()?;
+        let (outline, facts) = Outline::look(&weights.runtime()?, &files)?;
+        let digests = Digests::of(&files);
         let description = Description {
             name: name.to_owned(),
-            digest: digest(&file, card.as_ref())?,
-            bytes: file.len() as u64,
+            digest: digests.whole(card.as_ref())?,
+            bytes: files.bytes(),
+            files: digests.data_files(&files),
             inputs: vec![facts.input],
             outputs: facts.output.into_iter().collect(),
             cut_points: facts.cut_points,
@@ -130,13 +141,14 @@ impl Network {
             )));
         }
         // What comes from elsewhere becomes a file's name, and sizes: neither may be anything.
-        let digest = &description.digest;
-        if digest.len() != 64 || !digest.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        if !is_digest(&description.digest) {
             return Err(Error::model(format!(
                 "the network `{}` has a digest that is none: expected 64 hex digits",
                 description.name
             )));
         }
+        check_list(&description.files, description.bytes)
+            .map_err(|fault| Error::model(format!("the network `{}` has {fault}", description.name)))?;
         let shapes = description.inputs.iter().map(|port| &port.shape);
         let mut shapes = shapes.chain(description.cut_points.iter().map(|cut| &cut.shape));
         if let Some(shape) = shapes.find(|shape| !has_a_size(shape)) {
@@ -159,11 +171,11 @@ impl Network {
         &self.description
     }
 
-    /// The ONNX file, unless it has changed.
-    fn file(&self) -> Result<Arc<[u8]>> {
-        let file = self.weights.fetch()?;
-        self.description.check(&file)?;
-        Ok(file)
+    /// The model's files, unless they have changed.
+    fn files(&self) -> Result<Files> {
+        let files = self.weights.fetch()?;
+        self.description.check(&files)?;
+        Ok(files)
     }
 
     /// An error that says whose it is: a pipeline may run several networks, a gateway many.
@@ -172,8 +184,8 @@ impl Network {
         Error::new(error.kind(), text)
     }
 
-    /// Gets all ready but the weights of the layers that will run, which is not known here: fetches the file and looks at
-    /// it, if nobody has.
+    /// Gets all ready but the weights of the layers that will run, which is not known here: fetches the files and looks at
+    /// them, if nobody has.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -286,7 +298,7 @@ impl Network {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn make_ready(&self, from: Place, to: usize) -> Result<()> {
-        let ready = |loaded: Arc<Loaded>| loaded.make_ready((from, to), || self.file());
+        let ready = |loaded: Arc<Loaded>| loaded.make_ready((from, to), || self.files());
         self.loaded().and_then(ready).map_err(|error| self.named(&error))
     }
 
@@ -305,7 +317,7 @@ impl Network {
     /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value of another type or shape;
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when the weights cannot be had, or ONNX Runtime fails.
     pub fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
-        let run = |loaded: Arc<Loaded>| loaded.run((from, to), batch, || self.file());
+        let run = |loaded: Arc<Loaded>| loaded.run((from, to), batch, || self.files());
         self.loaded().and_then(run).map_err(|error| self.named(&error))
     }
 
@@ -327,8 +339,8 @@ impl Network {
                 drop(self.weights.fetch()?);
             }
             let _turn = turn();
-            let file = self.file()?;
-            let (outline, _) = Outline::look(&self.weights.runtime()?, &file)?;
+            let files = self.files()?;
+            let (outline, _) = Outline::look(&self.weights.runtime()?, &files)?;
             Arc::clone(self.outline.get_or_init(|| Arc::new(outline)))
         };
         let loaded = Loaded::new(outline, self.weights.runtime()?);
@@ -337,12 +349,14 @@ impl Network {
 }
 
 impl Description {
-    /// Holds an ONNX file against the digest.
+    /// Holds the files of a model against the digests.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it is another one.
-    pub fn check(&self, weights: &[u8]) -> Result<()> {
-        let found = digest(weights, self.card.as_ref())?;
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when they are others.
+    pub fn check(&self, files: &Files) -> Result<()> {
+        let digests = Digests::of(files);
+        digests.check(&self.files)?;
+        let found = digests.whole(self.card.as_ref())?;
         if found == self.digest {
             return Ok(());
         }
@@ -376,19 +390,6 @@ fn has_a_size(shape: &[usize]) -> bool {
         .iter()
         .try_fold(DType::F32.size(), |bytes, extent| bytes.checked_mul(*extent));
     bytes.is_some()
-}
-
-/// SHA-256 of the weights; with a card, of the digest of the weights and the card's canonical JSON.
-fn digest(weights: &[u8], card: Option<&Card>) -> Result<String> {
-    let digest = Sha256::digest(weights);
-    let Some(card) = card else {
-        return Ok(hex::encode(digest));
-    };
-    let card = serde_json::to_vec(card)
-        .map_err(|error| Error::internal(format!("a card that cannot be written: {error}")))?;
-    Ok(hex::encode(
-        Sha256::new().chain_update(digest).chain_update(card).finalize(),
-    ))
 }
 
 #[cfg(test)]

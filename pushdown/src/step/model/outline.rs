@@ -1,8 +1,7 @@
 //! A network without its weights: what a look at it shows. It costs runs and a copy of the weights, and takes little room.
 
-use std::sync::Arc;
-
 use super::{
+    files::Files,
     graph::{Excerpt, Graph, LeftOut, Seam, input_shape},
     network::{CutPoint, Place, Port, weights_between},
     probe::{Probe, probe},
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::{DType, Error, Result};
 
-/// The most bytes that a network may have.
+/// The most bytes that the files of a network may have together: of one message ONNX can have no more.
 pub const MAX_MODEL_BYTES: usize = 2 << 30;
 
 /// A network that was looked at.
@@ -37,26 +36,26 @@ pub(super) struct Facts {
 }
 
 impl Outline {
-    /// Reads an ONNX file and runs the network on noise.
-    pub(super) fn look(runtime: &Runtime, file: &Arc<[u8]>) -> Result<(Self, Facts)> {
-        let looked = Self::of(runtime, file);
+    /// Reads a model's files and runs it on noise.
+    pub(super) fn look(runtime: &Runtime, files: &Files) -> Result<(Self, Facts)> {
+        let looked = Self::of(runtime, files);
         give_back();
         looked
     }
 
-    fn of(runtime: &Runtime, file: &Arc<[u8]>) -> Result<(Self, Facts)> {
-        if file.len() > MAX_MODEL_BYTES {
+    fn of(runtime: &Runtime, files: &Files) -> Result<(Self, Facts)> {
+        let bytes = files.bytes();
+        if bytes > MAX_MODEL_BYTES as u64 {
             return Err(Error::too_large(format!(
-                "a network of {} bytes is more than the limit of {MAX_MODEL_BYTES}",
-                file.len()
+                "a network of {bytes} bytes is more than the limit of {MAX_MODEL_BYTES}"
             )));
         }
-        let mut graph = Graph::read(file)?;
+        let mut graph = Graph::read(files)?;
         let input = Seam {
             tensor: graph.input()?.name.clone(),
             shape: input_shape(graph.input()?)?,
         };
-        let Probe { shapes, batched } = probe(runtime, &mut graph, file, &input.shape)?;
+        let Probe { shapes, batched } = probe(runtime, &mut graph, files, &input.shape)?;
         let output = graph.outputs().next().unwrap_or_default().to_owned();
         let found = graph.cuts(&output);
         let mut left_out = found.left_out;

@@ -2,11 +2,12 @@
 
 mod seen;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use onnx_protobuf::TensorProto;
 
 use super::{
+    files::Files,
     graph::{Flow, Graph, INT64},
     session::{Runtime, Session, Value},
 };
@@ -29,22 +30,17 @@ type Alone = HashMap<String, Seen<Row>>;
 type Together = HashMap<String, Seen<bool>>;
 
 /// Looks at a network whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone. The
-/// graph was read from `file`.
+/// graph was read from `files`.
 ///
 /// # Errors
 /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when it does not run on noise, or gives what is no number.
-pub(super) fn probe(
-    runtime: &Runtime,
-    graph: &mut Graph,
-    file: &Arc<[u8]>,
-    shape: &[usize],
-) -> Result<Probe> {
+pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, files: &Files, shape: &[usize]) -> Result<Probe> {
     let (first, second) = (noise(shape, 1), noise(shape, 2));
     let main = graph.outputs().next().unwrap_or_default().to_owned();
     // What may leave the network is held against a batch element by element.
     let whole = graph.possible_cuts(&main);
     let alone = |sample: &[f32]| -> Result<Alone> {
-        run((runtime, file), graph, shape, &[sample], |name, value| {
+        run((runtime, files), graph, shape, &[sample], |name, value| {
             Seen::of(value, |_, elements| Row::of(elements, whole.contains(name)))
         })
     };
@@ -71,7 +67,7 @@ pub(super) fn probe(
         None
     } else {
         let samples = [first.as_slice(), second.as_slice()];
-        run((runtime, file), &relaxed, shape, &samples, both).ok()
+        run((runtime, files), &relaxed, shape, &samples, both).ok()
     };
     let together = together.filter(|together| matches!(together.get(&main), Some(Seen::Floats(_, true))));
     let batched = together.is_some();
@@ -112,7 +108,7 @@ pub(super) fn probe(
 
 /// What `read` makes of the tensors of these samples, all at once.
 fn run<T>(
-    (runtime, file): (&Runtime, &Arc<[u8]>),
+    (runtime, files): (&Runtime, &Files),
     graph: &Graph,
     shape: &[usize],
     samples: &[&[f32]],
@@ -120,7 +116,7 @@ fn run<T>(
 ) -> Result<HashMap<String, T>> {
     let opened = graph.opened(shape, samples.len() > 1)?;
     // Not optimized: every tensor is looked at, none may be computed away.
-    let session = Session::new(runtime, &opened, file, None)?;
+    let session = Session::new(runtime, &opened, files, None)?;
     let extents: Vec<usize> = std::iter::once(samples.len())
         .chain(shape.iter().copied())
         .collect();

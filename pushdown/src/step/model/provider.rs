@@ -1,6 +1,6 @@
 //! What computes networks: the processor, or a GPU by CUDA.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr};
 
 use onnx_protobuf::{
     GraphProto, Message as _, ModelProto, NodeProto, OperatorSetIdProto, TypeProto, ValueInfoProto,
@@ -9,7 +9,10 @@ use onnx_protobuf::{
 use ort::ep::{self, ExecutionProviderDispatch};
 use serde::Serialize;
 
-use super::session::{Runtime, Session, Value};
+use super::{
+    files::Files,
+    session::{Runtime, Session, Value},
+};
 use crate::{Error, Result};
 
 /// An execution provider of ONNX Runtime.
@@ -91,7 +94,7 @@ impl FromStr for Provider {
 
 /// Runs a model of one node, which shows whether the library has the provider, and the provider its device.
 pub(super) fn check(runtime: &Runtime) -> Result<()> {
-    let session = Session::new(runtime, &doubling()?, &Arc::default(), Some(0))?;
+    let session = Session::new(runtime, &doubling()?, &Files::default(), Some(0))?;
     let doubled = session.run(
         &[2],
         &[1.0, -3.0],

@@ -6,6 +6,7 @@ use ort::{session::builder::GraphOptimizationLevel, value::TensorRef};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
+    files::Files,
     graph::FILE,
     identity::{self, Identity},
     provider::{self, Provider},
@@ -151,13 +152,8 @@ impl Session {
     /// Prepares `model`, of so many bytes of weights, to run many times: groups of operators are computed as one. Without
     /// `weights` it is there once, and computes every tensor.
     ///
-    /// What the model has no numbers of is copied from `file`, which nobody needs any more behind this.
-    pub(super) fn new(
-        runtime: &Runtime,
-        model: &[u8],
-        file: &Arc<[u8]>,
-        weights: Option<u64>,
-    ) -> Result<Self> {
+    /// What the model has no numbers of is copied from `files`, which nobody needs any more after this.
+    pub(super) fn new(runtime: &Runtime, model: &[u8], files: &Files, weights: Option<u64>) -> Result<Self> {
         let once = (1, runtime.threads);
         let (copies, threads) = weights.map_or(once, |weights| runtime.concurrency(weights));
         let build = || -> Result<_, ort::Error> {
@@ -171,8 +167,11 @@ impl Session {
                 .with_intra_threads(threads)?
                 .with_intra_op_spinning(false)?
                 .with_execution_providers(runtime.provider.in_order())?;
-            if !file.is_empty() {
-                builder = builder.with_external_initializer_file_in_memory(FILE, Arc::clone(file))?;
+            let data = files.data.iter().map(|(name, bytes)| (name.as_str(), bytes));
+            for (name, bytes) in [(FILE, &files.model)].into_iter().chain(data) {
+                if !bytes.is_empty() {
+                    builder = builder.with_external_initializer_file_in_memory(name, Arc::clone(bytes))?;
+                }
             }
             builder.commit_from_memory(model)
         };

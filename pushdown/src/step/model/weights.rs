@@ -1,27 +1,20 @@
 //! Where the weights of a network come from.
 
-use std::{
-    fmt,
-    fs::File,
-    io::{self, Read as _},
-    iter,
-    path::Path,
-    sync::Arc,
-};
+use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::Runtime;
+use super::{Files, Runtime};
 use crate::Result;
 
-/// Where weights come from: a file, or a gateway. They are asked for whenever layers are made ready to run, and nobody
+/// Where weights come from: a folder, or a gateway. They are asked for whenever layers are made ready to run, and nobody
 /// holds them for longer than that takes.
 pub trait Weights: fmt::Debug + Send + Sync {
-    /// The ONNX file.
+    /// The ONNX file, and those beside it that have weights.
     ///
     /// # Errors
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason.
-    fn fetch(&self) -> Result<Arc<[u8]>>;
+    fn fetch(&self) -> Result<Files>;
 
     /// Whether they are at hand: fetching them asks nobody else.
     fn is_near(&self) -> bool {
@@ -40,19 +33,4 @@ pub trait Weights: fmt::Debug + Send + Sync {
 pub(super) fn turn() -> MutexGuard<'static, ()> {
     static COMING: Mutex<()> = Mutex::new(());
     COMING.lock()
-}
-
-/// Reads a file into memory that can be shared. A vector would have to be copied there.
-///
-/// # Errors
-/// When it cannot be read, or gets shorter meanwhile.
-pub fn read_file(path: &Path) -> io::Result<Arc<[u8]>> {
-    let mut file = File::open(path)?;
-    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    let mut bytes: Arc<[u8]> = iter::repeat_n(0, length).collect();
-    // Nobody else has them yet.
-    if let Some(bytes) = Arc::get_mut(&mut bytes) {
-        file.read_exact(bytes)?;
-    }
-    Ok(bytes)
 }

@@ -6,19 +6,17 @@
 
 use std::{fmt, ops::Range};
 
-use onnx_protobuf::{
-    Message as _, ModelProto, StringStringEntryProto, TensorProto, tensor_proto::DataLocation,
-};
+use onnx_protobuf::{Message as _, ModelProto, TensorProto};
 use protobuf::{CodedInputStream, CodedOutputStream, rt};
 
-use super::check::{self, FLOAT};
+use super::{check::FLOAT, external};
 use crate::{Error, Result};
 
-/// By what name weights know the file.
-pub(in crate::step::model) const FILE: &str = "weights";
+/// By what name weights know the file. No file beside the model may have such a name.
+pub(in crate::step::model) const FILE: &str = ".weights";
 
 /// Weights of fewer bytes are read. Shapes are among them, which ONNX Runtime looks into before it sees the file.
-const LEAST: usize = 1 << 12;
+pub(super) const LEAST: usize = 1 << 12;
 /// The wire type of what tells its length.
 const DELIMITED: u32 = 2;
 /// Number of the field of a node that names its operator.
@@ -51,11 +49,11 @@ impl Kind {
     }
 }
 
-/// Reads a model. None of the weights of its outermost graph stands in another file.
+/// Reads a model. Of weights in other files it has the places, as the file tells them.
 ///
 /// # Errors
-/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, and for such weights.
-pub(super) fn read(file: &[u8]) -> Result<ModelProto> {
+/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, and for places outside the model's folder.
+pub(super) fn scan(file: &[u8]) -> Result<ModelProto> {
     let model = without_numbers(file, Kind::Model, 0..file.len())?;
     ModelProto::parse_from_bytes(&model).map_err(|error| no_model(&error))
 }
@@ -114,7 +112,10 @@ fn weight(file: &[u8], message: Range<usize>) -> Result<Vec<u8>> {
         }
     }
     let mut tensor = TensorProto::parse_from_bytes(&rest).map_err(|error| no_model(&error))?;
-    check::stored_here(&tensor)?;
+    if external::is_external(&tensor) {
+        external::check_place(&tensor, numbers.is_some() || !is_empty(&tensor))?;
+        return Ok(rest);
+    }
     let Some((field, place)) = numbers else {
         return Ok(rest);
     };
@@ -122,18 +123,7 @@ fn weight(file: &[u8], message: Range<usize>) -> Result<Vec<u8>> {
     if !is_empty(&tensor) || (field == FLOATS && tensor.data_type != FLOAT) {
         return Ok(file[message].to_vec());
     }
-    tensor.data_location = DataLocation::EXTERNAL.into();
-    tensor.external_data = [
-        ("location", FILE.to_owned()),
-        ("offset", place.start.to_string()),
-        ("length", place.len().to_string()),
-    ]
-    .map(|(key, value)| StringStringEntryProto {
-        key: key.to_owned(),
-        value,
-        ..StringStringEntryProto::default()
-    })
-    .into();
+    external::point(&mut tensor, FILE, place.start as u64, place.len() as u64);
     tensor.write_to_bytes().map_err(|error| no_model(&error))
 }
 

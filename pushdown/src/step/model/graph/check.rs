@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use onnx_protobuf::{
     GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
-    tensor_proto::DataLocation,
     tensor_shape_proto::{Dimension, dimension},
     type_proto,
 };
 
-use super::name_of;
+use super::{external::is_external, name_of};
 use crate::{Error, Result};
 
 /// Draws of their own would differ from run to run.
@@ -120,16 +119,18 @@ pub(super) fn not_training(graph: &GraphProto) -> Result<()> {
     Ok(())
 }
 
-fn nodes(graph: &GraphProto, depth: usize) -> Result<()> {
+/// Refuses graphs within graphs beyond a depth.
+pub(super) fn too_deep(depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::model(format!(
             "found graphs nested deeper than {MAX_DEPTH}"
         )));
     }
-    // Those of the outermost graph were looked at when they were set aside.
-    if depth > 0 {
-        graph.initializer.iter().try_for_each(stored_here)?;
-    }
+    Ok(())
+}
+
+fn nodes(graph: &GraphProto, depth: usize) -> Result<()> {
+    too_deep(depth)?;
     parts(&graph.sparse_initializer).try_for_each(stored_here)?;
     graph.node.iter().try_for_each(|node| self::node(node, depth))
 }
@@ -147,14 +148,8 @@ fn node(node: &NodeProto, depth: usize) -> Result<()> {
             node.op_type
         )));
     }
-    let aside = depth == 0 && node.op_type == "Constant";
     for attribute in &node.attribute {
-        attribute
-            .t
-            .iter()
-            .filter(|_| !aside)
-            .chain(&attribute.tensors)
-            .chain(parts(&attribute.sparse_tensor))
+        parts(&attribute.sparse_tensor)
             .chain(parts(&attribute.sparse_tensors))
             .try_for_each(stored_here)?;
         for graph in attribute.g.iter().chain(&attribute.graphs) {
@@ -172,10 +167,9 @@ fn parts<'a>(
     sparse.flat_map(|sparse| sparse.values.iter().chain(sparse.indices.iter()))
 }
 
-/// Refuses a weight that stands in another file.
-pub(super) fn stored_here(tensor: &TensorProto) -> Result<()> {
-    let external = tensor.data_location.enum_value() == Ok(DataLocation::EXTERNAL);
-    if external || !tensor.external_data.is_empty() {
+/// Refuses a part of a sparse weight that stands in another file: no exporter writes them so.
+fn stored_here(tensor: &TensorProto) -> Result<()> {
+    if is_external(tensor) {
         return Err(Error::model(format!(
             "found the weights of `{}` in another file, expected them in the model",
             tensor.name

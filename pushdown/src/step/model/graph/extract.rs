@@ -21,7 +21,7 @@ pub(in crate::step::model) struct Seam {
 /// A part of a graph.
 #[derive(Debug)]
 pub(in crate::step::model) struct Excerpt {
-    /// A model, whose large weights are in the graph's file.
+    /// A model, whose large weights are in the graph's files.
     pub(in crate::step::model) model: Vec<u8>,
     /// Bytes of all its weights, wherever they are.
     pub(in crate::step::model) bytes: usize,

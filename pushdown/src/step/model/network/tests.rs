@@ -1,12 +1,14 @@
 use std::{sync::mpsc, thread, time::Duration};
 
+use sha2::{Digest as _, Sha256};
+
 use super::*;
 
 #[derive(Debug)]
 struct Nowhere;
 
 impl Weights for Nowhere {
-    fn fetch(&self) -> Result<Arc<[u8]>> {
+    fn fetch(&self) -> Result<Files> {
         Err(Error::model("nowhere"))
     }
 
@@ -38,8 +40,40 @@ fn descriptions_that_no_network_has() {
     assert!(Network::described(serde_json::from_value(good.clone()).expect("good"), Nowhere).is_ok());
     assert!(fault("digest", "../../secret".into()).contains("64 hex digits"));
     assert!(fault("cut_points", serde_json::json!([])).contains("0 cut points"));
+    let file = |name: &str, digest: &str, bytes: u64| serde_json::json!({"name": name, "digest": digest, "bytes": bytes});
+    let digest = "0".repeat(64);
+    let files = |files: &[serde_json::Value]| fault("files", files.into());
+    for name in ["../w.data", "/w.data", "", ".w.data"] {
+        assert!(files(&[file(name, &digest, 0)]).contains("expected bare names, each once"));
+    }
+    let one = file("w.data", &digest, 1);
+    assert!(
+        files(&[one.clone(), one]).contains("the file \"w.data\" of weights, expected bare names, each once")
+    );
+    assert!(
+        files(&[file("w.data", "../../secret", 0)]).contains("an invalid digest, expected 64 hex digits")
+    );
+    assert!(
+        files(&[file("w.data", &digest, 2)]).contains("2 bytes in files of weights, expected at most its 1")
+    );
+    let two = [file("v", &digest, u64::MAX), file("w", &digest, 1)];
+    assert!(
+        files(&two).contains("18446744073709551615 bytes in files"),
+        "no overflow"
+    );
+    let many: Vec<_> = (0..=4096)
+        .map(|index| file(&format!("w{index}"), &digest, 0))
+        .collect();
+    assert!(files(&many).contains("4097 files of weights, expected at most 4096"));
     let huge = serde_json::json!([{"tensor": "x", "shape": [1_u64 << 40, 1_u64 << 40]}]);
     assert!(fault("inputs", huge).contains("more than any value may have"));
+}
+
+fn of_model(bytes: &[u8]) -> Files {
+    Files {
+        model: bytes.into(),
+        ..Files::default()
+    }
 }
 
 /// Bytes that are there, and a library that is not.
@@ -47,8 +81,8 @@ fn descriptions_that_no_network_has() {
 struct Here(&'static [u8]);
 
 impl Weights for Here {
-    fn fetch(&self) -> Result<Arc<[u8]>> {
-        Ok(self.0.into())
+    fn fetch(&self) -> Result<Files> {
+        Ok(of_model(self.0))
     }
 
     fn runtime(&self) -> Result<Runtime> {
@@ -94,8 +128,9 @@ fn failures_name_the_network() {
 fn a_changed_card_changes_the_digest() {
     let of = |json: &str| {
         let card = Card::parse(json.as_bytes()).expect(json);
-        digest(b"weights", Some(&card)).expect(json)
+        Digests::of(&of_model(b"weights")).whole(Some(&card)).expect(json)
     };
+    let without_card = Digests::of(&of_model(b"weights")).whole(None).expect("no card");
     let found = of(r#"{"size": 224, "mean": [0.5], "std": [0.25]}"#);
     let same = of(r#"{ "std": [0.25], "mean": [0.5], "size": 224 }"#);
     assert_eq!(found, same, "however it is written");
@@ -108,8 +143,8 @@ fn a_changed_card_changes_the_digest() {
     ] {
         assert_ne!(of(other), found, "{other}");
     }
-    assert_ne!(digest(b"weights", None).expect("no card"), found);
-    assert_ne!(digest(b"weights", None).expect("no card"), of("{}"));
+    assert_ne!(without_card, found);
+    assert_ne!(without_card, of("{}"));
 }
 
 /// Copies of a part are made by what the part weighs, not by the whole network.
@@ -140,7 +175,7 @@ struct Slow {
 }
 
 impl Weights for Slow {
-    fn fetch(&self) -> Result<Arc<[u8]>> {
+    fn fetch(&self) -> Result<Files> {
         let told = self.asked.send(()).is_ok() && self.come.lock().recv().is_ok();
         Err(Error::model(if told { "they are lost" } else { "nobody waits" }))
     }

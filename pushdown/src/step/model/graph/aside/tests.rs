@@ -1,4 +1,6 @@
-use onnx_protobuf::{AttributeProto, GraphProto, NodeProto};
+use onnx_protobuf::{
+    AttributeProto, GraphProto, NodeProto, StringStringEntryProto, tensor_proto::DataLocation,
+};
 
 use super::*;
 use crate::step::model::graph::INT64;
@@ -73,7 +75,7 @@ fn large_weights_stay_in_the_file_and_all_else_is_read() {
         vec![large.clone(), small.clone(), typed.clone()],
         vec![node("Constant", constant.clone())],
     );
-    let model = read(&file).unwrap();
+    let model = scan(&file).unwrap();
     assert_eq!((model.ir_version, model.producer_name.as_str()), (8, "test"));
     let [found_large, found_small, found_typed] = model.graph.initializer.as_slice() else {
         panic!("three weights: {model:?}");
@@ -98,36 +100,60 @@ fn what_is_no_plain_weight_is_read_as_it_is() {
     let wrong = floats("wrong", INT64);
     let other = node("Other", raw("attribute", 1));
     let file = file(vec![mixed.clone(), wrong.clone()], vec![other.clone()]);
-    let graph = read(&file).unwrap().graph;
+    let graph = scan(&file).unwrap().graph;
     assert_eq!(graph.initializer, [mixed, wrong]);
     assert_eq!(graph.node, [other]);
 }
 
-/// A file that is named as ours is nobody's leave to read it.
-#[test]
-fn weights_in_other_files_are_refused_whatever_they_are_called() {
-    let elsewhere = TensorProto {
+fn elsewhere(file: &str) -> TensorProto {
+    TensorProto {
         data_location: DataLocation::EXTERNAL.into(),
         external_data: vec![StringStringEntryProto {
             key: "location".to_owned(),
-            value: FILE.to_owned(),
+            value: file.to_owned(),
             ..StringStringEntryProto::default()
         }],
         ..raw("elsewhere", 0)
-    };
-    let large = TensorProto {
+    }
+}
+
+/// As an initializer, and as a `Constant`.
+fn both_ways(weight: &TensorProto) -> [Vec<u8>; 2] {
+    [
+        file(vec![weight.clone()], Vec::new()),
+        file(Vec::new(), vec![node("Constant", weight.clone())]),
+    ]
+}
+
+#[test]
+fn places_in_other_files_are_left_as_they_are() {
+    let weight = elsewhere("w.data");
+    let [initializer, constant] = both_ways(&weight);
+    assert_eq!(scan(&initializer).unwrap().graph.initializer[0], weight);
+    let graph = scan(&constant).unwrap().graph;
+    assert_eq!(*graph.node[0].attribute[0].t, weight);
+}
+
+/// A file that is named as ours is nobody's leave to read it; and numbers are in one place.
+#[test]
+fn what_is_set_aside_cannot_be_forged() {
+    let forged = elsewhere(FILE);
+    let twice = TensorProto {
         raw_data: raw("large", 1).raw_data,
-        ..elsewhere.clone()
+        ..elsewhere("w.data")
     };
-    for weight in [elsewhere, large] {
-        let initializer = file(vec![weight.clone()], Vec::new());
-        let constant = file(Vec::new(), vec![node("Constant", weight)]);
-        for file in [initializer, constant] {
-            let error = read(&file).unwrap_err().to_string();
-            assert!(
-                error.contains("the weights of `elsewhere` in another file"),
-                "{error}"
-            );
+    let few = TensorProto {
+        raw_data: vec![0; 4],
+        ..elsewhere("w.data")
+    };
+    for (weight, reason) in [
+        (forged, "of `elsewhere` in the file \".weights\""),
+        (twice, "of `elsewhere` both in the model and in another file"),
+        (few, "of `elsewhere` both in the model and in another file"),
+    ] {
+        for file in both_ways(&weight) {
+            let error = scan(&file).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
         }
     }
 }
@@ -137,9 +163,9 @@ fn what_is_cut_short_is_no_model() {
     let whole = file(vec![raw("large", 1)], vec![node("Constant", raw("constant", 1))]);
     for length in (1..whole.len()).step_by(61) {
         // A message may end behind any of its fields.
-        if let Err(error) = read(&whole[..length]) {
+        if let Err(error) = scan(&whole[..length]) {
             assert!(error.to_string().starts_with("found no ONNX model: "), "{error}");
         }
     }
-    assert!(read(&whole[..whole.len() - 1]).is_err());
+    assert!(scan(&whole[..whole.len() - 1]).is_err());
 }

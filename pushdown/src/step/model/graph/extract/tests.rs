@@ -1,7 +1,7 @@
 use onnx_protobuf::{NodeProto, SparseTensorProto};
 
 use super::*;
-use crate::step::model::graph::INT64;
+use crate::step::model::{Files, graph::INT64};
 
 const WIDTH: i64 = 64;
 
@@ -82,7 +82,11 @@ fn two_layers(initializer: Vec<TensorProto>, sparse_initializer: Vec<SparseTenso
         graph: Some(graph).into(),
         ..ModelProto::default()
     };
-    Graph::read(&model.write_to_bytes().unwrap()).unwrap()
+    let files = Files {
+        model: model.write_to_bytes().unwrap().into(),
+        ..Files::default()
+    };
+    Graph::read(&files).unwrap()
 }
 
 /// The weights of the part between two tensors, and its bytes.

@@ -1,0 +1,105 @@
+//! Models whose weights are in files beside them: run, listed with their files, and fetched file by file.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{distance, networks};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    networks::{floats, lab, models},
+    photo,
+};
+
+#[test]
+fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Result<()> {
+    let folder = networks(&["tiny/digits", "tiny/external"])?;
+    let lab = lab(&folder, &[])?;
+    lab.put("cat.jpg", photo(60, 40, "jpeg"))?;
+    let scores = |model: &str| -> Result<Vec<f32>> {
+        let text = format!("decode | resize(28, 28) | grayscale | to_float | {model}");
+        let answer = lab.get("cat.jpg", &text, &[("accept", "application/octet-stream")])?;
+        ensure!(answer.status == 200, "{model}: {}", answer.text());
+        Ok(floats(&answer.body))
+    };
+    let within = scores("model(digits)")?;
+    ensure!(
+        within.len() == 10 && within.iter().any(|score| *score != 0.0),
+        "{within:?}"
+    );
+    for model in [
+        "model(external)",
+        "model(external, until=cut:1) | model(external, from=cut:1)",
+    ] {
+        let far = distance(&scores(model)?, &within);
+        ensure!(far <= 1e-5, "{model}: {far}");
+    }
+    let grey = lab.get(
+        "cat.jpg",
+        "decode | resize(28, 28) | grayscale",
+        &[("accept", "application/octet-stream")],
+    )?;
+    ensure!(
+        grey.header("x-pushdown-shape") == Some("1,28,28"),
+        "{:?}",
+        grey.header("x-pushdown-shape")
+    );
+    ensure!(grey.body.len() == 28 * 28, "{} bytes", grey.body.len());
+    Ok(())
+}
+
+#[test]
+fn each_file_is_listed_and_fetched_by_its_own_digest() -> Result<()> {
+    let folder = networks(&["tiny/external_each"])?;
+    let open = lab(&folder, &[])?;
+    let list: Value = serde_json::from_slice(&models(&open, "GET", "")?.body)?;
+    let model = &list["models"][0];
+    let files = model["files"].as_array().context("no files")?;
+    ensure!(files.len() == 6, "{files:?}");
+    let mut total = 0;
+    let mut fetched = vec![(
+        model["digest"].as_str().context("no digest")?,
+        "external_each.onnx",
+    )];
+    for file in files {
+        fetched.push((
+            file["digest"].as_str().context("no digest")?,
+            file["name"].as_str().context("no name")?,
+        ));
+    }
+    for (digest, name) in &fetched {
+        let stored = fs::read(folder.path().join(name))?;
+        total += stored.len() as u64;
+        let answer = models(&open, "GET", &format!("/{digest}"))?;
+        ensure!(
+            answer.status == 200 && answer.body == stored,
+            "{name}: {}",
+            answer.status
+        );
+        ensure!(answer.header("etag") == Some(format!("\"{digest}\"").as_str()));
+        let own = hex::encode(Sha256::digest(&stored));
+        // The model's is that of all its files.
+        ensure!((own == *digest) == (*name != "external_each.onnx"), "{name}");
+        let head = models(&open, "HEAD", &format!("/{digest}"))?;
+        ensure!(head.status == 200 && head.body.is_empty());
+    }
+    ensure!(model["bytes"] == total, "{model:?}");
+    // A file that became a link leads nowhere, wherever it leads.
+    let (digest, name) = fetched[3];
+    let file = folder.path().join(name);
+    fs::rename(&file, folder.path().join("elsewhere"))?;
+    std::os::unix::fs::symlink("elsewhere", &file)?;
+    ensure!(models(&open, "GET", &format!("/{digest}"))?.status == 500);
+    drop(open);
+    fs::remove_file(&file)?;
+    fs::rename(folder.path().join("elsewhere"), &file)?;
+    let closed = lab(&folder, &["--serve-weights=false"])?;
+    for (digest, name) in fetched {
+        ensure!(
+            models(&closed, "GET", &format!("/{digest}"))?.status == 501,
+            "{name}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! Models whose weights are in files beside them (`scripts/external_models.py`): what they give, and what is refused.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use onnx_protobuf::{Message as _, ModelProto, StringStringEntryProto};
+use pushdown::{
+    Context, Error, ErrorKind, Image, Pipeline, Sample, Tensor,
+    step::model::{Folder, MAX_MODEL_BYTES, Network, Networks as _, Place},
+};
+
+use super::{
+    networks::{RUNTIME, TOLERANCE, distance, floats, models},
+    small_networks::{as_onnxruntime, network},
+};
+
+/// A folder of a test.
+struct Models(PathBuf);
+
+impl Drop for Models {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+impl Models {
+    /// With copies of some of the tiny models and their files.
+    fn with(test: &str, names: &[&str]) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("external_models_{test}"));
+        drop(fs::remove_dir_all(&folder));
+        fs::create_dir_all(&folder).unwrap();
+        for file in fs::read_dir(models().join("tiny")).unwrap() {
+            let file = file.unwrap();
+            let name = file.file_name().into_string().unwrap();
+            let is_of = |model: &&str| name.starts_with(&format!("{model}.onnx"));
+            if names.iter().any(|model| is_of(&model)) {
+                fs::copy(file.path(), folder.join(&name)).unwrap();
+            }
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn folder(&self) -> Folder {
+        Folder::open(&self.0, Ok(RUNTIME.clone())).unwrap()
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Network>, Error> {
+        self.folder().find(name)
+    }
+
+    fn digest(&self, name: &str) -> String {
+        self.find(name).unwrap().description().digest.clone()
+    }
+}
+
+/// Whole, at every cut, alone and in company, as ONNX Runtime's Python reads them from the same files.
+#[test]
+fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
+    for (name, files) in [
+        ("external", &["external.onnx.data"][..]),
+        ("external_constants", &["external_constants.onnx.data"]),
+        (
+            "external_each",
+            &[
+                "external_each.onnx.w1",
+                "external_each.onnx.w2",
+                "external_each.onnx.w3",
+                "external_each.onnx.w4",
+                "external_each.onnx.w5",
+                "external_each.onnx.w6",
+            ],
+        ),
+        ("external_inner", &["external_inner.onnx.data"]),
+        ("digits", &[]),
+    ] {
+        let (network, golden) = network(name);
+        let description = network.description();
+        let found: Vec<_> = description.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(found, files);
+        let length = |name: &str| fs::metadata(models().join("tiny").join(name)).unwrap().len();
+        let data = description.files.iter().map(|file| {
+            assert_eq!(file.bytes, length(&file.name));
+            file.bytes
+        });
+        let data: u64 = data.sum();
+        assert_eq!(description.bytes, data + length(&format!("{name}.onnx")));
+        as_onnxruntime(&network, &golden);
+        assert!(network.held_bytes() > data, "{name}: {}", network.held_bytes());
+    }
+}
+
+/// Wherever weights are, the model is cut at the same places and gives the same.
+#[test]
+fn weights_within_and_beside_give_the_same() {
+    let (within, golden) = network("digits");
+    let (beside, _) = network("external");
+    let (one, other) = (within.description(), beside.description());
+    assert_eq!(one.cut_points, other.cut_points);
+    assert_eq!(one.left_out, other.left_out);
+    assert_ne!(one.digest, other.digest);
+    assert!(one.cut_points.len() >= 4);
+    for cut in 0..=within.end() {
+        let values = within.run(Place::Input, cut, &golden.inputs).unwrap();
+        assert!(values == beside.run(Place::Input, cut, &golden.inputs).unwrap());
+        // A part on either side.
+        let ends = within.run(Place::Cut(cut), within.end(), &values).unwrap();
+        assert!(ends == beside.run(Place::Cut(cut), within.end(), &values).unwrap());
+    }
+}
+
+fn tensor(sample: Sample) -> Tensor {
+    match sample {
+        Sample::Tensor(tensor) => tensor,
+        other => panic!("expected a tensor, found {other:?}"),
+    }
+}
+
+/// From a photo to ten scores, at every split.
+#[test]
+fn a_model_of_one_channel_takes_grey_images() {
+    let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
+    let pixels = (0..40 * 30 * 3_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8);
+    let image = Image::new(40, 30, pixels.collect()).unwrap();
+    for model in ["digits", "external"] {
+        let text = format!(
+            "decode | resize(28, 28) | grayscale | to_float | normalize(mean=0.1307, std=0.3081) | \
+             model({model}, until=cut:1) | model({model}, from=cut:1) | cast(f16) | cast(f32)"
+        );
+        let pipeline = Pipeline::parse_with(&text, &folder).unwrap();
+        let run = |stretch, value: Sample| pipeline.run(stretch, value, &Context::new(b"")).unwrap();
+        let whole = tensor(run(1..9, Sample::Image(image.clone())));
+        assert_eq!(whole.shape(), [10]);
+        let grey = tensor(run(1..3, Sample::Image(image.clone())));
+        assert_eq!(grey.shape(), [1, 28, 28]);
+        for split in 2..9 {
+            let value = run(1..split, Sample::Image(image.clone()));
+            let far = distance(&floats(&tensor(run(split..9, value))), &floats(&whole));
+            assert!(far <= 1e-3, "{model} split at {split}: {far}");
+        }
+        let prepared = tensor(run(1..5, Sample::Image(image.clone())));
+        let network = folder.find(model).unwrap();
+        let scores = network.run(Place::Input, network.end(), &[prepared]).unwrap();
+        let behind = tensor(run(1..7, Sample::Image(image.clone())));
+        assert!(distance(&floats(&behind), &floats(&scores[0])) <= TOLERANCE);
+    }
+    let fault = |preparation: &str| {
+        let text = format!("decode | resize(28, 28) | {preparation} | model(digits)");
+        Pipeline::parse_with(&text, &folder).unwrap_err().to_string()
+    };
+    let takes = "takes f32 of 1x28x28 for `x` of the network `digits`, found";
+    for (preparation, found) in [
+        ("to_float", "f32 of 3x28x28"),
+        ("grayscale", "u8 of 1x28x28"),
+        ("grayscale | to_float | layout(hwc)", "f32 of 28x28x1"),
+    ] {
+        let fault = fault(preparation);
+        assert!(fault.contains(&format!("{takes} {found}")), "{fault}");
+    }
+}
+
+/// The digest is what readers and ETags know a model by: other weights are another model, whichever file they are in.
+#[test]
+fn other_weights_make_another_model() {
+    let models = Models::with("other_weights", &["external_each"]);
+    let before = models.digest("external_each");
+    assert_eq!(models.digest("external_each"), before, "the same each time");
+    for weight in 1..=6 {
+        let path = models.path(&format!("external_each.onnx.w{weight}"));
+        let old = fs::read(&path).unwrap();
+        let mut new = old.clone();
+        new[5] ^= 1;
+        fs::write(&path, new).unwrap();
+        assert_ne!(models.digest("external_each"), before, "w{weight}");
+        fs::write(&path, old).unwrap();
+    }
+    assert_eq!(models.digest("external_each"), before);
+    fs::write(models.path("external_each.json"), r#"{"layout": "chw"}"#).unwrap();
+    assert_ne!(models.digest("external_each"), before, "and its card");
+}
+
+/// Files of weights are no models, even in a folder where nothing else is.
+#[test]
+fn files_of_weights_are_not_listed() {
+    let models = Models::with("listed", &["external", "external_each"]);
+    let folder = models.folder();
+    let mut names = Vec::new();
+    folder.look(|name, network| {
+        assert!(network.is_ok(), "{name}: {network:?}");
+        names.push(name.to_owned());
+    });
+    assert_eq!(names, ["external", "external_each"]);
+    let error = folder.find("external.onnx").unwrap_err().to_string();
+    assert!(error.contains("served: external, external_each"), "{error}");
+    let description = folder.find("external").unwrap().description().clone();
+    let digests = [&description.digest, &description.files[0].digest];
+    for (digest, file) in digests.into_iter().zip(["external.onnx", "external.onnx.data"]) {
+        let mut opened = folder.open_file(digest).expect(file).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut opened, &mut bytes).unwrap();
+        assert!(bytes == fs::read(models.path(file)).unwrap(), "{file}");
+    }
+    assert!(folder.open_file(&"0".repeat(64)).is_none());
+    fs::remove_file(models.path("external.onnx.data")).unwrap();
+    symlink("external.onnx", models.path("external.onnx.data")).unwrap();
+    let opened = folder.open_file(digests[1]).expect("it is known");
+    assert!(opened.is_err(), "a link that came later leads nowhere");
+}
+
+/// Weights are read again for every part of a model, and only if they are those that it was looked at with.
+#[test]
+fn a_file_that_is_replaced_meanwhile_is_found_out() {
+    let models = Models::with("replaced", &["external"]);
+    let (network, data) = (
+        models.find("external").unwrap(),
+        models.path("external.onnx.data"),
+    );
+    let (_, golden) = super::small_networks::network("external");
+    let run = || {
+        network.release();
+        network.run(Place::Input, network.end(), &golden.inputs[..1])
+    };
+    run().unwrap();
+    let old = fs::read(&data).unwrap();
+    let fault = |what: &str| {
+        let error = run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidModel);
+        let error = error.to_string();
+        assert!(error.starts_with("the network `external`: "), "{error}");
+        assert!(error.contains(what), "{what} in {error}");
+    };
+    let mut other = old.clone();
+    other[100] ^= 1;
+    fs::write(&data, other).unwrap();
+    fault("the file `external.onnx.data` of its weights has the digest");
+    fault("has it been replaced?");
+    fs::write(&data, &old[..old.len() - 1]).unwrap();
+    fault("has the digest");
+    fs::write(&data, [&old[..], b"more"].concat()).unwrap();
+    fault("has the digest");
+    fs::remove_file(&data).unwrap();
+    fault("the file `external.onnx.data` of its weights cannot be read: No such file");
+    fs::write(models.path("elsewhere"), &old).unwrap();
+    symlink("elsewhere", &data).unwrap();
+    fault("found a symbolic link, expected a regular file");
+    fs::remove_file(&data).unwrap();
+    fs::write(&data, &old).unwrap();
+    run().unwrap();
+}
+
+/// Rewrites where the last weight of a model is.
+fn point(path: &Path, change: impl Fn(&mut Vec<StringStringEntryProto>)) {
+    let mut model = ModelProto::parse_from_bytes(&fs::read(path).unwrap()).unwrap();
+    let weights = &mut model.graph.as_mut().unwrap().initializer;
+    let weight = weights.iter_mut().find(|weight| weight.name == "scores.weight");
+    change(&mut weight.expect("external weights").external_data);
+    fs::write(path, model.write_to_bytes().unwrap()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_by_name() {
+    let models = Models::with("refused", &["external"]);
+    let (path, data) = (models.path("external.onnx"), models.path("external.onnx.data"));
+    let (model, weights) = (fs::read(&path).unwrap(), fs::read(&data).unwrap());
+    let check = |reason: &str, kind: ErrorKind| {
+        let error = models.find("external").expect_err(reason);
+        assert_eq!(error.kind(), kind, "{error}");
+        let error = error.to_string();
+        assert!(
+            error.starts_with("the network `external` cannot be used: "),
+            "{error}"
+        );
+        assert!(error.contains(reason), "{reason} in {error}");
+        // As it was.
+        drop(fs::remove_file(&data));
+        drop(fs::remove_dir(&data));
+        fs::write(&path, &model).unwrap();
+        fs::write(&data, &weights).unwrap();
+    };
+    let set = |key: &'static str, value: &str| {
+        point(&path, |entries| {
+            entries.retain(|entry| entry.key != key);
+            entries.push(StringStringEntryProto {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                ..StringStringEntryProto::default()
+            });
+        });
+    };
+    let invalid = ErrorKind::InvalidModel;
+    let unreadable = "the file `external.onnx.data` of its weights cannot be read";
+    fs::remove_file(&data).unwrap();
+    check(&format!("{unreadable}: No such file"), invalid);
+    fs::write(&data, &weights[..weights.len() - 1]).unwrap();
+    check("31360 bytes, expected them within its 35967", invalid);
+    fs::write(&data, b"").unwrap();
+    check("expected them within its 0", invalid);
+    // It may be as good: where it leads is not ours to follow.
+    fs::rename(&data, models.path("elsewhere")).unwrap();
+    symlink(models.path("elsewhere"), &data).unwrap();
+    check(
+        &format!("{unreadable}: found a symbolic link, expected a regular file"),
+        invalid,
+    );
+    fs::remove_file(&data).unwrap();
+    fs::create_dir(&data).unwrap();
+    check(&format!("{unreadable}: expected a regular file"), invalid);
+    fs::remove_file(&data).unwrap();
+    assert!(Command::new("mkfifo").arg(&data).status().unwrap().success());
+    check(&format!("{unreadable}: expected a regular file"), invalid);
+    for name in [
+        "../external.onnx.data",
+        "/etc/passwd",
+        "./external.onnx.data",
+        "..",
+        "",
+    ] {
+        set("location", name);
+        check(
+            &format!("`scores.weight` in the file {name:?}, expected the bare name"),
+            invalid,
+        );
+    }
+    set("location", "other.data");
+    check(
+        "the file `other.data` of its weights cannot be read: No such file",
+        invalid,
+    );
+    for (key, value, reason) in [
+        (
+            "offset",
+            "-4",
+            "found the offset \"-4\" for the weights of `scores.weight`",
+        ),
+        ("offset", "18446744073709551612", "expected them within its 35968"),
+        ("offset", "4609", "at byte 4609 of the file `external.onnx.data`"),
+        (
+            "length",
+            "9223372036854775807",
+            "found 9223372036854775807 bytes for the weights of `scores.weight`",
+        ),
+        ("length", "4", "expected 31360 for their type and shape"),
+    ] {
+        set(key, value);
+        check(reason, invalid);
+    }
+    // Without contents: it takes no room.
+    let huge = fs::File::options().write(true).open(&data).unwrap();
+    huge.set_len(MAX_MODEL_BYTES as u64).unwrap();
+    check(
+        "bytes with the file `external.onnx.data` of its weights is more than the limit of 2147483648",
+        ErrorKind::TooLarge,
+    );
+    models.find("external").expect("as it was");
+}
+
+/// Two weights may have one place: each is what stands there.
+#[test]
+fn weights_may_share_a_place() {
+    let models = Models::with("shared", &["external_each"]);
+    let path = models.path("external_each.onnx");
+    let mut model = ModelProto::parse_from_bytes(&fs::read(&path).unwrap()).unwrap();
+    // The first layer has 48 x 46 numbers, the second 46 x 44: a part of them.
+    let second = &mut model.graph.as_mut().unwrap().initializer[1];
+    assert_eq!(
+        (second.name.as_str(), second.dims.as_slice()),
+        ("external_each.onnx.w2", &[46, 44][..])
+    );
+    second.external_data[0].value = "external_each.onnx.w1".to_owned();
+    fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
+    let numbers = fs::read(models.path("external_each.onnx.w1")).unwrap();
+    fs::write(models.path("external_each.onnx.w2"), b"nobody reads it").unwrap();
+    let shared = models.find("external_each").unwrap();
+    assert_eq!(shared.description().files.len(), 5);
+    // The same with a copy of them.
+    let copied = Models::with("copied", &["external_each"]);
+    fs::write(copied.path("external_each.onnx.w2"), &numbers[..46 * 44 * 4]).unwrap();
+    let copied = copied.find("external_each").unwrap();
+    let (_, golden) = network("external_each");
+    let run = |network: &Network| network.run(Place::Input, network.end(), &golden.inputs).unwrap();
+    assert!(run(&shared) == run(&copied));
+}

@@ -109,6 +109,6 @@ impl<'a> Directory<'a> {
 /// A float as a whole number, if it is a small one.
 fn exact(number: f64) -> Option<i64> {
     (1..=8_u8)
-        .find(|whole| f64::from(*whole) == number)
+        .find(|whole| f64::from(*whole).to_bits() == number.to_bits())
         .map(i64::from)
 }

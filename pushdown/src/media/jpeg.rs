@@ -105,7 +105,7 @@ impl JpegHeader {
         };
         let is_usual = matches!(
             (first.horizontal, first.vertical),
-            (1, 1 | 2) | (2, 1 | 2) | (4, 1) | (1, 4)
+            (1 | 2, 1 | 2) | (4, 1) | (1, 4)
         ) && match rest {
             [] => return Some(8),
             [blue, red] => *blue == one && *red == one,
@@ -166,7 +166,7 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether this is an SOFn, a start of frame; C4, C8 and CC in that range are other markers.
+/// Whether this is an `SOFn`, a start of frame; C4, C8 and CC in that range are other markers.
 const fn is_frame(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }

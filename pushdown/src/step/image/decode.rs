@@ -13,7 +13,8 @@ use image::{RgbImage, metadata::Orientation};
 
 use super::{Region, Window};
 use crate::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result, media,
+    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result,
+    media::{self, bmp::BmpHeader, gif::GifHeader},
     pipeline::{Args, Param, Side, Value, choice},
     step::{Operator, Scope},
 };
@@ -151,7 +152,7 @@ impl Decode {
         // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
             Some(MediaType::Tiff) => tiff::header_fault(input),
-            Some(media) => Error::undecodable(format!("the {media} header is broken or incomplete")),
+            Some(media) => header_fault(media, input),
             None => Error::undecodable(describe_foreign(input)),
         })?;
         if header.pixels() > limits.max_pixels {
@@ -211,6 +212,19 @@ impl Scaling {
 /// passes, and 16 MiB for metadata and palettes.
 const fn decoder_bytes(header: &ImageHeader) -> u64 {
     header.pixels().saturating_mul(32).saturating_add(16 << 20)
+}
+
+/// Why `input`, which starts as `media` does, has no header that can be read.
+fn header_fault(media: MediaType, input: &[u8]) -> Error {
+    let fault = match media {
+        MediaType::Bmp => BmpHeader::read(input).err(),
+        MediaType::Gif => GifHeader::read(input).err().map(|error| error.to_string()),
+        MediaType::Jpeg | MediaType::Png | MediaType::Webp | MediaType::Tiff => None,
+    };
+    Error::undecodable(fault.map_or_else(
+        || format!("the {media} header is broken or incomplete"),
+        |fault| format!("{media}: {fault}"),
+    ))
 }
 
 fn upright(image: Image, orientation: Orientation) -> Result<Image> {

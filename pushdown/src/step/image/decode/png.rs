@@ -8,7 +8,10 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Limits, Reader, Transformations};
 
 use super::decoder_bytes;
-use crate::{Error, Image, ImageHeader, Result, media::png::Chunks};
+use crate::{
+    Error, Image, ImageHeader, Result,
+    media::png::{Chunk, Chunks},
+};
 
 /// Decodes `bytes` to RGB. The caller has held `header` against the limits.
 pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
@@ -40,7 +43,7 @@ fn check_chunks(bytes: &[u8]) -> Result<()> {
     let cut = chunks
         .skip_while(|chunk| chunk.kind == *b"IDAT")
         .take_while(|chunk| chunk.kind != *b"IEND")
-        .find(|chunk| chunk.is_cut_short());
+        .find(Chunk::is_cut_short);
     cut.map_or(Ok(()), |chunk| {
         let kind = chunk.kind.escape_ascii();
         Err(Error::undecodable(format!(
@@ -69,7 +72,7 @@ impl<'a> Rows<'a> {
             bytes: usize::try_from(decoder_bytes(header)).unwrap_or(usize::MAX),
         });
         decoder.set_transformations(Transformations::EXPAND);
-        let reader = decoder.read_info().map_err(undecodable)?;
+        let reader = decoder.read_info().map_err(|error| undecodable(&error))?;
         let size = (header.width, header.height);
         let frame = reader.info().frame_control();
         if reader.info().size() != size || frame.is_some_and(|frame| (frame.width, frame.height) != size) {
@@ -90,7 +93,10 @@ impl<'a> Rows<'a> {
 
     /// Writes the next row into `rgb`, which may be longer than a row of a pass.
     fn read(&mut self, rgb: &mut [u8]) -> Result<()> {
-        let row = self.reader.read_row(&mut self.row).map_err(undecodable)?;
+        let row = self
+            .reader
+            .read_row(&mut self.row)
+            .map_err(|error| undecodable(&error))?;
         if row.is_none() {
             return Err(Error::undecodable("png: the pixels end before the last row"));
         }
@@ -99,7 +105,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn undecodable(error: DecodingError) -> Error {
+fn undecodable(error: &DecodingError) -> Error {
     Error::undecodable(format!("png: {error}"))
 }
 

@@ -5,9 +5,9 @@
 
 mod confined;
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use http::Uri;
 use hyper::server::conn::http1;
@@ -22,6 +22,7 @@ use tracing::{debug, warn};
 
 use crate::body::BoxError;
 use crate::config::values::Secret;
+use crate::error::Escaped;
 use confined::Confined;
 
 /// Which folder to serve, and to whom.
@@ -45,18 +46,19 @@ pub struct Embedded {
 impl Config {
     /// Starts the store.
     pub async fn build(self) -> Result<Embedded, BoxError> {
-        let directory = self.directory.display().to_string();
-        let fault = |cause: String| format!("store {directory}: {cause}");
-        tokio::fs::create_dir_all(&self.directory)
-            .await
-            .map_err(|error| fault(error.to_string()))?;
-        let files = FileSystem::new(&self.directory).map_err(|error| fault(format!("{error:?}")))?;
+        make_folder(&self.directory)?;
+        // Its error says only by `Debug` what is wrong, which is said before or happens in between.
+        let files = FileSystem::new(&self.directory)
+            .map_err(|_error| unreadable(&self.directory, "one that cannot be opened"))?;
         let mut service = S3ServiceBuilder::new(files);
         service.set_auth(SimpleAuth::from_single(
             self.access_key,
             self.secret_key.reveal().to_owned(),
         ));
-        service.set_access(Confined::new(&self.directory).map_err(|error| fault(error.to_string()))?);
+        service.set_access(
+            Confined::new(&self.directory)
+                .map_err(|error| unreadable(&self.directory, &error.to_string().to_lowercase()))?,
+        );
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
@@ -65,6 +67,37 @@ impl Config {
             _running: running,
         })
     }
+}
+
+/// Makes the folder if it is missing, and looks whether it can be read.
+fn make_folder(directory: &Path) -> Result<(), String> {
+    let found = |found: &str| unreadable(directory, found);
+    // A trailing slash would have the link followed.
+    let is_link =
+        fs::symlink_metadata(directory.components().as_path()).is_ok_and(|entry| entry.is_symlink());
+    match fs::metadata(directory) {
+        Ok(entry) if entry.is_dir() => {}
+        Ok(_) => return Err(found("a file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_link => {
+            return Err(found("a link to nothing"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory)
+                .map_err(|error| found(&format!("none that can be made: {error}")))?;
+        }
+        Err(error) => return Err(found(&error.to_string().to_lowercase())),
+    }
+    fs::read_dir(directory).map_err(|error| found(&error.to_string().to_lowercase()))?;
+    Ok(())
+}
+
+/// Why a folder is no store.
+fn unreadable(directory: &Path, found: &str) -> String {
+    let path = directory.display();
+    Escaped(&format!(
+        "store {path}: expected a readable folder, found {found}"
+    ))
+    .to_string()
 }
 
 // === impl Embedded ===
@@ -103,5 +136,57 @@ async fn accept(listener: TcpListener, service: S3Service) {
                 debug!(%error, "a connection to the embedded store ended early");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn fault(directory: PathBuf) -> String {
+        let config = Config {
+            directory,
+            access_key: "key".to_owned(),
+            secret_key: Secret::new("secret".to_owned()),
+        };
+        config.build().await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn what_is_no_folder_is_named_with_what_was_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), b"").unwrap();
+        std::os::unix::fs::symlink(path("nothing"), path("link")).unwrap();
+        std::os::unix::fs::symlink(path("loop"), path("loop")).unwrap();
+        std::os::unix::fs::symlink(path("file"), path("to-file")).unwrap();
+        for (name, found) in [
+            ("file", "a file"),
+            ("to-file", "a file"),
+            ("link", "a link to nothing"),
+            ("link/", "a link to nothing"),
+            ("loop", "too many levels of symbolic links (os error 40)"),
+            ("file/store", "not a directory (os error 20)"),
+            ("link/store", "none that can be made: File exists (os error 17)"),
+        ] {
+            let expected = format!(
+                "store {}: expected a readable folder, found {found}",
+                path(name).display()
+            );
+            assert_eq!(fault(path(name)).await, expected);
+        }
+        let expected = "store no\\u{0}name: expected a readable folder, found file name contained an unexpected nul byte";
+        assert_eq!(fault(PathBuf::from("no\0name")).await, expected);
+        let proc = "store /proc/none: expected a readable folder, found none that can be made: No such file or directory (os error 2)";
+        assert_eq!(fault(PathBuf::from("/proc/none")).await, proc);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_missing_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b c/d");
+        make_folder(&deep).unwrap();
+        make_folder(&deep).unwrap();
+        assert!(deep.is_dir());
     }
 }

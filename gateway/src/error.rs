@@ -170,17 +170,25 @@ pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = Escaped(f);
-        write!(line, "{}", self.0)?;
+        write!(f, "{}", Escaped(self.0))?;
         std::iter::successors(self.0.source(), |error| error.source())
-            .try_for_each(|cause| write!(line, ": {cause}"))
+            .try_for_each(|cause| write!(f, ": {}", Escaped(cause)))
     }
 }
 
-/// Writes text with every character escaped that is not for display.
-struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
+/// Text on one line: every character is escaped that is not for display.
+#[derive(Debug)]
+pub struct Escaped<T>(pub T);
 
-impl fmt::Write for Escaped<'_, '_> {
+impl<T: fmt::Display> fmt::Display for Escaped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaper(f), "{}", self.0)
+    }
+}
+
+struct Escaper<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escaper<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         while let Some(at) = rest.find(steers) {

@@ -151,7 +151,6 @@ impl Decode {
     fn decode(&self, input: &[u8], limits: &Limits, seen: Option<Region>) -> Result<Window> {
         // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
-            Some(MediaType::Tiff) => tiff::header_fault(input),
             Some(media) => header_fault(media, input),
             None => Error::undecodable(describe_foreign(input)),
         })?;
@@ -219,7 +218,8 @@ fn header_fault(media: MediaType, input: &[u8]) -> Error {
     let fault = match media {
         MediaType::Bmp => BmpHeader::read(input).err(),
         MediaType::Gif => GifHeader::read(input).err().map(|error| error.to_string()),
-        MediaType::Jpeg | MediaType::Png | MediaType::Webp | MediaType::Tiff => None,
+        MediaType::Tiff => return tiff::header_fault(input),
+        MediaType::Jpeg | MediaType::Png | MediaType::Webp => None,
     };
     Error::undecodable(fault.map_or_else(
         || format!("the {media} header is broken or incomplete"),

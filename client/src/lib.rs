@@ -30,6 +30,9 @@
 //! position and is reported by name. An outage that outlasts the retries is an error; a reader that starts at
 //! the batch after the last one goes on with the same epoch.
 //!
+//! While an endpoint fails and is retried, the library says so by [`tracing`]: what failed and for how long it goes on, as a
+//! warning, once per outage, and an event of level *info* when it answers again.
+//!
 //! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline here, with the same
 //! result bit for bit.
 
@@ -44,6 +47,7 @@ mod meter;
 mod networks;
 mod oldest_first;
 mod order;
+mod outage;
 mod profile;
 mod reader;
 mod retry;

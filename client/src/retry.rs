@@ -1,9 +1,11 @@
 //! When to try again, and how long to wait before.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use tokio::time::sleep;
+
+use crate::outage::{Failing, Left, Outages};
 
 /// A longer pause than this is not kept even if the other side asks for it.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -45,6 +47,20 @@ impl RetryPolicy {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.base.saturating_mul(factor).min(self.cap)
     }
+
+    /// What is left after so many failures in a row, when the other side asks for a pause of `asked` now.
+    fn left(&self, failures: u32, asked: Duration) -> Left {
+        let now = self.ceiling(failures).max(asked);
+        // Ceilings stop growing by then: a policy of a million attempts is not summed up one by one.
+        let grown = self.attempts.min(u32::BITS + 2).max(failures + 1);
+        let growing = (failures + 1..grown).map(|failures| self.ceiling(failures));
+        let growing = growing.fold(now, Duration::saturating_add);
+        let rest = self.ceiling(u32::MAX).saturating_mul(self.attempts - grown);
+        Left {
+            attempts: self.attempts - failures,
+            pauses: growing.saturating_add(rest),
+        }
+    }
 }
 
 /// Counts failures in a row and pauses between them.
@@ -52,11 +68,19 @@ impl RetryPolicy {
 pub(crate) struct Backoff {
     policy: RetryPolicy,
     failures: u32,
+    outages: Arc<Outages>,
+    /// From the first failure until all has arrived.
+    failing: Option<Failing>,
 }
 
 impl Backoff {
-    pub(crate) const fn new(policy: RetryPolicy) -> Self {
-        Self { policy, failures: 0 }
+    pub(crate) const fn new(policy: RetryPolicy, outages: Arc<Outages>) -> Self {
+        Self {
+            policy,
+            failures: 0,
+            outages,
+            failing: None,
+        }
     }
 
     /// Something arrived: the failures so far no longer count.
@@ -64,15 +88,26 @@ impl Backoff {
         self.failures = 0;
     }
 
+    /// All that was asked for arrived: the outage is over, as far as this request knows.
+    pub(crate) fn succeeded(&mut self) {
+        self.failures = 0;
+        if let Some(failing) = self.failing.take() {
+            failing.recovered();
+        }
+    }
+
     /// Waits before the next attempt, at least as long as the other side asked for. `false`, at once, when
-    /// there shall be none.
-    pub(crate) async fn pause(&mut self, asked: Option<Duration>) -> bool {
+    /// there shall be none. An outage that begins with `error` is said.
+    pub(crate) async fn pause(&mut self, error: &(dyn fmt::Display + Sync), asked: Option<Duration>) -> bool {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.policy.attempts {
             return false;
         }
+        let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
+        let failing = self.failing.get_or_insert_with(|| self.outages.begin());
+        failing.retrying(error, self.policy.left(self.failures, asked));
         let jitter = self.policy.ceiling(self.failures).mul_f64(rand::random::<f64>());
-        sleep(jitter.max(asked.unwrap_or_default().min(LONGEST_PAUSE))).await;
+        sleep(jitter.max(asked)).await;
         true
     }
 }
@@ -108,6 +143,37 @@ mod tests {
 
     use super::*;
 
+    fn backoff(policy: RetryPolicy) -> Backoff {
+        Backoff::new(policy, Outages::of("http://store".to_owned()))
+    }
+
+    #[test]
+    fn what_is_left_is_what_pauses_add_up_to() {
+        let left = |policy: RetryPolicy, failures, asked| {
+            let Left { attempts, pauses } = policy.left(failures, Duration::from_secs(asked));
+            (attempts, pauses.as_secs_f64())
+        };
+        let policy = RetryPolicy::default();
+        assert_eq!(left(policy, 1, 0), (9, 45.5), "0.1 + 0.2 + ... + 12.8 + 20");
+        assert_eq!(left(policy, 1, 7), (9, 52.4), "the first one is 7 s");
+        assert_eq!(left(policy, 9, 0), (1, 20.0));
+        assert_eq!(left(policy, 9, 60), (1, 60.0));
+        let patient = RetryPolicy {
+            attempts: u32::MAX,
+            ..policy
+        };
+        assert_eq!(
+            left(patient, 12, 0),
+            (u32::MAX - 12, 20.0 * f64::from(u32::MAX - 12))
+        );
+        let steady = RetryPolicy {
+            attempts: 4,
+            base: Duration::from_secs(3),
+            cap: Duration::from_secs(1),
+        };
+        assert_eq!(left(steady, 1, 0), (3, 3.0));
+    }
+
     #[test]
     fn ceilings_double_up_to_the_cap() {
         let policy = RetryPolicy::default();
@@ -124,10 +190,10 @@ mod tests {
             attempts: 6,
             ..RetryPolicy::default()
         };
-        let mut backoff = Backoff::new(policy);
+        let mut waits = backoff(policy);
         for failures in 1..6 {
             let start = Instant::now();
-            assert!(backoff.pause(None).await);
+            assert!(waits.pause(&"why", None).await);
             // The timer counts in whole milliseconds.
             assert!(
                 start.elapsed() <= policy.ceiling(failures) + Duration::from_millis(1),
@@ -135,7 +201,7 @@ mod tests {
             );
         }
         let start = Instant::now();
-        assert!(!backoff.pause(Some(Duration::from_secs(9))).await);
+        assert!(!waits.pause(&"why", Some(Duration::from_secs(9))).await);
         assert_eq!(
             start.elapsed(),
             Duration::ZERO,
@@ -145,25 +211,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_the_other_side_asks_for_is_kept() {
-        let mut backoff = Backoff::new(RetryPolicy::default());
+        let mut waits = backoff(RetryPolicy::default());
         for (asked, kept) in [(7, 7), (4_000, 300)] {
             let start = Instant::now();
-            assert!(backoff.pause(Some(Duration::from_secs(asked))).await);
+            assert!(waits.pause(&"why", Some(Duration::from_secs(asked))).await);
             assert_eq!(start.elapsed().as_secs(), kept);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn progress_starts_the_count_anew() {
-        let mut backoff = Backoff::new(RetryPolicy {
+        let mut waits = backoff(RetryPolicy {
             attempts: 2,
             ..RetryPolicy::default()
         });
         for _ in 0..20 {
-            assert!(backoff.pause(None).await);
-            backoff.progressed();
+            assert!(waits.pause(&"why", None).await);
+            waits.progressed();
         }
-        assert!(!Backoff::new(RetryPolicy::NEVER).pause(None).await);
+        assert!(!backoff(RetryPolicy::NEVER).pause(&"why", None).await);
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub use table::StoredTable;
 use crate::{
     error::{Error, ErrorKind, Result},
     networks,
-    retry::RetryPolicy,
+    outage::Outages,
+    retry::{Backoff, RetryPolicy},
     sign::Presigner,
     stats::Traffic,
     transport::{Endpoint, Timeouts, Transport},
@@ -52,6 +53,7 @@ struct Shared {
     /// The last credentials: not every provider keeps its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
     retry: RetryPolicy,
+    outages: Arc<Outages>,
 }
 
 /// Settings of a [`Store`]. What is not set comes from where the AWS tools take it: environment, profile and the
@@ -138,9 +140,10 @@ impl StoreBuilder {
                 "no credentials are set: give an access key and its secret",
             )
         })?;
-        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.retry);
+        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.timeouts);
         Ok(Store {
             shared: Arc::new(Shared {
+                outages: Outages::of(endpoint.to_string()),
                 transport: Transport::new(endpoint, self.timeouts)?,
                 listing,
                 region: sources.region,
@@ -178,8 +181,9 @@ impl Store {
         self.shared.cache.as_deref()
     }
 
-    pub(crate) fn retry(&self) -> RetryPolicy {
-        self.shared.retry
+    /// The pauses between attempts of a request.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.shared.retry, Arc::clone(&self.shared.outages))
     }
 
     /// Signs with credentials and a time stamp as they are now.

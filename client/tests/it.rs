@@ -5,6 +5,7 @@
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `engines`: another version of what runs networks
+//! - `outages`: what is said of them
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
 //! - `auto`: plans that follow what happens
@@ -36,6 +37,7 @@ mod it {
     mod mixture;
     mod networks;
     mod order;
+    mod outages;
     mod place;
     mod relay;
     mod rows;

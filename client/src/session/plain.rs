@@ -15,7 +15,6 @@ use super::{
 use crate::{
     budget::Charge,
     error::{ErrorKind, Result},
-    retry::Backoff,
     sign::object_path,
     stats::add,
     store::Failure,
@@ -81,13 +80,16 @@ async fn turn(gets: &Gets, job: &Job) -> Turn {
 
 /// Reads an object, as often as it takes. What concerns only this object is its row's error.
 async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sample, RowError>> {
-    let mut backoff = Backoff::new(session.store.retry());
+    let mut backoff = session.store.backoff();
     loop {
         let turn = turn(&session.gets, job).await;
         let attempted = attempt(session, job, index).await;
         drop(turn);
         let failure = match attempted {
-            Ok(sample) => return Ok(Ok(sample)),
+            Ok(sample) => {
+                backoff.succeeded();
+                return Ok(Ok(sample));
+            }
             Err(failure) => failure,
         };
         let (again, asked) = match &failure {
@@ -95,7 +97,13 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
             Failure::Lost(error) => (error.is_retryable(), None),
             Failure::TooLarge(_) => (false, None),
         };
-        if again && backoff.pause(asked).await {
+        let what = || {
+            format!(
+                "s3://{}/{}: {failure}",
+                session.bucket, session.objects[index].key
+            )
+        };
+        if again && backoff.pause(&what(), asked).await {
             add(&session.counters.retries, 1);
             continue;
         }

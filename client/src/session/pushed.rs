@@ -21,7 +21,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     order::Place,
     profile::number,
-    retry::{Backoff, is_transient_code},
+    retry::is_transient_code,
     sign::object_path,
     stats::add,
     transport::Answer,
@@ -63,7 +63,7 @@ pub(super) async fn fetch(
     intake: &Intake<'_>,
     mut slots: Vec<usize>,
 ) -> Result<()> {
-    let mut backoff = Backoff::new(session.store.retry());
+    let mut backoff = session.store.backoff();
     loop {
         let before = slots.len();
         let wanted = request_slots(session, job, &slots);
@@ -75,22 +75,36 @@ pub(super) async fn fetch(
         }
         let mut troubles = Troubles::default();
         let attempt = attempt(session, job, &wanted, intake, &mut troubles).await?;
+        let failed = match attempt {
+            Attempt::Plainly => {
+                backoff.succeeded();
+                return Ok(());
+            }
+            Attempt::Complete => None,
+            Attempt::Partial(error, asked) => Some((error, asked)),
+        };
         let missing = intake.missing();
         slots.retain(|slot| missing.binary_search(slot).is_ok() && !troubles.given_up.contains(slot));
         if slots.len() < before {
             backoff.progressed();
         }
-        let (error, asked) = match attempt {
-            Attempt::Plainly => return Ok(()),
-            Attempt::Complete if troubles.passing.is_empty() => continue,
-            Attempt::Complete => (None, None),
-            Attempt::Partial(error, asked) => (Some(error), asked),
+        let again = match (&failed, troubles.passing.first_key_value()) {
+            (Some((error, asked)), _) => backoff.pause(error, *asked).await,
+            (None, Some((slot, error))) => {
+                let key = &session.objects[job.places[*slot].index].key;
+                let text = format!("s3://{}/{key}: {error}", session.bucket);
+                backoff.pause(&text, None).await
+            }
+            (None, None) => {
+                backoff.succeeded();
+                continue;
+            }
         };
-        if backoff.pause(asked).await {
+        if again {
             add(&session.counters.retries, 1);
             continue;
         }
-        if let Some(error) = error {
+        if let Some((error, _)) = failed {
             return Err(error);
         }
         // The gateway is well and these samples are not: they are reported by name.

@@ -7,11 +7,11 @@ use aws_config::{
     meta::region::RegionProviderChain, profile::ProfileFileRegionProvider,
 };
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig};
+use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 use super::{Credentials, StoreBuilder};
-use crate::{retry::RetryPolicy, transport::Endpoint};
+use crate::transport::{Endpoint, Timeouts};
 
 /// Credentials are renewed so long before they expire.
 pub(super) const EARLY: Duration = Duration::from_mins(5);
@@ -53,17 +53,17 @@ impl Sources {
     }
 }
 
-/// A client for listing, in path style.
+/// A client for listing, in path style. It tries each request once: when to try again is decided where all other requests are.
 pub(super) fn client(
     endpoint: &Endpoint,
     region: &str,
     provider: SharedCredentialsProvider,
-    retry: RetryPolicy,
+    timeouts: Timeouts,
 ) -> aws_sdk_s3::Client {
-    let retry = RetryConfig::standard()
-        .with_max_attempts(retry.attempts)
-        .with_initial_backoff(retry.base)
-        .with_max_backoff(retry.cap);
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(timeouts.connect)
+        .read_timeout(timeouts.first_byte)
+        .build();
     let config = aws_sdk_s3::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .http_client(http())
@@ -71,7 +71,8 @@ pub(super) fn client(
         .endpoint_url(endpoint.to_string())
         .force_path_style(true)
         .credentials_provider(provider)
-        .retry_config(retry)
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts)
         .build();
     aws_sdk_s3::Client::from_conf(config)
 }

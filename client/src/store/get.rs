@@ -1,5 +1,7 @@
 //! One object: as it is stored, or what a pipeline makes of it.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
 use pushdown::{Engine, Limits, Pipeline, Sample, wire};
@@ -8,7 +10,6 @@ use super::Store;
 use crate::{
     engine::beside,
     error::{Error, ErrorKind, Result},
-    retry::Backoff,
     sign::object_path,
     transport::Answer,
 };
@@ -130,13 +131,16 @@ impl Store {
         what: &str,
         attempt: impl Fn() -> A,
     ) -> Result<T> {
-        let mut backoff = Backoff::new(self.retry());
+        let mut backoff = self.backoff();
         loop {
             let (error, asked) = match attempt().await {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    backoff.succeeded();
+                    return Ok(done);
+                }
                 Err(failure) => failure.into_error(what),
             };
-            if !error.is_retryable() || !backoff.pause(asked).await {
+            if !error.is_retryable() || !backoff.pause(&error, asked).await {
                 return Err(error);
             }
         }
@@ -215,6 +219,16 @@ pub(crate) enum Failure {
     Lost(Error),
     /// The answer has more bytes than the limit.
     TooLarge(u64),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Lost(error) => error.fmt(f),
+            Self::TooLarge(limit) => write!(f, "more than the limit of {limit} bytes"),
+        }
+    }
 }
 
 impl From<Error> for Failure {

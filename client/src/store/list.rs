@@ -1,12 +1,18 @@
 //! Listing of a prefix.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::{
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
+    operation::list_objects_v2::ListObjectsV2Output,
+};
+use http::StatusCode;
 
 use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
+    retry::is_transient,
     transport::root,
 };
 
@@ -37,20 +43,25 @@ impl Store {
     /// folders (`photos/`).
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] with what the store said; [`ErrorKind::Unreachable`] after retries.
+    /// [`ErrorKind::Refused`] with what the store said; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries.
     pub async fn list(&self, bucket: &str, prefix: &str) -> Result<Vec<Object>> {
-        let mut pages = self
-            .shared
-            .listing
-            .list_objects_v2()
-            .bucket(bucket)
-            .prefix(prefix)
-            .into_paginator()
-            .send();
+        self.list_with(bucket, prefix, |_| ()).await
+    }
+
+    /// The same, with a call after each page of the listing: `progress` is given the number of objects so far.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn list_with(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        progress: impl Fn(usize),
+    ) -> Result<Vec<Object>> {
         let mut objects = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page
-                .map_err(|error| fault(&format!("s3://{bucket}/{prefix} at {}", self.endpoint()), &error))?;
+        let mut token = None;
+        loop {
+            let page = self.page(bucket, prefix, token.clone()).await?;
             for object in page.contents.unwrap_or_default() {
                 let bytes = object.size.and_then(|size| u64::try_from(size).ok());
                 match object.key {
@@ -64,15 +75,65 @@ impl Store {
                     _ => {}
                 }
             }
+            progress(objects.len());
+            let next = page.next_continuation_token.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return Ok(objects);
+            }
+            if next == token {
+                let what = listed(bucket, prefix, self);
+                return Err(Error::protocol(format!(
+                    "cannot list {what}: expected another page, found the same one again"
+                )));
+            }
+            token = next;
         }
-        Ok(objects)
+    }
+
+    /// A page of a listing, the first one without a token. It is tried again as any other request.
+    async fn page(&self, bucket: &str, prefix: &str, token: Option<String>) -> Result<ListObjectsV2Output> {
+        let what = listed(bucket, prefix, self);
+        let listing = self
+            .shared
+            .listing
+            .list_objects_v2()
+            .bucket(bucket)
+            .prefix(prefix);
+        let listing = listing.set_continuation_token(token);
+        let mut backoff = self.backoff();
+        loop {
+            let error = match listing.clone().send().await {
+                Ok(page) => {
+                    backoff.succeeded();
+                    return Ok(page);
+                }
+                Err(error) => error,
+            };
+            let asked = pause_asked(&error);
+            let error = fault(&what, &error);
+            if !error.is_retryable() || !backoff.pause(&error, asked).await {
+                return Err(error);
+            }
+        }
     }
 }
 
+/// What is listed, for errors.
+fn listed(bucket: &str, prefix: &str, store: &Store) -> String {
+    format!("s3://{bucket}/{prefix} at {}", store.endpoint())
+}
+
 /// An error of the SDK, with the store's own code and message where it answered.
-fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(what: &str, error: &SdkError<E>) -> Error {
+fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(
+    what: &str,
+    error: &SdkError<E, HttpResponse>,
+) -> Error {
     let kind = match error {
-        SdkError::ServiceError(_) | SdkError::ConstructionFailure(_) => ErrorKind::Refused,
+        SdkError::ServiceError(answer) => match StatusCode::from_u16(answer.raw().status().as_u16()) {
+            Ok(status) if is_transient(status) => ErrorKind::Unavailable,
+            _ => ErrorKind::Refused,
+        },
+        SdkError::ConstructionFailure(_) => ErrorKind::Refused,
         _ => ErrorKind::Unreachable,
     };
     let cause = match (error.code(), error.message()) {
@@ -81,4 +142,10 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(what: &str, erro
         _ => root(error),
     };
     Error::new(kind, format!("cannot list {what}: {cause}"))
+}
+
+/// The pause that the store asks for.
+fn pause_asked<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
+    let seconds = error.raw_response()?.headers().get("retry-after")?.trim();
+    seconds.parse().ok().map(Duration::from_secs)
 }

@@ -118,10 +118,13 @@ impl Parts {
             }
             None => {}
         }
-        let mut backoff = Backoff::new(self.store.retry());
+        let mut backoff = self.store.backoff();
         loop {
             match self.first(length).await {
-                Ok(suffix) => return Ok(suffix),
+                Ok(suffix) => {
+                    backoff.succeeded();
+                    return Ok(suffix);
+                }
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
         }
@@ -175,13 +178,14 @@ impl Parts {
             }
             None => return Err(Error::internal("a table is read from its end")),
         };
-        let mut backoff = Backoff::new(self.store.retry());
+        let mut backoff = self.store.backoff();
         let bytes = loop {
             match self.part_once(&range, &etag, total).await {
                 Ok(bytes) => break bytes,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
         };
+        backoff.succeeded();
         self.keep_end(&range, &bytes);
         Ok(bytes)
     }
@@ -252,7 +256,7 @@ impl Parts {
     /// Waits before the next attempt, where there is to be one.
     async fn pause(&self, failure: Failure, backoff: &mut Backoff) -> Result<()> {
         let (error, asked) = failure.into_error(&self.name);
-        if error.is_retryable() && backoff.pause(asked).await {
+        if error.is_retryable() && backoff.pause(&error, asked).await {
             Ok(())
         } else {
             Err(error)

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::{concat::concat_batches, take::take_record_batch};
 use futures::StreamExt as _;
 use pushdown::{
-    Context, Limits, Pipeline, Sample, Table, TableBuilder,
+    Context, Kind, Limits, Pipeline, Sample, Table, TableBuilder,
     wire::{Compression, Split, TableForm, header::SOURCE_ETAG},
 };
 use tokio::runtime::Handle;
@@ -148,7 +148,7 @@ impl Source {
         let made = self.cpu.run(suffix).await?;
         match made.map_err(|error| self.tables[object].fault(error))? {
             Sample::Table(table) => Ok(table),
-            other => Err(Error::internal(format!("rows became {other:?}"))),
+            other => Err(Error::internal(format!("rows became {}", Kind::from(&other)))),
         }
     }
 
@@ -174,7 +174,8 @@ impl Source {
         match self.cpu.run(move || value.decode(&limits)).await?? {
             Sample::Table(table) => Ok(table),
             other => Err(Error::protocol(format!(
-                "the gateway answered a table with {other:?}"
+                "the gateway answered a table with {}",
+                Kind::from(&other)
             ))),
         }
     }

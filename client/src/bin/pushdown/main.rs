@@ -8,13 +8,17 @@ mod fault;
 mod get;
 mod location;
 mod print;
+mod progress;
 mod read;
 mod report;
 mod schema;
 mod steps;
 mod waits;
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -89,14 +93,16 @@ fn asynchronously(command: impl Future<Output = anyhow::Result<ExitCode>>) -> an
 
 fn log(verbose: u8) {
     let default = match verbose {
-        0 => "warn",
+        // What is waited for is said: an endpoint that answers again, and weights that are fetched.
+        0 => "warn,pushdown_client::outage=info,pushdown_client::networks=info",
         1 => "warn,pushdown=info,pushdown_client=info",
         _ => "info,pushdown=debug,pushdown_client=debug",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(progress::Log)
+        .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .init();
 }

@@ -12,7 +12,6 @@ use http::{HeaderValue, StatusCode, header::ETAG};
 use super::{Failure, Parts, Version};
 use crate::{
     error::{Error, Result},
-    retry::Backoff,
     transport::Answer,
 };
 
@@ -27,13 +26,14 @@ impl Parts {
             Some(Version::Parts { etag, total, .. }) => (etag, total),
             None => return Err(Error::internal("a table is read from its end")),
         };
-        let mut backoff = Backoff::new(self.store.retry());
+        let mut backoff = self.store.backoff();
         let answer = loop {
             match self.all(&etag, total).await {
                 Ok(answer) => break answer,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
         };
+        backoff.succeeded();
         let parts = Arc::clone(self);
         let pieces = stream::try_unfold(answer, move |mut answer| {
             let parts = Arc::clone(&parts);

@@ -18,6 +18,7 @@ use crate::{
     fault::{PipelineFault, Usage},
     location::Location,
     print::Format,
+    progress::{self, Listing},
 };
 
 /// Made by `scripts/models.sh`.
@@ -93,7 +94,7 @@ impl Transfer {
             seed: self.seed,
             folder: self.keep.as_deref().unwrap_or_else(|| passing.path()),
         };
-        let bar = ProgressBar::new(self.reads(&data)).with_style(style());
+        let bar = progress::bar(self.reads(&data)).with_style(style());
         let parts = self.parts(&source, &data, &bar).await?;
         bar.finish_and_clear();
         let report = Report::new(&data, parts);
@@ -113,7 +114,12 @@ impl Transfer {
         let fault = |error| PipelineFault::of(&self.pipeline, error);
         let store = self.connection.store().build().await.map_err(fault)?;
         let Location { bucket, key } = &self.prefix;
-        let objects = store.list(bucket, key).await.map_err(fault)?;
+        let listing = Listing::of(&self.prefix);
+        let objects = store
+            .list_with(bucket, key, |objects| listing.listed(objects))
+            .await;
+        drop(listing);
+        let objects = objects.map_err(fault)?;
         anyhow::ensure!(
             !objects.is_empty(),
             "there is nothing to read under {}",

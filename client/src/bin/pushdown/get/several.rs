@@ -7,7 +7,7 @@ use pushdown::{Limits, OneTable, Pipeline, SchemaRule, wire::Split};
 use pushdown_client::{Store, TablesScan};
 
 use super::{Get, out::Out, rows::Format};
-use crate::{connection::Randomness, fault::Usage, location::Location};
+use crate::{connection::Randomness, fault::Usage, location::Location, progress::Listing};
 
 /// What the tables of several objects have to have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,7 +66,12 @@ impl Get {
         if !self.is_prefix() {
             return Ok(vec![key.as_str().into()]);
         }
-        let objects = store.list(bucket, key).await.map_err(|error| self.fault(error))?;
+        let listing = Listing::of(&self.object);
+        let objects = store
+            .list_with(bucket, key, |objects| listing.listed(objects))
+            .await;
+        drop(listing);
+        let objects = objects.map_err(|error| self.fault(error))?;
         if objects.is_empty() {
             return Err(Usage(format!("there is no object under {}", self.object)).into());
         }

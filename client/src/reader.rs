@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) epoch: u32,
     /// Number of the first batch.
     pub(crate) start: usize,
+    /// The most samples of an epoch.
+    pub(crate) limit: Option<usize>,
     pub(crate) prefetch_bytes: u64,
     pub(crate) requests: usize,
 }
@@ -64,15 +66,23 @@ enum State {
     Ended,
 }
 
+impl Plan {
+    /// How many of a shard's samples are read in an epoch.
+    pub(crate) fn limited(&self, shard: usize) -> usize {
+        self.limit.map_or(shard, |limit| shard.min(limit))
+    }
+}
+
 impl PushdownReader {
     /// Settings with their defaults.
     pub fn builder() -> PushdownReaderBuilder {
         PushdownReaderBuilder::default()
     }
 
-    /// Samples of an epoch that fall to this reader's shard.
+    /// Samples of an epoch that fall to this reader's shard, at most the [limit](PushdownReaderBuilder::limit).
     pub fn len(&self) -> usize {
-        self.plan.shard.len_of(self.session.objects.len())
+        self.plan
+            .limited(self.plan.shard.len_of(self.session.objects.len()))
     }
 
     /// Whether there are none.

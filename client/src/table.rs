@@ -8,6 +8,7 @@ mod read;
 mod space;
 
 use std::{
+    ops::Range,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -90,10 +91,17 @@ pub struct RowId {
 // === impl TableReader ===
 
 impl TableReader {
-    /// Rows of an epoch that fall to this reader's shard.
+    /// Rows of an epoch that fall to this reader's shard, at most the [limit](crate::PushdownReaderBuilder::limit).
     pub fn len(&self) -> u64 {
-        let stretch = self.plan.shard.stretch_of(self.rows.space.len());
-        stretch.end - stretch.start
+        let share = self.share();
+        share.end - share.start
+    }
+
+    /// The positions that this reader reads, in the order of the rows of all shards.
+    fn share(&self) -> Range<u64> {
+        let shard = self.plan.shard.stretch_of(self.rows.space.len());
+        let limit = self.plan.limit.map_or(u64::MAX, |limit| limit as u64);
+        shard.start..shard.end.min(shard.start.saturating_add(limit))
     }
 
     /// Whether there are none.
@@ -139,15 +147,15 @@ impl TableReader {
     fn start(&self) -> BoxStream<'static, Result<TableBatch>> {
         let Plan {
             batch_size,
-            shard,
             shuffle_seed,
             epoch,
             start: first,
             prefetch_bytes,
             requests,
+            ..
         } = self.plan;
         let order = EpochOrder::new(shuffle_seed, epoch);
-        let mut share = shard.stretch_of(self.rows.space.len());
+        let mut share = self.share();
         let passed = (first as u64).saturating_mul(batch_size as u64);
         let skipped = share.start.saturating_add(passed).min(share.end);
         add(&self.rows.source.counters.skipped, skipped - share.start);

@@ -6,6 +6,7 @@
 //! - `faults`: restarts, overload, answers that are cut, another engine
 //! - `engines`: another version of what runs networks
 //! - `outages`: what is said of them
+//! - `listing`: page by page
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
 //! - `auto`: plans that follow what happens
@@ -34,6 +35,7 @@ mod it {
     mod faults;
     mod forms;
     mod keep;
+    mod listing;
     mod mixture;
     mod networks;
     mod order;

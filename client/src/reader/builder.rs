@@ -4,7 +4,7 @@ mod build;
 mod open;
 mod table;
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
+use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use pushdown::{
     BytesKind, Limits, Pipeline,
@@ -41,6 +41,8 @@ pub struct PushdownReaderBuilder {
     epoch: u32,
     shard: (usize, usize),
     start: usize,
+    limit: Option<usize>,
+    listing: Option<Listing>,
     prefetch_bytes: u64,
     requests: usize,
     gets: usize,
@@ -56,6 +58,16 @@ pub struct PushdownReaderBuilder {
 enum Keys {
     Prefix(String),
     These(Vec<Object>),
+}
+
+/// What is called while a prefix is listed.
+#[derive(Clone)]
+struct Listing(Arc<dyn Fn(usize) + Send + Sync>);
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing").finish_non_exhaustive()
+    }
 }
 
 impl Default for PushdownReaderBuilder {
@@ -75,6 +87,8 @@ impl Default for PushdownReaderBuilder {
             epoch: 0,
             shard: (0, 1),
             start: 0,
+            limit: None,
+            listing: None,
             prefetch_bytes: 256 << 20,
             requests: Reading::BATCHES.get(),
             gets: Reading::GETS.get(),
@@ -157,6 +171,13 @@ impl PushdownReaderBuilder {
         shard(shard: (usize, usize)) => |builder| builder.shard = shard;
         /// Number of the first batch, to resume: those before it are not read. Default: 0.
         start_at(batch: usize) => |builder| builder.start = batch;
+        /// The most samples (rows, of a table reader) of this shard in an epoch: the first ones in the epoch's order. The last
+        /// batch is as short as that takes. Default: all.
+        limit(samples: usize) => |builder| builder.limit = Some(samples);
+        /// Called after each page of the listing of [`prefix`](Self::prefix), with the number of objects so far. Default:
+        /// nothing is called.
+        on_listing(progress: impl Fn(usize) + Send + Sync + 'static) => |builder|
+            builder.listing = Some(Listing(Arc::new(progress)));
         /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
         /// consumer has.
         prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;

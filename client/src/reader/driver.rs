@@ -64,7 +64,7 @@ impl Future for Delivery {
 }
 
 async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<Delivery>) {
-    let samples = session.objects.len();
+    let objects = session.objects.len();
     let Plan {
         shard,
         shuffle_seed,
@@ -74,25 +74,26 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
     } = plan;
     let shuffled = session
         .cpu
-        .run(move || EpochOrder::new(samples, shard, shuffle_seed, epoch))
+        .run(move || EpochOrder::new(objects, shard, shuffle_seed, epoch))
         .await;
     // Without an order there is nothing to hand over; it can fail only by a panic.
     let Ok(order) = shuffled else { return };
+    let samples = plan.limited(order.len());
     add(
         &session.counters.skipped,
-        plan.start.saturating_mul(batch_size).min(order.len()) as u64,
+        plan.start.saturating_mul(batch_size).min(samples) as u64,
     );
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     let pace = Arc::new(Pace::default());
-    for number in plan.start..order.len().div_ceil(batch_size) {
+    for number in plan.start..samples.div_ceil(batch_size) {
         if let Some(adapter) = &session.adapter
             && number >= plan.start + EXPLORING
         {
             adapter.planned().await;
         }
         let first = number * batch_size;
-        let places: Vec<_> = (first..order.len().min(first + batch_size))
+        let places: Vec<_> = (first..samples.min(first + batch_size))
             .map(|nth| order.place(nth))
             .collect();
         // In this order for every batch: a later batch never holds what an earlier one still needs.
@@ -109,7 +110,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         let progress = Arc::new(Progress::new());
         let job = Job {
             number,
-            left: order.len().saturating_sub(first + places.len()),
+            left: samples.saturating_sub(first + places.len()),
             places,
             epoch,
             assignment,

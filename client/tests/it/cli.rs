@@ -315,15 +315,48 @@ fn read_tells_how_it_went() {
             (&mode.into(), &6.into(), &1.into())
         );
     }
-    let limited = output(
-        &world,
-        &["read", "s3://photos/jpeg", "--pipeline", SHORT, "--limit", "1"],
-    );
-    assert!(limited.status.success() || world.objects.keys().all(|key| !key.starts_with("jpeg")));
     let nothing = output(&world, &["read", "s3://photos/nothing/", "--pipeline", SHORT]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(
         String::from_utf8_lossy(&nothing.stderr)
             .contains("there is nothing to read under s3://photos/nothing/")
     );
+}
+
+/// Whatever the size of batches, and of whatever part of the data set.
+#[test]
+fn read_stops_at_the_very_sample_that_is_the_limit() {
+    let world = World::with_photos(20);
+    for (limit, more, samples) in [
+        ("10", &[][..], 10),
+        ("10", &["--batch-size", "4"], 10),
+        ("10", &["--batch-size", "64", "--plain"], 10),
+        ("10", &["--batch-size", "3", "--auto"], 10),
+        ("1", &["--batch-size", "4"], 1),
+        ("20", &["--batch-size", "7"], 20),
+        ("21", &[], 20),
+        ("7", &["--rank", "1", "--world", "2", "--batch-size", "2"], 7),
+        ("11", &["--rank", "1", "--world", "2"], 10),
+    ] {
+        let arguments = [
+            "read",
+            "s3://photos/",
+            "-p",
+            SHORT,
+            "--seed",
+            "1",
+            "--json",
+            "--limit",
+            limit,
+        ];
+        let done = output(&world, &[&arguments, more].concat());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(report["samples"], samples, "--limit {limit} {more:?}");
+        let stages = report["stages"].as_object().unwrap();
+        let came: u64 = stages.values().filter_map(serde_json::Value::as_u64).sum();
+        assert_eq!(came, samples, "--limit {limit} {more:?}");
+    }
+    let none = output(&world, &["read", "s3://photos/", "-p", SHORT, "--limit", "0"]);
+    assert_eq!(none.status.code(), Some(2));
 }

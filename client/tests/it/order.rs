@@ -203,3 +203,49 @@ fn each_batch_comes_before_those_behind_it() {
         );
     }
 }
+
+/// Exactly so many, the first ones of the epoch: the last batch is as short as that takes.
+#[test]
+fn a_limit_is_kept_to_the_sample() {
+    let world = World::with_photos(23);
+    let whole = rows(world.reader(PIPELINE).seed(7));
+    for (limit, batch_size, batches) in [
+        (10, 64, 1),
+        (10, 4, 3),
+        (8, 4, 2),
+        (1, 4, 1),
+        (22, 3, 8),
+        (23, 4, 6),
+        (100, 64, 1),
+        (0, 4, 0),
+    ] {
+        for mode in [Mode::Pushdown, Mode::Plain] {
+            let builder = || {
+                world
+                    .reader(PIPELINE)
+                    .seed(7)
+                    .batch_size(batch_size)
+                    .limit(limit)
+                    .mode(mode)
+            };
+            run(async {
+                let mut reader = builder().build().await.unwrap();
+                assert_eq!((reader.len(), reader.batches()), (limit.min(23), batches));
+                let read: Vec<_> = reader.by_ref().try_collect().await.unwrap();
+                let (found, expected) = (flat(read), &whole[..limit.min(23)]);
+                assert_eq!(keys(&found), keys(expected), "{limit} by {batch_size}");
+                assert_eq!(reader.stats().samples, limit.min(23) as u64);
+                // Of the next epoch as many.
+                reader.set_epoch(1);
+                let next: Vec<_> = reader.by_ref().try_collect().await.unwrap();
+                assert_eq!(flat(next).len(), limit.min(23));
+            });
+            let resumed = keys(&rows(builder().start_at(1))).len();
+            assert_eq!(resumed, limit.min(23).saturating_sub(batch_size));
+        }
+    }
+    // Of each shard.
+    let shard = rows(world.reader(PIPELINE).seed(7).shard((1, 3)).limit(5));
+    let expected: Vec<_> = whole.iter().skip(1).step_by(3).take(5).cloned().collect();
+    assert_same(&shard, &expected);
+}

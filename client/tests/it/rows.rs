@@ -334,3 +334,16 @@ async fn an_object_that_is_replaced_ends_the_stream() {
         assert!(reader.try_next().await.unwrap().is_none());
     }
 }
+
+#[tokio::test]
+async fn a_limit_is_kept_to_the_row() {
+    let world = world();
+    let builder = || reader(&world, PIPELINE);
+    let whole = ids(&all(builder().build_table().await.unwrap()).await);
+    for limit in [1, 63, 64, 65, 100, 1_000_000] {
+        let limited = all(builder().limit(limit).build_table().await.unwrap()).await;
+        assert_eq!(ids(&limited), whole[..limit.min(whole.len())], "{limit}");
+    }
+    let second = builder().limit(100).shard((1, 2)).build_table().await.unwrap();
+    assert_eq!(ids(&all(second).await), whole[whole.len() / 2..][..100]);
+}

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Write as _},
-    num::NonZeroU32,
+    num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -20,6 +20,7 @@ use crate::{
     fault::PipelineFault,
     location::Location,
     print::Format,
+    progress::{self, Listing},
     report::{Epoch, Report, cpu_time},
     waits::Waits,
 };
@@ -64,9 +65,9 @@ pub(crate) struct Read {
     /// Parts of the data set
     #[arg(long, value_name = "N", default_value_t = 1)]
     world: usize,
-    /// Stop after so many samples
+    /// Read no more than N samples: the first ones of the epoch
     #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    limit: Option<NonZeroUsize>,
     /// Read so many epochs, one after the other
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
     epochs: NonZeroU32,
@@ -95,11 +96,11 @@ impl Read {
             .reader()
             .await
             .map_err(|error| PipelineFault::of(&self.pipeline, error))?;
-        let wanted = self.limit.unwrap_or(usize::MAX).min(reader.len());
+        let wanted = reader.len();
         if wanted == 0 {
             anyhow::bail!("there is nothing to read under {}", self.prefix);
         }
-        let bar = ProgressBar::new(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
+        let bar = progress::bar(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
         let (start, cpu) = (Instant::now(), cpu_time());
         let starting = begin.elapsed();
         let mut seen = Seen::default();
@@ -110,7 +111,7 @@ impl Read {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
             seen.last_epoch.stages.clear();
-            self.epoch(&mut reader, wanted, &bar, &mut seen).await?;
+            self.epoch(&mut reader, &bar, &mut seen).await?;
             epochs.push(start.elapsed().as_secs_f64());
             seen.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         }
@@ -135,19 +136,17 @@ impl Read {
         })
     }
 
-    /// Reads an epoch, or as much of it as is wanted.
+    /// Reads an epoch, up to the limit.
     async fn epoch(
         &self,
         reader: &mut PushdownReader,
-        wanted: usize,
         bar: &ProgressBar,
         seen: &mut Seen,
     ) -> anyhow::Result<()> {
-        let mut read = 0;
-        while read < wanted {
+        loop {
             let start = Instant::now();
             let Some(batch) = reader.try_next().await? else {
-                break;
+                return Ok(());
             };
             seen.waits.add(start.elapsed());
             if self.step_ms > 0 {
@@ -160,11 +159,9 @@ impl Read {
                 *seen.stages.entry(row.stage).or_default() += 1;
                 *seen.last_epoch.stages.entry(row.stage).or_default() += 1;
             }
-            read += batch.len();
             bar.inc(batch.len() as u64);
             bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
         }
-        Ok(())
     }
 
     const fn mode(&self) -> Mode {
@@ -176,10 +173,7 @@ impl Read {
     }
 
     async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
-        // Small limits are read to their end only: a batch more than that is not fetched.
-        let batch_size = self
-            .limit
-            .map_or(self.batch_size, |limit| self.batch_size.min(limit.max(1)));
+        let listing = Listing::of(&self.prefix);
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
             .bucket(&self.prefix.bucket)
@@ -194,9 +188,13 @@ impl Read {
                 Compression::None
             })
             .on_error(OnError::SkipAndReport)
-            .batch_size(batch_size)
+            .batch_size(self.batch_size)
+            .on_listing(move |objects| listing.listed(objects))
             .epoch(self.randomness.epoch)
             .shard((self.rank, self.world));
+        if let Some(limit) = self.limit {
+            builder = builder.limit(limit.get());
+        }
         if let Some(seed) = self.randomness.seed {
             builder = builder.seed(seed);
         }

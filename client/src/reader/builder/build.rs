@@ -66,7 +66,7 @@ impl PushdownReaderBuilder {
                 cpu.threads(),
                 self.max_expand,
             )
-            .map(|adapter| adapter.with_samples(planned.len().div_ceil(self.shard.1.max(1))));
+            .map(|adapter| adapter.with_samples(plan.limited(plan.shard.len_of(planned.len()))));
             match &adapter {
                 Some(adapter) => {
                     let of = (bucket.as_str(), planned, self.seed, self.epoch);

@@ -4,7 +4,7 @@ use std::mem;
 
 use pushdown::Pipeline;
 
-use super::{Keys, PushdownReaderBuilder, check_pipeline};
+use super::{Keys, Listing, PushdownReaderBuilder, check_pipeline};
 use crate::{
     error::{Error, Result},
     networks::pipeline_of_folder,
@@ -44,13 +44,14 @@ impl PushdownReaderBuilder {
         };
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
         let keys = mem::replace(&mut self.keys, Keys::These(Vec::new()));
-        let objects = objects(&store, &bucket, keys).await?;
+        let objects = objects(&store, &bucket, keys, self.listing.as_ref()).await?;
         let plan = Plan {
             batch_size: self.batch_size,
             shard,
             shuffle_seed: self.seed.filter(|_| self.shuffle),
             epoch: self.epoch,
             start: self.start,
+            limit: self.limit,
             prefetch_bytes: self.prefetch_bytes,
             requests: self.requests,
         };
@@ -65,9 +66,16 @@ impl PushdownReaderBuilder {
 }
 
 /// The data set, in its order.
-async fn objects(store: &Store, bucket: &str, keys: Keys) -> Result<Vec<Object>> {
+async fn objects(store: &Store, bucket: &str, keys: Keys, listing: Option<&Listing>) -> Result<Vec<Object>> {
     let objects = match keys {
-        Keys::Prefix(prefix) => store.list(bucket, &prefix).await?,
+        Keys::Prefix(prefix) => {
+            let progress = |objects| {
+                if let Some(Listing(call)) = listing {
+                    call(objects);
+                }
+            };
+            store.list_with(bucket, &prefix, progress).await?
+        }
         Keys::These(objects) => objects,
     };
     if u32::try_from(objects.len()).is_err() {

@@ -4,6 +4,7 @@
 //! The object itself is none: this is no mirror.
 
 mod folder;
+mod reasons;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ use crate::{
     store::Object,
 };
 use folder::Folder;
+pub use reasons::NotKept;
+pub(crate) use reasons::{NotKeptCounters, Reason};
 
 const ARRAY: &str = "application/vnd.safetensors";
 const BYTES: &str = "application/octet-stream";
@@ -29,6 +32,8 @@ pub(crate) struct Keep {
     bucket: String,
     /// Those that a value can be kept at, the last one first.
     stages: Vec<KeptStage>,
+    /// Steps that come after them are random.
+    random: bool,
 }
 
 /// A stage whose values are the same in every epoch.
@@ -70,6 +75,7 @@ impl Keep {
             folder,
             bucket: bucket.to_owned(),
             stages: (1..=steady).rev().map(stage).collect(),
+            random: steady < pipeline.len(),
         })
     }
 
@@ -129,17 +135,35 @@ impl Keep {
     }
 
     /// Keeps a value, unless it has more bytes than the object.
-    pub(crate) fn store(&self, object: &Object, stored: Option<u64>, stage: &KeptStage, value: &Sample) {
+    ///
+    /// # Errors
+    /// The reason why it is not kept.
+    pub(crate) fn store(
+        &self,
+        object: &Object,
+        stored: Option<u64>,
+        stage: &KeptStage,
+        value: &Sample,
+    ) -> Result<(), Reason> {
         if stored.is_some_and(|stored| value.bytes() > stored) {
-            return;
+            return Err(self.too_large());
         }
         let form = match value {
             Sample::Bytes(_) => Form::Encoded,
             Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
-            Sample::Table(_) => return,
+            Sample::Table(_) => return Err(Reason::Table),
         };
-        if let Ok(encoded) = wire::encode(value.clone(), form, &Kind::from(value)) {
-            self.folder.write(&self.name(object, stage), &encoded.parts);
+        let encoded = wire::encode(value.clone(), form, &Kind::from(value));
+        let encoded = encoded.map_err(|_error| Reason::Unwritable)?;
+        self.folder.write(&self.name(object, stage), &encoded.parts)
+    }
+
+    /// Why a value is not kept that has more bytes than its object.
+    pub(crate) const fn too_large(&self) -> Reason {
+        if self.random {
+            Reason::Random
+        } else {
+            Reason::Larger
         }
     }
 

@@ -61,6 +61,7 @@ mod transport;
 pub use adapt::Planned;
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
+pub use keep::NotKept;
 pub use networks::pipeline_of_folder;
 pub use profile::{Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};

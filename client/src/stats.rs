@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use crate::keep::{NotKept, NotKeptCounters};
+
 /// What a reader has done so far. All counts are of this reader alone and only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stats {
@@ -25,6 +27,10 @@ pub struct Stats {
     /// Values that came from the folder of [`keep`](crate::PushdownReaderBuilder::keep): the endpoint was not asked
     /// for them.
     pub kept: u64,
+    /// Values that were written to that folder.
+    pub newly_kept: u64,
+    /// Samples of which nothing was written to that folder, by the reason.
+    pub not_kept: NotKept,
     /// Requests that were made again.
     pub retries: u64,
     /// Time that the consumer has waited for data.
@@ -54,6 +60,8 @@ pub(crate) struct Counters {
     pub(crate) value_bytes: AtomicU64,
     pub(crate) stored_bytes: AtomicU64,
     pub(crate) kept: AtomicU64,
+    pub(crate) newly_kept: AtomicU64,
+    pub(crate) not_kept: NotKeptCounters,
     pub(crate) retries: AtomicU64,
     pub(crate) waiting_nanos: AtomicU64,
 }
@@ -69,6 +77,8 @@ impl Counters {
             wire_bytes_up: traffic.up.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
             kept: self.kept.load(Relaxed),
+            newly_kept: self.newly_kept.load(Relaxed),
+            not_kept: self.not_kept.snapshot(),
             retries: self.retries.load(Relaxed),
             waiting: Duration::from_nanos(self.waiting_nanos.load(Relaxed)),
         }

@@ -9,6 +9,7 @@
 //! - `listing`: page by page
 //! - `stats`: what is counted, against the gateway's own metrics
 //! - `keep`: values that are kept in a folder
+//! - `keep_reasons`: why others are not
 //! - `auto`: plans that follow what happens
 //! - `external_models`: weights in files beside the model
 //! - `networks`: layers at the gateway, here, and on both sides
@@ -35,6 +36,7 @@ mod it {
     mod faults;
     mod forms;
     mod keep;
+    mod keep_reasons;
     mod listing;
     mod mixture;
     mod networks;

@@ -6,12 +6,14 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
 use bytes::Bytes;
 use pushdown::pipeline::Digest;
+
+use super::Reason;
 
 /// What a file may have beside its value: the digest and the head of its form.
 const FRAME: u64 = 64 << 10;
@@ -26,8 +28,8 @@ pub(super) struct Folder {
     limit: u64,
     /// Counted when the first file is written: a folder that is only read need not be looked through.
     used: OnceLock<AtomicU64>,
-    /// No more files are written.
-    closed: AtomicBool,
+    /// Why no more files are written.
+    closed: OnceLock<Reason>,
     drafts: AtomicU64,
 }
 
@@ -38,7 +40,7 @@ impl Folder {
             path,
             limit,
             used: OnceLock::new(),
-            closed: AtomicBool::new(false),
+            closed: OnceLock::new(),
             drafts: AtomicU64::new(0),
         })
     }
@@ -59,10 +61,13 @@ impl Folder {
         (Digest::of(&bytes).as_bytes()[..] == seal[..]).then_some(bytes)
     }
 
-    /// Writes a file, if there is room. That there is none, or that nothing can be written, is said once.
-    pub(super) fn write(&self, name: &Digest, parts: &[Bytes]) {
-        if self.closed.load(Relaxed) {
-            return;
+    /// Writes a file, if there is room.
+    ///
+    /// # Errors
+    /// That there is no room, or that nothing can be written. It is said once, and holds for all files after it.
+    pub(super) fn write(&self, name: &Digest, parts: &[Bytes]) -> Result<(), Reason> {
+        if let Some(reason) = self.closed.get() {
+            return Err(*reason);
         }
         let body = parts.concat();
         let seal = Digest::of(&body);
@@ -72,15 +77,18 @@ impl Folder {
         let bytes = (body.len() + SEAL) as u64;
         let folder = self.path.display();
         if used.fetch_add(bytes, Relaxed).saturating_add(bytes) > self.limit {
-            if !self.closed.swap(true, Relaxed) {
+            if self.closed.set(Reason::FolderFull).is_ok() {
                 let limit = self.limit;
                 tracing::warn!(%folder, limit, "the folder of kept values is full: no more are kept");
             }
-        } else if let Err(error) = self.put(&self.file(name), &[&body, seal.as_bytes()])
-            && !self.closed.swap(true, Relaxed)
-        {
-            tracing::warn!(%folder, %error, "the folder of kept values cannot be written: no more are kept");
+            return Err(Reason::FolderFull);
         }
+        self.put(&self.file(name), &[&body, seal.as_bytes()]).map_err(|error| {
+            if self.closed.set(Reason::Unwritable).is_ok() {
+                tracing::warn!(%folder, %error, "the folder of kept values cannot be written: no more are kept");
+            }
+            Reason::Unwritable
+        })
     }
 
     fn put(&self, file: &Path, parts: &[&[u8]]) -> io::Result<()> {
@@ -118,8 +126,8 @@ fn size_of_folder(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    fn write(folder: &Folder, name: &str, body: &'static str) {
-        folder.write(&Digest::of(name.as_bytes()), &[Bytes::from(body)]);
+    fn write(folder: &Folder, name: &str, body: &'static str) -> Result<(), Reason> {
+        folder.write(&Digest::of(name.as_bytes()), &[Bytes::from(body)])
     }
 
     fn read(folder: &Folder, name: &str) -> Option<Bytes> {
@@ -131,7 +139,7 @@ mod tests {
         let path = tempfile::tempdir().unwrap();
         let folder = Folder::open(path.path().join("kept"), 1 << 20).unwrap();
         assert_eq!(read(&folder, "a"), None);
-        write(&folder, "a", "value");
+        write(&folder, "a", "value").unwrap();
         assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
         let file = folder.file(&Digest::of(b"a"));
         let whole = fs::read(&file).unwrap();
@@ -146,7 +154,7 @@ mod tests {
             assert_eq!(read(&folder, "a"), None, "byte {byte} has changed");
         }
         assert!(folder.has(&Digest::of(b"a")));
-        write(&folder, "a", "value");
+        write(&folder, "a", "value").unwrap();
         assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
         let drafts = fs::read_dir(file.parent().unwrap()).unwrap().count();
         assert_eq!(drafts, 1, "no draft is left");
@@ -157,12 +165,17 @@ mod tests {
         let path = tempfile::tempdir().unwrap();
         let open = || Folder::open(path.path().to_owned(), 100).unwrap();
         let folder = open();
-        write(&folder, "a", "12345678");
-        write(&folder, "b", "12345678");
-        write(&folder, "c", "12345678");
+        write(&folder, "a", "12345678").unwrap();
+        write(&folder, "b", "12345678").unwrap();
+        assert_eq!(write(&folder, "c", "12345678"), Err(Reason::FolderFull));
+        assert_eq!(
+            write(&folder, "d", ""),
+            Err(Reason::FolderFull),
+            "it is said once"
+        );
         assert!(read(&folder, "b").is_some() && read(&folder, "c").is_none());
         let again = open();
-        write(&again, "d", "12345678");
+        assert_eq!(write(&again, "d", "12345678"), Err(Reason::FolderFull));
         assert!(read(&again, "a").is_some() && read(&again, "d").is_none());
     }
 
@@ -172,8 +185,8 @@ mod tests {
         let folder = Folder::open(path.path().to_owned(), 1 << 20).unwrap();
         // A file stands where a folder belongs.
         fs::write(path.path().join(&Digest::of(b"a").to_string()[..2]), b"").unwrap();
-        write(&folder, "a", "value");
+        assert_eq!(write(&folder, "a", "value"), Err(Reason::Unwritable));
         assert_eq!(read(&folder, "a"), None);
-        assert!(folder.closed.load(Relaxed));
+        assert_eq!(folder.closed.get(), Some(&Reason::Unwritable));
     }
 }

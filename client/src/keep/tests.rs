@@ -42,9 +42,13 @@ fn values_that_turn_out_larger_than_their_objects_are_not_kept() {
     };
     let stage = keep.stage(object.bytes).unwrap();
     assert!(!stage.surely_fits(object.bytes));
-    for (value, kept) in [("123456", false), ("12345", true)] {
-        keep.store(&object, object.bytes, stage, &Sample::Bytes(value.into()));
-        assert_eq!(keep.missing(std::slice::from_ref(&object)).is_empty(), kept);
+    for (value, kept) in [("123456", Err(Reason::Larger)), ("12345", Ok(()))] {
+        let stored = keep.store(&object, object.bytes, stage, &Sample::Bytes(value.into()));
+        assert_eq!(stored, kept);
+        assert_eq!(
+            keep.missing(std::slice::from_ref(&object)).is_empty(),
+            kept.is_ok()
+        );
     }
 }
 

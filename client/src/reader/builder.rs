@@ -197,7 +197,8 @@ impl PushdownReaderBuilder {
         /// Of each object the last value before the first random step is kept, or an earlier one, such that it has no
         /// more bytes than the object; where that is only the object itself, nothing is kept. An object that was
         /// replaced is read anew, as the listing tells by size and ETag; of [`keys`](Self::keys) that are given nothing
-        /// is listed, and the key alone stands for the object. A broken file is read anew, too. Nothing is ever removed.
+        /// is listed, and the key alone stands for the object. A broken file is read anew, too. Nothing is ever removed. Why
+        /// values were not kept is counted in [`Stats::not_kept`](crate::Stats::not_kept).
         keep(folder: impl Into<PathBuf>) => |builder| builder.keep = Some(folder.into());
         /// The most bytes in the folder of [`keep`](Self::keep): past them nothing more is kept. Default: 10 GiB.
         keep_bytes(bytes: u64) => |builder| builder.keep_bytes = bytes;

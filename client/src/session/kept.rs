@@ -7,7 +7,8 @@ use pushdown::{Context, Kind, Sample, wire::Split};
 use super::{Job, Session, intake::Intake};
 use crate::{
     error::Result,
-    keep::{Keep, KeptStage},
+    keep::{Keep, KeptStage, Reason},
+    stats::add,
 };
 
 /// Takes every value that is kept.
@@ -33,22 +34,33 @@ pub(super) async fn fetch(session: &Arc<Session>, job: &Job, intake: &Intake<'_>
 }
 
 impl Session {
-    fn kept_stage(&self, index: usize) -> Option<(&Keep, &KeptStage)> {
+    /// What is kept of an object, or why nothing is; `None` without a folder.
+    fn kept_stage(&self, index: usize) -> Option<Result<(&Keep, &KeptStage), Reason>> {
         let keep = self.keep.as_ref()?;
-        let stage = keep.stage(self.objects[index].bytes)?;
-        (stage.number >= self.first_stage).then_some((keep, stage))
+        Some(match keep.stage(self.objects[index].bytes) {
+            Some(stage) if stage.number >= self.first_stage => Ok((keep, stage)),
+            Some(_) => Err(Reason::NoNetworks),
+            None => Err(keep.too_large()),
+        })
     }
 
     fn load(&self, index: usize) -> Option<(u8, Sample)> {
-        let (keep, stage) = self.kept_stage(index)?;
+        let (keep, stage) = self.kept_stage(index)?.ok()?;
         let value = keep.load(&self.objects[index], stage, &self.pipeline, &self.limits)?;
         Some((u8::try_from(stage.number).ok()?, value))
     }
 
-    /// Whether the value that is kept of an object comes up on the way from `stage`.
+    /// Whether the value that is kept of an object comes up on the way from `stage`. Why it does not is counted.
     pub(super) fn keeps_from(&self, index: usize, stage: u8) -> bool {
-        self.kept_stage(index)
-            .is_some_and(|(_, kept)| kept.number >= usize::from(stage))
+        let reason = match self.kept_stage(index) {
+            None => return false,
+            Some(Ok((_, kept))) if kept.number >= usize::from(stage) => return true,
+            Some(Ok(_)) if self.objects[index].bytes.is_none() => Reason::Unlisted,
+            Some(Ok(_)) => Reason::AfterRandom,
+            Some(Err(reason)) => reason,
+        };
+        self.counters.not_kept.count(reason);
+        false
     }
 
     /// Runs `steps`, and keeps what is to be kept on the way.
@@ -59,7 +71,7 @@ impl Session {
         sample: Sample,
         context: &Context<'_>,
     ) -> pushdown::Result<Sample> {
-        let Some((keep, stage)) = self.kept_stage(index) else {
+        let Some(Ok((keep, stage))) = self.kept_stage(index) else {
             return self.run_steps(index, steps, sample, context);
         };
         let object = &self.objects[index];
@@ -70,18 +82,22 @@ impl Session {
             let kinds = self.pipeline.stages(&Kind::of_object(arrived, bytes));
             let value = kinds.ok().and_then(|kinds| kinds.get(stage.number)?.bytes());
             if value > stored {
+                self.counters.not_kept.count(keep.too_large());
                 return self.run_steps(index, steps, sample, context);
             }
         }
         let value = self.run_steps(index, steps.start..stage.number, sample, context)?;
-        keep.store(object, stored, stage, &value);
+        match keep.store(object, stored, stage, &value) {
+            Ok(()) => add(&self.counters.newly_kept, 1),
+            Err(reason) => self.counters.not_kept.count(reason),
+        }
         self.run_steps(index, stage.number..steps.end, value, context)
     }
 
     /// The split, but no further than to what is kept, where that surely is no larger than the object: behind it there is
     /// nothing left to keep.
     pub(super) fn up_to_what_is_kept(&self, index: usize, split: Split) -> Split {
-        let Some((_, stage)) = self.kept_stage(index) else {
+        let Some(Ok((_, stage))) = self.kept_stage(index) else {
             return split;
         };
         let Ok(kept) = u8::try_from(stage.number) else {

@@ -272,6 +272,8 @@ fn read_tells_how_it_went() {
                 "kept",
                 "last_epoch",
                 "mode",
+                "newly_kept",
+                "not_kept",
                 "peak_bytes",
                 "retries",
                 "samples",

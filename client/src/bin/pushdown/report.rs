@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount};
-use pushdown_client::{Mode, Split, Stats};
+use pushdown_client::{Mode, NotKept, Split, Stats};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -37,6 +37,11 @@ pub(crate) struct Report {
     pub(crate) stages: BTreeMap<u8, u64>,
     pub(crate) last_epoch: Epoch,
     kept: u64,
+    newly_kept: u64,
+    /// Values that were not kept, by the reason.
+    not_kept: BTreeMap<&'static str, u64>,
+    #[serde(skip)]
+    why_not_kept: String,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
@@ -87,6 +92,9 @@ impl Report {
             stages: BTreeMap::new(),
             last_epoch: Epoch::default(),
             kept: stats.kept,
+            newly_kept: stats.newly_kept,
+            not_kept: counts(&stats.not_kept),
+            why_not_kept: stats.not_kept.to_string(),
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
@@ -95,6 +103,13 @@ impl Report {
             plan: None,
         }
     }
+}
+
+/// The reasons that there are.
+fn counts(not_kept: &NotKept) -> BTreeMap<&'static str, u64> {
+    let reasons = not_kept.reasons().into_iter();
+    let there = reasons.filter(|(_, _, count)| *count > 0);
+    there.map(|(name, _, count)| (name, count)).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -131,6 +146,14 @@ impl fmt::Display for Report {
         )?;
         if self.kept > 0 {
             writeln!(f, "{} values were kept and not asked for", HumanCount(self.kept))?;
+        }
+        if !self.why_not_kept.is_empty() {
+            let newly_kept = HumanCount(self.newly_kept);
+            writeln!(
+                f,
+                "{newly_kept} values are kept now; not kept: {}",
+                self.why_not_kept
+            )?;
         }
         f.write_str(self.plan.as_deref().unwrap_or_default())
     }

@@ -1,0 +1,180 @@
+//! Why values are not kept: each reason, by the reader's counts and by the report of `pushdown read`.
+
+use std::fs;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use pushdown_client::{Batch, Mode, NotKept, PushdownReaderBuilder, Split, Stats};
+use pushdown_testkit::networks;
+
+use super::{
+    cli::pushdown,
+    world::{Objects, World, photos, run},
+};
+
+const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
+const COUNT: u64 = 6;
+
+/// Photos with more bytes than a small crop of them, and fewer than all of their pixels.
+fn photos_of_some_size() -> Objects {
+    let large: Vec<_> = photos()
+        .into_iter()
+        .filter(|(name, bytes)| name.starts_with("jpeg_") && bytes.len() > 5_000)
+        .collect();
+    let objects = (0..6).map(|index| {
+        let (name, bytes) = &large[index % large.len()];
+        (format!("{index}-{name}"), bytes.clone())
+    });
+    objects.collect()
+}
+
+fn stats(builder: PushdownReaderBuilder) -> Stats {
+    run(async {
+        let mut reader = builder.build().await.unwrap();
+        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        assert_eq!(batches.iter().map(Batch::len).sum::<usize>() as u64, COUNT);
+        let stats = reader.stats();
+        assert_eq!(
+            stats.kept + stats.newly_kept + stats.not_kept.total(),
+            COUNT,
+            "each value is kept, or there is a reason: {stats:?}"
+        );
+        stats
+    })
+}
+
+#[test]
+fn each_value_that_is_not_kept_has_a_reason() {
+    let world = World::with(photos_of_some_size());
+    let all = |set: fn(&mut NotKept)| {
+        let mut not_kept = NotKept::default();
+        set(&mut not_kept);
+        not_kept
+    };
+    let larger = all(|not_kept| not_kept.larger = COUNT);
+    let random = all(|not_kept| not_kept.random = COUNT);
+    let after_random = all(|not_kept| not_kept.after_random = COUNT);
+    let cropped = "decode | random_resized_crop(16) | to_float";
+    for (pipeline, mode, split, expected) in [
+        (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
+        (SMALL, Mode::Plain, Split::Smallest, NotKept::default()),
+        // Pixels, and floats, are more than what is stored.
+        ("decode | to_float", Mode::Pushdown, Split::Smallest, larger),
+        ("decode | to_float", Mode::Pushdown, Split::Full, larger),
+        ("decode | to_float", Mode::Auto, Split::Smallest, larger),
+        ("decode | to_float", Mode::Plain, Split::Smallest, larger),
+        (
+            "decode | resize(1000, 1000)",
+            Mode::Plain,
+            Split::Smallest,
+            larger,
+        ),
+        // Before the first random step there are only pixels.
+        (cropped, Mode::Plain, Split::Smallest, random),
+        (cropped, Mode::Pushdown, Split::At(0), random),
+        (cropped, Mode::Pushdown, Split::At(1), random),
+        (cropped, Mode::Pushdown, Split::Full, after_random),
+        (cropped, Mode::Pushdown, Split::At(2), after_random),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let reader = world
+            .reader(pipeline)
+            .mode(mode)
+            .split(split)
+            .seed(1)
+            .keep(folder.path());
+        let stats = stats(reader);
+        assert_eq!(stats.not_kept, expected, "{pipeline} {mode:?} {split}");
+        assert_eq!(stats.kept, 0);
+    }
+}
+
+/// The gateway alone sees how large an object is whose key was given, and goes on to where values are smallest.
+#[test]
+fn keys_without_a_listing_may_come_too_late() {
+    let world = World::with(photos_of_some_size());
+    let pipeline = "decode | resize(short=40) | center_crop(32) | random_crop(24) | flip_h";
+    let keys: Vec<String> = world.objects.keys().cloned().collect();
+    for (listed, expected) in [(true, 0), (false, COUNT)] {
+        let folder = tempfile::tempdir().unwrap();
+        let reader = world.reader(pipeline).seed(1).keep(folder.path());
+        let reader = if listed { reader } else { reader.keys(keys.clone()) };
+        let stats = stats(reader);
+        assert_eq!(
+            (stats.not_kept.unlisted, stats.newly_kept),
+            (expected, COUNT - expected)
+        );
+    }
+}
+
+#[test]
+fn a_folder_takes_no_more_than_it_may_and_can() {
+    let world = World::with(photos_of_some_size());
+    let folder = tempfile::tempdir().unwrap();
+    // Three of 16 x 16 x 3 bytes with their heads.
+    let reader = || world.reader(SMALL).keep(folder.path()).batch_size(1).requests(1);
+    let first = stats(reader().keep_bytes(3_500));
+    assert_eq!((first.newly_kept, first.not_kept.folder_full), (3, 3));
+    let again = stats(reader().keep_bytes(3_500));
+    assert_eq!(
+        (again.kept, again.newly_kept, again.not_kept.folder_full),
+        (3, 0, 3)
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    // Files stand where folders belong.
+    for byte in 0..=u8::MAX {
+        fs::write(folder.path().join(format!("{byte:02x}")), b"").unwrap();
+    }
+    let stats = stats(world.reader(SMALL).keep(folder.path()));
+    assert_eq!((stats.newly_kept, stats.not_kept.unwritable), (0, COUNT));
+}
+
+#[test]
+fn tables_are_not_kept() {
+    let objects = (0..COUNT).map(|index| (format!("{index}.csv"), b"n,text\n1,a\n2,b\n".to_vec()));
+    let world = World::with(objects.collect());
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let folder = tempfile::tempdir().unwrap();
+        let stats = stats(
+            world
+                .reader("select(columns=[n], limit=1)")
+                .mode(mode)
+                .keep(folder.path()),
+        );
+        assert_eq!(stats.not_kept.table, COUNT, "{mode:?}: {:?}", stats.not_kept);
+    }
+}
+
+/// The report has the same counts, in words and for programs.
+#[test]
+fn the_report_says_why() {
+    let models = networks(&["tiny/constants"]).unwrap();
+    let flags = [format!("--models={}", models.path().display())];
+    let world = World::with_flags(photos_of_some_size(), &flags);
+    let read = |pipeline: &str, more: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = ["read", "s3://photos/", "-p", pipeline, "--seed", "1", "--keep"];
+        let mut command = pushdown(&arguments);
+        command.arg(folder.path()).args(more);
+        command
+            .env("PUSHDOWN_ENDPOINT", world.endpoint())
+            .env("XDG_CACHE_HOME", world.folder())
+            .env("ORT_DYLIB_PATH", "/no/library.so");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = read("decode | to_float", &[]);
+    let why = "0 values are kept now; not kept: 6 larger than their objects\n";
+    assert!(text.ends_with(why), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&read("decode | to_float", &["--json"])).unwrap();
+    assert_eq!(json["not_kept"], serde_json::json!({"larger": COUNT}));
+    assert_eq!(json["newly_kept"], 0);
+    let kept = read(SMALL, &[]);
+    assert!(!kept.contains("not kept"), "{kept}");
+    // What stands before the first random step is of no use to a host that has no ONNX Runtime.
+    let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
+    let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();
+    assert_eq!(json["not_kept"], serde_json::json!({"no_networks": COUNT}));
+}

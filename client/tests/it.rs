@@ -18,6 +18,7 @@
 //! - `forms`: values behind layers as rounded numbers and codes
 //! - `warnings`: what the command line says of networks
 //! - `cli`: the binary
+//! - `names`: files that it writes, by their endings
 //! - `tables`: the binary on tables
 //! - `mixture`: tables of stores that change while they are read
 //! - `place`: where the rows of tables are made, by the link's rate
@@ -39,6 +40,7 @@ mod it {
     mod keep_reasons;
     mod listing;
     mod mixture;
+    mod names;
     mod networks;
     mod order;
     mod outages;

@@ -1,5 +1,7 @@
 //! `pushdown get`: what a pipeline makes of one object, or of many tables.
 
+mod accept;
+mod ending;
 mod out;
 mod rows;
 mod several;
@@ -10,7 +12,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pushdown::{
     BytesKind, Context, Kind, Limits, Pipeline, Sample,
     wire::{self, Form, Split},
@@ -22,6 +24,8 @@ use crate::{
     fault::{PipelineFault, Usage},
     location::Location,
 };
+use accept::Accept;
+use ending::{Named, Written};
 
 /// Get what a pipeline makes of one object, or of all tables under a prefix
 #[derive(Debug, Args)]
@@ -35,10 +39,10 @@ pub(crate) struct Get {
     /// Where to stop: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Full)]
     split: Split,
-    /// Form of the answer [default: npy, safetensors for bf16; encoded images as they are]
+    /// Form of the value [default: by the file's ending; npy, safetensors for bf16; encoded images as they are]
     #[arg(long, value_enum)]
     accept: Option<Accept>,
-    /// Form of a table [default: by the file's suffix; csv on a terminal, else arrow]
+    /// Form of a table [default: by the file's ending; csv on a terminal, else arrow]
     #[arg(long, value_enum, conflicts_with = "accept")]
     format: Option<rows::Format>,
     /// Of tables: put a column `key` in front, with the key of the object that a row is of
@@ -57,30 +61,6 @@ pub(crate) struct Get {
     plain: bool,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// A form of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Accept {
-    /// A numpy file
-    Npy,
-    /// An Arrow IPC stream of one row
-    Arrow,
-    /// safetensors with one tensor, `value`
-    Safetensors,
-    /// The bare elements, little-endian
-    Raw,
-}
-
-impl Accept {
-    const fn content_type(self) -> &'static str {
-        match self {
-            Self::Npy => "application/x-npy",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
-            Self::Safetensors => "application/vnd.safetensors",
-            Self::Raw => "application/octet-stream",
-        }
-    }
 }
 
 impl Get {
@@ -126,16 +106,20 @@ impl Get {
 
     async fn at_the_gateway(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
         // The smallest stage depends on the object, which only the gateway sees.
-        if self.split != Split::Smallest {
-            self.stage(pipeline, &BytesKind::default())?;
-        }
+        let accept = if self.split == Split::Smallest {
+            self.accept_any()
+        } else {
+            let stage = self.stage(pipeline, &BytesKind::default())?;
+            let accept = self.form(pipeline, stage)?;
+            accept.map(|accept| accept.content_type().to_owned())
+        };
         let store = self
             .connection
             .store()
             .build()
             .await
             .map_err(|error| self.fault(error))?;
-        let what = self.what(pipeline, self.accept.map(Accept::content_type));
+        let what = self.what(pipeline, accept.as_deref());
         let Location { bucket, key } = &self.object;
         let value = store
             .get_value(bucket, key, &what, &Limits::default())
@@ -157,7 +141,38 @@ impl Get {
             form = value.content_type,
             "got"
         );
+        if self.split == Split::Smallest {
+            self.form(pipeline, value.stage)?;
+        }
         Ok(vec![value.body])
+    }
+
+    /// How the value at a stage is written. What its file's name does not say is said.
+    ///
+    /// # Errors
+    /// When the file's ending is that of another form.
+    fn form(&self, pipeline: &Pipeline, stage: usize) -> anyhow::Result<Option<Accept>> {
+        if self.to_stdout() {
+            return Ok(self.accept);
+        }
+        let Some(kind) = pipeline.kinds().get(stage) else {
+            anyhow::bail!("found stage {stage}, expected 0 to {}", pipeline.len());
+        };
+        let Written { form, note } = Named::of(&self.output).value(stage, kind, self.accept)?;
+        if let Some(note) = note {
+            writeln!(io::stderr(), "note: {note}")?;
+        }
+        Ok(form)
+    }
+
+    /// What is accepted where the stage is not known: the form that was asked for, or the one that the file's ending names if
+    /// the value has it.
+    fn accept_any(&self) -> Option<String> {
+        let asked = self.accept.map(|accept| accept.content_type().to_owned());
+        asked.or_else(|| {
+            let named = Named::of(&self.output).array()?;
+            Some(format!("{}, */*;q=0.1", named.content_type()))
+        })
     }
 
     /// What is asked of the gateway.
@@ -172,6 +187,13 @@ impl Get {
     }
 
     async fn here(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
+        // A wrong name is refused before the object is read. The smallest stage depends on the object.
+        let named = if self.split == Split::Smallest {
+            None
+        } else {
+            let stage = self.stage(pipeline, &BytesKind::default())?;
+            Some(self.form(pipeline, stage)?)
+        };
         let store = self
             .connection
             .store()
@@ -189,6 +211,10 @@ impl Get {
             _ => BytesKind::default(),
         };
         let stage = self.stage(pipeline, &known)?;
+        let accept = match named {
+            Some(accept) => accept,
+            None => self.form(pipeline, stage)?,
+        };
         let context = Context {
             sample_id: key.as_bytes(),
             seed: self.randomness.seed,
@@ -199,7 +225,7 @@ impl Get {
         let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))
             .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
         let kind = Kind::from(&sample);
-        let form = Form::negotiate(self.accept.map(Accept::content_type), &kind)
+        let form = Form::negotiate(accept.map(Accept::content_type), &kind)
             .ok_or_else(|| Usage(format!("{kind} cannot be written in that form")))?;
         Ok(wire::encode(sample, form, &kind)?.parts)
     }

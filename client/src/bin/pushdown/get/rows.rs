@@ -1,7 +1,6 @@
 //! The rows of a table, to a file or to the terminal, as they come.
 
 use std::{
-    ffi::OsStr,
     fs,
     io::{self, IsTerminal as _, Write as _},
 };
@@ -17,7 +16,10 @@ use pushdown::{
 use pushdown_client::{Store, StoredTable, TableRows, ValueStream};
 
 use super::{
-    Accept, Get, binary,
+    Get,
+    accept::Accept,
+    binary,
+    ending::{Named, Written},
     out::{Out, Rows},
 };
 use crate::{connection::Randomness, fault::Usage, location::Location};
@@ -49,14 +51,13 @@ impl Format {
         matches!(self, Self::Csv | Self::Ndjson)
     }
 
-    /// The format that a file's suffix names.
-    fn of_suffix(suffix: &OsStr) -> Option<Self> {
-        match suffix.to_str()?.to_ascii_lowercase().as_str() {
-            "arrow" | "arrows" => Some(Self::Arrow),
-            "parquet" => Some(Self::Parquet),
-            "csv" => Some(Self::Csv),
-            "ndjson" | "jsonl" => Some(Self::Ndjson),
-            _ => None,
+    /// As it stands on the command line.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
         }
     }
 }
@@ -205,11 +206,17 @@ impl Get {
                 .into());
             }
         };
-        let format = self
-            .format
-            .or(accepted)
-            .or_else(|| Format::of_suffix(self.output.extension()?))
-            .unwrap_or(if terminal { Format::Csv } else { Format::Arrow });
+        let asked = self.format.or(accepted);
+        let named = if self.to_stdout() {
+            asked
+        } else {
+            let Written { form, note } = Named::of(&self.output).rows(asked)?;
+            if let Some(note) = note {
+                writeln!(io::stderr(), "note: {note}")?;
+            }
+            form
+        };
+        let format = named.unwrap_or(if terminal { Format::Csv } else { Format::Arrow });
         if terminal && !format.is_text() {
             return Err(binary().into());
         }

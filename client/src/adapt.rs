@@ -2,7 +2,7 @@
 
 mod assignment;
 mod classes;
-mod cpus;
+pub(crate) mod cpus;
 mod look;
 mod on_the_way;
 mod planned;

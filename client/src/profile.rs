@@ -3,7 +3,7 @@
 mod link;
 mod measure;
 
-use std::sync::Arc;
+use std::{num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -16,6 +16,7 @@ use pushdown::{
 use tokio::sync::oneshot;
 
 use crate::{
+    adapt::cpus,
     engine::beside,
     error::{Error, ErrorKind, Result},
     networks::of_steps,
@@ -44,6 +45,8 @@ pub struct Profile {
     pub link_bytes: Option<f64>,
     /// Cores of the gateway, if it tells.
     pub gateway_cores: Option<f64>,
+    /// Whether the gateway computes on the same CPUs as this process, all of them on both sides: its work and this host's add up.
+    pub same_cpus: bool,
     /// Why values of the gateway may not stand beside those computed here, if so: a reader reads plainly then, whatever the plan.
     pub other_engine: Option<String>,
 }
@@ -74,6 +77,8 @@ pub struct SampleProfile {
 struct Measured {
     sample: SampleProfile,
     gateway_cores: Option<f64>,
+    /// What names the gateway's CPUs, if it tells.
+    gateway_cpus: Option<String>,
     other_engine: Option<String>,
 }
 
@@ -108,12 +113,15 @@ impl Store {
             failed: Vec::new(),
             link_bytes: None,
             gateway_cores: None,
+            same_cpus: false,
             other_engine: None,
         };
         // Measuring here fetches their weights: what it costs to begin is seen now or never.
         let mut far = of_steps(what.pipeline.steps());
         far.retain(|network| !network.is_near());
         let mut link = Link::default();
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let here = cpus::name(threads);
         for (turn, objects) in objects.chunks(TOGETHER).enumerate() {
             let objects = link.read(self, what.bucket, objects).await;
             // Weights are loaded and caches warm before anything counts.
@@ -131,6 +139,7 @@ impl Store {
                     Ok(measured) => {
                         profile.samples.push(measured.sample);
                         profile.gateway_cores = measured.gateway_cores;
+                        profile.same_cpus = here.is_some() && measured.gateway_cpus == here;
                         profile.other_engine = measured.other_engine;
                     }
                     Err(error) => profile.failed.push((key.to_string(), error.to_string())),
@@ -187,16 +196,15 @@ impl Store {
         let cores = number(pushed.headers.get(header::CORES));
         // The layers have run here by now, or this host cannot run them.
         let engine = Engine::of(pipeline.steps()).unwrap_or_default();
-        let gateway = pushed
-            .headers
-            .get(header::ENGINE)
-            .and_then(|value| value.to_str().ok());
+        let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
+        let gateway = text(header::ENGINE);
         Ok(Measured {
             sample: SampleProfile {
                 key: key.to_string(),
                 ways: ways(pipeline, &bytes, &here, &there, far)?,
             },
             gateway_cores: cores,
+            gateway_cpus: text(header::CPUS).map(str::to_owned),
             other_engine: gateway.and_then(|gateway| beside(&engine, gateway).err()),
         })
     }

@@ -19,6 +19,7 @@
 //! - `warnings`: what the command line says of networks
 //! - `cli`: the binary
 //! - `names`: files that it writes, by their endings
+//! - `explain`: plans where both sides have the same CPUs
 //! - `tables`: the binary on tables
 //! - `mixture`: tables of stores that change while they are read
 //! - `place`: where the rows of tables are made, by the link's rate
@@ -34,6 +35,7 @@ mod it {
     mod engines;
     mod errors;
     mod external_models;
+    mod explain;
     mod faults;
     mod forms;
     mod keep;

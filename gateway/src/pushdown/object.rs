@@ -63,6 +63,9 @@ impl Pushdown {
                 wire::header::CORES,
                 &self.cpu.threads().to_string(),
             );
+            if let Some(name) = &self.name_of_cpus {
+                insert(answer.headers_mut(), wire::header::CPUS, name);
+            }
             warn(answer.headers_mut(), &job.pipeline);
         }
         Ok(answer)

@@ -9,15 +9,15 @@ use std::{
 };
 
 use clap::Args;
-use indicatif::ProgressBar;
 use pushdown::plan::{Class, Plan, Rules, Tiers};
-use pushdown_client::Profile;
+use pushdown_client::{Object, Profile};
 
 use crate::{
     connection::{Connection, Randomness},
     fault::PipelineFault,
     location::Location,
     print::Format,
+    progress::{self, Listing},
 };
 use report::Explained;
 pub(crate) use report::name as step_name;
@@ -52,7 +52,8 @@ pub(crate) struct Explain {
     /// What if so many epochs of all objects there were read? Weights that this host has to fetch are spread over them
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "What if")]
     epochs: NonZeroU32,
-    /// Gateway and host are the same machine
+    /// What if gateway and host were the same machine, so that their work adds up? [default: as the gateway tells, unless
+    /// --gateway-cores or --host-cores is given]
     #[arg(long, help_heading = "What if")]
     shared: bool,
     #[command(flatten)]
@@ -88,12 +89,14 @@ impl Explain {
         }
         let tiers = self.tiers(&profile);
         let mut classes = profile.classes(CLASSES);
-        speed_up(&mut classes, self.host_speed, self.shared);
+        speed_up(&mut classes, self.host_speed, tiers.shared);
         let rules = Rules {
             samples_left: f64::from(listed) * f64::from(self.epochs.get()),
             ..Rules::default()
         };
+        let same_cpus = self.same_cpus(&profile);
         let explained = Explained {
+            same_cpus,
             plan: Plan::best(&tiers, &classes, &rules),
             plain: Plan::plain(&tiers, &classes, &rules),
             profile,
@@ -112,13 +115,16 @@ impl Explain {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let store = self.connection.store().build().await.map_err(fault)?;
         let Location { bucket, key } = &self.prefix;
-        let all = store.list(bucket, key).await.map_err(fault)?;
+        let listing = Listing::of(&self.prefix);
+        let all = store
+            .list_with(bucket, key, |objects| listing.listed(objects))
+            .await;
+        drop(listing);
+        let all = all.map_err(fault)?;
         anyhow::ensure!(!all.is_empty(), "there is nothing to read under {}", self.prefix);
         let listed = u32::try_from(all.len()).unwrap_or(u32::MAX);
-        let step = all.len().div_ceil(self.samples.get());
-        let some: Vec<_> = all.into_iter().step_by(step).collect();
-        let bar = ProgressBar::new_spinner().with_message(format!("measuring {} samples", some.len()));
-        bar.enable_steady_tick(std::time::Duration::from_millis(100));
+        let some = spread(&all, self.samples.get());
+        let bar = progress::spinner(format!("measuring {} samples", some.len()));
         let seed = self.randomness.seed;
         let profile = store
             .profile(bucket, &some, &pipeline, seed, self.randomness.epoch)
@@ -139,9 +145,21 @@ impl Explain {
             link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
-            shared: self.shared,
+            shared: self.shared || self.same_cpus(profile),
         }
     }
+
+    /// Whether both sides turned out to have the same CPUs. Numbers of cores of their own are those of another pair of machines.
+    const fn same_cpus(&self, profile: &Profile) -> bool {
+        profile.same_cpus && self.gateway_cores.is_none() && self.host_cores.is_none()
+    }
+}
+
+/// So many of all objects, or all where there are no more, with equal distances.
+fn spread(all: &[Object], count: usize) -> Vec<Object> {
+    let count = count.min(all.len());
+    let nth = |index: usize| all[index.saturating_mul(all.len()) / count].clone();
+    (0..count).map(nth).collect()
 }
 
 /// What samples cost if this host were so many times as fast; the gateway, too, where both are the same machine.

@@ -15,6 +15,8 @@ use serde_json::json;
 pub(super) struct Explained {
     pub(super) profile: Profile,
     pub(super) tiers: Tiers,
+    /// The plan counts on what was found: both sides have the same CPUs.
+    pub(super) same_cpus: bool,
     pub(super) classes: Vec<Class>,
     pub(super) rules: Rules,
     pub(super) plan: Plan,
@@ -169,18 +171,26 @@ impl Explained {
         } else {
             "open".to_owned()
         };
+        if self.same_cpus {
+            writeln!(
+                out,
+                "gateway and host compute on the same CPUs, as the gateway tells: their work adds up; for a gateway on a machine of \
+                 its own, give --gateway-cores"
+            )?;
+        }
+        let cores = if tiers.shared {
+            format!("{:.1} cores that gateway and host share", tiers.host_cores)
+        } else {
+            format!(
+                "{:.1} cores at the gateway, {:.1} here",
+                tiers.gateway_cores, tiers.host_cores
+            )
+        };
         writeln!(
             out,
-            "assumed: {} samples to read, link {link}, {:.1} cores at the gateway, {:.1} here{}; change them by --epochs, \
-             --bandwidth, --gateway-cores, --host-cores, --host-speed",
+            "assumed: {} samples to read, link {link}, {cores}; change them by --epochs, --bandwidth, --gateway-cores, \
+             --host-cores, --host-speed",
             self.rules.samples_left,
-            tiers.gateway_cores,
-            tiers.host_cores,
-            if tiers.shared {
-                ", which are the same machine"
-            } else {
-                ""
-            }
         )
     }
 
@@ -234,6 +244,7 @@ impl Explained {
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
                 "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
+                "same_cpus": profile.same_cpus,
             },
             "stages": stages, "classes": classes, "plan": described(&self.plan), "plain": described(&self.plain),
         })

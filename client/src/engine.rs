@@ -29,21 +29,21 @@ mod tests {
 
     #[test]
     fn who_may_not_stand_beside_the_other_is_told_why() {
-        let here: Engine = "3; onnxruntime=1.31.1; provider=cpu; processor=avx2"
+        let here: Engine = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2"
             .parse()
             .unwrap();
         let said = |gateway: &str| beside(&here, gateway).unwrap_err();
         assert_eq!(
-            said("4"),
-            "the gateway computes with engine 4, this host with 3; onnxruntime=1.31.1; provider=cpu; processor=avx2"
+            said("5"),
+            "the gateway computes with engine 5, this host with 4; onnxruntime=1.31.1; provider=cpu; processor=avx2"
         );
         assert!(said("none").starts_with("the gateway computes with engine none, this host"));
-        let other = said("3; onnxruntime=1.30.0; provider=cpu; processor=avx2");
+        let other = said("4; onnxruntime=1.30.0; provider=cpu; processor=avx2");
         assert!(
             other.ends_with("; give both sides the same version of ONNX Runtime"),
             "{other}"
         );
-        assert_eq!(beside(&here, "3"), Ok(Engine::default()));
+        assert_eq!(beside(&here, "4"), Ok(Engine::default()));
         let long = said(&"\u{1b}[2J".repeat(1 << 16));
         assert!(long.len() < 500 && !long.contains('\u{1b}'), "{long}");
     }

@@ -34,8 +34,8 @@ mod it {
     mod demo_network;
     mod engines;
     mod errors;
-    mod external_models;
     mod explain;
+    mod external_models;
     mod faults;
     mod forms;
     mod keep;

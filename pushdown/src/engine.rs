@@ -6,15 +6,15 @@ use crate::{Error, Result, Step, step::model::Identity};
 
 /// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers. What runs
 /// networks is no part of this number: the library is loaded at run time.
-pub const ENGINE: u32 = 3;
+pub const ENGINE: u32 = 4;
 
 /// The most bytes of an engine's text: it comes from whoever answers.
 const MAX_BYTES: usize = 256;
 
 /// What computes values: [`ENGINE`] of a host, and what runs its networks where they are behind one.
 ///
-/// It is part of every ETag and stands in every answer: as text `3`, or
-/// `3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose own does not [agree](Self::agrees_with) reads
+/// It is part of every ETag and stands in every answer: as text `4`, or
+/// `4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose own does not [agree](Self::agrees_with) reads
 /// plainly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
@@ -106,7 +106,7 @@ impl FromStr for Engine {
 mod tests {
     use super::*;
 
-    const NETWORKS: &str = "3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
+    const NETWORKS: &str = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
 
     fn engine(text: &str) -> Engine {
         text.parse().unwrap()
@@ -114,18 +114,18 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_is_written() {
-        for text in ["3", NETWORKS] {
+        for text in ["4", NETWORKS] {
             assert_eq!(engine(text).to_string(), text);
         }
         assert_eq!(engine(&ENGINE.to_string()), Engine::default());
         for text in [
             "",
             "three",
-            "3;",
-            "3; avx2",
+            "4;",
+            "4; avx2",
             "-1",
             "99999999999",
-            "3; onnxruntime=1",
+            "4; onnxruntime=1",
         ] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
             assert!(error.contains(&format!("found the engine `{text}`")), "{error}");
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn whoever_answers_with_anything_is_told_of_in_few_words() {
         let long = format!("{NETWORKS}{}", "+avx".repeat(1 << 18));
-        for text in [long.as_str(), "3\u{1b}[2J"] {
+        for text in [long.as_str(), "4\u{1b}[2J"] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
             assert!(error.len() < 1000 && !error.contains('\u{1b}'), "{error}");
         }
@@ -148,22 +148,22 @@ mod tests {
         let cases = [
             (NETWORKS, true, false),
             (
-                "3; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma+avx512f",
+                "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma+avx512f",
                 true,
                 true,
             ),
             (
-                "3; onnxruntime=1.31.1; provider=cuda; processor=avx2+fma",
+                "4; onnxruntime=1.31.1; provider=cuda; processor=avx2+fma",
                 true,
                 true,
             ),
             (
-                "3; onnxruntime=1.30.0; provider=cpu; processor=avx2+fma",
+                "4; onnxruntime=1.30.0; provider=cpu; processor=avx2+fma",
                 false,
                 true,
             ),
             (
-                "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma",
+                "5; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma",
                 false,
                 false,
             ),

@@ -17,7 +17,7 @@ const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, th
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
-    #[arg(long, env = "PUSHDOWN_ENDPOINT", value_name = "URL", help = ENDPOINT)]
+    #[arg(long, env = "PUSHDOWN_ENDPOINT", hide_env_values = true, value_name = "URL", help = ENDPOINT)]
     pub(crate) endpoint_url: Option<String>,
     #[arg(long, value_name = "NAME", help = REGION)]
     pub(crate) region: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Folder of the networks that the pipeline names, instead of those of the gateway
-    #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR")]
+    #[arg(long, env = "PUSHDOWN_MODELS", hide_env_values = true, value_name = "DIR")]
     pub(crate) models: Option<PathBuf>,
 }
 

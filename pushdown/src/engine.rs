@@ -168,7 +168,7 @@ mod tests {
                 false,
             ),
             // Whoever runs no networks has none of those values.
-            ("3", true, false),
+            ("4", true, false),
             ("4", false, false),
         ];
         for (text, agrees, otherwise) in cases {
@@ -180,7 +180,7 @@ mod tests {
             );
             assert_eq!(here.rounds_otherwise(&there), otherwise, "{text}");
             let same = here.agreeing() == there.agreeing();
-            assert_eq!(same, agrees && text != "3", "{text}");
+            assert_eq!(same, agrees && text != "4", "{text}");
         }
     }
 }

@@ -45,7 +45,7 @@ def by_pandas(folder: pathlib.Path, table: pa.Table) -> list[Case]:
     add("quote_all", quoting=csv.QUOTE_ALL, read={})
     add("quote_words", quoting=csv.QUOTE_NONNUMERIC, read={})
     add("semicolon", 'select(delimiter=";")', sep=";", read={"sep": ";"})
-    add("tabs", 'select(delimiter="\\t")', sep="\t", read={"sep": "\t"})
+    add("tabs", 'select(delimiter="\\u{9}")', sep="\t", read={"sep": "\t"})
     add("bars", 'select(delimiter="|")', sep="|", read={"sep": "|"})
     # The break within a value is no end of a line, and stays what it is.
     add("crlf", lineterminator="\r\n", read={})
@@ -177,7 +177,7 @@ def by_pyarrow(folder: pathlib.Path, table: pa.Table) -> list[Case]:
 
 def by_python(folder: pathlib.Path) -> list[Case]:
     cases = []
-    for dialect, delimiter in (("excel", None), ("excel-tab", "\\t"), ("unix", None)):
+    for dialect, delimiter in (("excel", None), ("excel-tab", "\\u{9}"), ("unix", None)):
         text = io.StringIO(newline="")
         writer = csv.writer(text, dialect)
         writer.writerow(["n", "name", "ok", "x"])

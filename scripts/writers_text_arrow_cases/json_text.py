@@ -70,7 +70,7 @@ def by_pandas(folder: pathlib.Path, table: pa.Table) -> list[Case]:
     # Its reader goes through floats.
     right = table.select(["n", "x", "name", "ok"]).set_column(0, "n", pa.array([1, None, -7]))
     data = right.to_pandas(types_mapper=pd.ArrowDtype)
-    for name, options in {"plain": {}, "unicode": {"force_ascii": False}, "gzip": {"compression": "gzip"}}.items():
+    for name, options in {"plain": {}, "unicode": {"force_ascii": False}, "gzip": {"compression": {"method": "gzip", "mtime": 0}}}.items():
         file = f"pandas_{name}.jsonl" + (".gz" if name == "gzip" else "")
         data.to_json(folder / file, orient="records", lines=True, double_precision=15, **options)
         back = pd.read_json(folder / file, lines=True, dtype_backend="pyarrow")

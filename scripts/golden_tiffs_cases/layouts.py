@@ -67,6 +67,11 @@ def add(store: Store) -> None:
     store.add("rgb_strips_planar", image(rgb, photometric=2, rows=5, planar=True))
     store.add("rgb_strips_planar_predictor", image(rgb, photometric=2, rows=5, planar=True, compression=LZW, predictor=2))
     store.add("rgb_16_planar_tiles", image(rgb.astype(np.uint16) * 257, photometric=2, tile=(16, 16), planar=True), rgb)
+    # Of planes that are not compressed Pillow takes what it takes of one sample of 8 bits, whatever the tags say.
+    store.add("rgb_planar_fillorder_2", image(rgb, photometric=2, planar=True, reverse=True), rgb)
+    numbers = rgb[..., 1].astype(np.int32)
+    store.add("int_32_planar_big", image(numbers, photometric=1, planar=True, order=">"), grey(numbers))
+    store.add("white_is_zero_8_planar", image(rgb[..., 1], photometric=0, planar=True), grey(255 - rgb[..., 1]))
     bits = picture.levels(1)
     store.add("bilevel_planar", image(bits, photometric=1, bits=1, planar=True))
     store.add("rgb_4_bits_planar", image(rgb >> 4, photometric=2, bits=4, planar=True), (rgb >> 4) * 17)

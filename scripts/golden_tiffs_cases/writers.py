@@ -50,7 +50,7 @@ def add(store: Store) -> None:
     store.add("tifffile_pages_and_pyramid", pages.getvalue())
     image = Image.fromarray(rgb)
     for compression in "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits", "zstd", "jpeg":
-        for mode in ("RGB", "L") if compression == "jpeg" else ("RGB", "L", "P", "LA", "RGBA", "CMYK", "1"):
+        for mode in ("RGB", "L", "LA") if compression == "jpeg" else ("RGB", "L", "P", "LA", "RGBA", "CMYK", "1"):
             converted = image.quantize(30) if mode == "P" else image.convert(mode)
             store.add(f"pillow_{compression}_{mode.lower()}", saved(converted, compression=compression))
     for mode in "F", "I":

@@ -42,6 +42,7 @@ const DAC: u8 = 0xcc;
 const DHT: u8 = 0xc4;
 const DQT: u8 = 0xdb;
 const DRI: u8 = 0xdd;
+const JPG: u8 = 0xc8;
 const EXIF: &[u8] = b"Exif\0\0";
 
 impl JpegHeader {
@@ -174,7 +175,8 @@ const fn is_frame(marker: u8) -> bool {
 /// A JPEG from a TIFF's strip or tile, whose `tables` stand elsewhere.
 ///
 /// In place of its own application markers comes Adobe's, which has the last word for libjpeg: it says whether three
-/// components are YCbCr, or what they are called (no four are, there). `None` where no scan begins in `image`.
+/// components are YCbCr, or what they are called (no four are, there). Two components, which TurboJPEG does not take,
+/// get a third, of which no scan has anything. `None` where no scan begins in `image`.
 pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> Option<Vec<u8>> {
     const ADOBE: &[u8] = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0";
     let mut out = Vec::with_capacity(image.len() + tables.map_or(0, <[u8]>::len) + 18);
@@ -202,6 +204,17 @@ pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> O
                 append(&segment);
                 out.extend_from_slice(segments.rest);
                 return Some(out);
+            }
+            0xc0..=0xcf if !matches!(segment.marker, DHT | JPG | DAC) && segment.body.get(5) == Some(&2) => {
+                let mut body = segment.body.to_vec();
+                body[5] = 3;
+                // Its name is none of the others', and its table is that of the first.
+                let name = (0..=2).find(|name| [6, 9].iter().all(|place| body.get(*place) != Some(name)));
+                body.extend_from_slice(&[name?, 0x11, *body.get(8)?]);
+                append(&Segment {
+                    marker: segment.marker,
+                    body: &body,
+                });
             }
             _ => append(&segment),
         }

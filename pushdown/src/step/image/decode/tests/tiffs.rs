@@ -7,8 +7,11 @@ use super::*;
 /// Among the values of a tag: where the data begin.
 pub(super) const START: u32 = u32::MAX - 1;
 
-/// A TIFF of one page: tags with their LONGs, in order, and data.
-pub(super) fn built(tags: &[(u16, &[u32])], data: &[u8]) -> Vec<u8> {
+/// A tag and its LONGs.
+type Tag<'a> = (u16, &'a [u32]);
+
+/// A TIFF of one page: tags in order, and data.
+pub(super) fn built(tags: &[Tag<'_>], data: &[u8]) -> Vec<u8> {
     let directory = 8 + 2 + 12 * tags.len() + 4;
     let apart: usize = tags
         .iter()
@@ -25,12 +28,11 @@ pub(super) fn built(tags: &[(u16, &[u32])], data: &[u8]) -> Vec<u8> {
         file.extend_from_slice(&tag.to_le_bytes());
         file.extend_from_slice(&4_u16.to_le_bytes());
         file.extend_from_slice(&long(values.len()));
-        match values {
-            [single] => file.extend_from_slice(&value(single)),
-            _ => {
-                file.extend_from_slice(&long(directory + values_apart.len()));
-                values_apart.extend(values.iter().flat_map(value));
-            }
+        if let [single] = values {
+            file.extend_from_slice(&value(single));
+        } else {
+            file.extend_from_slice(&long(directory + values_apart.len()));
+            values_apart.extend(values.iter().flat_map(value));
         }
     }
     file.extend_from_slice(&[0; 4]);
@@ -61,8 +63,8 @@ fn refused(file: &[u8]) -> String {
 }
 
 /// `plain` of 2 x 2 grey pixels with other tags.
-fn grey_with(tags: &[(u16, &[u32])]) -> Vec<u8> {
-    let mut all: Vec<(u16, &[u32])> = vec![
+fn grey_with(tags: &[Tag<'_>]) -> Vec<u8> {
+    let mut all: Vec<Tag<'_>> = vec![
         (256, &[2]),
         (257, &[2]),
         (258, &[8]),

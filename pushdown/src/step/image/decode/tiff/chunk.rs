@@ -103,14 +103,31 @@ fn from_jpeg(page: &Page<'_>, tables: Option<&[u8]>, stored: &[u8], place: Place
             header.width, header.height, expected.0, expected.1
         )));
     }
+    let decode = |count| jpeg::samples(&file, &header, count, (page.grid.width, page.grid.height));
+    let bytes = if samples == 2 {
+        let mut bytes = decode(3)?;
+        drop_third(&mut bytes);
+        bytes
+    } else {
+        decode(samples)?
+    };
     Ok(Chunk {
-        bytes: jpeg::samples(&file, &header, samples, (page.grid.width, page.grid.height))?,
+        bytes,
         row_bytes,
         samples,
         format: page.format,
         order: page.order,
         indexed: page.colour.is_indexed(),
     })
+}
+
+/// Of three samples a pixel leaves two.
+fn drop_third(bytes: &mut Vec<u8>) {
+    let pixels = bytes.len() / 3;
+    for pixel in 0..pixels {
+        bytes.copy_within(pixel * 3..pixel * 3 + 2, pixel * 2);
+    }
+    bytes.truncate(pixels * 2);
 }
 
 /// Bytes of a row and of `rows` of them, if that is no more than a chunk of this image may take.

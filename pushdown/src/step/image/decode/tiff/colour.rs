@@ -1,4 +1,4 @@
-//! The meaning of samples (PhotometricInterpretation), to RGB as Pillow has it.
+//! The meaning of samples (`PhotometricInterpretation`), to RGB as Pillow has it.
 
 use super::{super::cmyk, compression::Compression, lab, page::unsupported, samples::Format, ycbcr::Tables};
 use crate::{

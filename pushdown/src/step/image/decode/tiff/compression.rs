@@ -53,13 +53,12 @@ impl<'a> Compression<'a> {
             32773 => return Ok(Self::PackBits),
             50000 => return Ok(Self::Zstd),
             6 => "old-style JPEG",
-            9 | 10 => "JBIG",
+            9 | 10 | 34661 => "JBIG",
             32766 => "NeXT",
             32809 => "ThunderScan",
             32908 => "Pixar film",
             32909 => "Pixar log",
             33003 | 33004 | 33005 | 34712 => "JPEG 2000",
-            34661 => "JBIG",
             34676 | 34677 => "SGI log",
             34887 => "LERC",
             34892 => "lossy JPEG",
@@ -103,7 +102,7 @@ impl<'a> Compression<'a> {
         let expected = match self {
             Self::Fax(_) if format != Format::Unsigned(1) || samples != 1 => "1 sample of 1 bit",
             Self::Jpeg(_) if format != Format::Unsigned(8) => "8 bits",
-            Self::Jpeg(_) if !matches!(samples, 1 | 3 | 4) => "1, 3 or 4 samples",
+            Self::Jpeg(_) if !matches!(samples, 1..=4) => "1 to 4 samples",
             _ => return Ok(()),
         };
         Err(Error::undecodable(format!(

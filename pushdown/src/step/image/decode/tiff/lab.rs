@@ -6,11 +6,11 @@
 use std::sync::LazyLock;
 
 /// Nodes along each side.
-const STEPS: usize = 33;
+const STEPS: u16 = 33;
 
 /// What each node gives, in 16 bits: lightness counts least often, then a, then b.
 static NODES: LazyLock<Vec<[u16; 3]>> = LazyLock::new(|| {
-    let side = || (0..STEPS).map(|step| whole(step as f64 * 65535.0 / (STEPS - 1) as f64));
+    let side = || (0..STEPS).map(|step| whole(f64::from(step) * 65535.0 / f64::from(STEPS - 1)));
     let all = side().flat_map(|l| side().flat_map(move |a| side().map(move |b| [l, a, b])));
     let to_rgb = srgb_of_xyz();
     all.map(|lab| node(lab, &to_rgb)).collect()
@@ -30,14 +30,15 @@ pub(super) fn to_rgb([l, a, b]: [u8; 3]) -> [u8; 3] {
     });
     // Places between nodes, in 16 bits of fraction.
     let fixed = wide.map(|level| {
-        let place = level * (STEPS as u32 - 1);
+        let place = level * u32::from(STEPS - 1);
         place + (place + 0x7fff) / 0xffff
     });
     let [l0, a0, b0] = fixed.map(|place| (place >> 16) as usize);
     let rest = fixed.map(|place| i64::from(place & 0xffff));
     let at = |l: usize, a: usize, b: usize| {
-        let [l, a, b] = [l0 + l, a0 + a, b0 + b].map(|step| step.min(STEPS - 1));
-        NODES[(l * STEPS + a) * STEPS + b].map(i64::from)
+        let steps = usize::from(STEPS);
+        let [l, a, b] = [l0 + l, a0 + a, b0 + b].map(|step| step.min(steps - 1));
+        NODES[(l * steps + a) * steps + b].map(i64::from)
     };
     // From the node below to the one above, along the axes in the order of what is left on them.
     let mut axes = [0, 1, 2];
@@ -49,9 +50,7 @@ pub(super) fn to_rgb([l, a, b]: [u8; 3]) -> [u8; 3] {
     for axis in axes {
         corner[axis] = 1;
         let next = at(corner[0], corner[1], corner[2]);
-        for channel in 0..3 {
-            sum[channel] += (next[channel] - before[channel]) * rest[axis];
-        }
+        sum = std::array::from_fn(|channel| sum[channel] + (next[channel] - before[channel]) * rest[axis]);
         before = next;
     }
     std::array::from_fn(|channel| {

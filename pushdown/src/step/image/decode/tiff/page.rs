@@ -22,7 +22,7 @@ pub(super) struct Page<'a> {
     pub(super) grid: Grid<'a>,
     pub(super) compression: Compression<'a>,
     pub(super) predictor: Predictor,
-    /// FillOrder 2: the first pixel is in the lowest bit of a byte.
+    /// `FillOrder` 2: the first pixel is in the lowest bit of a byte.
     pub(super) reversed: bool,
     pub(super) format: Format,
     /// Pixels that share a sample of chroma, across and down; 1 and 1 but for YCbCr that is not JPEG.

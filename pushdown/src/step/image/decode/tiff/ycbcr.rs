@@ -96,7 +96,8 @@ impl Tables {
     /// `Undecodable` where green would have no part in luma.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "cut to what fits before, as libtiff does"
+        clippy::cast_precision_loss,
+        reason = "levels, cut to what fits before, as libtiff does"
     )]
     pub(super) fn libtiff(directory: &Directory<'_>) -> Result<Self> {
         const FRACTION: u32 = 16;

@@ -41,7 +41,7 @@ fn what_is_not_supported_is_named() {
         refused(&grey_with(&[(259, &[77])])),
         format!("TIFF with compression 77: expected {COMPRESSIONS}")
     );
-    let rest: [(&[(u16, &[u32])], &str); 19] = [
+    let rest: [(&[Tag<'_>], &str); 19] = [
         (
             &[(262, &[4])],
             "TIFF with photometric interpretation 4 (transparency mask): expected 0 or 1 (grey), 2 (RGB), \
@@ -99,8 +99,8 @@ fn what_is_not_supported_is_named() {
             "TIFF with JPEG of 1 samples of 16 bits: expected 8 bits",
         ),
         (
-            &[(259, &[7]), (277, &[2])],
-            "TIFF with JPEG of 2 samples of 8 bits: expected 1, 3 or 4 samples",
+            &[(259, &[7]), (262, &[2]), (277, &[5])],
+            "TIFF with JPEG of 5 samples of 8 bits: expected 1 to 4 samples",
         ),
         (
             &[(262, &[3])],
@@ -122,7 +122,7 @@ fn what_is_not_supported_is_named() {
 fn absurd_sizes_are_refused() {
     let sides = |width: u64, height: u64| [(256, width), (257, height), (258, 8), (262, 1), (273, 16)];
     let tiled = |width: u32, height: u32| {
-        let tags: [(u16, &[u32]); 2] = [(322, &[width]), (323, &[height])];
+        let tags: [Tag<'_>; 2] = [(322, &[width]), (323, &[height])];
         refused(&grey_with(&tags))
     };
     let texts = [

@@ -158,3 +158,35 @@ fn many_markers_and_restarts() {
     let image = decode(&file).expect("a grey image");
     assert_eq!((image.width(), image.height()), (2_000, 2_000));
 }
+
+/// Strips of a TIFF may all be the same bytes: what each may have of scans goes by the whole image.
+#[test]
+fn scans_of_strips_count_together() {
+    let tiff = |count: usize| {
+        let strip = progressive((8_000, 80), count);
+        let length = u32::try_from(strip.len()).expect("a small file");
+        tiffs::built(
+            &[
+                (256, &[8_000]),
+                (257, &[8_000]),
+                (258, &[8]),
+                (259, &[7]),
+                (262, &[2]),
+                (273, &[tiffs::START; 100]),
+                (277, &[3]),
+                (278, &[80]),
+                (279, &[length; 100]),
+            ],
+            &strip,
+        )
+    };
+    // 2,500,000,000 / (8,000 * 8,000) is 39; of 8,000 x 80 pixels it is 3,906.
+    assert!(decode(&tiff(3)).is_ok());
+    let error = decode(&tiff(40)).expect_err("a scan too many in each strip");
+    assert!(
+        error
+            .to_string()
+            .ends_with("JPEG: expected at most 39 scans for 8000 x 8000 pixels, found 40"),
+        "{error}"
+    );
+}

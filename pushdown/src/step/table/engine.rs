@@ -20,8 +20,17 @@ use datafusion::{
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
-    bounded::bounded, estimate, fault, filtered::filtered, format::Stored, functions, guard, held::counted,
-    in_order::in_order, object::Object, options::Reading, output, overflow,
+    bounded::bounded,
+    duckdb::{self, DuckDb},
+    estimate, extremes, fault,
+    filtered::filtered,
+    format::Stored,
+    functions, guard,
+    held::counted,
+    in_order::in_order,
+    object::Object,
+    options::Reading,
+    output, overflow,
 };
 use crate::{
     Error, Estimate, Limits, Result, Source, Table, TableBuilder,
@@ -105,7 +114,8 @@ async fn plan<Q: Query>(
     let mut state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
     guard::check(&logical)?;
-    let logical = overflow::checked(logical)
+    let logical = duckdb::meant(logical)
+        .and_then(overflow::checked)
         .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
         .map_err(fault::query)?;
     let physical = state.create_physical_plan(&logical).await;
@@ -140,16 +150,19 @@ async fn plan<Q: Query>(
 
 /// A session of its own for each query: what one caller may read is never within another's reach.
 fn state(limits: &TableLimits) -> Result<SessionState> {
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(DuckDb));
     Ok(SessionStateBuilder::new()
         .with_config(config())
         .with_runtime_env(environment(limits)?)
-        .with_expr_planners(SessionStateDefaults::default_expr_planners())
-        .with_scalar_functions(functions::portable(
+        .with_expr_planners(planners)
+        .with_type_planner(Arc::new(DuckDb))
+        .with_scalar_functions(duckdb::functions(functions::portable(
             SessionStateDefaults::default_scalar_functions(),
-        ))
-        .with_aggregate_functions(overflow::with_checked_sum(
+        )))
+        .with_aggregate_functions(extremes::with_floats(overflow::with_checked_sum(
             SessionStateDefaults::default_aggregate_functions(),
-        ))
+        )))
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .build())
 }
@@ -164,6 +177,10 @@ fn config() -> SessionConfig {
     options.execution.enable_recursive_ctes = false;
     // Names are those of the file, upper case and lower.
     options.sql_parser.enable_ident_normalization = false;
+    // Numbers are decimals, orders end with NULL, and a query inside another one keeps its order, as in DuckDB.
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // What is wrong is told with its place.
     options.sql_parser.collect_spans = true;
     options.sql_parser.map_string_types_to_utf8view = false;

@@ -64,6 +64,11 @@ pub(super) fn portable(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     others.chain(made).collect()
 }
 
+/// `power`.
+pub(super) fn power() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Portable::new("power", &["pow"], Form::Binary(libm::pow)))
+}
+
 #[derive(Debug)]
 struct Portable {
     name: &'static str,

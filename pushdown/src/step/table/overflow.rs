@@ -6,42 +6,27 @@ mod sum;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::{
     arrow::compute::kernels::numeric,
-    common::{
-        DFSchema, ScalarValue,
-        tree_node::{Transformed, TreeNode as _},
-    },
+    common::{DFSchema, ScalarValue, tree_node::Transformed},
     error::Result,
     logical_expr::{
         BinaryExpr, ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, Operator, ReturnFieldArgs,
-        ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, expr_rewriter::NamePreserver,
+        ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
         type_coercion::binary::BinaryTypeCoercer,
     },
     physical_expr_common::datum,
 };
 
+use super::rewrite;
 pub(super) use sum::with_checked_sum;
 
 /// The plan with such arithmetic in place of what turns round. Columns keep their names and types.
 pub(super) fn checked(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = plan.transform_up_with_subqueries(|plan| {
-        let nothing = DFSchema::empty();
-        let inputs = plan.inputs();
-        let schema = inputs
-            .first()
-            .map_or(nothing, |input| input.schema().as_ref().clone());
-        let names = NamePreserver::new(&plan);
-        let changed = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| in_place_of(expr, &schema))?;
-            Ok(changed.update_data(|expr| name.restore(expr)))
-        })?;
-        if changed.transformed {
-            changed.map_data(LogicalPlan::recompute_schema)
-        } else {
-            Ok(changed)
-        }
-    })?;
-    Ok(plan.data)
+    rewrite::expressions(plan, in_place_of)
+}
+
+/// The quotient of two whole numbers of this type without its fraction.
+pub(super) fn whole_quotient(left: Expr, right: Expr, data_type: DataType) -> Expr {
+    Chain::then(left, data_type, Operation::Divide, Some(right))
 }
 
 /// What stands in place of an expression over the columns of `schema`.
@@ -52,8 +37,7 @@ fn in_place_of(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 Operator::Plus => Operation::Add,
                 Operator::Minus => Operation::Subtract,
                 Operator::Multiply => Operation::Multiply,
-                // These fail as it is, and are taken into what was begun.
-                Operator::Divide if Chain::of(&binary.left).is_some() => Operation::Divide,
+                // This fails as it is, and is taken into what was begun.
                 Operator::Modulo if Chain::of(&binary.left).is_some() => Operation::Remainder,
                 _ => return Ok(Transformed::no(Expr::BinaryExpr(binary))),
             };
@@ -116,6 +100,7 @@ enum Operation {
     Add,
     Subtract,
     Multiply,
+    /// The fraction is cut off.
     Divide,
     Remainder,
     /// Of no further operand.

@@ -1,14 +1,17 @@
 //! The syntax of SQL: what stands in a pipeline is read before there is an object.
 
+mod dialect;
+mod grammar;
 mod size;
+mod tokens;
 
 use datafusion::sql::sqlparser::{
     ast::{Expr, Query, Statement},
-    dialect::GenericDialect,
     parser::{Parser, ParserError},
     tokenizer::{Token, TokenWithSpan, Tokenizer},
 };
 
+use self::{dialect::DuckDb, grammar::Refused};
 use crate::limits::MAX_QUERY_OPERATORS;
 
 /// What is wrong with a text, and where.
@@ -33,7 +36,10 @@ pub(super) fn query(sql: &str) -> Result<Box<Query>, Fault> {
         .map_err(|error| fault(&error, sql))?;
     let mut statements = statements.into_iter();
     match (statements.next(), statements.next()) {
-        (Some(Statement::Query(query)), None) => Ok(query),
+        (Some(Statement::Query(query)), None) => {
+            grammar::check_query(&query).map_err(|found| refused(found, sql))?;
+            Ok(query)
+        }
         (Some(_), None) => Err(whole(
             "found another statement, expected a query: SELECT ... FROM object",
         )),
@@ -48,6 +54,7 @@ pub(super) fn expression(sql: &str) -> Result<Expr, Fault> {
     let expression = parser.parse_expr().map_err(|error| fault(&error, sql))?;
     let next = parser.next_token();
     if next.token == Token::EOF {
+        grammar::check_expression(&expression).map_err(|found| refused(found, sql))?;
         return Ok(expression);
     }
     let (line, column) = (next.span.start.line, next.span.start.column);
@@ -63,7 +70,7 @@ pub(super) fn wildcards(sql: &str) -> Result<usize, Fault> {
 }
 
 fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, Fault> {
-    let tokens = Tokenizer::new(&GenericDialect {}, sql)
+    let tokens = Tokenizer::new(&DuckDb, sql)
         .tokenize_with_location()
         .map_err(|error| fault(&error.into(), sql))?;
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
@@ -85,9 +92,17 @@ fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
     if let Some((token, message)) = size::too_many_queries(&tokens).or_else(|| size::too_long_name(&tokens)) {
         return Err(at(token, message));
     }
-    Ok(Parser::new(&GenericDialect {})
+    Ok(Parser::new(&DuckDb)
         .with_recursion_limit(MAX_NESTING)
-        .with_tokens_with_locations(tokens))
+        .with_tokens_with_locations(tokens::as_in_duckdb(tokens)))
+}
+
+fn refused(found: Refused, sql: &str) -> Fault {
+    let start = found.span.start;
+    Fault {
+        offset: offset(sql, start.line, start.column),
+        message: found.message,
+    }
 }
 
 fn fault(error: &ParserError, sql: &str) -> Fault {

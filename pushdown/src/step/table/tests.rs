@@ -1,7 +1,9 @@
 mod bounds;
 mod each;
 mod formats;
+mod grammar;
 mod hostile;
+mod meaning;
 mod patterns;
 mod query;
 mod ranges;
@@ -17,8 +19,8 @@ use ::parquet::{
     },
 };
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
-    StringViewArray,
+    ArrayRef, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array,
+    RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
     cast::AsArray as _,
     types::{Float64Type, Int8Type, Int64Type},
 };

@@ -204,7 +204,7 @@ fn whole_numbers_that_overflow_are_told() {
     assert_eq!(int64s(&table, 4), [0]);
     // What is kept in 128 bits may pass through more than 64.
     let there_and_back = format!(
-        "sql('select sum(case when n < 0 then -{most} else {most} / 2 end) as s, count(*) as c from object')"
+        "sql('select sum(case when n < 0 then -{most} else {most} // 2 end) as s, count(*) as c from object')"
     );
     let table = run(&there_and_back, &object).unwrap();
     assert_eq!(int64s(&table, 0), [most / 2 - 1]);

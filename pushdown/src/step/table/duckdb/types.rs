@@ -1,0 +1,57 @@
+//! What the names of types stand for.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::{
+    error::Result,
+    sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, TimezoneInfo},
+};
+
+/// The zone of `TIMESTAMPTZ`.
+const UTC: &str = "UTC";
+
+/// DuckDB's type of this name where DataFusion has another one, or none: timestamps and times have microseconds, a decimal
+/// without a precision has 18 digits, 3 of them behind the point, and the length of a text is no limit.
+pub(super) fn of(named: &Named) -> Result<Option<FieldRef>> {
+    let data_type = match named {
+        Named::Timestamp(digits, zone) => {
+            let zone = match zone {
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => None,
+                TimezoneInfo::Tz | TimezoneInfo::WithTimeZone => Some(UTC.into()),
+            };
+            timestamp(*digits).map(|unit| DataType::Timestamp(unit, zone))
+        }
+        Named::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        Named::Time(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            Some(DataType::Time64(TimeUnit::Microsecond))
+        }
+        Named::Decimal(ExactNumberInfo::None)
+        | Named::Numeric(ExactNumberInfo::None)
+        | Named::Dec(ExactNumberInfo::None) => Some(DataType::Decimal128(18, 3)),
+        Named::Varchar(_)
+        | Named::Char(_)
+        | Named::Character(_)
+        | Named::CharacterVarying(_)
+        | Named::CharVarying(_)
+        | Named::Text
+        | Named::String(_) => Some(DataType::Utf8),
+        Named::UTinyInt => Some(DataType::UInt8),
+        Named::USmallInt => Some(DataType::UInt16),
+        Named::IntegerUnsigned(None) => Some(DataType::UInt32),
+        Named::UBigInt => Some(DataType::UInt64),
+        Named::Blob(None) | Named::Binary(None) | Named::Varbinary(None) => Some(DataType::Binary),
+        _ => None,
+    };
+    Ok(data_type.map(|data_type| Arc::new(Field::new("", data_type, true))))
+}
+
+fn timestamp(digits: Option<u64>) -> Option<TimeUnit> {
+    match digits {
+        Some(0) => Some(TimeUnit::Second),
+        Some(1..=3) => Some(TimeUnit::Millisecond),
+        None | Some(4..=6) => Some(TimeUnit::Microsecond),
+        Some(7..=9) => Some(TimeUnit::Nanosecond),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,34 @@
+//! Puts other expressions in the place of those of a plan.
+
+use datafusion::{
+    common::{DFSchema, tree_node::Transformed, tree_node::TreeNode as _},
+    error::Result,
+    logical_expr::{Expr, LogicalPlan, expr_rewriter::NamePreserver},
+};
+
+/// The plan with each expression replaced by what `replace` gives for it and the schema that it is over, those inside of others
+/// first. Columns keep their names.
+pub(super) fn expressions(
+    plan: LogicalPlan,
+    replace: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let nothing = DFSchema::empty();
+        let inputs = plan.inputs();
+        let schema = inputs
+            .first()
+            .map_or(nothing, |input| input.schema().as_ref().clone());
+        let names = NamePreserver::new(&plan);
+        let changed = plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| replace(expr, &schema))?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
+        })?;
+        if changed.transformed {
+            changed.map_data(LogicalPlan::recompute_schema)
+        } else {
+            Ok(changed)
+        }
+    })?;
+    Ok(plan.data)
+}

@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from golden_tables_cases import files, queries
+from golden_tables_cases import files, meaning, queries
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLES = ROOT / "testkit/fixtures/tables"
@@ -48,9 +48,22 @@ def main() -> None:
         # What a file of text is read as is every reader's own.
         types = not name.endswith((".csv", ".jsonl"))
         add(name, f"select({', '.join(arguments)})", select(name, columns, condition, limit), types)
+    for pipeline, sql in meant():
+        add("types.parquet", pipeline, ask("types.parquet", sql), False)
     (ANSWERS / "cases.json").write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n")
     size = sum(path.stat().st_size for folder in (TABLES, ANSWERS) for path in folder.iterdir())
     print(f"{len(cases)} cases, {size} bytes")
+
+
+def meant() -> list[tuple[str, str]]:
+    """Pipelines over `types.parquet`, and the same as queries."""
+    columns = [[f"{expression} as v{place}" for place, expression in enumerate(group)] for group in meaning.EXPRESSIONS]
+    sql = [f"select n, {', '.join(group)} from object order by n" for group in columns] + meaning.QUERIES
+    pairs = [(f"sql({json.dumps(query, ensure_ascii=False)})", query) for query in sql]
+    for condition in meaning.CONDITIONS:
+        where = json.dumps(condition, ensure_ascii=False)
+        pairs.append((f"select(columns=[n], where={where})", f"select n from object where {condition}"))
+    return pairs
 
 
 def ask(name: str, sql: str) -> pa.Table:

@@ -16,13 +16,10 @@ use crate::{
     wire::Tensors,
 };
 
-/// Where a column has its bytes.
+/// Where a column has its bytes: in its own values, or in a field of its structs.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Values {
-    Binary,
-    LargeBinary,
-    /// In this field of a struct.
-    Field(usize),
+pub(super) struct Values {
+    field: Option<usize>,
 }
 
 impl Values {
@@ -35,32 +32,51 @@ impl Values {
             ))
         };
         match field.data_type() {
-            DataType::Binary => Ok(Self::Binary),
-            DataType::LargeBinary => Ok(Self::LargeBinary),
             DataType::Struct(fields) => {
-                let bytes =
-                    |inner: &FieldRef| inner.name() == "bytes" && *inner.data_type() == DataType::Binary;
-                fields.iter().position(bytes).map(Self::Field).ok_or_else(misfit)
+                let bytes = |inner: &FieldRef| inner.name() == "bytes" && is_binary(inner.data_type());
+                let field = fields.iter().position(bytes).ok_or_else(misfit)?;
+                Ok(Self { field: Some(field) })
             }
+            binary if is_binary(binary) => Ok(Self { field: None }),
             _ => Err(misfit()),
         }
     }
 
     /// The bytes in a row.
     fn get(self, column: &ArrayRef, row: usize) -> Option<Bytes> {
-        if column.is_null(row) {
-            return None;
+        match self.field {
+            None => bytes(column, row),
+            Some(_) if column.is_null(row) => None,
+            Some(field) => bytes(column.as_struct_opt()?.column(field), row),
         }
-        let bytes = match self {
-            Self::Binary => column.as_binary_opt::<i32>()?.value(row),
-            Self::LargeBinary => column.as_binary_opt::<i64>()?.value(row),
-            Self::Field(index) => {
-                let inner = column.as_struct_opt()?.column(index);
-                return Self::Binary.get(inner, row);
-            }
-        };
-        Some(Bytes::copy_from_slice(bytes))
     }
+}
+
+/// Whether values are bytes, however they are held.
+fn is_binary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_binary(value),
+        other => other.is_binary(),
+    }
+}
+
+/// The bytes in a row of such a column.
+fn bytes(column: &ArrayRef, row: usize) -> Option<Bytes> {
+    if column.is_null(row) {
+        return None;
+    }
+    let bytes = match column.data_type() {
+        DataType::Binary => column.as_binary_opt::<i32>()?.value(row),
+        DataType::LargeBinary => column.as_binary_opt::<i64>()?.value(row),
+        DataType::BinaryView => column.as_binary_view_opt()?.value(row),
+        DataType::FixedSizeBinary(_) => column.as_fixed_size_binary_opt()?.value(row),
+        _ => {
+            let one = column.slice(row, 1);
+            let one = one.as_any_dictionary_opt()?;
+            return bytes(one.values(), *one.normalized_keys().first()?);
+        }
+    };
+    Some(Bytes::copy_from_slice(bytes))
 }
 
 /// `each` on its way through a table.

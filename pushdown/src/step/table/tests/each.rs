@@ -3,7 +3,8 @@
 use std::future::poll_fn;
 
 use arrow_array::{
-    Array as _, BinaryArray, FixedSizeListArray, StructArray, types::Float32Type, types::UInt8Type,
+    Array as _, BinaryArray, FixedSizeBinaryArray, FixedSizeListArray, StructArray, types::Float32Type,
+    types::UInt8Type,
 };
 use arrow_schema::{Field, Fields};
 
@@ -107,6 +108,46 @@ fn each_value_goes_through_the_pipeline_and_a_bad_one_fails_alone() {
     let failed: Vec<_> = (0..5).map(|row| errors.is_valid(row)).collect();
     assert_eq!(failed, [false, false, true, false, false]);
     assert!(errors.value(2).contains("expected JPEG"), "{}", errors.value(2));
+}
+
+/// As writers hold bytes: pyarrow's `large_binary`, the views of Polars and `DuckDB`, dictionaries, and values of one length.
+#[test]
+fn bytes_are_taken_however_they_are_held() {
+    let context = Context::new(b"photos.parquet");
+    let text = "select | each(image: decode | resize(2, 2))";
+    let expected = whole(&both(text, &object(binary()), &context).unwrap());
+    let cast = |to: &DataType| arrow_cast::cast(&binary(), to).unwrap();
+    let dictionary = |value: DataType| DataType::Dictionary(Box::new(DataType::Int32), Box::new(value));
+    let mut forms = vec![
+        cast(&DataType::LargeBinary),
+        cast(&DataType::BinaryView),
+        cast(&dictionary(DataType::Binary)),
+        cast(&dictionary(DataType::LargeBinary)),
+    ];
+    let length = photos().iter().flatten().map(Vec::len).max().unwrap();
+    // What comes behind the end of a photo does not matter.
+    let padded = photos().into_iter().map(|photo| {
+        photo.map(|mut photo| {
+            photo.resize(length, 0);
+            photo
+        })
+    });
+    let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size(padded, i32::try_from(length).unwrap());
+    forms.push(Arc::new(fixed.unwrap()));
+    for form in forms {
+        let data_type = form.data_type().clone();
+        let bytes = Field::new("bytes", data_type.clone(), true);
+        for path in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+            let paths: ArrayRef = Arc::new(StringArray::from(vec!["a.png"; 5]));
+            let paths = arrow_cast::cast(&paths, &path).unwrap();
+            let fields = Fields::from(vec![Field::new("path", path, true), bytes.clone()]);
+            let structs = StructArray::new(fields, vec![paths, Arc::clone(&form)], None);
+            let found = whole(&both(text, &object(Arc::new(structs)), &context).unwrap());
+            assert_eq!(found, expected, "a struct of {data_type}");
+        }
+        let found = whole(&both(text, &object(form), &context).unwrap());
+        assert_eq!(found, expected, "{data_type}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use datafusion::{
     logical_expr::{FetchType, LogicalPlan},
 };
 use parquet::{
-    basic::Encoding,
+    basic::{Compression, Encoding},
     file::metadata::{ColumnChunkMetaData, RowGroupMetaData},
 };
 
@@ -96,7 +96,7 @@ fn held(file: &File, scan: &Kept) -> u64 {
         let read = chunks.filter(|(leaf, _)| mask.leaf_included(*leaf));
         Some(read.fold((0_u64, 0_u64), |(stored, pages), (_, chunk)| {
             (
-                stored.saturating_add(bytes(chunk.compressed_size())),
+                stored.saturating_add(bytes(chunk.compressed_size()).saturating_mul(copies(chunk))),
                 pages.saturating_add(page_bytes(chunk)),
             )
         }))
@@ -111,6 +111,15 @@ fn held(file: &File, scan: &Kept) -> u64 {
     let pages = groups.iter().map(|(_, pages)| *pages).max();
     let stored = stored.max().unwrap_or_default();
     stored.saturating_add(pages.unwrap_or_default())
+}
+
+/// How often stored pages are in memory: of the codec LZ4 there may be those whose chunks are joined as well.
+fn copies(chunk: &ColumnChunkMetaData) -> u64 {
+    if chunk.compression() == Compression::LZ4 {
+        2
+    } else {
+        1
+    }
 }
 
 /// The most bytes of a column's pages that are decoded at a time.

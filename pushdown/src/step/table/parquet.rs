@@ -5,6 +5,7 @@ mod dictionary;
 mod footer;
 mod grammar;
 mod group;
+mod lz4;
 mod pages;
 mod reader;
 mod thrift;

@@ -17,6 +17,7 @@ use parquet::{
         arrow_reader::{ParquetRecordBatchReader, RowSelection},
         async_reader::ParquetRecordBatchStreamBuilder,
     },
+    basic::Compression,
     errors::Result,
     file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData},
 };
@@ -116,18 +117,21 @@ impl Pages {
         (!ranges.is_empty() && read.0 == ranges).then(|| std::mem::take(&mut *read).1)
     }
 
-    /// Looks through the pages in these ranges.
-    pub(super) fn check(&self, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
+    /// Looks through the pages in these ranges, and gives them as the decoder can read them.
+    pub(super) fn check(&self, ranges: &[Range<u64>], mut parts: Vec<Bytes>) -> Result<Vec<Bytes>> {
         let group = self.metadata.row_group(self.row_group);
         let columns = spans(group)?;
         let (mut seen, mut found) = (HashMap::<usize, Seen>::new(), Vec::new());
-        for (range, part) in ranges.iter().zip(parts) {
+        for (range, part) in ranges.iter().zip(&mut parts) {
             let pages = pages::check(part, self.most).map_err(external)?;
             let before = columns.partition_point(|(span, _)| span.start <= range.start);
             let column = before.checked_sub(1).and_then(|at| columns.get(at));
             let Some((_, column)) = column.filter(|(span, _)| range.start < span.end) else {
                 return Err(external(Error::undecodable("found pages of no column")));
             };
+            if group.column(*column).compression() == Compression::LZ4 {
+                *part = pages::with_joined_chunks(part).map_err(external)?;
+            }
             let of_column = seen.entry(*column).or_default();
             of_column.values = of_column.values.saturating_add(pages.values);
             of_column.largest = of_column.largest.max(pages.largest);
@@ -167,9 +171,9 @@ impl Pages {
         let row = dictionary::row(&dictionaries, self.enough)?;
         self.row.fetch_max(row, Relaxed);
         if row > self.enough {
-            *self.read.lock() = (ranges.to_vec(), parts.to_vec());
+            *self.read.lock() = (ranges.to_vec(), parts.clone());
         }
-        Ok(())
+        Ok(parts)
     }
 }
 

@@ -3,9 +3,12 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::{
-    grammar::{DATA_PAGE, DATA_PAGE_V2, PAGE, Shape, member},
-    thrift::{Compact, I32, STRUCT},
+    grammar::{DATA_PAGE, DATA_PAGE_V2, PAGE, member},
+    lz4,
+    thrift::{Compact, FALSE, I32, STRUCT},
 };
 use crate::{Error, Result};
 
@@ -41,6 +44,32 @@ pub(super) fn check(bytes: &[u8], most: u64) -> Result<Pages> {
     Ok(pages)
 }
 
+/// Whole pages of the codec LZ4, each of one chunk where Hadoop has written several.
+pub(super) fn with_joined_chunks(bytes: &Bytes) -> Result<Bytes> {
+    let mut rest = Compact::new(bytes);
+    let mut changed: Option<Vec<u8>> = None;
+    while !rest.is_empty() {
+        let start = bytes.len() - rest.len();
+        let page = header(&mut rest)?;
+        let header = bytes.len() - rest.len() - start;
+        rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
+        let place = start..bytes.len() - rest.len();
+        let whole = lz4::Page {
+            bytes: &bytes[place.clone()],
+            stored: page.stored_place.clone(),
+            header,
+            levels: usize::try_from(page.levels).unwrap_or(usize::MAX),
+            inflated: usize::try_from(page.inflated.saturating_sub(page.levels)).unwrap_or(usize::MAX),
+        };
+        if !page.is_plain
+            && let Some(joined) = whole.joined()
+        {
+            changed.get_or_insert_with(|| bytes.to_vec())[place].copy_from_slice(&joined);
+        }
+    }
+    Ok(changed.map_or_else(|| bytes.clone(), Bytes::from))
+}
+
 /// What some pages hold.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pages {
@@ -59,18 +88,28 @@ struct Page {
     stored: u32,
     inflated: u32,
     values: u32,
+    /// Where `stored` is in the header.
+    stored_place: Range<usize>,
+    /// Bytes of levels, which are not compressed.
+    levels: u32,
+    /// Whether nothing of it is compressed, whatever the codec.
+    is_plain: bool,
 }
 
 /// Reads a `PageHeader`.
 fn header(bytes: &mut Compact<'_>) -> Result<Page> {
-    let (mut page, mut last) = (Page::default(), 0);
+    let (mut page, mut last, all) = (Page::default(), 0, bytes.len());
     while let Some(field) = bytes.field(last)? {
         match (field.id, field.kind) {
             (1, I32) => page.kind = bytes.integer()?,
             (2, I32) => page.inflated = bytes.integer()?,
-            (3, I32) => page.stored = bytes.integer()?,
-            (5, STRUCT) => page.values = values(bytes, DATA_PAGE)?,
-            (8, STRUCT) => page.values = values(bytes, DATA_PAGE_V2)?,
+            (3, I32) => {
+                let start = all - bytes.len();
+                page.stored = bytes.integer()?;
+                page.stored_place = start..all - bytes.len();
+            }
+            (5, STRUCT) => data(bytes, &mut page)?,
+            (8, STRUCT) => data_of_second_version(bytes, &mut page)?,
             _ => member(bytes, field, PAGE)?,
         }
         last = field.id;
@@ -78,17 +117,32 @@ fn header(bytes: &mut Compact<'_>) -> Result<Page> {
     Ok(page)
 }
 
-/// Reads a header of data, and gives how many values there are.
-fn values(bytes: &mut Compact<'_>, header: &[Shape]) -> Result<u32> {
-    let (mut values, mut last) = (0, 0);
+/// Reads a header of data: how many values there are.
+fn data(bytes: &mut Compact<'_>, page: &mut Page) -> Result<()> {
+    let mut last = 0;
     while let Some(field) = bytes.field(last)? {
         match (field.id, field.kind) {
-            (1, I32) => values = bytes.integer()?,
-            _ => member(bytes, field, header)?,
+            (1, I32) => page.values = bytes.integer()?,
+            _ => member(bytes, field, DATA_PAGE)?,
         }
         last = field.id;
     }
-    Ok(values)
+    Ok(())
+}
+
+/// The same of the second version, which has levels apart from the values.
+fn data_of_second_version(bytes: &mut Compact<'_>, page: &mut Page) -> Result<()> {
+    let mut last = 0;
+    while let Some(field) = bytes.field(last)? {
+        match (field.id, field.kind) {
+            (1, I32) => page.values = bytes.integer()?,
+            (5 | 6, I32) => page.levels = page.levels.saturating_add(bytes.integer()?),
+            (7, FALSE) => page.is_plain = true,
+            _ => member(bytes, field, DATA_PAGE_V2)?,
+        }
+        last = field.id;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

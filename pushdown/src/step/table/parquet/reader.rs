@@ -77,10 +77,10 @@ impl AsyncFileReader for Ranges {
                     "a part is shorter than its range",
                 ))
             })?;
-            if let Some(pages) = pages {
-                pages.check(&ranges, &cut)?;
+            match pages {
+                Some(pages) => pages.check(&ranges, cut),
+                None => Ok(cut),
             }
-            Ok(cut)
         }
         .boxed()
     }

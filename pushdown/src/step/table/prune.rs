@@ -4,7 +4,10 @@ use std::{ops::Range, sync::Arc};
 
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::{
-    common::tree_node::{TreeNode as _, TreeNodeRecursion},
+    common::{
+        ScalarValue,
+        tree_node::{TreeNode as _, TreeNodeRecursion},
+    },
     datasource::physical_plan::{
         ParquetFileMetrics,
         parquet::{PagePruningAccessPlanFilter, ParquetAccessPlan, RowGroupAccess, RowGroupAccessPlanFilter},
@@ -198,14 +201,18 @@ fn has_floats(data_type: &DataType) -> bool {
 }
 
 /// Whether a condition is `column < number`, `column <= number` or `column = number`: NaN fulfils none of them.
+///
+/// Zero is left out: it equals -0.0, which the order of statistics has before it, and either may stand for both there.
 fn is_bounded_above(part: &Arc<dyn PhysicalExpr>) -> bool {
     let Some(comparison) = part.downcast_ref::<BinaryExpr>() else {
         return false;
     };
     let is_column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().is_some();
     let is_number = |expr: &Arc<dyn PhysicalExpr>| {
-        expr.downcast_ref::<Literal>()
-            .is_some_and(|literal| !literal.value().to_string().eq_ignore_ascii_case("nan"))
+        expr.downcast_ref::<Literal>().is_some_and(|literal| {
+            let number = literal.value().cast_to(&DataType::Float64);
+            matches!(number, Ok(ScalarValue::Float64(Some(number))) if !number.is_nan() && number != 0.0)
+        })
     };
     let (left, right) = (comparison.left(), comparison.right());
     match comparison.op() {

@@ -8,6 +8,7 @@ mod patterns;
 mod query;
 mod ranges;
 mod refused;
+mod statistics;
 
 use std::{ops::Range, sync::Arc};
 

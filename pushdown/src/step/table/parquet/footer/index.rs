@@ -20,6 +20,7 @@ use crate::{
         parquet::{
             grammar::{COLUMN_INDEX, OFFSET_INDEX, structure},
             thrift::Compact,
+            trusted::trusted_pages,
         },
     },
 };
@@ -38,7 +39,8 @@ pub(in crate::step::table::parquet) async fn page_index(
     let look = |ranges: &[Range<u64>], parts: &[Bytes]| forms(footer, ranges, parts);
     let metadata = decode(decoder, source, total, limits, look).await?;
     pages(&metadata, total)?;
-    ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(fault::parquet)
+    ArrowReaderMetadata::try_new(Arc::new(trusted_pages(metadata)), ArrowReaderOptions::new())
+        .map_err(fault::parquet)
 }
 
 /// Looks through the indexes that are within what was read, before they are decoded.

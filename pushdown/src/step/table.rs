@@ -7,6 +7,7 @@
 mod between;
 mod bloom;
 mod bounded;
+mod comparison;
 mod describe;
 mod duckdb;
 mod each;
@@ -19,6 +20,7 @@ mod format;
 mod functions;
 mod guard;
 mod held;
+mod identifier;
 mod in_order;
 mod likely;
 mod object;

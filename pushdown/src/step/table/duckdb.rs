@@ -23,6 +23,7 @@ use datafusion::{
 };
 
 pub(super) use meaning::meant;
+pub(super) use types::{EXTENSION, UUID};
 
 /// `functions` with DuckDB's in place of their namesakes.
 pub(super) fn functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {

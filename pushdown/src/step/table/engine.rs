@@ -21,6 +21,7 @@ use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
     bounded::bounded,
+    comparison,
     duckdb::{self, DuckDb},
     estimate, extremes, fault,
     filtered::filtered,
@@ -41,6 +42,10 @@ use crate::{
 
 /// The name of the table.
 pub(super) const OBJECT: &str = "object";
+
+/// Stack that the planner has left before it goes deeper, or else takes another one: some of what it does there goes as deep as
+/// queries inside each other without looking.
+const STACK_BYTES: usize = 512 << 10;
 
 /// A step that makes a table of an object.
 pub(crate) trait Query: Sync {
@@ -108,16 +113,13 @@ async fn plan<Q: Query>(
     sample_id: &[u8],
     limits: &TableLimits,
 ) -> Result<Opened> {
+    recursive::set_minimum_stack_size(STACK_BYTES);
     let reading = query.reading();
     let stored = Stored::open(reading, source, sample_id, limits).await?;
     let object = Arc::new(Object::new(stored, reading)?);
     let mut state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
-    guard::check(&logical)?;
-    let logical = duckdb::meant(logical)
-        .and_then(overflow::checked)
-        .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
-        .map_err(fault::query)?;
+    let logical = prepared(logical, &state)?;
     let physical = state.create_physical_plan(&logical).await;
     let rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(rows);
@@ -146,6 +148,17 @@ async fn plan<Q: Query>(
         estimate,
         batches,
     })
+}
+
+/// A plan as it runs. A function of its own: what it sets aside on the stack, the planner of deep plans needs.
+fn prepared(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    guard::check(&plan)?;
+    // Comparisons first: they look at literals that are cast.
+    comparison::exact(plan, state)
+        .and_then(duckdb::meant)
+        .and_then(overflow::checked)
+        .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
+        .map_err(fault::query)
 }
 
 /// A session of its own for each query: what one caller may read is never within another's reach.

@@ -1,4 +1,5 @@
 mod bounds;
+mod comparisons;
 mod each;
 mod formats;
 mod grammar;

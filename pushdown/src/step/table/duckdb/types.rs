@@ -10,6 +10,10 @@ use datafusion::{
 
 /// The zone of `TIMESTAMPTZ`.
 const UTC: &str = "UTC";
+/// The key of a field's metadata that names an extension of Arrow's types.
+pub(in crate::step::table) const EXTENSION: &str = "ARROW:extension:name";
+/// The extension of sixteen bytes that are a UUID.
+pub(in crate::step::table) const UUID: &str = "arrow.uuid";
 
 /// DuckDB's type of this name where DataFusion has another one, or none: timestamps and times have microseconds, a decimal
 /// without a precision has 18 digits, 3 of them behind the point, and the length of a text is no limit.
@@ -41,9 +45,28 @@ pub(super) fn of(named: &Named) -> Result<Option<FieldRef>> {
         Named::IntegerUnsigned(None) => Some(DataType::UInt32),
         Named::UBigInt => Some(DataType::UInt64),
         Named::Blob(None) | Named::Binary(None) | Named::Varbinary(None) => Some(DataType::Binary),
+        Named::Uuid => return Ok(Some(Arc::new(uuid()))),
+        Named::Custom(name, arguments) if arguments.is_empty() => {
+            timestamp_by_name(&name.to_string()).map(|unit| DataType::Timestamp(unit, None))
+        }
         _ => None,
     };
     Ok(data_type.map(|data_type| Arc::new(Field::new("", data_type, true))))
+}
+
+fn uuid() -> Field {
+    let metadata = [(EXTENSION.to_owned(), UUID.to_owned())].into();
+    Field::new("", DataType::FixedSizeBinary(16), true).with_metadata(metadata)
+}
+
+fn timestamp_by_name(name: &str) -> Option<TimeUnit> {
+    match name.to_ascii_uppercase().as_str() {
+        "TIMESTAMP_S" => Some(TimeUnit::Second),
+        "TIMESTAMP_MS" => Some(TimeUnit::Millisecond),
+        "TIMESTAMP_US" => Some(TimeUnit::Microsecond),
+        "TIMESTAMP_NS" => Some(TimeUnit::Nanosecond),
+        _ => None,
+    }
 }
 
 fn timestamp(digits: Option<u64>) -> Option<TimeUnit> {

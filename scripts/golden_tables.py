@@ -82,7 +82,7 @@ def select(name: str, columns: list[str] | None, condition: str | None, limit: i
     """What pyarrow reads."""
     path = TABLES / name
     if path.suffix == ".parquet":
-        table = pq.read_table(path)
+        table = pq.read_table(path, coerce_int96_timestamp_unit="us")
     elif path.suffix == ".csv":
         table = pa.csv.read_csv(path)
     elif path.suffix == ".jsonl":

@@ -1,10 +1,12 @@
 //! Parquet files, read by ranges: the footer first, then only the pages of the columns and row groups that are asked for.
 
 mod ahead;
+mod columns;
 mod dictionary;
 mod footer;
 mod grammar;
 mod group;
+mod intervals;
 mod lz4;
 mod pages;
 mod reader;
@@ -40,6 +42,8 @@ pub(super) struct File {
     source: Arc<dyn Source>,
     total: u64,
     metadata: ArrowReaderMetadata,
+    /// The columns, of which some are decoded as others.
+    schema: SchemaRef,
     limits: TableLimits,
 }
 
@@ -61,18 +65,19 @@ pub(super) struct Part {
 impl File {
     /// Reads the footer of an object whose end is at hand.
     pub(super) async fn open(source: Arc<dyn Source>, end: Suffix, limits: &TableLimits) -> Result<Self> {
-        let metadata = footer::read(source.as_ref(), end.clone(), limits).await?;
+        let (metadata, schema) = footer::read(source.as_ref(), end.clone(), limits).await?;
         Ok(Self {
             source,
             total: end.total,
             metadata,
+            schema,
             limits: *limits,
         })
     }
 
     /// The columns.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        self.metadata.schema()
+    pub(super) const fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// What the footer says.
@@ -155,6 +160,11 @@ impl File {
             };
             Some(group.read(batch_rows).boxed())
         });
-        Ahead::new(groups, part.ahead).boxed()
+        let (schema, columns) = (SchemaRef::clone(&self.schema), part.columns.clone());
+        let batches = Ahead::new(groups, part.ahead).map(move |batch| {
+            let restored = intervals::restored(batch?, &schema, &columns);
+            restored.map_err(|error| fault::parquet(error.into()))
+        });
+        batches.boxed()
     }
 }

@@ -6,6 +6,7 @@ mod grammar;
 mod hostile;
 mod meaning;
 mod patterns;
+mod int96;
 mod query;
 mod ranges;
 mod refused;

@@ -3,16 +3,14 @@
 mod index;
 mod schema;
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use arrow_cast::base64::{BASE64_STANDARD, Engine as _};
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::{
     DecodeResult,
-    arrow::{
-        ARROW_SCHEMA_META_KEY,
-        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions},
-    },
+    arrow::{ARROW_SCHEMA_META_KEY, arrow_reader::ArrowReaderMetadata},
     file::{
         FOOTER_SIZE,
         metadata::{
@@ -22,19 +20,23 @@ use parquet::{
     },
 };
 
-use super::{fault, trusted::trusted};
+use super::{
+    columns::{columns, with_columns},
+    fault, intervals,
+    trusted::trusted,
+};
 use crate::{
     Error, ErrorKind, Result, Source, Suffix, limits::TableLimits, step::table::stream::check_fields,
 };
 
 pub(super) use index::page_index;
 
-/// Reads the footer of an object whose end is at hand.
+/// Reads the footer of an object whose end is at hand, and gives its columns.
 pub(super) async fn read(
     source: &dyn Source,
     end: Suffix,
     limits: &TableLimits,
-) -> Result<ArrowReaderMetadata> {
+) -> Result<(ArrowReaderMetadata, SchemaRef)> {
     let total = end.total;
     let mut decoder = ParquetMetaDataPushDecoder::try_new(total)
         .map_err(fault::parquet)?
@@ -58,7 +60,12 @@ pub(super) async fn read(
         trusted(decode(decoder, source, total, limits, |_, _| Ok(())).await?).map_err(fault::parquet)?;
     hint(&metadata, limits)?;
     chunks(&metadata, start)?;
-    ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(fault::parquet)
+    let stored = metadata.file_metadata().schema_descr_ptr();
+    let metadata = intervals::as_bytes(metadata)
+        .and_then(with_columns)
+        .map_err(fault::parquet)?;
+    let columns = columns(metadata.schema(), &stored);
+    Ok((metadata, columns))
 }
 
 /// Where the footer lies, without its tail.

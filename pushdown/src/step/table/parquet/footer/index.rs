@@ -1,10 +1,10 @@
 //! The page index: where the pages of each column chunk lie, and what is in them.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use bytes::Bytes;
 use parquet::{
-    arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions},
+    arrow::arrow_reader::ArrowReaderMetadata,
     file::{
         metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder, RowGroupMetaData},
         page_index::offset_index::OffsetIndexMetaData,
@@ -18,6 +18,7 @@ use crate::{
     step::table::{
         fault,
         parquet::{
+            columns::with_columns,
             grammar::{COLUMN_INDEX, OFFSET_INDEX, structure},
             thrift::Compact,
             trusted::trusted_pages,
@@ -39,8 +40,7 @@ pub(in crate::step::table::parquet) async fn page_index(
     let look = |ranges: &[Range<u64>], parts: &[Bytes]| forms(footer, ranges, parts);
     let metadata = decode(decoder, source, total, limits, look).await?;
     pages(&metadata, total)?;
-    ArrowReaderMetadata::try_new(Arc::new(trusted_pages(metadata)), ArrowReaderOptions::new())
-        .map_err(fault::parquet)
+    with_columns(trusted_pages(metadata)).map_err(fault::parquet)
 }
 
 /// Looks through the indexes that are within what was read, before they are decoded.

@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-images golden-tables golden-tiffs photos ci clean
+.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too, which benches bring: with another the
@@ -105,13 +105,17 @@ golden-tables: ## Make the golden tables again with DuckDB and pyarrow
 	@scripts/setup.sh golden-tables
 	@.venv-golden-tables/bin/python scripts/golden_tables.py
 
-.PHONY: writers-text-arrow
 writers-text-arrow: ## Make the text and Arrow files of many writers again, and what is right of them
 	@scripts/setup.sh writers-text-arrow
 	@.venv-writers-text-arrow/bin/python scripts/writers_text_arrow.py
+
 golden-tiffs: ## Make the golden TIFFs again with Pillow, tifffile and imagecodecs
 	@scripts/setup.sh golden-tiffs
 	@.venv-golden-tiffs/bin/python scripts/golden_tiffs.py
+
+writers-parquet: ## Make the Parquet files of many writers again, and what is right of them
+	@scripts/setup.sh writers-parquet
+	@.venv-writers-parquet/bin/python scripts/writers_parquet.py
 
 ci: ## What CI runs
 	@.ci/run

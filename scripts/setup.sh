@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian packages and Python environments of our own.
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-test}
@@ -49,6 +49,7 @@ case "$want" in
   golden-images) venv .venv-golden-images scripts/requirements/golden-images.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
   golden-tiffs) venv .venv-golden-tiffs scripts/requirements/golden-tiffs.txt ;;
+  writers-parquet) venv .venv-writers-parquet scripts/requirements/writers-parquet.txt ;;
   e2e)
     venv .venv scripts/requirements/test.txt
     venv .venv-e2e scripts/requirements/e2e.txt
@@ -60,5 +61,5 @@ case "$want" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$want', expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
+  *) say "unknown set '$want', expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
 esac

@@ -22,4 +22,5 @@ mod networks;
 mod robustness;
 mod semantics_doc;
 mod small_networks;
+mod writers_parquet;
 mod writers_text_arrow;

@@ -11,7 +11,7 @@ use parquet::{
     schema::types::{ColumnDescriptor, SchemaDescriptor},
 };
 
-use crate::step::table::types::{EXTENSION, UUID};
+use crate::step::table::duckdb::{EXTENSION, UUID};
 
 /// A footer with the Arrow columns that are decoded.
 ///

@@ -95,7 +95,7 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
             let float = |column| {
                 arrow_cast::cast(column, &DataType::Float64).map_err(|error| format!("{name}: {error}"))
             };
-            // The mean of decimals has as many digits as it has here, the rest cut off.
+            // Decimals that are computed may have another scale here.
             if !near(&float(ours)?, &float(theirs)?, 10_f64.powi(-i32::from(*scale))) {
                 return Err(format!("{name} is\n{ours:?}\nexpected\n{theirs:?}"));
             }

@@ -1,4 +1,4 @@
-//! Operators and types of SQL with DuckDB's meaning, where DataFusion gives them another one.
+//! Operators and types of SQL with `DuckDB`'s meaning, where DataFusion gives them another one.
 
 mod arithmetic;
 mod cast;
@@ -25,7 +25,7 @@ use datafusion::{
 pub(super) use meaning::meant;
 pub(super) use types::{EXTENSION, UUID};
 
-/// `functions` with DuckDB's in place of their namesakes.
+/// `functions` with `DuckDB`'s in place of their namesakes.
 pub(super) fn functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     let ours = substring::function();
     let others = functions
@@ -34,7 +34,7 @@ pub(super) fn functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     others.chain([Arc::clone(&ours)]).collect()
 }
 
-/// Plans the text of a query as DuckDB does.
+/// Plans the text of a query as `DuckDB` does.
 #[derive(Debug)]
 pub(super) struct DuckDb;
 
@@ -59,6 +59,6 @@ impl ExprPlanner for DuckDb {
 
 impl TypePlanner for DuckDb {
     fn plan_type_field(&self, sql_type: &DataType) -> Result<Option<FieldRef>> {
-        types::of(sql_type)
+        Ok(types::of(sql_type))
     }
 }

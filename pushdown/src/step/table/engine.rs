@@ -192,7 +192,7 @@ fn config() -> SessionConfig {
     options.sql_parser.enable_ident_normalization = false;
     // Numbers are decimals, orders end with NULL, and a query inside another one keeps its order, as in DuckDB.
     options.sql_parser.parse_float_as_decimal = true;
-    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    "nulls_last".clone_into(&mut options.sql_parser.default_null_ordering);
     options.sql_parser.enable_subquery_sort_elimination = false;
     // What is wrong is told with its place.
     options.sql_parser.collect_spans = true;

@@ -84,7 +84,7 @@ pub(super) fn power(expr: RawBinaryExpr) -> Expr {
     functions::power().call(vec![expr.left, expr.right])
 }
 
-/// Whether DuckDB divides such numbers as doubles. NULL is one of them.
+/// Whether `DuckDB` divides such numbers as doubles. NULL is one of them.
 fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_decimal() || data_type.is_null()
 }

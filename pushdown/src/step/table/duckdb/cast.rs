@@ -1,4 +1,4 @@
-//! Casts that round, read and write as DuckDB does.
+//! Casts that round, read and write as `DuckDB` does.
 
 use std::{mem, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Expressions of a plan that DataFusion computes otherwise than DuckDB, and what is computed in their place.
+//! Expressions of a plan that DataFusion computes otherwise than `DuckDB`, and what is computed in their place.
 
 use std::mem;
 
@@ -13,7 +13,7 @@ use datafusion::{
 use super::{cast as casts, pattern};
 use crate::step::table::rewrite;
 
-/// The plan with DuckDB's meaning, before types are coerced. Columns keep their names.
+/// The plan with `DuckDB`'s meaning, before types are coerced. Columns keep their names.
 pub(in crate::step::table) fn meant(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite::expressions(plan, in_place_of)
 }

@@ -1,4 +1,4 @@
-//! Numbers of other numbers and of texts, rounded as DuckDB does.
+//! Numbers of other numbers and of texts, rounded as `DuckDB` does.
 
 /// An exponent beyond this, which no number of 128 bits has, is as good as this.
 const MAX_EXPONENT: i64 = 100;
@@ -102,7 +102,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// As DuckDB 2.0.0 has them.
+    /// As `DuckDB` 2.0.0 has them.
     #[test]
     fn texts_are_numbers_that_are_rounded() {
         for (text, scale, expected) in [

@@ -3,8 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::{
-    Array as _, ArrayRef, Int64Array, StringArray, builder::StringBuilder, cast::AsArray as _,
-    types::Int64Type,
+    Array as _, ArrayRef, Int64Array, StringArray, builder::StringBuilder, cast::AsArray, types::Int64Type,
 };
 use arrow_schema::DataType;
 use datafusion::{
@@ -82,7 +81,7 @@ impl ScalarUDFImpl for Substring {
             as_string_array(&arrays[0])?,
             arrays[1].as_primitive::<Int64Type>(),
         );
-        let lengths = arrays.get(2).map(|lengths| lengths.as_primitive::<Int64Type>());
+        let lengths = arrays.get(2).map(AsArray::as_primitive::<Int64Type>);
         let parts = parts(texts, starts, lengths);
         if is_scalar && parts.len() == 1 {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&parts, 0)?));
@@ -134,7 +133,7 @@ fn part(text: &str, start: i64, length: Option<i64>) -> &str {
 mod tests {
     use super::*;
 
-    /// As DuckDB 2.0.0 has it.
+    /// As `DuckDB` 2.0.0 has it.
     #[test]
     fn positions_count_from_either_end() {
         for (start, length, expected) in [

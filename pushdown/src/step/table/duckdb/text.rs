@@ -128,7 +128,7 @@ const fn nanoseconds(unit: TimeUnit) -> i128 {
 mod tests {
     use super::*;
 
-    /// As DuckDB 2.0.0 has them.
+    /// As `DuckDB` 2.0.0 has them.
     #[test]
     fn floats_are_written_as_in_duckdb() {
         for (value, expected) in [

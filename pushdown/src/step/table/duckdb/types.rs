@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::{
-    error::Result,
-    sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, TimezoneInfo},
-};
+use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, TimezoneInfo};
 
 /// The zone of `TIMESTAMPTZ`.
 const UTC: &str = "UTC";
@@ -15,9 +12,9 @@ pub(in crate::step::table) const EXTENSION: &str = "ARROW:extension:name";
 /// The extension of sixteen bytes that are a UUID.
 pub(in crate::step::table) const UUID: &str = "arrow.uuid";
 
-/// DuckDB's type of this name where DataFusion has another one, or none: timestamps and times have microseconds, a decimal
+/// `DuckDB`'s type of this name where DataFusion has another one, or none: timestamps and times have microseconds, a decimal
 /// without a precision has 18 digits, 3 of them behind the point, and the length of a text is no limit.
-pub(super) fn of(named: &Named) -> Result<Option<FieldRef>> {
+pub(super) fn of(named: &Named) -> Option<FieldRef> {
     let data_type = match named {
         Named::Timestamp(digits, zone) => {
             let zone = match zone {
@@ -51,7 +48,7 @@ pub(super) fn of(named: &Named) -> Result<Option<FieldRef>> {
         }
         _ => None,
     };
-    Ok(data_type.map(|data_type| Arc::new(Field::new("", data_type, true))))
+    data_type.map(|data_type| Arc::new(Field::new("", data_type, true)))
 }
 
 fn uuid() -> Field {

@@ -1,4 +1,4 @@
-//! The grammar of queries: the parser's general one, with DuckDB's precedence of operators.
+//! The grammar of queries: the parser's general one, with `DuckDB`'s precedence of operators.
 
 use std::any::TypeId;
 

@@ -286,7 +286,7 @@ impl<'a> Pending<'a> {
         for window in named_window {
             match &window.1 {
                 NamedWindowExpr::NamedWindow(name) => {
-                    refused("a window with the name of another one", name.span)?
+                    refused("a window with the name of another one", name.span)?;
                 }
                 NamedWindowExpr::WindowSpec(window) => self.window(window)?,
             }

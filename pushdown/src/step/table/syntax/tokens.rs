@@ -1,4 +1,4 @@
-//! Tokens that the parser would read otherwise than DuckDB.
+//! Tokens that the parser would read otherwise than `DuckDB`.
 
 use datafusion::sql::sqlparser::{
     keywords::Keyword,

@@ -1,4 +1,4 @@
-//! Expressions mean what they mean in DuckDB, in `sql` and in `where`, whatever of a file is left out by its statistics.
+//! Expressions mean what they mean in `DuckDB`, in `sql` and in `where`, whatever of a file is left out by its statistics.
 //! What further expressions give is in the golden tables (`scripts/golden_tables_cases/meaning.py`).
 
 use super::*;
@@ -25,7 +25,7 @@ fn rows() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Places by DuckDB 2.0.0.
+/// Places by `DuckDB` 2.0.0.
 #[test]
 fn conditions_mean_what_they_mean_in_duckdb_with_statistics_and_without() {
     let batch = rows();
@@ -200,7 +200,7 @@ fn values_that_have_none_of_a_type_are_errors_of_the_object_or_null() {
     );
 }
 
-/// What `docs/SEMANTICS.md` says differs from DuckDB 2.0.0.
+/// What `docs/SEMANTICS.md` says differs from `DuckDB` 2.0.0.
 #[test]
 fn what_differs_from_duckdb() {
     let object = parquet_of(&rows(), 5);

@@ -324,7 +324,7 @@ fn is_condition(expr: &Expr) -> bool {
     }
 }
 
-/// Whether an operator means here what it means in DuckDB. `^` is the power.
+/// Whether an operator means here what it means in `DuckDB`. `^` is the power.
 fn is_known(op: &BinaryOperator) -> bool {
     matches!(
         op,

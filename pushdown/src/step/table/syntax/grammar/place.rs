@@ -17,8 +17,11 @@ pub(super) fn of_expression(mut expr: &Expr) -> Span {
             Expr::TypedString(text) => return text.value.span,
             Expr::Function(function) => return of_name(&function.name),
             Expr::Case { case_token, .. } => return case_token.0.span,
-            Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,
-            Expr::IsDistinctFrom(left, _) | Expr::IsNotDistinctFrom(left, _) => left,
+            Expr::BinaryOp { left, .. }
+            | Expr::AnyOp { left, .. }
+            | Expr::AllOp { left, .. }
+            | Expr::IsDistinctFrom(left, _)
+            | Expr::IsNotDistinctFrom(left, _) => left,
             Expr::CompoundFieldAccess { root, .. } => root,
             Expr::AtTimeZone { timestamp, .. } => timestamp,
             Expr::JsonAccess { value, .. } | Expr::Prefixed { value, .. } => value,
@@ -38,8 +41,8 @@ pub(super) fn of_expression(mut expr: &Expr) -> Span {
             | Expr::Like { expr, .. }
             | Expr::ILike { expr, .. }
             | Expr::RLike { expr, .. }
-            | Expr::SimilarTo { expr, .. } => expr,
-            Expr::Nested(expr) => expr,
+            | Expr::SimilarTo { expr, .. }
+            | Expr::Nested(expr) => expr,
             Expr::Tuple(values) => match values.first() {
                 Some(first) => first,
                 None => return Span::empty(),

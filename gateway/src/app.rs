@@ -247,8 +247,7 @@ impl Handler for Faces {
         let answer = self.answer(face, Request::from_parts(parts, body)).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, face, &method, target.path()));
         self.metrics.answered(face, response.status());
-        Tracked::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
-            .map(|body| body.boxed_unsync())
+        Tracked::new(response, self.metrics.bytes_to_clients.clone(), in_flight).map(BodyExt::boxed_unsync)
     }
 
     fn explain(&self, status: StatusCode) -> Option<Bytes> {

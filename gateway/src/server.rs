@@ -132,7 +132,7 @@ impl Server {
             let (drain, tls) = (drain.clone(), self.tls.clone());
             let connection = Connection::new(peer, cut.child_token(), limits.client_idle_timeout);
             connections.spawn(async move {
-                serve_stream(stream, tls, connection, limits, handler, drain).await;
+                serve_stream(stream, tls, connection, &limits, handler, drain).await;
                 drop((slot, open));
             });
         }
@@ -155,7 +155,7 @@ async fn serve_stream<H: Handler>(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     connection: Connection,
-    limits: Limits,
+    limits: &Limits,
     handler: Arc<H>,
     drain: CancellationToken,
 ) {
@@ -176,7 +176,7 @@ async fn serve_stream<H: Handler>(
 async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
     io: I,
     connection: Connection,
-    limits: Limits,
+    limits: &Limits,
     handler: Arc<H>,
     drain: CancellationToken,
 ) {

@@ -98,6 +98,6 @@ fn silent_connections_shut_no_monitor_out() -> Result<()> {
     for raw in &mut silent {
         assert!(raw.is_closed()?);
     }
-    assert_eq!(gateway.metric("pushdown_connections")?, 0.0);
+    assert!(gateway.metric("pushdown_connections")?.abs() < 1.0);
     Ok(())
 }

@@ -66,10 +66,16 @@ fn a_signed_header_is_not_dropped_by_way_of_connection() -> Result<()> {
     assert_refused(&String::from_utf8_lossy(&signed.head()), 400, "InvalidRequest")
 }
 
+/// So many headers, whose names begin with `prefix`.
+fn numbered(prefix: &str, count: usize) -> String {
+    let lines = (0..count).map(|index| format!("{prefix}{index}: {index}"));
+    lines.collect::<Vec<_>>().join("\r\n") + "\r\n"
+}
+
 #[test]
 fn headers_have_a_limit() -> Result<()> {
     let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
-    let many: String = (0..5000).map(|index| format!("X-{index}: 1\r\n")).collect();
+    let many = numbered("X-", 5000);
     for headers in [long, many] {
         let request = format!("GET /b/k HTTP/1.1\r\nHost: gateway\r\n{headers}\r\n");
         assert_refused(&request, 431, "RequestHeaderSectionTooLarge")?;
@@ -101,9 +107,7 @@ fn a_head_that_cannot_be_read_is_told_why() -> Result<()> {
 /// S3 allows as many headers as metadata of 2 KiB has entries.
 #[test]
 fn a_thousand_headers_pass_both_ways() -> Result<()> {
-    let headers: String = (0..1000)
-        .map(|index| format!("x-amz-meta-{index:04}: {index}\r\n"))
-        .collect();
+    let headers = numbered("x-amz-meta-", 1000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
     let gateway = in_front_of(&origin, &[])?;
@@ -113,14 +117,14 @@ fn a_thousand_headers_pass_both_ways() -> Result<()> {
     raw.write(request.as_bytes())?;
     let answer = raw.read("PUT")?;
     assert_eq!((answer.status, answer.headers.len()), (200, 1002));
-    assert_eq!(answer.header("x-amz-meta-0999"), Some("999"));
+    assert_eq!(answer.header("x-amz-meta-999"), Some("999"));
     assert_eq!(origin.requests(), [request]);
     Ok(())
 }
 
 #[test]
 fn an_answer_with_too_many_headers_says_so() -> Result<()> {
-    let headers: String = (0..5000).map(|index| format!("x-{index}: 1\r\n")).collect();
+    let headers = numbered("x-", 5000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
     let gateway = in_front_of(&origin, &[])?;

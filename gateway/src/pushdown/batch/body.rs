@@ -188,12 +188,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_full_budget_takes_no_bytes() {
         let memory = memory(1 << 20);
-        let _held = memory.acquire(&Tenant::default(), 1 << 20).await.unwrap();
+        let held = memory.acquire(&Tenant::default(), 1 << 20).await.unwrap();
         assert_eq!(
             kind(&memory, Full::new(Bytes::from_static(b"{}"))).await,
             ErrorKind::SlowDown
         );
-        drop(_held);
+        drop(held);
         assert_eq!(
             kind(&memory, pieces(1 << 19, 4, Duration::ZERO)).await,
             ErrorKind::EntityTooLarge,

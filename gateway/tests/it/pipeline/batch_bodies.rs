@@ -67,13 +67,13 @@ fn bodies_are_within_the_memory_budget() -> Result<()> {
         let mut raw = Raw::connect(lab.address())?;
         raw.write(&head(&lab, 4 * MIB))?;
         // All but its last byte.
-        raw.write(&vec![b' '; (4 * MIB - 1) as usize])?;
+        raw.write(&vec![b' '; (4 << 20) - 1])?;
         large.push(raw);
     }
     let grown = lab.gateway.peak_memory()? - before;
     ensure!(grown < 96 * MIB, "{} MiB", grown / MIB);
     let held = lab.gateway.metric("pushdown_permits_in_use_bytes")?;
-    ensure!(held > 0.0 && held <= 32.0 * MIB as f64, "{held}");
+    ensure!(held > 0.0 && held <= f64::from(32 << 20), "{held}");
     drop(large);
     eventually("all memory is back", PATIENCE, || {
         Ok((lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0).then_some(()))

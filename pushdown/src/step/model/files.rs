@@ -99,10 +99,10 @@ impl Digests {
 
     /// Holds the files beside a model against what is known of them.
     pub(super) fn check(&self, known: &[DataFile]) -> Result<()> {
-        let found = known
+        let mut found = known
             .iter()
             .filter_map(|file| Some((file, self.data.get(&file.name)?)));
-        found.map(|(file, found)| file.check_digest(*found)).collect()
+        found.try_for_each(|(file, found)| file.check_digest(*found))
     }
 
     /// The digest of the model: SHA-256 of the ONNX file. With files beside it, of its digest and theirs, by the order of

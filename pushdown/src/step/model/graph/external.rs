@@ -240,8 +240,8 @@ fn size(weight: &TensorProto) -> Result<u64> {
             )));
         }
     };
-    let extents = weight.dims.iter().map(|extent| u64::try_from(*extent).ok());
-    let elements = extents.fold(Some(1_u64), |product, extent| product?.checked_mul(extent?));
+    let mut extents = weight.dims.iter().map(|extent| u64::try_from(*extent).ok());
+    let elements = extents.try_fold(1_u64, |product, extent| product.checked_mul(extent?));
     let size = elements.and_then(|elements| elements.checked_mul(bits));
     size.map(|bits| bits.div_ceil(8)).ok_or_else(|| {
         Error::model(format!(

@@ -42,7 +42,7 @@ pub(super) fn of(named: &Named) -> Option<FieldRef> {
         Named::IntegerUnsigned(None) => Some(DataType::UInt32),
         Named::UBigInt => Some(DataType::UInt64),
         Named::Blob(None) | Named::Binary(None) | Named::Varbinary(None) => Some(DataType::Binary),
-        Named::Uuid => return Ok(Some(Arc::new(uuid()))),
+        Named::Uuid => return Some(Arc::new(uuid())),
         Named::Custom(name, arguments) if arguments.is_empty() => {
             timestamp_by_name(&name.to_string()).map(|unit| DataType::Timestamp(unit, None))
         }

@@ -49,11 +49,11 @@ fn nanoseconds_are_compared_with_any_year() {
         ),
         (
             "us",
-            Arc::new(TimestampMicrosecondArray::from_iter(micros)) as ArrayRef,
+            Arc::new(micros.collect::<TimestampMicrosecondArray>()) as ArrayRef,
         ),
         (
             "s",
-            Arc::new(TimestampSecondArray::from_iter(seconds)) as ArrayRef,
+            Arc::new(seconds.collect::<TimestampSecondArray>()) as ArrayRef,
         ),
         (
             "day",

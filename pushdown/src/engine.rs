@@ -169,7 +169,7 @@ mod tests {
             ),
             // Whoever runs no networks has none of those values.
             ("4", true, false),
-            ("4", false, false),
+            ("5", false, false),
         ];
         for (text, agrees, otherwise) in cases {
             let there = engine(text);

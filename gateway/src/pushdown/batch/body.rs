@@ -12,8 +12,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// What a body waits for before its first byte is read, and by how much its permit grows then, in bytes. A client that
-/// declares a large body and sends none holds no more than this.
+/// What a body waits for before its first byte is read, and what it waits for each time that is used up, in bytes. A client
+/// that declares a large body and sends none holds no more than this.
 const STEP: u64 = 256 << 10;
 
 /// The limits on one body.
@@ -27,13 +27,50 @@ pub(super) struct BodyLimits {
     pub(super) total: Duration,
 }
 
-/// Reads a body whole, and returns it with the permit for its bytes.
+/// Leave to hold the bytes of one request, in pieces that were waited for one by one.
+///
+/// A request that holds some waits for more, which others with memory may not: what it holds is small, and each wait is
+/// bounded.
+#[derive(Debug, Default)]
+pub(super) struct Permits(Vec<Permit>);
+
+impl Permits {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(Permit::bytes).sum()
+    }
+
+    /// Waits for `bytes` more.
+    ///
+    /// # Errors
+    /// As [`Memory::acquire`], for all bytes together.
+    pub(super) async fn acquire(&mut self, memory: &Memory, bytes: u64) -> Result<()> {
+        let all = self.bytes() + bytes;
+        if all > memory.total() {
+            return Err(too_large(memory.total()));
+        }
+        self.0.push(memory.acquire(&Tenant::default(), bytes).await?);
+        Ok(())
+    }
+
+    /// Gives back all but `bytes`.
+    pub(super) fn shrink_to(&mut self, bytes: u64) {
+        let mut left = bytes;
+        self.0.retain_mut(|permit| {
+            let kept = permit.bytes().min(left);
+            permit.shrink_to(kept);
+            left -= kept;
+            kept > 0
+        });
+    }
+}
+
+/// Reads a body whole, and returns it with the permits for its bytes.
 ///
 /// # Errors
 /// [`ErrorKind::EntityTooLarge`] beyond the limit, before the first byte where the length is declared;
 /// [`ErrorKind::RequestTimeout`] where the client is silent or slow, or leaves; [`ErrorKind::SlowDown`] while the memory
 /// budget is full.
-pub(super) async fn collect<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, Permit)>
+pub(super) async fn collect<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, Permits)>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -43,8 +80,9 @@ where
         return Err(too_large(limits.bytes));
     }
     let first = expected.unwrap_or(limits.bytes).min(STEP);
-    let permit = memory.acquire(&Tenant::default(), first).await?;
-    let read = read(memory, body, permit, limits);
+    let mut permits = Permits::default();
+    permits.acquire(memory, first).await?;
+    let read = read(memory, body, permits, limits);
     let result = timeout(limits.total, read).await;
     result.unwrap_or_else(|_elapsed| {
         let total = limits.total;
@@ -58,9 +96,9 @@ where
 async fn read<B>(
     memory: &Memory,
     mut body: B,
-    mut permit: Permit,
+    mut permits: Permits,
     limits: BodyLimits,
-) -> Result<(Bytes, Permit)>
+) -> Result<(Bytes, Permits)>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -84,17 +122,17 @@ where
         if length > limits.bytes {
             return Err(too_large(limits.bytes));
         }
-        if length > permit.bytes() {
-            let missing = length - permit.bytes();
-            memory.grow(&mut permit, missing.max(STEP))?;
+        if length > permits.bytes() {
+            let missing = length - permits.bytes();
+            permits.acquire(memory, missing.max(STEP)).await?;
         }
         if length > bytes.capacity() as u64 {
-            let room = usize::try_from(permit.bytes()).unwrap_or(usize::MAX);
+            let room = usize::try_from(permits.bytes()).unwrap_or(usize::MAX);
             bytes.reserve_exact(room.saturating_sub(bytes.len()));
         }
         bytes.extend_from_slice(&data);
     }
-    Ok((bytes.into(), permit))
+    Ok((bytes.into(), permits))
 }
 
 pub(super) fn too_large(limit: u64) -> Error {
@@ -154,15 +192,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_is_collected_whole_under_a_permit_of_its_size() {
         let memory = memory(16 << 20);
-        let (bytes, permit) = collect(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
+        let (bytes, mut permits) = collect(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
             .await
             .unwrap();
         assert_eq!(bytes.len(), 3_000_000);
-        assert!(permit.bytes() >= 3_000_000 && permit.bytes() < 3_000_000 + STEP);
-        let (bytes, permit) = collect(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
+        assert!(permits.bytes() >= 3_000_000 && permits.bytes() < 3_000_000 + STEP);
+        permits.shrink_to(300 << 10);
+        assert_eq!(permits.bytes(), 300 << 10);
+        permits.shrink_to(0);
+        assert_eq!(permits.bytes(), 0);
+        let (bytes, permits) = collect(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
             .await
             .unwrap();
-        assert_eq!((bytes.as_ref(), permit.bytes()), (b"{}".as_slice(), 1024));
+        assert_eq!((bytes.as_ref(), permits.bytes()), (b"{}".as_slice(), 1024));
     }
 
     #[tokio::test(start_paused = true)]

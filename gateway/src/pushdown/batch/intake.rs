@@ -9,11 +9,11 @@ use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::{
     Pushdown,
-    body::{BodyLimits, collect, too_large},
+    body::{BodyLimits, Permits, collect, too_large},
 };
 use crate::{
     body::BoxError,
-    compute::{Permit, Tenant},
+    compute::Tenant,
     error::{Error, ErrorKind, Result},
 };
 
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::pushdown) struct HeldRequest {
     request: BatchRequest,
-    _permit: Permit,
+    _permits: Permits,
 }
 
 impl Deref for HeldRequest {
@@ -58,12 +58,12 @@ impl Pushdown {
                 )));
             }
         };
-        let (bytes, mut permit) = collect(&self.memory, body, limits).await?;
+        let (bytes, mut permits) = collect(&self.memory, body, limits).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         // What is inflated, and what is parsed, which has at most as many bytes as its JSON.
         let inflated = if gzip { limits.bytes } else { 0 };
-        self.memory
-            .grow(&mut permit, inflated + inflated.max(bytes.len() as u64))?;
+        let parsed = inflated.max(bytes.len() as u64);
+        permits.acquire(&self.memory, inflated + parsed).await?;
         let request = match self.parse(bytes.clone(), gzip).await {
             // The pipeline may name a network that has not been looked at yet.
             Err(_) if !self.networks.are_ready() => {
@@ -87,10 +87,10 @@ impl Pushdown {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        permit.shrink_to(bytes_of(&request));
+        permits.shrink_to(bytes_of(&request));
         Ok(HeldRequest {
             request,
-            _permit: permit,
+            _permits: permits,
         })
     }
 

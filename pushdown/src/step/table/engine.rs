@@ -153,9 +153,9 @@ async fn plan<Q: Query>(
 /// A plan as it runs. A function of its own: what it sets aside on the stack, the planner of deep plans needs.
 fn prepared(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     guard::check(&plan)?;
-    // Comparisons first: they look at literals that are cast.
-    comparison::exact(plan, state)
-        .and_then(duckdb::meant)
+    // Comparisons compute what is made of literals alone, with DuckDB's meaning.
+    duckdb::meant(plan)
+        .and_then(|plan| comparison::exact(plan, state))
         .and_then(overflow::checked)
         .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
         .map_err(fault::query)

@@ -4,13 +4,14 @@
 mod expression;
 mod function;
 mod place;
+mod window;
 
 use datafusion::sql::sqlparser::{
     ast::{
-        Cte, Distinct, Expr, GroupByExpr, LimitClause, NamedWindowExpr, Offset, OrderBy, OrderByExpr,
-        OrderByKind, Parens, Query, Select, SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind,
-        SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
-        Values, WildcardAdditionalOptions, WindowSpec, With,
+        Cte, Distinct, Expr, GroupByExpr, LimitClause, NamedWindowExpr, Offset, OrderBy, OrderByKind, Parens,
+        Query, Select, SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
+        SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Values,
+        WildcardAdditionalOptions, With,
     },
     tokenizer::Span,
 };
@@ -390,38 +391,6 @@ impl<'a> Pending<'a> {
             TableFactor::XmlTable { .. } => refused("a table of XML", span),
             TableFactor::SemanticView { .. } => refused("SEMANTIC_VIEW", span),
         }
-    }
-
-    fn orders(&mut self, orders: &'a [OrderByExpr]) -> Checked {
-        for order in orders {
-            let OrderByExpr {
-                expr,
-                // ASC, DESC, NULLS FIRST, NULLS LAST.
-                options: _,
-                with_fill,
-            } = order;
-            none(with_fill.as_ref(), "WITH FILL", place::of_expression(expr))?;
-            self.expressions.push(expr);
-        }
-        Ok(())
-    }
-
-    fn window(&mut self, window: &'a WindowSpec) -> Checked {
-        let WindowSpec {
-            window_name,
-            partition_by,
-            order_by,
-            // Rows, groups or a range, and where it begins and ends.
-            window_frame: _,
-        } = window;
-        if let Some(name) = window_name {
-            refused(
-                "a window that extends another one (write OVER name, without parentheses)",
-                name.span,
-            )?;
-        }
-        self.expressions.extend(partition_by);
-        self.orders(order_by)
     }
 }
 

@@ -1,0 +1,62 @@
+//! Windows, and the orders that they share with queries.
+
+use datafusion::sql::sqlparser::ast::{
+    OrderByExpr, OrderByOptions, WindowFrame, WindowFrameBound, WindowSpec,
+};
+
+use super::{Checked, Pending, none, place, refused};
+
+impl<'a> Pending<'a> {
+    pub(super) fn orders(&mut self, orders: &'a [OrderByExpr]) -> Checked {
+        for order in orders {
+            let OrderByExpr {
+                expr,
+                options,
+                with_fill,
+            } = order;
+            let OrderByOptions {
+                asc: _,
+                nulls_first: _,
+            } = options;
+            none(with_fill.as_ref(), "WITH FILL", place::of_expression(expr))?;
+            self.expressions.push(expr);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &'a WindowFrame) {
+        let WindowFrame {
+            units: _,
+            start_bound,
+            end_bound,
+        } = frame;
+        for bound in [Some(start_bound), end_bound.as_ref()].into_iter().flatten() {
+            match bound {
+                WindowFrameBound::CurrentRow => {}
+                WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+                    self.expressions.extend(distance.as_deref());
+                }
+            }
+        }
+    }
+
+    pub(super) fn window(&mut self, window: &'a WindowSpec) -> Checked {
+        let WindowSpec {
+            window_name,
+            partition_by,
+            order_by,
+            window_frame,
+        } = window;
+        if let Some(frame) = window_frame {
+            self.frame(frame);
+        }
+        if let Some(name) = window_name {
+            refused(
+                "a window that extends another one (write OVER name, without parentheses)",
+                name.span,
+            )?;
+        }
+        self.expressions.extend(partition_by);
+        self.orders(order_by)
+    }
+}

@@ -38,7 +38,7 @@ impl Models {
             let file = file.unwrap();
             let name = file.file_name().into_string().unwrap();
             let is_of = |model: &&str| name.starts_with(&format!("{model}.onnx"));
-            if names.iter().any(|model| is_of(model)) {
+            if names.iter().any(is_of) {
                 fs::copy(file.path(), folder.join(&name)).unwrap();
             }
         }

@@ -64,7 +64,7 @@ impl Folder {
     /// Writes a file, if there is room.
     ///
     /// # Errors
-    /// That there is no room, or that nothing can be written. It is said once, and holds for all files after it.
+    /// The folder is full or cannot be written. Reported once; no file is written after it.
     pub(super) fn write(&self, name: &Digest, parts: &[Bytes]) -> Result<(), Reason> {
         if let Some(reason) = self.closed.get() {
             return Err(*reason);

@@ -50,6 +50,6 @@ pub const WARNING: &str = "x-pushdown-warning";
 /// Path of the batch endpoint.
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
 
-/// Most headers of a request or an answer, where they are read. S3 allows 2 KiB of metadata for an object, which is at most
+/// Most headers that are read of one request or answer. S3 allows 2 KiB of metadata for an object, which is at most
 /// 2,048 headers.
 pub const MAX_COUNT: usize = 4096;

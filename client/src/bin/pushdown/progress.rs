@@ -19,7 +19,7 @@ const LINES: Duration = Duration::from_secs(10);
 /// All bars: lines that are written meanwhile do not run into them.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// A bar of so many samples.
+/// A progress bar over this many samples.
 pub(crate) fn bar(samples: u64) -> ProgressBar {
     BARS.add(ProgressBar::new(samples))
 }

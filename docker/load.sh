@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts the photos of the image `data` into a bucket, and its networks into a folder for the gateway. What is there already
+# Puts the photos of the image `data` into a bucket, and its models into a folder for the gateway. What is there already
 # stays: a second run is quick. The store is what AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,4 +10,4 @@ aws s3 sync .cache/photos "s3://$bucket" --exclude '.*' --size-only --only-show-
 # Without the golden values beside them, which are for tests.
 cp --update --preserve=timestamps .cache/models/*.onnx .cache/models/*.json "$models/"
 echo "load: $(find .cache/photos -type f ! -name '.*' | wc -l) objects in s3://$bucket," \
-  "$(find "$models" -name '*.onnx' | wc -l) networks in $models"
+  "$(find "$models" -name '*.onnx' | wc -l) models in $models"

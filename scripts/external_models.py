@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from tiny_networks import constants, falling, node, photo, port, scaled, tiny
+from tiny_models import constants, falling, node, photo, port, scaled, tiny
 
 
 def digits() -> onnx.ModelProto:

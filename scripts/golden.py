@@ -1,8 +1,8 @@
-"""Makes the golden values: photos for tests, and what Pillow, PyTorch, torchvision and a network make of them."""
+"""Makes the golden values: photos for tests, and what Pillow, PyTorch, torchvision and a model make of them."""
 
 import pathlib
 
-from golden_cases import augmenting, decoding, fixtures, grayscale, networks, resizing, tensors
+from golden_cases import augmenting, decoding, fixtures, grayscale, models, resizing, tensors
 from golden_cases.store import Store
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -15,7 +15,7 @@ def main() -> None:
     golden = ROOT / "pushdown/tests/golden"
     store.write(golden)
     augmenting.write_draws(golden / "draws.safetensors")
-    networks.write(store, golden / "efficientnet_lite0.safetensors")
+    models.write(store, golden / "efficientnet_lite0.safetensors")
     size = sum(tensor.nbytes for tensor in store.tensors.values())
     print(f"{len(store.files)} photos, {len(store.cases) + len(store.adjust)} cases, {size} bytes of tensors")
 

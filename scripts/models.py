@@ -1,4 +1,4 @@
-"""Makes the networks that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER [NAME].
+"""Makes the models that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER [NAME].
 
 With a name only that one is made; otherwise FOLDER/tiny gets a few nodes each of what the real ones lack, and FOLDER/bad
 models that have to be refused.
@@ -17,10 +17,10 @@ import models_golden
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from tiny_networks import small, tiny
+from tiny_models import small, tiny
 
 LIGHT = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
-NETWORKS = {
+MODELS = {
     "alexnet": "bvlc_alexnet",
     "densenet121": "densenet121",
     "inception_v1": "inception_v1",
@@ -115,14 +115,14 @@ def noise(seed: int, shape: list[int]) -> np.ndarray:
 
 
 def make(folder: pathlib.Path, seed: int, name: str) -> None:
-    """Makes a network and what is known of it, unless it is there."""
+    """Makes a model and what is known of it, unless it is there."""
     path, inputs = folder / f"{name}.onnx", noise(seed, [3, 224, 224])
     if not path.with_suffix(".golden.safetensors").exists():
         print(f"models: {name}", flush=True)
         if name == REAL:
             efficientnet_lite0.main(folder)
         else:
-            model = seeded(LIGHT / f"light_{NETWORKS[name]}.onnx", seed)
+            model = seeded(LIGHT / f"light_{MODELS[name]}.onnx", seed)
             path.write_bytes(model.SerializeToString())
         models_golden.outputs(path, inputs)
     if not path.with_suffix(".layers.safetensors").exists():
@@ -162,9 +162,9 @@ def make_bad(folder: pathlib.Path) -> None:
 
 def main() -> None:
     folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    names = [*NETWORKS, REAL]
+    names = [*MODELS, REAL]
     if unknown := set(only) - set(names):
-        sys.exit(f"models: no such network: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        sys.exit(f"models: no such model: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if not only:
         make_small(folder / "tiny")
         make_bad(folder / "bad")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library, from its PyPI wheel, into .cache/onnxruntime, and beside `runtime` networks into
+# Puts ONNX Runtime's library, from its PyPI wheel, into .cache/onnxruntime, and beside `runtime` models into
 # .cache/models: with `all` those that tests run (1 GB), or one of them by its name. Usage: models.sh [runtime|all|NAME]
 set -euo pipefail
 cd "$(dirname "$0")/.."

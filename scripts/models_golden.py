@@ -1,4 +1,4 @@
-"""What ONNX Runtime's own Python makes of a network, for tests: of all of it, and of every tensor inside."""
+"""What ONNX Runtime's own Python makes of a model, for tests: of all of it, and of every tensor inside."""
 
 import json
 import pathlib
@@ -53,7 +53,7 @@ def layers(path: pathlib.Path, inputs: np.ndarray) -> None:
     """Writes `NAME.layers.safetensors`: by the name of each tensor of f32 inside what is kept of it for each input, and
     as metadata its shape without the batch.
 
-    All are outputs of the one whole network, so that Python computes no two nodes as one: that must not matter.
+    All are outputs of the one whole model, so that Python computes no two nodes as one: that must not matter.
     """
     model = onnx.load(path)
     names = inside(model.graph)

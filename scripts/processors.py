@@ -1,8 +1,8 @@
-"""How far a network's outputs on an older processor are from those on this one: max|a-b| / max|b|, the measure of law 1.
+"""How far a model's outputs on an older processor are from those on this one: max|a-b| / max|b|, the measure of law 1.
 
 qemu emulates the older ones, by Debian's qemu-user. A softmax at the end is left out: of one large value it makes 1 on any
-processor, whatever stands before it. Networks are those of `scripts/models.sh`. An Engine that differs in its
-processor alone agrees, on the strength of these figures. Usage: processors.py [NETWORK...]; minutes for the large ones.
+processor, whatever stands before it. Models are those of `scripts/models.sh`. An Engine that differs in its
+processor alone agrees, on the strength of these figures. Usage: processors.py [MODEL...]; minutes for the large ones.
 """
 
 import pathlib
@@ -32,7 +32,7 @@ numpy.savez({out!r}, *session.run(None, {{wanted.name: noise}}))
 
 
 def without_softmax(model: pathlib.Path, folder: str) -> pathlib.Path:
-    """The network up to a softmax at its end, if it has one."""
+    """The model up to a softmax at its end, if it has one."""
     loaded = onnx.load(model)
     made = {name: node for node in loaded.graph.node for name in node.output}
     for output in loaded.graph.output:
@@ -44,7 +44,7 @@ def without_softmax(model: pathlib.Path, folder: str) -> pathlib.Path:
 
 
 def outputs(model: pathlib.Path, folder: str, *emulator: str) -> list[np.ndarray]:
-    """What a network makes of noise, by Python itself or by one that is emulated."""
+    """What a model makes of noise, by Python itself or by one that is emulated."""
     out = f"{folder}/out.npz"
     code = RUN.format(path=[path for path in sys.path if path], model=str(model), out=out)
     python = pathlib.Path(sys.executable).resolve()

@@ -68,14 +68,14 @@ class Stack:
         self,
         folder: pathlib.Path,
         link: links.Links,
-        networks: list[str],
+        models: list[str],
         *flags: str,
         store: str | None = None,
         gateway: str | None = None,
         admin: str | None = None,
         there: set[int] = THERE,
     ) -> None:
-        """Starts both, the gateway with these networks and flags, and waits for them. What is given runs already."""
+        """Starts both, the gateway with these models and flags, and waits for them. What is given runs already."""
         self.folder, self.link, self.there, self.started = folder, link, there, []
         self.elsewhere = [tier for tier, given in (("store", store), ("gateway", gateway)) if given is not None]
         ports = link.free_ports(9)
@@ -84,7 +84,7 @@ class Stack:
         self.admin = admin or f"http://{link.gateway.address}:{ports[5]}"
         # For what else is to listen beside the gateway, two of them in a row in a namespace.
         self.spare_port = ports[6]
-        self.models = self.networks(networks)
+        self.models = self.model_folder(models)
         self.client = programs.s3(self.store, retries={"total_max_attempts": 1})
         try:
             if store is None:
@@ -97,8 +97,8 @@ class Stack:
             self.stop()
             raise
 
-    def networks(self, names: list[str]) -> pathlib.Path:
-        """A folder of these networks alone: whoever opens one looks at all that are in it."""
+    def model_folder(self, names: list[str]) -> pathlib.Path:
+        """A folder of these models alone: whoever opens one looks at all that are in it."""
         folder = self.folder / "-".join(["models", *names])
         folder.mkdir(exist_ok=True)
         for file in (MODELS / f"{name}{suffix}" for name in names for suffix in (".onnx", ".json")):

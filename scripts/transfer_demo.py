@@ -16,7 +16,7 @@ from programs import ROOT, run
 from stack import BUCKET, MODELS, RUNTIME, Stack
 
 PHOTOS = ROOT / ".cache/photos/elpv"
-NETWORK = "efficientnet_lite0"
+MODEL = "efficientnet_lite0"
 FULL = os.environ.get("FULL") == "1"
 SIZE = ["--epochs", "10"] if FULL else ["--samples", "400", "--epochs", "2"]
 # Of the link at which plain reading waits for it as long as for the CPU.
@@ -31,20 +31,20 @@ def transfer(stack: Stack, *arguments: str) -> str:
 
 def crossover(stack: Stack) -> float:
     """Bits per second at which plain reading with one core waits for the link as long as for the CPU."""
-    # As many that loading the network hardly counts.
+    # As many that loading the model hardly counts.
     some = ["--samples", "400", "--epochs", "0", "--ways", "plain", "--json"]
     (line,) = json.loads(transfer(stack, *some))["parts"][0]["lines"]
     return line["stored_bytes"] * 8 / line["cpu_seconds"]
 
 
 def main() -> None:
-    for file in (PHOTOS / "labels.csv", MODELS / f"{NETWORK}.onnx", RUNTIME):
+    for file in (PHOTOS / "labels.csv", MODELS / f"{MODEL}.onnx", RUNTIME):
         if not file.exists():
             sys.exit(f"demo: {file} is missing: make demo fetches it")
     with links.links() as link, tempfile.TemporaryDirectory(prefix="pushdown-demo-") as folder:
         stack = None
         try:
-            stack = Stack(pathlib.Path(folder), link, [NETWORK])
+            stack = Stack(pathlib.Path(folder), link, [MODEL])
             print(f"demo: transfer learning; gateway at {stack.gateway} beside SeaweedFS, one core on each side", flush=True)
             names = [line.split(",")[0] for line in (PHOTOS / "labels.csv").read_text().splitlines()]
             stack.upload({f"photos/{name}": PHOTOS / "images" / name for name in names})

@@ -120,8 +120,8 @@ def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) 
         # Nothing is here yet: weights come over the link, where a plan has use for them.
         environment["XDG_CACHE_HOME"] = str(folder / "cache")
         fresh = (folder / "cache",)
-    elif scenario.networks:
-        command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    elif scenario.models:
+        command += ["--models", tiers.stack.model_folder(list(scenario.models))]
     told = " ".join(str(flag) for flag in flags if flag != kept)
     where = "straight to the store" if plain else "to the gateway"
     return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment, fresh)
@@ -130,8 +130,8 @@ def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) 
 def local(scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
     """The ceiling: nothing is fetched."""
     command = [programs.BINARIES / "file-reader", data.folder(scenario.data, scenario.samples), "--pipeline", scenario.pipeline]
-    if scenario.networks:
-        command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    if scenario.models:
+        command += ["--models", tiers.stack.model_folder(list(scenario.models))]
     return Arm(LOCAL, "ceiling", "`file-reader`, which runs the pipeline on local files", command, {})
 
 
@@ -148,7 +148,7 @@ def peer(name: str, scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
     command = [programs.ROOT / venv / "bin/python", FOLDER / "loader.py", name, "--endpoint", endpoint, "--bucket", BUCKET]
     command += ["--prefix", prefix, "--work", work(scenario.pipeline), "--batch-size", scenario.batch_size]
     command += ["--step-ms", scenario.trainer_step_ms]
-    command += ["--models", tiers.stack.networks(list(scenario.networks))]
+    command += ["--models", tiers.stack.model_folder(list(scenario.models))]
     return Arm(name, kind, "", command, {})
 
 
@@ -179,7 +179,7 @@ def beside_the_store(name: str, scenario: Scenario, tiers: Tiers, data: Data, fo
 
 
 def by_others(pipeline: str) -> bool:
-    """Whether others' loaders can do the same: they make pixels, and run networks on them."""
+    """Whether others' loaders can do the same: they make pixels, and run models on them."""
     return work(pipeline) != "bytes"
 
 

@@ -59,7 +59,7 @@ ABOUT = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data
 too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
 off it. Below are seconds by the [logs](https://github.com/aguirguis/collabml_client) of its authors, folder
 `application_layer/logs/bw_exp_imagenet`, commit 884761c: one run each, AlexNet, 32,000 photos of ImageNet in batches of 8,000, a
-GPU beside the store and two in the trainer. Its crossover is reckoned from plain reading over its widest link. Networks, machines
+GPU beside the store and two in the trainer. Its crossover is reckoned from plain reading over its widest link. Models, machines
 and links are others than ours, and so is what is compared: plain reading there makes a batch of photos in 25 s, or one of
 tensors that lie ready in 3 s, while the trainer's GPUs wait; HAPI reads such tensors, too, beside the store, where it has a GPU
 more. Here all ways have the same cores. So this is for orientation, not a comparison."""

@@ -177,8 +177,8 @@ class Stacks:
 
     def __init__(self, options: Options, link: links.Links, progress: tqdm) -> None:
         self.options, self.link, self.progress = options, link, progress
-        networks = {network for scenario in options.scenarios for network in scenario.networks}
-        self.networks = sorted(networks)
+        models = {model for scenario in options.scenarios for model in scenario.models}
+        self.models = sorted(models)
         self.asked: tuple | None = None
         self.run: Run | None = None
         self.count = 0
@@ -194,7 +194,7 @@ class Stacks:
             folder.mkdir()
             given = {"store": self.options.upstream, "gateway": self.options.gateway, "admin": self.options.admin}
             given["there"] = there
-            stack = Stack(folder, self.link, self.networks, *scenario.gateway_flags, **given)
+            stack = Stack(folder, self.link, self.models, *scenario.gateway_flags, **given)
             self.asked = asked
             self.run = Run(Tiers(stack), Data(stack), folder, self.progress)
         self.run.tiers.here = here

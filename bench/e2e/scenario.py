@@ -82,8 +82,8 @@ class Scenario:
     # Of what grows, a cell each behind those of keys.
     connections: tuple[int, ...] = (1, 4, 16, 64)
     gateway_flags: tuple[str, ...] = ()
-    # Networks that the gateway serves.
-    networks: tuple[str, ...] = ()
+    # Models that the gateway serves.
+    models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         lone = [name for name in self.arms if again(name) not in (None, *self.arms)]

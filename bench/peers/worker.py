@@ -1,5 +1,5 @@
 """One peer: `worker.py VARIANT FOLDER` decodes every photo of FOLDER to 224 x 224 pixels once per line of input; `worker.py
-onnxruntime FOLDER NETWORK` goes on through a network.
+onnxruntime FOLDER MODEL` goes on through a model.
 
 It first says how many photos it has and which versions it runs, then answers each line with the CPU seconds of one
 round. One thread; the files are in memory beforehand; the result is pixels in memory, as in every other variant.
@@ -64,7 +64,7 @@ def torchvision():
     return one, f"torchvision {torchvision.__version__}, torch {torch.__version__}"
 
 
-def onnxruntime(network):
+def onnxruntime(model):
     """The whole of EfficientNet-Lite0, as f16: what `model(efficientnet_lite0) | cast(f16)` gives."""
     import numpy
     import onnxruntime
@@ -73,7 +73,7 @@ def onnxruntime(network):
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def one(data):
         image = Image.open(io.BytesIO(data)).convert("RGB")

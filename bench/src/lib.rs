@@ -8,7 +8,7 @@ pub mod forward;
 pub mod libraries;
 pub mod load;
 pub mod memory;
-pub mod networks;
+pub mod models;
 pub mod nginx;
 pub mod operators;
 pub mod overhead;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use pushdown::{
     Pipeline, Timed,
     plan::{Lacking, Loading, Plan, Replanner, Rules},
-    step::model::Network,
+    step::model::Model,
     wire::{CpuTime, Split},
 };
 use tokio::sync::watch;
@@ -27,13 +27,13 @@ use classes::classes;
 pub(crate) use on_the_way::Awaited;
 pub use planned::Planned;
 use since::Since;
-pub(crate) use unable::behind_networks;
+pub(crate) use unable::behind_models;
 use unlisted::Unlisted;
 
 pub(crate) use crate::profile::float;
 use crate::{
     meter::Meter,
-    networks::{of_steps, prepare},
+    models::{of_steps, prepare},
     stats::Traffic,
     store::Object,
 };
@@ -45,7 +45,7 @@ pub(crate) const EXPLORING: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pipeline: Pipeline,
-    networks: Vec<Arc<Network>>,
+    models: Vec<Arc<Model>>,
     ground: Arc<Ground>,
     /// Whether the size of every object was known beforehand.
     listed: bool,
@@ -106,7 +106,7 @@ impl Adapter {
         let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
         let unlisted = Unlisted::default();
         Some(Self {
-            networks: of_steps(pipeline.steps()),
+            models: of_steps(pipeline.steps()),
             pipeline: pipeline.clone(),
             samples: objects.len(),
             batch_size,
@@ -232,8 +232,8 @@ impl Adapter {
     }
 
     fn plan(&self, state: &mut State, left: usize) {
-        let far = self.networks.iter().filter(|network| !network.is_near());
-        let weights: f64 = far.map(|network| float(network.description().bytes)).sum();
+        let far = self.models.iter().filter(|model| !model.is_near());
+        let weights: f64 = far.map(|model| float(model.description().bytes)).sum();
         // A side takes as long to load layers as this host took.
         let all = self.pipeline.len();
         let loading = (0..=all).map(|stage| Loading {

@@ -1,4 +1,4 @@
-//! The CPU pool: steps, signatures and shuffles never run on the network's threads.
+//! The CPU pool: steps, signatures and shuffles never run on the I/O threads.
 
 use std::{
     fmt,

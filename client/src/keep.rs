@@ -39,13 +39,13 @@ pub(crate) struct Keep {
 /// A stage whose values are the same in every epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptStage {
-    /// In the pipeline as it was written: where a plan cuts networks does not change what is kept.
+    /// In the pipeline as it was written: where a plan cuts models does not change what is kept.
     written: usize,
     /// In the pipeline in force.
     pub(crate) number: usize,
     /// Of a value, where the pipeline alone tells.
     bytes: Option<u64>,
-    /// Canonical text of the steps before it, digests of networks included.
+    /// Canonical text of the steps before it, digests of models included.
     prefix: String,
     /// What is the same of all engines that may have made them.
     engine: String,
@@ -79,7 +79,7 @@ impl Keep {
         })
     }
 
-    /// From here on `pipeline` is in force, whose networks may be cut.
+    /// From here on `pipeline` is in force, whose models may be cut.
     pub(crate) fn follow(&mut self, pipeline: &Pipeline) {
         for stage in &mut self.stages {
             stage.number = pipeline.stage_as_written(stage.written);

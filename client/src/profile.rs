@@ -10,7 +10,7 @@ use http::HeaderValue;
 use pushdown::{
     Context, Engine, Kind, Limits, Pipeline, Sample,
     plan::{Candidate, Class, Loading},
-    step::model::Network,
+    step::model::Model,
     wire::{Split, header},
 };
 use tokio::sync::oneshot;
@@ -19,14 +19,14 @@ use crate::{
     adapt::cpus,
     engine::beside,
     error::{Error, ErrorKind, Result},
-    networks::of_steps,
+    models::of_steps,
     store::{GetValue, Object, Store},
 };
 use link::{Link, TOGETHER};
 pub(crate) use measure::float;
 use measure::{gateway_groups, run, ways};
 
-/// Networks are cut in so many places.
+/// Models are cut in so many places.
 const MOST_CUTS: usize = 12;
 
 /// The shortest object whose way over the link tells how fast that is.
@@ -35,7 +35,7 @@ pub(crate) const LONG: usize = 64 << 10;
 /// What samples of a bucket cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// The pipeline that was measured: its networks are cut where a split may be worth while.
+    /// The pipeline that was measured: its models are cut where a split may be worth while.
     pub pipeline: Pipeline,
     /// The samples that could be delivered.
     pub samples: Vec<SampleProfile>,
@@ -55,7 +55,7 @@ pub struct Profile {
 #[derive(Debug)]
 pub(crate) struct Measure<'a> {
     pub(crate) bucket: &'a str,
-    /// Its networks are cut where a split may be worth while.
+    /// Its models are cut where a split may be worth while.
     pub(crate) pipeline: &'a Pipeline,
     /// How many steps run here, too: those behind them are taken to differ from the gateway's as these do.
     pub(crate) here: usize,
@@ -118,7 +118,7 @@ impl Store {
         };
         // Measuring here fetches their weights: what it costs to begin is seen now or never.
         let mut far = of_steps(what.pipeline.steps());
-        far.retain(|network| !network.is_near());
+        far.retain(|model| !model.is_near());
         let mut link = Link::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let here = cpus::name(threads);
@@ -155,7 +155,7 @@ impl Store {
         key: &Arc<str>,
         stored: &Bytes,
         what: &Measure<'_>,
-        far: &[Arc<Network>],
+        far: &[Arc<Model>],
     ) -> Result<Measured> {
         let limits = Limits::default();
         let &Measure {
@@ -219,7 +219,7 @@ fn of_sample<T>(measured: Result<T>) -> Result<Result<T>> {
     }
 }
 
-/// The pipeline with its networks cut where a split may be worth while.
+/// The pipeline with its models cut where a split may be worth while.
 pub(crate) fn refined(pipeline: &Pipeline) -> Pipeline {
     pipeline.refined(MOST_CUTS)
 }

@@ -100,7 +100,7 @@ impl PushdownReader {
         &self.session.objects
     }
 
-    /// The pipeline, its networks cut where a plan has them cut: what the stages of rows count.
+    /// The pipeline, its models cut where a plan has them cut: what the stages of rows count.
     pub fn pipeline(&self) -> &Pipeline {
         &self.session.pipeline
     }

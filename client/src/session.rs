@@ -72,7 +72,7 @@ pub(crate) struct Session {
     pub(crate) objects: Vec<Object>,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
-    /// Values before it are of no use in [`Mode::Auto`]: this host cannot run the networks behind them.
+    /// Values before it are of no use in [`Mode::Auto`]: this host cannot run the models behind them.
     pub(crate) first_stage: usize,
     pub(crate) compression: Compression,
     pub(crate) mode: Mode,
@@ -89,7 +89,7 @@ pub(crate) struct Session {
     pub(crate) engine: Engine,
     /// Set when the gateway turns out to compute with another engine.
     pub(crate) fallen_back: AtomicBool,
-    /// It was said that the gateway's networks run otherwise.
+    /// It was said that the gateway's models run otherwise.
     pub(crate) told_of_rounding: AtomicBool,
 }
 

@@ -28,7 +28,7 @@ pub use table::StoredTable;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    networks,
+    models,
     outage::Outages,
     retry::{Backoff, RetryPolicy},
     sign::Presigner,
@@ -48,7 +48,7 @@ struct Shared {
     listing: aws_sdk_s3::Client,
     region: String,
     provider: SharedCredentialsProvider,
-    /// Where the weights of networks are kept, if anywhere.
+    /// Where the weights of models are kept, if anywhere.
     cache: Option<PathBuf>,
     /// The last credentials: not every provider keeps its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
@@ -117,7 +117,7 @@ impl StoreBuilder {
         self
     }
 
-    /// Folder where the weights of networks are kept once they were fetched. Default: `pushdown/networks` in the user's
+    /// Folder where the weights of models are kept once they were fetched. Default: `pushdown/models` in the user's
     /// cache.
     pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache = Some(folder.into());
@@ -150,7 +150,7 @@ impl StoreBuilder {
                 provider,
                 credentials: Mutex::default(),
                 retry: self.retry,
-                cache: self.cache.or_else(networks::default_cache),
+                cache: self.cache.or_else(models::default_cache),
             }),
         })
     }

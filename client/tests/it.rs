@@ -4,7 +4,7 @@
 //! - `splits`: law 1: plain and every split agree bit for bit
 //! - `errors`: bad samples, endpoints that are no gateway
 //! - `faults`: restarts, overload, answers that are cut, another engine
-//! - `engines`: another version of what runs networks
+//! - `engines`: another version of what runs models
 //! - `outages`: what is said of them
 //! - `listing`: page by page
 //! - `stats`: what is counted, against the gateway's own metrics
@@ -12,11 +12,11 @@
 //! - `keep_reasons`: why others are not
 //! - `auto`: plans that follow what happens
 //! - `external_models`: weights in files beside the model
-//! - `networks`: layers at the gateway, here, and on both sides
+//! - `models`: layers at the gateway, here, and on both sides
 //! - `weights`: on their way, and of no use
-//! - `wide_networks`: values inside of networks that have more bytes than the objects
+//! - `wide_models`: values inside of models that have more bytes than the objects
 //! - `forms`: values behind layers as rounded numbers and codes
-//! - `warnings`: what the command line says of networks
+//! - `warnings`: what the command line says of models
 //! - `cli`: the binary
 //! - `names`: files that it writes, by their endings
 //! - `explain`: plans where both sides have the same CPUs
@@ -24,14 +24,14 @@
 //! - `mixture`: tables of stores that change while they are read
 //! - `place`: where the rows of tables are made, by the link's rate
 //! - `demo`: its demonstrations
-//! - `demo_network`: on the features of a real network
+//! - `demo_model`: on the features of a real model
 
 #[cfg(test)]
 mod it {
     mod auto;
     mod cli;
     mod demo;
-    mod demo_network;
+    mod demo_model;
     mod engines;
     mod errors;
     mod explain;
@@ -42,8 +42,8 @@ mod it {
     mod keep_reasons;
     mod listing;
     mod mixture;
+    mod models;
     mod names;
-    mod networks;
     mod order;
     mod outages;
     mod place;
@@ -55,6 +55,6 @@ mod it {
     mod throttle;
     mod warnings;
     mod weights;
-    mod wide_networks;
+    mod wide_models;
     mod world;
 }

@@ -23,7 +23,7 @@ use tower_service::Service as _;
 
 use crate::body::Body;
 use crate::config;
-use crate::networks::Networks;
+use crate::models::ModelRegistry;
 use crate::origin::Origin;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::{self, Metrics};
@@ -59,8 +59,8 @@ pub struct Sources {
     pub origin: Origin,
     /// The metrics, for the status.
     pub metrics: Metrics,
-    /// The networks, for the status.
-    pub networks: Networks,
+    /// The models, for the status.
+    pub models: ModelRegistry,
     /// Their registry, for the metrics page.
     pub registry: Arc<Registry>,
     /// Cancelled as soon as the gateway drains.
@@ -148,10 +148,10 @@ async fn page() -> impl IntoResponse {
 async fn ready(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
     if pages.sources.drain.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if !pages.sources.networks.are_ready() {
+    } else if !pages.sources.models.are_ready() {
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            "networks are still being looked at\n",
+            "models are still being looked at\n",
         )
     } else if pages.store_answers().await {
         (StatusCode::OK, "ok\n")

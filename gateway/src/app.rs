@@ -23,7 +23,7 @@ use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Limits, Store};
 use crate::embedded::{self, Embedded};
 use crate::error::{Chain, Error, ErrorKind};
-use crate::networks::Networks;
+use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
 use crate::pushdown::Pushdown;
 use crate::s3::errors::{self, RequestId};
@@ -42,7 +42,7 @@ pub struct App {
     admin: Admin,
     registry: Arc<Registry>,
     embedded: Option<Embedded>,
-    /// Looks at the networks, while everything else is served.
+    /// Looks at the models, while everything else is served.
     looking: JoinHandle<anyhow::Result<()>>,
 }
 
@@ -53,7 +53,7 @@ struct Faces {
     metrics: Metrics,
     forward: Forward,
     pushdown: Pushdown,
-    networks: Networks,
+    models: ModelRegistry,
     config: Arc<Config>,
 }
 
@@ -114,13 +114,13 @@ impl App {
             ledger,
             metrics.clone(),
         );
-        let networks = Networks::new(config.models.clone(), config.memory_budget)?;
-        let looking = tokio::spawn(networks.clone().look(config.threads));
+        let models = ModelRegistry::new(config.models.clone(), config.memory_budget)?;
+        let looking = tokio::spawn(models.clone().look(config.threads));
         let pushdown = Pushdown::new(
             origin.clone(),
             cpu,
             memory,
-            networks.clone(),
+            models.clone(),
             limits,
             metrics.clone(),
         );
@@ -129,7 +129,7 @@ impl App {
             metrics,
             forward,
             pushdown,
-            networks,
+            models,
             config: Arc::clone(&config),
         });
         Ok(Self {
@@ -153,7 +153,7 @@ impl App {
             config: Arc::clone(&self.config),
             origin: self.faces.origin.clone(),
             metrics: self.faces.metrics.clone(),
-            networks: self.faces.networks.clone(),
+            models: self.faces.models.clone(),
             registry: self.registry,
             drain: drain.clone(),
         };
@@ -232,7 +232,7 @@ impl Faces {
             Face::Batch => self.pushdown.batch(request).await,
             Face::Models => {
                 let wait = self.config.limits.queue_wait;
-                self.networks.answer(&request.into_parts().0, wait).await
+                self.models.answer(&request.into_parts().0, wait).await
             }
         }
     }

@@ -73,7 +73,7 @@ fn serve(serve: Serve) -> anyhow::Result<()> {
     let config = Config::validate(&serve.settings.over(file))?;
     logs::init(&config.log_level, config.log_format);
     info!(config = %serde_json::to_string(&config)?, "configured");
-    let runtime = match config.network_threads.get() {
+    let runtime = match config.io_threads.get() {
         // Without the other threads' queues to watch, a request takes fewer steps.
         1 => tokio::runtime::Builder::new_current_thread(),
         threads => {

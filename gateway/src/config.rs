@@ -27,7 +27,7 @@ use values::{Secret, Text, duration, size};
 pub struct Config {
     /// The store behind the gateway.
     pub store: Store,
-    /// The networks that pipelines may name.
+    /// The models that pipelines may name.
     pub models: Option<Models>,
     /// Address for S3.
     pub listen: SocketAddr,
@@ -42,9 +42,9 @@ pub struct Config {
     pub memory_budget: u64,
     /// Threads for CPU work. Default: the affinity mask and the cgroup's quota.
     pub threads: NonZeroUsize,
-    /// Threads for the network. Default: one for every four CPUs. They pass bytes on and compute nothing; with fewer of
+    /// Threads for model I/O. Default: one for every four CPUs. They pass bytes on and compute nothing; with fewer of
     /// them, less time is lost in handing requests from one to the other.
-    pub network_threads: NonZeroUsize,
+    pub io_threads: NonZeroUsize,
     /// How long answers in flight may take to finish once draining. Default 30 s.
     #[serde(serialize_with = "duration")]
     pub drain_timeout: Duration,
@@ -112,7 +112,7 @@ impl Config {
                 (16 << 20)..=u64::MAX,
             ),
             threads: threads(typed, &mut faults),
-            network_threads: network_threads(typed, &mut faults),
+            io_threads: io_threads(typed, &mut faults),
             drain_timeout: faults.duration(
                 "drain-timeout",
                 typed.drain_timeout.as_ref(),
@@ -229,9 +229,9 @@ fn threads(typed: &Settings, faults: &mut Faults) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 
-fn network_threads(typed: &Settings, faults: &mut Faults) -> NonZeroUsize {
+fn io_threads(typed: &Settings, faults: &mut Faults) -> NonZeroUsize {
     let default = cpus().get().div_ceil(4);
-    let count = faults.count("network-threads", typed.network_threads.as_ref(), default);
+    let count = faults.count("io-threads", typed.io_threads.as_ref(), default);
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 

@@ -12,7 +12,7 @@ pub mod compute;
 pub mod config;
 pub mod embedded;
 pub mod error;
-pub mod networks;
+pub mod models;
 pub mod origin;
 pub mod pushdown;
 pub mod s3;

@@ -21,7 +21,7 @@ mod timing;
 use crate::{
     compute::{CpuPool, Cpus, Layers, Memory, name_of_cpus},
     config::Limits,
-    networks::Networks,
+    models::ModelRegistry,
     origin::Origin,
     telemetry::Metrics,
 };
@@ -34,7 +34,7 @@ pub struct Pushdown {
     cpu: CpuPool,
     layers: Layers,
     memory: Memory,
-    networks: Networks,
+    models: ModelRegistry,
     limits: Limits,
     metrics: Metrics,
     in_flight: InFlight,
@@ -44,12 +44,12 @@ pub struct Pushdown {
 }
 
 impl Pushdown {
-    /// The faces over a store, a CPU pool, a memory budget and the networks that pipelines may name.
+    /// The faces over a store, a CPU pool, a memory budget and the models that pipelines may name.
     pub fn new(
         origin: Origin,
         cpu: CpuPool,
         memory: Memory,
-        networks: Networks,
+        models: ModelRegistry,
         limits: Limits,
         metrics: Metrics,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Pushdown {
             origin,
             layers: Layers::new(cpu.clone(), metrics.clone()),
             memory,
-            networks,
+            models,
             limits,
             metrics,
             in_flight: InFlight::default(),

@@ -1,17 +1,17 @@
-//! What values depend on beside object, pipeline and seed: the version of the steps, and what runs networks.
+//! What values depend on beside object, pipeline and seed: the version of the steps, and what runs models.
 
 use std::{fmt, str::FromStr};
 
 use crate::{Error, Result, Step, step::model::Identity};
 
 /// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers. What runs
-/// networks is no part of this number: the library is loaded at run time.
+/// models is no part of this number: the library is loaded at run time.
 pub const ENGINE: u32 = 4;
 
 /// The most bytes of an engine's text: it comes from whoever answers.
 const MAX_BYTES: usize = 256;
 
-/// What computes values: [`ENGINE`] of a host, and what runs its networks where they are behind one.
+/// What computes values: [`ENGINE`] of a host, and what runs its models where they are behind one.
 ///
 /// It is part of every ETag and stands in every answer: as text `4`, or
 /// `4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose own does not [agree](Self::agrees_with) reads
@@ -19,43 +19,43 @@ const MAX_BYTES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     steps: u32,
-    networks: Option<Identity>,
+    models: Option<Identity>,
 }
 
 impl Engine {
     /// What computes these steps here.
     ///
     /// # Errors
-    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing runs the networks among them.
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing runs the models among them.
     pub fn of(steps: &[Step]) -> Result<Self> {
         // One runs them all.
-        let network = steps.iter().flat_map(Step::networks).next();
-        let runtime = network.map(|network| network.runtime()).transpose()?;
+        let model = steps.iter().flat_map(Step::models).next();
+        let runtime = model.map(|model| model.runtime()).transpose()?;
         Ok(Self {
-            networks: runtime.map(|runtime| runtime.identity()),
+            models: runtime.map(|runtime| runtime.identity()),
             ..Self::default()
         })
     }
 
     /// Whether values of one may stand beside values of the other: the steps are of one version, and so is ONNX Runtime
-    /// where both run networks.
+    /// where both run models.
     ///
     /// Another provider or processor rounds otherwise, within the tolerance of law 1: those agree, though they are not equal.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        let both = self.networks.as_ref().zip(other.networks.as_ref());
+        let both = self.models.as_ref().zip(other.models.as_ref());
         self.steps == other.steps && both.is_none_or(|(here, there)| here.onnxruntime == there.onnxruntime)
     }
 
-    /// Whether both run networks, and not in the same way.
+    /// Whether both run models, and not in the same way.
     pub fn rounds_otherwise(&self, other: &Self) -> bool {
-        let both = self.networks.as_ref().zip(other.networks.as_ref());
+        let both = self.models.as_ref().zip(other.models.as_ref());
         both.is_some_and(|(here, there)| here != there)
     }
 
     /// What is the same wherever values agree, as text.
     pub fn agreeing(&self) -> String {
-        let Self { steps, networks } = self;
-        let version = networks.as_ref().map(|networks| &networks.onnxruntime);
+        let Self { steps, models } = self;
+        let version = models.as_ref().map(|models| &models.onnxruntime);
         version.map_or_else(
             || steps.to_string(),
             |version| format!("{steps}; onnxruntime={version}"),
@@ -63,12 +63,12 @@ impl Engine {
     }
 }
 
-/// Of steps without networks.
+/// Of steps without models.
 impl Default for Engine {
     fn default() -> Self {
         Self {
             steps: ENGINE,
-            networks: None,
+            models: None,
         }
     }
 }
@@ -76,9 +76,9 @@ impl Default for Engine {
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.steps)?;
-        self.networks
+        self.models
             .as_ref()
-            .map_or(Ok(()), |networks| write!(f, "; {networks}"))
+            .map_or(Ok(()), |models| write!(f, "; {models}"))
     }
 }
 
@@ -86,19 +86,19 @@ impl FromStr for Engine {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (steps, networks) = match text.split_once("; ") {
+        let (steps, models) = match text.split_once("; ") {
             _ if text.len() > MAX_BYTES => ("", None),
-            Some((steps, networks)) => (steps, Some(networks.parse())),
+            Some((steps, models)) => (steps, Some(models.parse())),
             None => (text, None),
         };
-        let read = steps.parse().ok().zip(networks.transpose().ok());
-        let (steps, networks) = read.ok_or_else(|| {
+        let read = steps.parse().ok().zip(models.transpose().ok());
+        let (steps, models) = read.ok_or_else(|| {
             let found: String = text.chars().take(MAX_BYTES).flat_map(char::escape_default).collect();
             Error::wire(format!(
                 "found the engine `{found}`, expected one such as `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`"
             ))
         })?;
-        Ok(Self { steps, networks })
+        Ok(Self { steps, models })
     }
 }
 
@@ -106,7 +106,7 @@ impl FromStr for Engine {
 mod tests {
     use super::*;
 
-    const NETWORKS: &str = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
+    const MODELS: &str = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
 
     fn engine(text: &str) -> Engine {
         text.parse().unwrap()
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_is_written() {
-        for text in ["4", NETWORKS] {
+        for text in ["4", MODELS] {
             assert_eq!(engine(text).to_string(), text);
         }
         assert_eq!(engine(&ENGINE.to_string()), Engine::default());
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn whoever_answers_with_anything_is_told_of_in_few_words() {
-        let long = format!("{NETWORKS}{}", "+avx".repeat(1 << 18));
+        let long = format!("{MODELS}{}", "+avx".repeat(1 << 18));
         for text in [long.as_str(), "4\u{1b}[2J"] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
             assert!(error.len() < 1000 && !error.contains('\u{1b}'), "{error}");
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn values_stand_beside_those_of_the_same_version_of_everything() {
-        let here = engine(NETWORKS);
+        let here = engine(MODELS);
         // Whether they may, and whether it is worth a word.
         let cases = [
-            (NETWORKS, true, false),
+            (MODELS, true, false),
             (
                 "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma+avx512f",
                 true,
@@ -167,7 +167,7 @@ mod tests {
                 false,
                 false,
             ),
-            // Whoever runs no networks has none of those values.
+            // Whoever runs no models has none of those values.
             ("4", true, false),
             ("5", false, false),
         ];

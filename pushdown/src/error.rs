@@ -18,7 +18,7 @@ pub enum ErrorKind {
     TooLarge,
     /// The object could not be read: what a [`Source`](crate::Source) fails with.
     Source,
-    /// A network that cannot be used, with the reason.
+    /// A model that cannot be used, with the reason.
     InvalidModel,
     /// ONNX Runtime is missing or too old.
     ModelRuntime,

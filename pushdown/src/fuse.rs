@@ -10,7 +10,7 @@ use crate::{
         Operator, Scope,
         augment::{RandomCrop, RandomResizedCrop},
         image::{CenterCrop, Crop, Decode, Geometry, Region, Resize, Window},
-        model::Model,
+        model::ModelStep,
         tensor::{Normalize, normalize_pixels},
     },
 };
@@ -31,8 +31,8 @@ enum Work<'a> {
     Move(Motion<'a>),
     /// Both steps of a pixel by one look-up: a pixel has 256 values.
     ToFloatNormalize(&'a Normalize),
-    /// Layers behind one another of a network: nothing is cut that need not be.
-    Layers(Model),
+    /// Layers behind one another of a model: nothing is cut that need not be.
+    Layers(ModelStep),
 }
 
 /// Steps that keep a part of an image.
@@ -78,8 +78,8 @@ pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> 
     Some(Group { steps, work })
 }
 
-/// The first layers of a network in `steps`: where they start, how many steps they are, and all of them as one.
-pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, Model)> {
+/// The first layers of a model in `steps`: where they start, how many steps they are, and all of them as one.
+pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
     steps.iter().enumerate().find_map(|(start, step)| {
         let Step::Model(first) = step else { return None };
         let (count, all) = layers(first, &steps[start + 1..]).unwrap_or_else(|| (1, first.clone()));
@@ -87,8 +87,8 @@ pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, Model)> {
     })
 }
 
-/// All the layers of one network that `first` and the steps behind it come to, where they are several steps.
-fn layers(first: &Model, rest: &[Step]) -> Option<(usize, Model)> {
+/// All the layers of one model that `first` and the steps behind it come to, where they are several steps.
+fn layers(first: &ModelStep, rest: &[Step]) -> Option<(usize, ModelStep)> {
     let mut all = first.clone();
     let mut steps = 1;
     for step in rest {
@@ -121,7 +121,7 @@ fn rectangle(step: &Step) -> Option<Rectangle<'_>> {
 
 impl Group<'_> {
     /// The layers that it is, if it is layers.
-    pub(crate) const fn layers(&self) -> Option<&Model> {
+    pub(crate) const fn layers(&self) -> Option<&ModelStep> {
         match &self.work {
             Work::Layers(layers) => Some(layers),
             _ => None,

@@ -20,7 +20,7 @@
 //! A pipeline that makes a table can read its object in parts, from a [`Source`], and give rows as they come:
 //! [`Pipeline::scan`].
 //!
-//! This crate knows no network, and reads no files but neural networks and the library that runs them.
+//! This crate does no model I/O. The only files it reads are ONNX models and the ONNX Runtime library.
 
 mod dtype;
 mod engine;

@@ -17,7 +17,7 @@ pub(crate) use value::{excerpt, is_plain};
 
 use crate::{
     BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits,
-    step::model::{Networks, NoNetworks},
+    step::model::{ModelResolver, NoModels},
 };
 
 /// A parameter of a step, for binding arguments and for people.
@@ -68,29 +68,29 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Parses and checks a pipeline without networks: text, or the JSON array that says the same.
+    /// Parses and checks a pipeline without models: text, or the JSON array that says the same.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected;
-    /// [`ErrorKind::ModelRuntime`](crate::ErrorKind) for a network.
+    /// [`ErrorKind::ModelRuntime`](crate::ErrorKind) for a model.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::parse_with(text, &NoNetworks)
+        Self::parse_with(text, &NoModels)
     }
 
-    /// Parses and checks a pipeline whose networks are those of `networks`.
+    /// Parses and checks a pipeline whose models are those of `models`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected; and
-    /// as [`Networks::find`].
-    pub fn parse_with(text: &str, networks: &dyn Networks) -> Result<Self> {
+    /// as [`Models::find`].
+    pub fn parse_with(text: &str, models: &dyn ModelResolver) -> Result<Self> {
         if text.trim_start().starts_with('[') {
-            json::parse(text, networks)
+            json::parse(text, models)
         } else {
-            Self::parse_text(text, networks)
+            Self::parse_text(text, models)
         }
     }
 
-    fn parse_text(text: &str, networks: &dyn Networks) -> Result<Self> {
+    fn parse_text(text: &str, models: &dyn ModelResolver) -> Result<Self> {
         let calls = text::parse(text)?;
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
@@ -102,7 +102,7 @@ impl Pipeline {
                 ),
             ));
         }
-        let steps = calls.iter().map(|call| Step::parse(call, networks));
+        let steps = calls.iter().map(|call| Step::parse(call, models));
         let steps = steps.collect::<Result<Vec<_>>>()?;
         let positions = calls.iter().map(|call| call.position).collect();
         let mut pipeline = Self {
@@ -114,7 +114,7 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// The same pipeline with its networks cut, in at most `most` places each, where a split inside of them may be worth
+    /// The same pipeline with its models cut, in at most `most` places each, where a split inside of them may be worth
     /// while. It computes the same.
     #[must_use]
     pub fn refined(&self, most: usize) -> Self {
@@ -131,7 +131,7 @@ impl Pipeline {
             refined.positions.extend(vec![*position; parts.len()]);
             refined.steps.extend(parts);
         }
-        // The steps fit as they did: a network's cut is followed by what takes it.
+        // The steps fit as they did: a model's cut is followed by what takes it.
         match refined.stages(&Kind::object()) {
             Ok(kinds) if refined.steps.len() <= limits::MAX_STEPS => Self { kinds, ..refined },
             _ => self.clone(),
@@ -250,8 +250,8 @@ impl Pipeline {
         }
     }
 
-    /// What a user should know of the pipeline though it is none of an error: inputs of a network that are not prepared as
-    /// its card has it, a network that takes no batches. ASCII, a sentence each.
+    /// What a user should know of the pipeline though it is none of an error: inputs of a model that are not prepared as
+    /// its card has it, a model that takes no batches. ASCII, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(index, step): (usize, &Step)| {
             let Step::Model(model) = step else { return None };
@@ -261,27 +261,27 @@ impl Pipeline {
                 Step::Normalize(normalize) => Some(normalize),
                 _ => None,
             });
-            let name = &model.network().description().name;
+            let name = &model.model().description().name;
             match normalize {
                 Some(normalize) if normalize.is(&mean, &std) => None,
                 Some(_) => Some(format!(
-                    "the network {name} was trained with mean={mean:?} and std={std:?}, and the pipeline normalizes otherwise; \
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, and the pipeline normalizes otherwise; \
                      normalize(model={name}) takes these"
                 )),
                 None => Some(format!(
-                    "the network {name} was trained with mean={mean:?} and std={std:?}, and nothing normalizes before it; \
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, and nothing normalizes before it; \
                      put normalize(model={name}) there"
                 )),
             }
         };
         let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
-        let mut networks: Vec<_> = self.steps.iter().flat_map(Step::networks).collect();
-        networks.dedup();
-        let alone = networks.iter().map(|network| network.description());
-        warnings.extend(alone.filter(|network| !network.batched).map(|network| {
+        let mut models: Vec<_> = self.steps.iter().flat_map(Step::models).collect();
+        models.dedup();
+        let alone = models.iter().map(|model| model.description());
+        warnings.extend(alone.filter(|model| !model.batched).map(|model| {
             format!(
-                "the network {} runs on one sample at a time: a batch does not give what its samples give alone",
-                network.name
+                "the model {} runs on one sample at a time: a batch does not give what its samples give alone",
+                model.name
             )
         }));
         warnings

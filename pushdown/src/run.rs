@@ -4,7 +4,7 @@ use std::{ops::Range, time::Duration};
 
 use crate::{
     Error, Kind, Limits, Pipeline, Result, Sample, fuse,
-    step::{Scope, Step, augment::Draws, model::Model},
+    step::{Scope, Step, augment::Draws, model::ModelStep},
 };
 
 /// What a sample's run depends on beside its value.
@@ -140,16 +140,16 @@ impl Pipeline {
             .map(drop)
     }
 
-    /// The first layers of a network in `stretch`: the steps that they are, and all of them as one. For callers that
+    /// The first layers of a model in `stretch`: the steps that they are, and all of them as one. For callers that
     /// run the layers of many samples at once.
-    pub fn first_layers(&self, stretch: Range<usize>) -> Option<(Range<usize>, Model)> {
+    pub fn first_layers(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
         let (start, count, layers) = fuse::first_layers(&self.steps()[stretch.clone()])?;
         let start = stretch.start + start;
         Some((start..start + count, layers))
     }
 
-    /// CPU time that it takes here to have the layers in memory that `stretch` runs, each network's as one part: by those of
-    /// each network that were made last, and none for one of which none were.
+    /// CPU time that it takes here to have the layers in memory that `stretch` runs, each model's as one part: by those of
+    /// each model that were made last, and none for one of which none were.
     pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
         let mut all = Duration::ZERO;
         let mut rest = stretch;

@@ -1,6 +1,6 @@
 //! What table steps read an object through: its end, ranges of it, or all of it from the start.
 //!
-//! Who implements it knows the network; who reads through it does not.
+//! Who implements it knows the model; who reads through it does not.
 
 use std::{fmt, ops::Range};
 

@@ -16,7 +16,7 @@ pub(crate) use nearest::distance;
 pub use nearest::nearest;
 pub use operator::{Operator, Pixels, Scope, Stage};
 
-use model::{Network, Networks};
+use model::{Model, ModelResolver};
 
 use crate::{
     Error, Kind, Result, Sample,
@@ -37,11 +37,11 @@ macro_rules! steps {
         pub const ALL: &[Info] = &[$(Info::of::<$operator>()),+];
 
         impl Step {
-            /// Reads a step from its name and arguments; networks are looked up in `networks`.
-            pub(crate) fn parse(call: &Call, networks: &dyn Networks) -> Result<Self> {
+            /// Reads a step from its name and arguments; models are looked up in `models`.
+            pub(crate) fn parse(call: &Call, models: &dyn ModelResolver) -> Result<Self> {
                 match call.name.as_str() {
                     $(<$operator>::NAME => {
-                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, networks)?;
+                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, models)?;
                         <$operator>::parse(&args).map(Self::$name)
                     })+
                     unknown => Err(unknown_step(unknown, call.position)),
@@ -104,7 +104,7 @@ steps! {
     RandomCrop: augment::RandomCrop,
     FlipH: augment::FlipH,
     ColorJitter: augment::ColorJitter,
-    Model: model::Model,
+    Model: model::ModelStep,
     Select: table::Select,
     Sql: table::Sql,
     Sample: table::SampleRows,
@@ -142,11 +142,11 @@ impl Info {
 }
 
 impl Step {
-    /// The networks that the step runs: those of the values of a column, too.
-    pub fn networks(&self) -> Box<dyn Iterator<Item = &Arc<Network>> + '_> {
+    /// The models that the step runs: those of the values of a column, too.
+    pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
         match self {
-            Self::Model(model) => Box::new(std::iter::once(model.network())),
-            Self::Each(each) => Box::new(each.pipeline().steps().iter().flat_map(Self::networks)),
+            Self::Model(model) => Box::new(std::iter::once(model.model())),
+            Self::Each(each) => Box::new(each.pipeline().steps().iter().flat_map(Self::models)),
             _ => Box::new(std::iter::empty()),
         }
     }

@@ -6,7 +6,7 @@
 
 mod backend;
 mod gateway;
-mod networks;
+mod models;
 mod nginx;
 mod origin;
 mod process;
@@ -18,7 +18,7 @@ mod weed;
 
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
-pub use networks::{networks, onnxruntime, other_onnxruntime};
+pub use models::{model_folder, onnxruntime, other_onnxruntime};
 pub use nginx::Nginx;
 pub use origin::{Exchange, ScriptedOrigin};
 pub use process::{eventually, peak_memory};

@@ -15,7 +15,7 @@ from . import Run
 # One turn each does not tell more than that.
 CLOSE = 0.02
 PART = 3
-# Of fewer samples a heat tells how soon a program and its network are there, and not how fast it reads.
+# Of fewer samples a heat tells how soon a program and its model are there, and not how fast it reads.
 FEWEST = 8
 
 

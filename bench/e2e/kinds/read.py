@@ -10,7 +10,7 @@ from ..tiers import ArmError
 from . import Run, bounds, cell_of, circumstances, heats, in_turns
 
 ARMS = arms.NAMES
-# The most photos that tell where the crossover is: twice as many as the scenario has, of networks that take long fewer.
+# The most photos that tell where the crossover is: twice as many as the scenario has, of models that take long fewer.
 CROSSOVER = 200
 
 
@@ -90,9 +90,9 @@ def crossover(scenario: Scenario, run: Run) -> float:
             pipeline=scenario.pipeline,
             arms=("pushed", "plain"),
             batch_size=scenario.batch_size,
-            networks=scenario.networks,
+            models=scenario.models,
         )
-        # The gateway finds out on the way how many samples its networks are best run on at once.
+        # The gateway finds out on the way how many samples its models are best run on at once.
         for name in few.arms:
             arm = arms.ours(name, few, run.tiers, run.data, run.folder)
             plain = run.tiers.run(arm.command)

@@ -1,4 +1,4 @@
-"""`tfdata`: tensors from the tf.data service that `tfdata_server.py` runs beside the store; a network runs here.
+"""`tfdata`: tensors from the tf.data service that `tfdata_server.py` runs beside the store; a model runs here.
 
 `--endpoint` is the dispatcher's, `grpc://HOST:PORT`. What the service does, and how fast that is, stands there. The
 bytes of values are those of tensors as they are unpacked here; on the wire they have 15 to 19 % less.

@@ -19,7 +19,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--endpoint", default="", help="the store's URL; for tfdata its dispatcher's, grpc://HOST:PORT")
     parser.add_argument("--bucket", default="")
     parser.add_argument("--prefix", required=True, help="of the objects, or of the shards; for files a folder")
-    parser.add_argument("--work", required=True, help="pixels:SHORT:CROP, a network by its name, or bytes")
+    parser.add_argument("--work", required=True, help="pixels:SHORT:CROP, a model by its name, or bytes")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--step-ms", type=float, default=0, help="how long an accelerator is busy with a batch")

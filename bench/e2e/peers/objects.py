@@ -43,7 +43,7 @@ class Objects(abc.ABC):
     def epoch(self) -> Iterator[tuple]:
         """Batches, each sample once."""
         self.listed = self.listed or self.list()
-        # For two batches at least, whatever the network is busy with.
+        # For two batches at least, whatever the model is busy with.
         ahead = 2 * max(self.options.batch_size, self.threads)
         photos = prefetch.ordered(self.pool, self.failures.guard(self.fetch), self.listed, ahead)
         return self.work.batches(photos, self.options.batch_size, self.failures)

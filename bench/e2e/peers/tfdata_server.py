@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--endpoint", required=True, help="the store's URL")
     parser.add_argument("--bucket", required=True)
     parser.add_argument("--prefix", required=True)
-    parser.add_argument("--work", required=True, help="pixels:SHORT:CROP, or bytes; before a network, pixels:256:224")
+    parser.add_argument("--work", required=True, help="pixels:SHORT:CROP, or bytes; before a model, pixels:256:224")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--threads", type=int, default=8, help="connections at a time (default: %(default)s)")
     parser.add_argument("--decoder", choices=["pillow", "opencv"], default="opencv")

@@ -1,4 +1,4 @@
-"""What a loader makes of a photo: `pixels:SHORT:CROP`, the output of a network by its name, or `bytes`, nothing."""
+"""What a loader makes of a photo: `pixels:SHORT:CROP`, the output of a model by its name, or `bytes`, nothing."""
 
 import os
 import pathlib
@@ -11,29 +11,29 @@ import decoders
 import prefetch
 
 CORES = len(os.sched_getaffinity(0))
-# What all networks here look at: the short side, and the square.
+# What all models here look at: the short side, and the square.
 PIXELS_OF_A_NETWORK = 256, 224
 
 
 class Work:
-    """Decoding on a pool of threads, and behind it a network."""
+    """Decoding on a pool of threads, and behind it a model."""
 
     def __init__(self, text: str, decoder: str | None, models: pathlib.Path | None, decoded: bool = False) -> None:
-        """Where photos come decoded, nothing but a network is left to do."""
+        """Where photos come decoded, nothing but a model is left to do."""
         kind, *numbers = text.split(":")
         self.short, self.crop = PIXELS_OF_A_NETWORK
-        self.network, self.decoder, settings = None, None, []
+        self.model, self.decoder, settings = None, None, []
         if kind == "pixels":
             self.short, self.crop = map(int, numbers)
         elif kind == "bytes":
             self.short = self.crop = 0
         else:
-            from network import Network
+            from model import Model
 
             if not models:
-                raise SystemExit(f"{kind} is a network: --models has to say where it is")
-            self.network = Network(kind, models, CORES)
-            settings = [self.network.settings]
+                raise SystemExit(f"{kind} is a model: --models has to say where it is")
+            self.model = Model(kind, models, CORES)
+            settings = [self.model.settings]
         if self.crop and not decoded:
             self.decoder, versions = decoders.load(decoder)
             settings.insert(0, f"decoding by {versions} on {CORES} threads")
@@ -52,7 +52,7 @@ class Work:
         return self.finished(prefetch.batches(photos, size))
 
     def finished(self, batches: Iterable[tuple]) -> Iterator[tuple]:
-        """The batches as the network leaves them, where there is one, ahead of who takes them."""
-        if self.network:
-            batches = ((names, self.network(values)) for names, values in batches)
+        """The batches as the model leaves them, where there is one, ahead of who takes them."""
+        if self.model:
+            batches = ((names, self.model(values)) for names, values in batches)
         return prefetch.merged([batches], prefetch.AHEAD)

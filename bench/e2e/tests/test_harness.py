@@ -271,14 +271,14 @@ def test_every_pipeline_of_a_scenario_is_one(tmp_path: Path) -> None:
     env = ENVIRONMENT | {"ORT_DYLIB_PATH": str(RUNTIME)}
     # Many have the same one.
     for each in {each.pipeline: each for each in load_all().values()}.values():
-        weights = [MODELS / f"{network}.onnx" for network in each.networks]
-        # Without its weights nothing is known of a network, and the large ones take seconds.
+        weights = [MODELS / f"{model}.onnx" for model in each.models]
+        # Without its weights nothing is known of a model, and the large ones take seconds.
         here = all(file.exists() and file.stat().st_size < 64 << 20 for file in weights)
         pipeline = each.pipeline if here else each.pipeline.partition(" | normalize")[0]
         # All that are in a folder are opened.
         folder = tmp_path / each.name
         folder.mkdir()
-        for file in (file for network in each.networks if here for file in MODELS.glob(f"{network}.*")):
+        for file in (file for model in each.models if here for file in MODELS.glob(f"{model}.*")):
             (folder / file.name).symlink_to(file)
         if pipeline:
             command = [arms.PUSHDOWN, "check", pipeline, "--models", folder]

@@ -26,7 +26,7 @@ class Racing:
 
     def __init__(self, folder: Path, **rates: float) -> None:
         self.stack = SimpleNamespace(
-            store="http://store", gateway="http://gateway", there={0}, elsewhere=[], networks=lambda _: folder
+            store="http://store", gateway="http://gateway", there={0}, elsewhere=[], model_folder=lambda _: folder
         )
         self.here, self.rates, self.ran = {1}, rates, []
 

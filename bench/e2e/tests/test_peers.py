@@ -212,10 +212,10 @@ def test_what_is_no_photo_is_an_error_and_the_rest_is_not(source, store, photos,
     assert (figures["samples"], figures["errors"]) == (COUNT - 1, 1)
 
 
-def test_a_network_makes_features_of_the_pixels(store, photos, tmp_path):
+def test_a_model_makes_features_of_the_pixels(store, photos, tmp_path):
     models = ROOT / ".cache/models"
     if not (models / "efficientnet_lite0.onnx").exists():
-        pytest.skip("`scripts/models.sh efficientnet_lite0` has made no network")
+        pytest.skip("`scripts/models.sh efficientnet_lite0` has made no model")
     values = tmp_path / "values.npz"
     options = ["--prefix", photos, "--work", "lite0", "--models", models, "--decoder", "pillow", "--values", values]
     figures = run("loader.py", python_with([*COMMON, "onnx", "onnxruntime"]), "files", *options)

@@ -37,7 +37,7 @@ class Still:
 
     def __init__(self, folder: Path) -> None:
         self.stack = SimpleNamespace(
-            store="http://store", gateway="http://gateway", there={0}, elsewhere=[], networks=lambda _: folder
+            store="http://store", gateway="http://gateway", there={0}, elsewhere=[], model_folder=lambda _: folder
         )
         self.here, self.found, self.commands = {1}, [], []
 

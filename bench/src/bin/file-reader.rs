@@ -25,7 +25,7 @@ struct Cli {
     /// Every file goes through it
     #[arg(long)]
     pipeline: String,
-    /// Folder of the networks that it names
+    /// Folder of the models that it names
     #[arg(long, value_name = "DIR", requires = "onnxruntime")]
     models: Option<PathBuf>,
     /// The library that runs them
@@ -38,8 +38,8 @@ fn main() -> Result<()> {
     let pipeline = match (&cli.models, &cli.onnxruntime) {
         // Threads beside one another waste less than threads within a run, as at the gateway.
         (Some(models), Some(library)) => {
-            let networks = Folder::open(models, Runtime::load(library, 1))?;
-            Pipeline::parse_with(&cli.pipeline, &networks)?
+            let models = Folder::open(models, Runtime::load(library, 1))?;
+            Pipeline::parse_with(&cli.pipeline, &models)?
         }
         _ => Pipeline::parse(&cli.pipeline)?,
     };

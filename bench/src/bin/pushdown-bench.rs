@@ -7,13 +7,13 @@ use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, networks, overhead, progress, report, simulate};
+use pushdown_bench::{forward, memory, models, overhead, progress, report, simulate};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
 struct Cli {
     /// What to measure
-    #[arg(value_enum, default_values = ["operators", "forward", "overhead", "networks"])]
+    #[arg(value_enum, default_values = ["operators", "forward", "overhead", "models"])]
     scenarios: Vec<Scenario>,
     /// Rounds that count, after one to warm up
     #[arg(long, default_value_t = 15)]
@@ -24,7 +24,7 @@ struct Cli {
     /// The gateway's binary
     #[arg(long, default_value = "target/release/pushdown-gateway", value_name = "FILE")]
     gateway: PathBuf,
-    /// Folder of the networks that `scripts/models.sh` makes
+    /// Folder of the models that `scripts/models.sh` makes
     #[arg(long, default_value = ".cache/models", value_name = "DIR")]
     models: PathBuf,
     /// ONNX Runtime's library, from `scripts/models.sh`
@@ -53,7 +53,7 @@ enum Scenario {
     /// CPU time of a pushdown request beside the library calls
     Overhead,
     /// CPU time of frozen layers at the gateway beside a loop around onnxruntime in Python
-    Networks,
+    Models,
     /// Peak memory under a storm, and while large bodies pass
     Memory,
     /// Epochs without a clock, from costs as JSON on standard input; see `bench/e2e`
@@ -68,10 +68,10 @@ fn main() -> Result<()> {
             Scenario::Operators => tables.extend(operators::run(&cli.photos, &cli.peers, cli.rounds)?),
             Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
             Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &cli.photos, cli.rounds)?),
-            Scenario::Networks => tables.extend(networks::run(
+            Scenario::Models => tables.extend(models::run(
                 &cli.gateway,
                 &cli.photos,
-                &networks::Engine {
+                &models::Engine {
                     models: &cli.models,
                     onnxruntime: &cli.onnxruntime,
                     python: cli.peers.peers(),

@@ -23,7 +23,7 @@ pub(super) struct Ground {
     pub(super) bounds: Vec<u64>,
     /// What is known beforehand of a value's bytes, by stage.
     values: Vec<Size>,
-    /// The stages to explore, the last one first: the last, and the last before any network.
+    /// The stages to explore, the last one first: the last, and the last before any model.
     explored: Vec<u8>,
     /// A value has at most so many times the bytes of its object.
     pub(super) max_expand: f64,
@@ -71,13 +71,13 @@ impl Ground {
             _ => Size::Bounded,
         };
         let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
-        let network = pipeline
+        let model = pipeline
             .steps()
             .iter()
-            .position(|step| step.networks().next().is_some());
+            .position(|step| step.models().next().is_some());
         let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != Size::Table);
         let mut explored = vec![last(pipeline.len())?];
-        explored.extend(network.and_then(last));
+        explored.extend(model.and_then(last));
         explored.dedup();
         let explored = explored.into_iter().filter_map(|stage| u8::try_from(stage).ok());
         Some(Self {

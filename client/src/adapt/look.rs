@@ -5,7 +5,7 @@ use pushdown::Step;
 use super::{Adapter, EXPLORING, float};
 use crate::{
     error::Result,
-    networks::prepare,
+    models::prepare,
     profile::{Measure, Profile},
     store::{Object, Store},
 };
@@ -27,7 +27,7 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
-        let far = |step: &Step| step.networks().any(|network| !network.is_near());
+        let far = |step: &Step| step.models().any(|model| !model.is_near());
         let Some(here) = self.pipeline.steps().iter().position(far) else {
             prepare(self.pipeline.steps());
             return Ok(());

@@ -10,7 +10,7 @@ use pushdown::{
 /// What a reader in [`Mode::Auto`](crate::Mode::Auto) does with the samples, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// The pipeline; its networks are cut where a split may be worth while.
+    /// The pipeline; its models are cut where a split may be worth while.
     pub pipeline: Pipeline,
     /// What each way costs, by class of samples from the smallest objects to the largest, and the shares.
     pub decision: Decision,

@@ -3,7 +3,7 @@
 use super::float;
 
 /// The most bytes of a value that is made of an object while nothing is known of any: less than nearly any photo has, and
-/// enough for the features of a network.
+/// enough for the features of a model.
 const SMALL: u64 = 4 << 10;
 
 /// What those that came as they are tell of their sizes.

@@ -12,7 +12,7 @@ pub(crate) enum Reason {
     Random,
     AfterRandom,
     Unlisted,
-    NoNetworks,
+    NoModels,
     Table,
     FolderFull,
     Unwritable,
@@ -31,8 +31,8 @@ pub struct NotKept {
     pub after_random: u64,
     /// The same, since the object's size was not known: of keys that are given, nothing is listed.
     pub unlisted: u64,
-    /// The value belongs before a network that this host cannot run.
-    pub no_networks: u64,
+    /// The value belongs before a model that this host cannot run.
+    pub no_models: u64,
     /// The value is a table: these are never kept.
     pub table: u64,
     /// The folder has [as many bytes as it may](crate::PushdownReaderBuilder::keep_bytes).
@@ -57,7 +57,7 @@ impl NotKeptCounters {
             random: of(Reason::Random),
             after_random: of(Reason::AfterRandom),
             unlisted: of(Reason::Unlisted),
-            no_networks: of(Reason::NoNetworks),
+            no_models: of(Reason::NoModels),
             table: of(Reason::Table),
             folder_full: of(Reason::FolderFull),
             unwritable: of(Reason::Unwritable),
@@ -86,9 +86,9 @@ impl NotKept {
                 self.unlisted,
             ),
             (
-                "no_networks",
-                "before networks that this host cannot run",
-                self.no_networks,
+                "no_models",
+                "before models that this host cannot run",
+                self.no_models,
             ),
             ("table", "tables", self.table),
             (
@@ -134,7 +134,7 @@ mod tests {
             Reason::Random,
             Reason::AfterRandom,
             Reason::Unlisted,
-            Reason::NoNetworks,
+            Reason::NoModels,
             Reason::Table,
             Reason::FolderFull,
             Reason::Unwritable,

@@ -6,13 +6,13 @@ use http::HeaderMap;
 use pushdown::{
     Context, Pipeline, Sample, Step,
     plan::{Candidate, Loading},
-    step::model::Network,
+    step::model::Model,
 };
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     error::{Error, Result},
-    networks::of_steps,
+    models::of_steps,
 };
 
 /// Steps that ran as one, with what they took.
@@ -79,13 +79,13 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
 /// multiplications. A stage whose bytes are not known is none to plan with.
 ///
 /// Groups that did not run here are taken to differ from the gateway's as those do that did. Weights are those of the `far`
-/// networks, which this host has to fetch.
+/// models, which this host has to fetch.
 pub(super) fn ways(
     pipeline: &Pipeline,
     bytes: &[Option<u64>],
     here: &[Group],
     there: &[Group],
-    far: &[Arc<Network>],
+    far: &[Arc<Model>],
 ) -> Result<Vec<Candidate>> {
     let alike = |(a, b): (&Group, &Group)| (a.first, a.steps) == (b.first, b.steps);
     if here.len() > there.len() || !here.iter().zip(there).all(alike) {
@@ -150,12 +150,10 @@ pub(super) fn ways(
     Ok(ways)
 }
 
-/// Bytes of the `far` networks that `steps` need.
-fn weights(steps: &[Step], far: &[Arc<Network>]) -> f64 {
-    let needed = of_steps(steps)
-        .into_iter()
-        .filter(|network| far.contains(network));
-    needed.map(|network| float(network.description().bytes)).sum()
+/// Bytes of the `far` models that `steps` need.
+fn weights(steps: &[Step], far: &[Arc<Model>]) -> f64 {
+    let needed = of_steps(steps).into_iter().filter(|model| far.contains(model));
+    needed.map(|model| float(model.description().bytes)).sum()
 }
 
 #[expect(

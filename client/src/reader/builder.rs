@@ -131,7 +131,7 @@ impl PushdownReaderBuilder {
         timeouts(timeouts: Timeouts) => |builder| builder.store = builder.store.timeouts(timeouts);
         /// When to try again.
         retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
-        /// Folder where the weights of networks are kept. Default: `pushdown/networks` in the user's cache.
+        /// Folder where the weights of models are kept. Default: `pushdown/models` in the user's cache.
         cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.cache(folder);
         /// Bucket of all samples.
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
@@ -188,7 +188,7 @@ impl PushdownReaderBuilder {
         gets(gets: usize) => |builder| builder.gets = gets;
         /// Threads that run steps here. Default: the CPUs that this process may use.
         threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
-        /// Folder of the networks that the pipeline names. Default: those of the gateway, whose weights are fetched
+        /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are fetched
         /// when layers run here. The library that runs them is the one that `ORT_DYLIB_PATH` names.
         models(folder: impl Into<PathBuf>) => |builder| builder.models = Some(folder.into());
         /// Folder where values are kept that are the same in every epoch, in every mode: what is there is not asked for
@@ -206,7 +206,7 @@ impl PushdownReaderBuilder {
         limits(limits: Limits) => |builder| builder.limits = limits;
     }
 
-    /// Checks what can be checked before anything is asked of the endpoint: all but networks.
+    /// Checks what can be checked before anything is asked of the endpoint: all but models.
     fn check(&self) -> Result<Shard> {
         let text = self
             .pipeline

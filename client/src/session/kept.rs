@@ -39,7 +39,7 @@ impl Session {
         let keep = self.keep.as_ref()?;
         Some(match keep.stage(self.objects[index].bytes) {
             Some(stage) if stage.number >= self.first_stage => Ok((keep, stage)),
-            Some(_) => Err(Reason::NoNetworks),
+            Some(_) => Err(Reason::NoModels),
             None => Err(keep.too_large()),
         })
     }

@@ -157,7 +157,7 @@ impl Store {
             return Err(Error::new(ErrorKind::NotAGateway, text));
         };
         let content_type = text("content-type").unwrap_or_default().to_owned();
-        // Networks do not count: none runs here on what comes.
+        // Models do not count: none runs here on what comes.
         let (here, gateway) = (Engine::default(), text(wire::header::ENGINE).unwrap_or("none"));
         if let Err(why) = beside(&here, gateway) {
             tracing::warn!("{why}: its values may differ from those computed here");

@@ -1,19 +1,19 @@
 //! A gateway that computes otherwise than this host.
 
 use pushdown_client::{Mode, Row, Split};
-use pushdown_testkit::{networks, onnxruntime, other_onnxruntime};
+use pushdown_testkit::{model_folder, onnxruntime, other_onnxruntime};
 
 use super::{
     cli::pushdown,
-    networks::PREPARED,
+    models::PREPARED,
     world::{Objects, World, photos, rows},
 };
 
 /// Features of one version may not stand beside those of another: such a reader runs the layers itself. What runs here without
-/// a network, and what nothing here follows, comes from the gateway all the same.
+/// a model, and what nothing here follows, comes from the gateway all the same.
 #[test]
-fn beside_another_onnx_runtime_networks_are_read_plainly() {
-    let models = networks(&["squeezenet"]).unwrap();
+fn beside_another_onnx_runtime_models_are_read_plainly() {
+    let models = model_folder(&["squeezenet"]).unwrap();
     let library = other_onnxruntime();
     assert!(library.exists(), "scripts/models.sh brings {}", library.display());
     let flags = [
@@ -81,10 +81,10 @@ fn beside_another_onnx_runtime_networks_are_read_plainly() {
         said.contains("the same version of ONNX Runtime: whatever the plan, a reader reads plainly"),
         "{said}"
     );
-    // Nothing of the network runs here.
+    // Nothing of the model runs here.
     let (bytes, said) = read(&pipeline, &["--split", "full"]);
     assert_eq!((bytes, said.contains("plainly")), (6 * 2_000, false), "{said}");
-    // There is no network.
+    // There is no model.
     let (bytes, said) = read("decode | resize(8, 8) | to_float", &["--split", "2"]);
     assert_eq!((bytes, said.contains("plainly")), (6 * 192, false), "{said}");
 

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use pushdown_client::{Mode, OnError, Row, Split};
-use pushdown_testkit::{distance, networks};
+use pushdown_testkit::{distance, model_folder};
 
 use super::{
-    networks::floats,
+    models::floats,
     world::{World, photos, rows},
 };
 
@@ -29,7 +29,7 @@ fn assert_close(found: &[Row], expected: &[Row], how: &str) {
 
 #[test]
 fn files_are_fetched_by_their_digests_and_layers_run_on_either_side() {
-    let models = networks(&["tiny/digits", "tiny/external"]).unwrap();
+    let models = model_folder(&["tiny/digits", "tiny/external"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos().into_iter().take(5).collect(), &flags);
     let cache = world.folder().join("weights");
@@ -86,7 +86,7 @@ fn files_are_fetched_by_their_digests_and_layers_run_on_either_side() {
 /// Weights that were replaced at the gateway are not those that it has described.
 #[test]
 fn a_file_with_another_digest_is_refused() {
-    let models = networks(&["tiny/external"]).unwrap();
+    let models = model_folder(&["tiny/external"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos().into_iter().take(2).collect(), &flags);
     let cache = world.folder().join("weights");

@@ -5,7 +5,7 @@ use pushdown::{DType, Sample, Tensor};
 use pushdown_client::{Mode, PushdownReaderBuilder, Row, Split};
 
 use super::{
-    networks::{PREPARED, floats, world},
+    models::{PREPARED, floats, world},
     world::rows,
 };
 

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Row, Split, Stats};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 
 use super::world::{Objects, World, flat, photos, run};
 
@@ -239,10 +239,10 @@ fn a_folder_that_cannot_be_is_refused() {
     );
 }
 
-/// Plans cut networks; what is kept is the same.
+/// Plans cut models; what is kept is the same.
 #[test]
 fn features_are_kept_whatever_is_planned() {
-    let models = networks(&["squeezenet"]).unwrap();
+    let models = model_folder(&["squeezenet"]).unwrap();
     let world = world_with_flags(&[format!("--models={}", models.path().display())]);
     let pipeline =
         "decode | resize(224, 224) | to_float | normalize(imagenet) | model(squeezenet) | cast(f16)";

@@ -4,7 +4,7 @@ use std::fs;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, NotKept, PushdownReaderBuilder, Split, Stats};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 
 use super::{
     cli::pushdown,
@@ -148,7 +148,7 @@ fn tables_are_not_kept() {
 /// The report has the same counts, in words and for programs.
 #[test]
 fn the_report_says_why() {
-    let models = networks(&["tiny/constants"]).unwrap();
+    let models = model_folder(&["tiny/constants"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos_of_some_size(), &flags);
     let read = |pipeline: &str, more: &[&str]| {
@@ -176,5 +176,5 @@ fn the_report_says_why() {
     // What stands before the first random step is of no use to a host that has no ONNX Runtime.
     let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
     let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();
-    assert_eq!(json["not_kept"], serde_json::json!({"no_networks": COUNT}));
+    assert_eq!(json["not_kept"], serde_json::json!({"no_models": COUNT}));
 }

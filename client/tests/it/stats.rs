@@ -3,7 +3,7 @@
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
 use pushdown_client::{Batch, Credentials, Mode, OnError, Split, Stats, Store};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 
 use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, photos, run};
 
@@ -102,7 +102,7 @@ fn what_is_passed_over_is_counted() {
 /// Objects of no more bytes than a photo of ImageNet has on average, 107 KB, in place of photos that tests do not have.
 #[test]
 fn features_take_a_fifteenth_of_the_wire() {
-    let models = networks(&["efficientnet_lite0"]).unwrap();
+    let models = model_folder(&["efficientnet_lite0"]).unwrap();
     let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=97)").unwrap();
     let photo = Sample::Bytes(photos().remove("jpeg_large.jpg").unwrap().into());
     let Sample::Bytes(photo) = enlarge.run(0..3, photo, &Context::new(b"")).unwrap() else {

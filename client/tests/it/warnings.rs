@@ -1,8 +1,8 @@
-//! What the command line warns of: pipelines that run, and may not give what is expected of their networks.
+//! What the command line warns of: pipelines that run, and may not give what is expected of their models.
 
 use std::fs;
 
-use pushdown_testkit::{networks, onnxruntime};
+use pushdown_testkit::{model_folder, onnxruntime};
 
 use super::{
     cli::pushdown,
@@ -10,10 +10,10 @@ use super::{
 };
 
 #[test]
-fn check_warns_of_networks_that_take_one_sample_at_a_time() {
-    let models = networks(&["tiny/batch_mean", "tiny/constants"]).unwrap();
-    let check = |network: &str| {
-        let pipeline = format!("decode | resize(4, 4) | to_float | model({network})");
+fn check_warns_of_models_that_take_one_sample_at_a_time() {
+    let models = model_folder(&["tiny/batch_mean", "tiny/constants"]).unwrap();
+    let check = |model: &str| {
+        let pipeline = format!("decode | resize(4, 4) | to_float | model({model})");
         let folder = models.path().to_str().unwrap();
         let output = pushdown(&["check", &pipeline, "--models", folder])
             .env("ORT_DYLIB_PATH", onnxruntime())
@@ -26,14 +26,14 @@ fn check_warns_of_networks_that_take_one_sample_at_a_time() {
     assert_eq!(check("constants"), "");
     assert_eq!(
         check("batch_mean"),
-        "warning: the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
+        "warning: the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
     );
 }
 
-/// Whoever prepares inputs otherwise than a network was trained is told so, whether its card is here or the gateway's.
+/// Whoever prepares inputs otherwise than a model was trained is told so, whether its card is here or the gateway's.
 #[test]
 fn check_and_explain_warn_of_inputs_that_are_prepared_otherwise() {
-    let models = networks(&["tiny/constants"]).unwrap();
+    let models = model_folder(&["tiny/constants"]).unwrap();
     let card = r#"{"mean": [0.5], "std": [0.25]}"#;
     fs::write(models.path().join("constants.json"), card).unwrap();
     let folder = models.path().to_str().unwrap();
@@ -51,7 +51,7 @@ fn check_and_explain_warn_of_inputs_that_are_prepared_otherwise() {
         let warnings = said.lines().filter_map(|line| line.strip_prefix("warning: "));
         warnings.map(str::to_owned).collect::<Vec<_>>()
     };
-    let trained = "the network constants was trained with mean=[0.5] and std=[0.25], and";
+    let trained = "the model constants was trained with mean=[0.5] and std=[0.25], and";
     let otherwise =
         format!("{trained} the pipeline normalizes otherwise; normalize(model=constants) takes these");
     let nothing = format!("{trained} nothing normalizes before it; put normalize(model=constants) there");

@@ -1,10 +1,10 @@
-//! Weights of networks: on their way, and of no use.
+//! Weights of models: on their way, and of no use.
 
 use std::fs;
 
 use futures::TryStreamExt as _;
 use pushdown_client::{Mode, Row};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 use tempfile::TempDir;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 
 const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
-/// A gateway with these networks, and so many photos in turns.
+/// A gateway with these models, and so many photos in turns.
 fn world(models: &TempDir, count: usize, flag: &str) -> World {
     let some = photos()
         .into_iter()
@@ -33,7 +33,7 @@ fn world(models: &TempDir, count: usize, flag: &str) -> World {
 /// Even with weights at hand: ways that run layers here are none of the plan's.
 #[test]
 fn a_host_without_onnx_runtime_reads_by_pushing() {
-    let models = networks(&["squeezenet"]).unwrap();
+    let models = model_folder(&["squeezenet"]).unwrap();
     let world = world(&models, 6, "--threads=2");
     let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
     let weights = world.folder().join("weights");
@@ -41,7 +41,7 @@ fn a_host_without_onnx_runtime_reads_by_pushing() {
     assert_eq!(rows(plain).len(), 6);
     let cache = world.folder().join("pushdown");
     fs::create_dir(&cache).unwrap();
-    fs::rename(weights, cache.join("networks")).unwrap();
+    fs::rename(weights, cache.join("models")).unwrap();
     let read = |flags: &[&str]| {
         let arguments = [
             "read",
@@ -70,11 +70,11 @@ fn a_host_without_onnx_runtime_reads_by_pushing() {
     assert_eq!(
         report["value_bytes"],
         6 * 2_000,
-        "what came is what is behind the network"
+        "what came is what is behind the model"
     );
     assert!(said.contains("cannot load ONNX Runtime from /nowhere"), "{said}");
-    assert!(said.contains("networks run at the gateway alone"), "{said}");
-    // What is kept then are values behind the network, too.
+    assert!(said.contains("models run at the gateway alone"), "{said}");
+    // What is kept then are values behind the model, too.
     let kept = world.folder().join("kept");
     for (epoch, bytes) in [(0, 6 * 2_000), (1, 0)] {
         let (report, said) = read(&["--auto", "--keep", kept.to_str().unwrap()]);
@@ -91,7 +91,7 @@ fn a_host_without_onnx_runtime_reads_by_pushing() {
 /// With one thread at the gateway and a link that is open, a plan has this host run layers, too.
 #[test]
 fn weights_come_once_and_nobody_waits_for_them() {
-    let models = networks(&["squeezenet"]).unwrap();
+    let models = model_folder(&["squeezenet"]).unwrap();
     let world = world(&models, 400, "--threads=1");
     let (relay, gate) = gated(world.gateway.listen());
     let endpoint = format!("http://{}", relay.address());

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use pushdown::step::model::{Network, Provider};
+use pushdown::step::model::{Model, Provider};
 use serde::Serialize;
 
 use super::Sources;
@@ -27,13 +27,13 @@ pub(super) struct Status<'a> {
     in_flight: i64,
     queued: i64,
     memory: Memory,
-    models: Vec<Model>,
+    models: Vec<ModelStatus>,
     limits: &'a Limits,
 }
 
-/// A network that pipelines may name.
+/// A model that pipelines may name.
 #[derive(Debug, Serialize)]
-struct Model {
+struct ModelStatus {
     name: String,
     digest: String,
     bytes: u64,
@@ -69,25 +69,25 @@ impl<'a> Status<'a> {
                 promised: metrics.permits_in_use(),
             },
             models: sources
-                .networks
+                .models
                 .all()
                 .iter()
-                .map(|network| Model::of(network))
+                .map(|model| ModelStatus::of(model))
                 .collect(),
             limits: &config.limits,
         }
     }
 }
 
-impl Model {
-    fn of(network: &Network) -> Self {
-        let description = network.description();
+impl ModelStatus {
+    fn of(model: &Model) -> Self {
+        let description = model.description();
         Self {
             name: description.name.clone(),
             digest: description.digest.clone(),
             bytes: description.bytes,
-            loaded: network.is_loaded(),
-            execution_provider: network.provider(),
+            loaded: model.is_loaded(),
+            execution_provider: model.provider(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The CPU pool: decoding and the like never run on the network's threads.
+//! The CPU pool: decoding and the like never run on the I/O threads.
 
 use std::{
     num::NonZeroUsize,

@@ -1,4 +1,4 @@
-//! Layers of networks over many samples at once, whichever requests they belong to.
+//! Layers of models over many samples at once, whichever requests they belong to.
 
 mod run;
 
@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use pushdown::{
     Tensor,
-    step::model::{Model, Place, Provider, give_back},
+    step::model::{ModelStep, Place, Provider, give_back},
 };
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{
@@ -45,14 +45,14 @@ const IDLE: Duration = Duration::from_secs(30);
 pub struct Layers {
     cpu: CpuPool,
     ledger: Ledger,
-    /// What runs of all networks have together.
+    /// What runs of all models have together.
     threads: Threads,
     metrics: Metrics,
     queues: Arc<Mutex<HashMap<Key, Queue>>>,
     tidied: Arc<Mutex<Instant>>,
 }
 
-/// A network by its digest, from where to where.
+/// A model by its digest, from where to where.
 type Key = (String, Place, usize);
 
 /// The samples that wait for the same layers. They hold memory, which bounds them.
@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl Layers {
-    /// Runs on a CPU pool, as many batches of the same layers at a time as the network takes, and of all networks as many as
+    /// Runs on a CPU pool, as many batches of the same layers at a time as the model takes, and of all models as many as
     /// have threads of their own.
     pub fn new(cpu: CpuPool, metrics: Metrics) -> Self {
         Self {
@@ -89,8 +89,8 @@ impl Layers {
     /// Dropping the future before the batch starts takes the sample out of it.
     ///
     /// # Errors
-    /// As [`Network::run`](pushdown::step::model::Network::run).
-    pub async fn run(&self, standing: &Standing, layers: &Model, value: Tensor) -> Result<Ran> {
+    /// As [`Model::run`](pushdown::step::model::Model::run).
+    pub async fn run(&self, standing: &Standing, layers: &ModelStep, value: Tensor) -> Result<Ran> {
         let (done, ran) = oneshot::channel();
         let waiting = Waiting {
             standing: standing.clone(),
@@ -104,15 +104,15 @@ impl Layers {
         Ok(ran?)
     }
 
-    fn queue(&self, layers: &Model, waiting: Waiting) -> fair::Place<Waiting> {
+    fn queue(&self, layers: &ModelStep, waiting: Waiting) -> fair::Place<Waiting> {
         let (from, until) = layers.reach();
-        let key = (layers.network().description().digest.clone(), from, until);
+        let key = (layers.model().description().digest.clone(), from, until);
         // Held while the sample is queued: a queue ends only when it is empty.
         let mut queues = self.queues.lock();
         let queue = match queues.entry(key) {
             Entry::Occupied(queue) => queue.into_mut(),
             Entry::Vacant(entry) => {
-                let batching = Batching::new(batching::sizes(layers.network().provider()));
+                let batching = Batching::new(batching::sizes(layers.model().provider()));
                 let queue = Queue {
                     samples: fair::FairQueue::new(self.ledger.clone()),
                     arrived: Arc::default(),
@@ -130,9 +130,9 @@ impl Layers {
     }
 
     /// Runs batches until no sample comes for a while.
-    async fn serve(&self, layers: &Model, queue: &Queue, key: &Key) {
+    async fn serve(&self, layers: &ModelStep, queue: &Queue, key: &Key) {
         let (from, until) = layers.reach();
-        let (runs, threads) = layers.network().concurrency(from, until);
+        let (runs, threads) = layers.model().concurrency(from, until);
         let free = Arc::new(Semaphore::new(runs));
         // What comes while all runs are busy waits in the queue, and goes together.
         while let Ok(run) = Arc::clone(&free).acquire_owned().await {
@@ -160,7 +160,7 @@ impl Layers {
     /// Has a batch run on the CPU pool. One that panics closes the channels of those who wait, by which they hear of it.
     fn start(
         &self,
-        layers: Model,
+        layers: ModelStep,
         batch: Vec<Waiting>,
         threads: usize,
         (run, batching): (OwnedSemaphorePermit, Arc<Mutex<Batching>>),
@@ -182,7 +182,7 @@ impl Layers {
             let began = std::time::Instant::now();
             let (from, until) = layers.reach();
             // Weights that come first are paid for by those who have them come, but are no cost of a sample: plans go by those.
-            if let Err(error) = layers.network().make_ready(from, until) {
+            if let Err(error) = layers.model().make_ready(from, until) {
                 tracing::debug!(%error, "layers cannot be made ready, as those who wait for them are told");
             }
             let loading = began.elapsed();
@@ -192,7 +192,7 @@ impl Layers {
             let ran = run_at_once(&layers, values, on);
             let running = started.elapsed();
             drop(taken);
-            let busy = match (layers.network().provider(), on) {
+            let busy = match (layers.model().provider(), on) {
                 // What other threads had of the core meanwhile says nothing of the size.
                 (Provider::Cpu, 1) => cpu_time().saturating_sub(cpu),
                 _ => running * on,

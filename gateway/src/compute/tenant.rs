@@ -17,7 +17,7 @@ pub struct Tenant(Option<Arc<str>>);
 
 /// Where work stands in its tenant's line: behind what came before its request did, whatever part of a sample's way it is.
 ///
-/// A sample that has been decoded waits anew for its network. Behind all that was decoded meanwhile it would come last, and so
+/// A sample that has been decoded waits anew for its model. Behind all that was decoded meanwhile it would come last, and so
 /// would those of every other request: all would be answered at the end, together.
 #[derive(Debug, Clone)]
 pub struct Standing {

@@ -1,4 +1,4 @@
-//! The processor's threads, which runs of different networks share.
+//! The processor's threads, which runs of different models share.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// So many threads, taken in the order in which they are asked for. Clones share them.
 ///
-/// A network's runs are bounded by how often it is there, but several networks, or layers between different places of one,
+/// A model's runs are bounded by how often it is there, but several models, or layers between different places of one,
 /// are each bounded by themselves only: a large one runs on all threads, and two of them would on twice as many.
 #[derive(Debug, Clone)]
 pub(super) struct Threads {

@@ -1,4 +1,4 @@
-//! Which networks there are, and what runs them.
+//! Which models there are, and what runs them.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Faults, Settings, path};
 
-/// Where networks are, and what runs them.
+/// Where models are, and what runs them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Models {
     /// Folder of `NAME.onnx` and `NAME.json`.
@@ -16,12 +16,12 @@ pub struct Models {
     pub onnxruntime: PathBuf,
     /// Whether clients may fetch the weights. Default true.
     pub serve_weights: bool,
-    /// What computes networks; where it cannot be used, the processor does. Default the processor.
+    /// What computes models; where it cannot be used, the processor does. Default the processor.
     pub execution_provider: Provider,
 }
 
 impl Models {
-    /// `None` where no networks are served.
+    /// `None` where no models are served.
     pub(super) fn validate(typed: &Settings, faults: &mut Faults) -> Option<Self> {
         let serve_weights = faults.parsed("serve-weights", typed.serve_weights.as_ref(), true, |text| {
             text.parse()

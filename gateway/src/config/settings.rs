@@ -53,26 +53,26 @@ pub struct Settings {
     )]
     pub secret_key: Option<Text>,
 
-    /// Folder of networks for `model` steps: NAME.onnx, and NAME.json on how to prepare inputs
-    #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Networks")]
+    /// Folder of models for `model` steps: NAME.onnx, and NAME.json on how to prepare inputs
+    #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Models")]
     pub models: Option<Text>,
     /// ONNX Runtime's library, 1.24 or newer [default: libonnxruntime.so where the system finds it]
-    #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE", help_heading = "Networks")]
+    #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE", help_heading = "Models")]
     pub onnxruntime: Option<Text>,
-    /// Whether clients may fetch the networks' weights, to run layers themselves [default: true]
+    /// Whether clients may fetch the models' weights, to run layers themselves [default: true]
     #[arg(
         long,
         env = "PUSHDOWN_SERVE_WEIGHTS",
         value_name = "BOOL",
-        help_heading = "Networks"
+        help_heading = "Models"
     )]
     pub serve_weights: Option<Text>,
-    /// What computes networks: cpu, or cuda where that is built in [default: cpu]
+    /// What computes models: cpu, or cuda where that is built in [default: cpu]
     #[arg(
         long,
         env = "PUSHDOWN_EXECUTION_PROVIDER",
         value_name = "NAME",
-        help_heading = "Networks"
+        help_heading = "Models"
     )]
     pub execution_provider: Option<Text>,
 
@@ -128,14 +128,14 @@ pub struct Settings {
     /// Threads for decoding and the like [default: the CPUs this process may use]
     #[arg(long, env = "PUSHDOWN_THREADS", value_name = "N", help_heading = "Resources")]
     pub threads: Option<Text>,
-    /// Threads for the network [default: one for every four CPUs]; more of them cost CPU time per request
+    /// Threads for model I/O [default: one for every four CPUs]; more of them cost CPU time per request
     #[arg(
         long,
-        env = "PUSHDOWN_NETWORK_THREADS",
+        env = "PUSHDOWN_IO_THREADS",
         value_name = "N",
         help_heading = "Resources"
     )]
-    pub network_threads: Option<Text>,
+    pub io_threads: Option<Text>,
     /// On SIGTERM, how long answers in flight may take to finish [default: 30s]
     #[arg(
         long,
@@ -182,7 +182,7 @@ impl Settings {
         overlay!(
             over, under,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
-            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, network_threads, drain_timeout, log_level, log_format; limits
+            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads, drain_timeout, log_level, log_format; limits
         )
     }
 }

@@ -108,7 +108,7 @@ fn an_upstream_has_no_path_and_no_user() {
 }
 
 #[test]
-fn networks_are_computed_by_what_is_built_in() {
+fn models_are_computed_by_what_is_built_in() {
     let typed = |provider: Option<&str>| Settings {
         models: Some("models".into()),
         execution_provider: provider.map(Text::from),
@@ -147,7 +147,7 @@ fn the_effective_configuration_masks_secrets() {
         access_key: Some("key".into()),
         secret_key: Some("hunter2".into()),
         threads: Some("2".into()),
-        network_threads: Some("1".into()),
+        io_threads: Some("1".into()),
         ..Settings::default()
     };
     insta::assert_snapshot!(serde_json::to_string(&Config::validate(&typed).unwrap()).unwrap());

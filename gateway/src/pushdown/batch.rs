@@ -75,7 +75,7 @@ impl Pushdown {
         let mut answer = Answer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host, came.clone()).boxed(),
             writer: Some(writer),
-            // Compressing takes too long for the network's threads.
+            // Compressing takes too long for the I/O threads.
             compressing: (request.compression != Compression::None).then(|| (self.cpu.clone(), came)),
             on_error: request.on_error,
             held: Vec::new(),

@@ -6,9 +6,9 @@ use pushdown::{Engine, pipeline::Digest};
 use super::{form::AnswerForm, request::Job};
 
 /// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none, or
-/// nothing runs the networks.
+/// nothing runs the models.
 ///
-/// Everything that the bytes depend on is in it: the source, the prefix, the engine, which for networks tells what runs them,
+/// Everything that the bytes depend on is in it: the source, the prefix, the engine, which for models tells what runs them,
 /// the form, and for random prefixes seed, epoch and sample. That of rows that flow is weak: how they are cut into record
 /// batches is no part of the value.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {

@@ -96,7 +96,7 @@ pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Res
     response
 }
 
-/// Adds what computes these steps. Where nothing runs the networks among them there is no value from behind one.
+/// Adds what computes these steps. Where nothing runs the models among them there is no value from behind one.
 pub(super) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
     let engine = Engine::of(steps).unwrap_or_default();
     insert(headers, wire::header::ENGINE, &engine.to_string());

@@ -32,11 +32,11 @@ impl Pushdown {
     /// # Errors
     /// As listed in the module of the gateway's errors; what the store refuses is passed through, and no error.
     pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
-        let job = match Job::of(parts, &self.networks) {
-            // The text may name a network that has not been looked at yet.
-            Err(_) if !self.networks.are_ready() => {
-                self.networks.ready(self.limits.queue_wait).await?;
-                Job::of(parts, &self.networks)
+        let job = match Job::of(parts, &self.models) {
+            // The text may name a model that has not been looked at yet.
+            Err(_) if !self.models.are_ready() => {
+                self.models.ready(self.limits.queue_wait).await?;
+                Job::of(parts, &self.models)
             }
             job => job,
         }?;

@@ -6,7 +6,7 @@ use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
     BytesKind, Kind, Pipeline,
-    step::model::Networks,
+    step::model::ModelResolver,
     wire::{self, BatchRequest, Split},
 };
 
@@ -57,7 +57,7 @@ const PARTIAL: [HeaderName; 4] = [
 
 impl Job {
     /// Reads the pipeline request in `parts`.
-    pub(super) fn of(parts: &Parts, networks: &dyn Networks) -> Result<Self> {
+    pub(super) fn of(parts: &Parts, models: &dyn ModelResolver) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
                 "a pipeline goes with GET or HEAD of an object, found {}",
@@ -88,7 +88,7 @@ impl Job {
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
-        let pipeline = Pipeline::parse_with(&text, networks)?;
+        let pipeline = Pipeline::parse_with(&text, models)?;
         let split = parsed(
             parts,
             query,

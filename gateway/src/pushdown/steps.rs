@@ -1,4 +1,4 @@
-//! The steps of one sample: on the CPU pool, layers of networks together with other samples.
+//! The steps of one sample: on the CPU pool, layers of models together with other samples.
 
 use std::{
     ops::Range,
@@ -13,7 +13,7 @@ use super::{Pushdown, request::Job};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Pushdown {
-    /// Runs the steps, those of networks together with other samples.
+    /// Runs the steps, those of models together with other samples.
     pub(super) async fn run(
         &self,
         source: Bytes,
@@ -21,7 +21,7 @@ impl Pushdown {
         stage: usize,
         limits: pushdown::Limits,
     ) -> Result<(Sample, Vec<GroupTime>)> {
-        self.networks.touch(&job.pipeline.steps()[..stage]);
+        self.models.touch(&job.pipeline.steps()[..stage]);
         let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
         let mut done = 0;
         while done < stage {

@@ -14,7 +14,7 @@ pub const PIPELINE: &str = "x-pushdown-pipeline";
 /// The path of batch requests. No bucket can have this name: buckets begin with a letter or a digit.
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
 
-/// The path of the networks that pipelines may name; behind it and a slash, a digest's weights.
+/// The path of the models that pipelines may name; behind it and a slash, a digest's weights.
 pub const MODELS_PATH: &str = "/_pushdown/v1/models";
 
 /// Which of the gateway's faces answers a request.
@@ -26,7 +26,7 @@ pub enum Face {
     Pipeline,
     /// A pipeline on many objects.
     Batch,
-    /// The networks that pipelines may name.
+    /// The models that pipelines may name.
     Models,
 }
 

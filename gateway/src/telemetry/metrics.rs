@@ -30,7 +30,7 @@ pub struct Metrics {
     /// Bytes of clients' request bodies.
     pub bytes_from_clients: Counter,
     step_seconds: Family<StepLabel, Counter<f64, AtomicU64>>,
-    /// Batches of samples that ran through layers of a network at once.
+    /// Batches of samples that ran through layers of a model at once.
     pub layer_batches: Counter,
     /// The samples in them.
     pub layer_samples: Counter,
@@ -124,12 +124,12 @@ impl Metrics {
         );
         all.register(
             "layer_batches",
-            "Batches of samples that ran through layers of a network at once",
+            "Batches of samples that ran through layers of a model at once",
             metrics.layer_batches.clone(),
         );
         all.register(
             "layer_samples",
-            "Samples that ran through layers of a network",
+            "Samples that ran through layers of a model",
             metrics.layer_samples.clone(),
         );
         all.register(

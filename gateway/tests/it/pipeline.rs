@@ -1,15 +1,15 @@
 //! The pipeline faces: one object, many samples, and what they refuse.
 
 mod admission;
-mod bad_networks;
+mod bad_models;
 mod batch;
 mod batch_bodies;
 mod external_models;
-mod large_networks;
+mod large_models;
 mod micro_batches;
-mod networks;
+mod models;
 mod object;
-mod odd_networks;
+mod odd_models;
 mod origins;
 mod providers;
 mod refusals;

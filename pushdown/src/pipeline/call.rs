@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    step::model::{Network, Networks},
+    step::model::{Model, ModelResolver},
 };
 
 /// A step as it stands in text or JSON, before anything is known of it.
@@ -39,7 +39,7 @@ pub struct Args<'a> {
     position: usize,
     params: &'static [Param],
     bound: Vec<Option<&'a Argument>>,
-    networks: &'a dyn Networks,
+    models: &'a dyn ModelResolver,
 }
 
 impl<'a> Args<'a> {
@@ -48,7 +48,7 @@ impl<'a> Args<'a> {
         call: &'a Call,
         step: &'static str,
         params: &'static [Param],
-        networks: &'a dyn Networks,
+        models: &'a dyn ModelResolver,
     ) -> Result<Self> {
         let mut bound: Vec<Option<&Argument>> = vec![None; params.len()];
         let mut named = false;
@@ -100,7 +100,7 @@ impl<'a> Args<'a> {
             position: call.position,
             params,
             bound,
-            networks,
+            models,
         })
     }
 
@@ -129,19 +129,19 @@ impl<'a> Args<'a> {
             .ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
     }
 
-    /// The network `name`.
+    /// The model `name`.
     ///
     /// # Errors
-    /// As [`Networks::find`], with the step's position.
-    pub fn network(&self, name: &str) -> Result<Arc<Network>> {
+    /// As [`Models::find`], with the step's position.
+    pub fn model(&self, name: &str) -> Result<Arc<Model>> {
         let named = |error: Error| error.located(self.position);
-        self.networks.find(name).map_err(named)
+        self.models.find(name).map_err(named)
     }
 
     /// The pipeline that is the value of `name`, which must be given.
     pub fn pipeline(&self, name: &str) -> Result<Pipeline> {
         let text: String = self.required(name)?;
-        Pipeline::parse_text(&text, self.networks).map_err(|error| {
+        Pipeline::parse_text(&text, self.models).map_err(|error| {
             let (place, message) = error.unlocated();
             self.fault_inside(name, place, message)
         })

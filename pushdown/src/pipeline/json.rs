@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Error, Result, limits,
-    step::model::{Networks, NoNetworks},
+    step::model::{ModelResolver, NoModels},
 };
 
 /// A step in JSON: its name, and its arguments by name beside it.
@@ -26,7 +26,7 @@ struct JsonStep {
 
 /// Parses the JSON form by way of the text form, so that there is one parser, one set of rules and one kind of
 /// position. A fault in a step is reported at its place in the text form, which the message shows.
-pub(super) fn parse(json: &str, networks: &dyn Networks) -> Result<Pipeline> {
+pub(super) fn parse(json: &str, models: &dyn ModelResolver) -> Result<Pipeline> {
     if json.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
             limits::MAX_PIPELINE_BYTES,
@@ -47,10 +47,10 @@ pub(super) fn parse(json: &str, networks: &dyn Networks) -> Result<Pipeline> {
             format!("found JSON that is no list of steps: {message}"),
         )
     })?;
-    from_steps(&steps, networks)
+    from_steps(&steps, models)
 }
 
-fn from_steps(steps: &[JsonStep], networks: &dyn Networks) -> Result<Pipeline> {
+fn from_steps(steps: &[JsonStep], models: &dyn ModelResolver) -> Result<Pipeline> {
     if steps.is_empty() {
         return Err(Error::pipeline(
             0,
@@ -78,7 +78,7 @@ fn from_steps(steps: &[JsonStep], networks: &dyn Networks) -> Result<Pipeline> {
         }
         text.push_str(if arguments.is_empty() { "" } else { ")" });
     }
-    Pipeline::parse_text(&text, networks).map_err(|error| {
+    Pipeline::parse_text(&text, models).map_err(|error| {
         // The text is all ASCII: values are written so, and names are plain.
         let around = error.position().unwrap_or_default().saturating_sub(30) as usize;
         let shown = excerpt(text.get(around..).unwrap_or_default(), 80);
@@ -128,7 +128,7 @@ impl<'de> Deserialize<'de> for Pipeline {
                         steps.push(step);
                     }
                 }
-                from_steps(&steps, &NoNetworks).map_err(de::Error::custom)
+                from_steps(&steps, &NoModels).map_err(de::Error::custom)
             }
         }
 

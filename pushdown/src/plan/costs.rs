@@ -49,7 +49,7 @@ pub struct Loading {
 /// What is not where it is needed yet, for samples to go other ways than they did.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lacking {
-    /// Bytes of weights that the host would fetch to run networks.
+    /// Bytes of weights that the host would fetch to run models.
     pub weights: f64,
     /// What either side would load for a way, by its stage; nothing behind the last one told.
     pub loading: Vec<Loading>,

@@ -13,7 +13,7 @@ const MEMORY: f64 = 256.0;
 /// Samples from which on a mean is one to hold others against.
 const ENOUGH: f64 = 6.0;
 /// The most that is kept of what the gateway told first: it is looked through whenever the host tells of a sample, and a host
-/// that cannot run networks never tells of some steps.
+/// that cannot run models never tells of some steps.
 const EARLY: usize = 64;
 
 /// What is known of the samples of a pipeline.
@@ -42,12 +42,12 @@ struct Told {
 struct Stage {
     /// Bytes of a value, where they are known beforehand.
     bytes: Option<f64>,
-    /// Multiplications of the step before it, where it is of a network.
+    /// Multiplications of the step before it, where it is of a model.
     macs: f64,
     /// Whether the step before it and the one behind it run as one.
     inside: bool,
-    /// Whether its step, or one behind it, is of a network.
-    network: bool,
+    /// Whether its step, or one behind it, is of a model.
+    model: bool,
     /// Seconds of the gateway up to here, for one of the host.
     ratio: Mean,
 }
@@ -77,7 +77,7 @@ impl Costs {
                 _ => 0.0,
             },
             inside: false,
-            network: steps[index..].iter().any(|step| step.networks().next().is_some()),
+            model: steps[index..].iter().any(|step| step.models().next().is_some()),
             ratio: Mean::default(),
         };
         let samples = |&(share, stored): &(f64, f64)| Samples {
@@ -198,7 +198,7 @@ impl Costs {
         let host_pace = self.host_pace.median().unwrap_or(1.0);
         let gateway_pace = self.gateway_pace.median().unwrap_or(1.0);
         let weights = |rest: &[Stage]| {
-            if rest.iter().any(|stage| stage.network) {
+            if rest.iter().any(|stage| stage.model) {
                 lacking.weights
             } else {
                 0.0

@@ -39,7 +39,7 @@ fn one(candidates: Vec<Candidate>) -> Vec<Class> {
     }]
 }
 
-/// A photo of 107 KB: decoding and cropping takes a millisecond, the network ten more, features are 2,560 bytes.
+/// A photo of 107 KB: decoding and cropping takes a millisecond, the model ten more, features are 2,560 bytes.
 fn photo() -> Vec<Candidate> {
     vec![
         way(0, 107_000.0, 0.0, 0.0115),
@@ -143,9 +143,9 @@ fn a_slow_trainer_leaves_the_choice_to_the_bytes() {
     assert_eq!(plan.load.bound(), Bound::Trainer);
 }
 
-/// Profiles of networks on one core: seconds and bytes of what comes in, of pixels, of cuts on the way, of the end.
+/// Profiles of models on one core: seconds and bytes of what comes in, of pixels, of cuts on the way, of the end.
 fn profiles() -> Vec<(&'static str, Vec<Candidate>)> {
-    let network = |seconds: f64, cuts: &[(f64, f64)]| {
+    let model = |seconds: f64, cuts: &[(f64, f64)]| {
         let decode = 0.0012;
         let mut ways = vec![
             way(0, 107_000.0, 0.0, decode + seconds),
@@ -163,14 +163,14 @@ fn profiles() -> Vec<(&'static str, Vec<Candidate>)> {
         ),
         (
             "lite0",
-            network(0.0125, &[(75_264.0, 0.35), (37_632.0, 0.6), (2_560.0, 1.0)]),
+            model(0.0125, &[(75_264.0, 0.35), (37_632.0, 0.6), (2_560.0, 1.0)]),
         ),
         (
             "alexnet",
-            network(0.040, &[(93_312.0, 0.5), (18_432.0, 0.8), (8_192.0, 1.0)]),
+            model(0.040, &[(93_312.0, 0.5), (18_432.0, 0.8), (8_192.0, 1.0)]),
         ),
-        ("resnet50", network(0.110, &[(100_352.0, 0.9), (4_096.0, 1.0)])),
-        ("vgg19", network(0.500, &[(50_176.0, 0.95), (8_192.0, 1.0)])),
+        ("resnet50", model(0.110, &[(100_352.0, 0.9), (4_096.0, 1.0)])),
+        ("vgg19", model(0.500, &[(50_176.0, 0.95), (8_192.0, 1.0)])),
     ]
 }
 
@@ -254,7 +254,7 @@ fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64 {
     sums.iter().map(Load::seconds).fold(f64::INFINITY, f64::min)
 }
 
-/// Networks x mixes of sizes x bandwidths x ratios and loads of cores x a trainer: within 5 % of the best mixture, never below plain,
+/// Models x mixes of sizes x bandwidths x ratios and loads of cores x a trainer: within 5 % of the best mixture, never below plain,
 /// and the queues come to what the sums say. In the queues, too, nothing is below plain from 400 samples on, nor of one batch; in an
 /// epoch of three a share is no whole number, and one sample more on the slowest tier is some percent.
 #[test]

@@ -11,12 +11,12 @@ use std::{
 use onnx_protobuf::{Message as _, ModelProto, StringStringEntryProto};
 use pushdown::{
     Context, Error, ErrorKind, Image, Pipeline, Sample, Tensor,
-    step::model::{Folder, MAX_MODEL_BYTES, Network, Networks as _, Place},
+    step::model::{Folder, MAX_MODEL_BYTES, Model, ModelResolver as _, Place},
 };
 
 use super::{
-    networks::{RUNTIME, TOLERANCE, distance, floats, models},
-    small_networks::{as_onnxruntime, network},
+    models::{RUNTIME, TOLERANCE, distance, floats, models},
+    small_models::{as_onnxruntime, model},
 };
 
 /// A folder of a test.
@@ -53,7 +53,7 @@ impl Models {
         Folder::open(&self.0, Ok(RUNTIME.clone())).unwrap()
     }
 
-    fn find(&self, name: &str) -> Result<Arc<Network>, Error> {
+    fn find(&self, name: &str) -> Result<Arc<Model>, Error> {
         self.folder().find(name)
     }
 
@@ -82,8 +82,8 @@ fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
         ("external_inner", &["external_inner.onnx.data"]),
         ("digits", &[]),
     ] {
-        let (network, golden) = network(name);
-        let description = network.description();
+        let (model, golden) = model(name);
+        let description = model.description();
         let found: Vec<_> = description.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(found, files);
         let length = |name: &str| fs::metadata(models().join("tiny").join(name)).unwrap().len();
@@ -93,16 +93,16 @@ fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
         });
         let data: u64 = data.sum();
         assert_eq!(description.bytes, data + length(&format!("{name}.onnx")));
-        as_onnxruntime(&network, &golden);
-        assert!(network.held_bytes() > data, "{name}: {}", network.held_bytes());
+        as_onnxruntime(&model, &golden);
+        assert!(model.held_bytes() > data, "{name}: {}", model.held_bytes());
     }
 }
 
 /// Wherever weights are, the model is cut at the same places and gives the same.
 #[test]
 fn weights_within_and_beside_give_the_same() {
-    let (within, golden) = network("digits");
-    let (beside, _) = network("external");
+    let (within, golden) = model("digits");
+    let (beside, _) = model("external");
     let (one, other) = (within.description(), beside.description());
     assert_eq!(one.cut_points, other.cut_points);
     assert_eq!(one.left_out, other.left_out);
@@ -147,8 +147,8 @@ fn a_model_of_one_channel_takes_grey_images() {
             assert!(far <= 1e-3, "{model} split at {split}: {far}");
         }
         let prepared = tensor(run(1..5, Sample::Image(image.clone())));
-        let network = folder.find(model).unwrap();
-        let scores = network.run(Place::Input, network.end(), &[prepared]).unwrap();
+        let model = folder.find(model).unwrap();
+        let scores = model.run(Place::Input, model.end(), &[prepared]).unwrap();
         let behind = tensor(run(1..7, Sample::Image(image.clone())));
         assert!(distance(&floats(&behind), &floats(&scores[0])) <= TOLERANCE);
     }
@@ -156,7 +156,7 @@ fn a_model_of_one_channel_takes_grey_images() {
         let text = format!("decode | resize(28, 28) | {preparation} | model(digits)");
         Pipeline::parse_with(&text, &folder).unwrap_err().to_string()
     };
-    let takes = "takes f32 of 1x28x28 for `x` of the network `digits`, found";
+    let takes = "takes f32 of 1x28x28 for `x` of the model `digits`, found";
     for (preparation, found) in [
         ("to_float", "f32 of 3x28x28"),
         ("grayscale", "u8 of 1x28x28"),
@@ -193,8 +193,8 @@ fn files_of_weights_are_not_listed() {
     let models = Models::with("listed", &["external", "external_each"]);
     let folder = models.folder();
     let mut names = Vec::new();
-    folder.look(|name, network| {
-        assert!(network.is_ok(), "{name}: {network:?}");
+    folder.look(|name, model| {
+        assert!(model.is_ok(), "{name}: {model:?}");
         names.push(name.to_owned());
     });
     assert_eq!(names, ["external", "external_each"]);
@@ -219,14 +219,14 @@ fn files_of_weights_are_not_listed() {
 #[test]
 fn a_file_that_is_replaced_meanwhile_is_found_out() {
     let models = Models::with("replaced", &["external"]);
-    let (network, data) = (
+    let (model, data) = (
         models.find("external").unwrap(),
         models.path("external.onnx.data"),
     );
-    let (_, golden) = super::small_networks::network("external");
+    let (_, golden) = super::small_models::model("external");
     let run = || {
-        network.release();
-        network.run(Place::Input, network.end(), &golden.inputs[..1])
+        model.release();
+        model.run(Place::Input, model.end(), &golden.inputs[..1])
     };
     run().unwrap();
     let old = fs::read(&data).unwrap();
@@ -234,7 +234,7 @@ fn a_file_that_is_replaced_meanwhile_is_found_out() {
         let error = run().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidModel);
         let error = error.to_string();
-        assert!(error.starts_with("the network `external`: "), "{error}");
+        assert!(error.starts_with("the model `external`: "), "{error}");
         assert!(error.contains(what), "{what} in {error}");
     };
     let mut other = old.clone();
@@ -275,7 +275,7 @@ fn what_cannot_be_had_is_refused_by_name() {
         assert_eq!(error.kind(), kind, "{error}");
         let error = error.to_string();
         assert!(
-            error.starts_with("the network `external` cannot be used: "),
+            error.starts_with("the model `external` cannot be used: "),
             "{error}"
         );
         assert!(error.contains(reason), "{reason} in {error}");
@@ -384,7 +384,7 @@ fn weights_may_share_a_place() {
     let copied = Models::with("copied", &["external_each"]);
     fs::write(copied.path("external_each.onnx.w2"), &numbers[..46 * 44 * 4]).unwrap();
     let copied = copied.find("external_each").unwrap();
-    let (_, golden) = network("external_each");
-    let run = |network: &Network| network.run(Place::Input, network.end(), &golden.inputs).unwrap();
+    let (_, golden) = super::small_models::model("external_each");
+    let run = |model: &Model| model.run(Place::Input, model.end(), &golden.inputs).unwrap();
     assert!(run(&shared) == run(&copied));
 }

@@ -24,7 +24,7 @@ pub(crate) struct Connection {
     /// Profile of the AWS configuration files; credentials come from the usual AWS chain
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Folder of the networks that the pipeline names, instead of those of the gateway
+    /// Folder of the models that the pipeline names, instead of those of the gateway
     #[arg(long, env = "PUSHDOWN_MODELS", hide_env_values = true, value_name = "DIR")]
     pub(crate) models: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Connection {
         store
     }
 
-    /// Parses a pipeline. An endpoint is asked only where the pipeline names a network and no folder was given.
+    /// Parses a pipeline. An endpoint is asked only where the pipeline names a model and no folder was given.
     pub(crate) async fn pipeline(&self, text: &str) -> anyhow::Result<Pipeline> {
         let parsed = match (Pipeline::parse(text), &self.models) {
             (Err(error), Some(folder)) if error.kind() == pushdown::ErrorKind::ModelRuntime => {

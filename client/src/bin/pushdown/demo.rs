@@ -15,7 +15,7 @@ use clap::Subcommand;
 /// What to show.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Demo {
-    /// Train a head on the features of a frozen network, reading in several ways, and compare them
+    /// Train a head on the features of a frozen model, reading in several ways, and compare them
     Transfer(transfer::Transfer),
 }
 

@@ -94,7 +94,7 @@ fn asynchronously(command: impl Future<Output = anyhow::Result<ExitCode>>) -> an
 fn log(verbose: u8) {
     let default = match verbose {
         // What is waited for is said: an endpoint that answers again, and weights that are fetched.
-        0 => "warn,pushdown_client::outage=info,pushdown_client::networks=info",
+        0 => "warn,pushdown_client::outage=info,pushdown_client::models=info",
         1 => "warn,pushdown=info,pushdown_client=info",
         _ => "info,pushdown=debug,pushdown_client=debug",
     };

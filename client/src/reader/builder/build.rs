@@ -7,11 +7,11 @@ use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::Opened};
 use crate::{
-    adapt::{Adapter, behind_networks},
+    adapt::{Adapter, behind_models},
     cpu::CpuPool,
     error::Result,
     keep::Keep,
-    networks::prepare,
+    models::prepare,
     profile::refined,
     session::{Gets, Mode, Session},
     stats::Counters,
@@ -48,7 +48,7 @@ impl PushdownReaderBuilder {
         let behind = match mode {
             Mode::Auto => {
                 let whole = pipeline.clone();
-                cpu.run(move || behind_networks(&whole)).await?
+                cpu.run(move || behind_models(&whole)).await?
             }
             Mode::Pushdown | Mode::Plain => None,
         };

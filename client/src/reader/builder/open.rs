@@ -7,7 +7,7 @@ use pushdown::Pipeline;
 use super::{Keys, Listing, PushdownReaderBuilder, check_pipeline};
 use crate::{
     error::{Error, Result},
-    networks::pipeline_of_folder,
+    models::pipeline_of_folder,
     reader::Plan,
     store::{Object, Store},
 };

@@ -56,13 +56,13 @@ pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
 }
 
 /// Whether the gateway's values may stand beside those computed here; `Some` where they may not. Where they only do within the
-/// tolerance of networks, that is said once.
+/// tolerance of models, that is said once.
 pub(super) fn other_engine(session: &Session, engine: &str) -> Option<Attempt> {
     let here = &session.engine;
     match beside(here, engine) {
         Ok(gateway) => {
             if here.rounds_otherwise(&gateway) && !session.told_of_rounding.swap(true, Relaxed) {
-                tracing::info!(%gateway, %here, "networks run otherwise there: values agree to within 1e-5 of the largest");
+                tracing::info!(%gateway, %here, "models run otherwise there: values agree to within 1e-5 of the largest");
             }
             None
         }

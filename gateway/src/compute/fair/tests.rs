@@ -98,7 +98,7 @@ fn what_is_left_in_a_queue_is_its_own() {
     assert_eq!(ledger.remembered(), 0);
 }
 
-/// What came first goes first, whenever it was queued: a sample that waits for its network stands where its request does.
+/// What came first goes first, whenever it was queued: a sample that waits for its model stands where its request does.
 #[tokio::test(start_paused = true)]
 async fn older_requests_go_first() {
     let queue = FairQueue::new(Ledger::default());

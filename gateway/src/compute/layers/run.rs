@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pushdown::{Tensor, step::model::Model};
+use pushdown::{Tensor, step::model::ModelStep};
 
 /// What layers made of a sample.
 #[derive(Debug)]
@@ -14,11 +14,15 @@ pub struct Ran {
 }
 
 /// All at once, on so many threads; where that fails one by one, so that no sample fails for another.
-pub(super) fn run_at_once(layers: &Model, values: Vec<Tensor>, threads: u32) -> Vec<pushdown::Result<Ran>> {
+pub(super) fn run_at_once(
+    layers: &ModelStep,
+    values: Vec<Tensor>,
+    threads: u32,
+) -> Vec<pushdown::Result<Ran>> {
     let (from, until) = layers.reach();
     let timed = |values: &[Tensor]| {
         let started = Instant::now();
-        let outputs = layers.network().run(from, until, values)?;
+        let outputs = layers.model().run(from, until, values)?;
         let count = u32::try_from(values.len().max(1)).unwrap_or(u32::MAX);
         let time = started.elapsed() * threads / count;
         Ok::<_, pushdown::Error>(outputs.into_iter().map(move |value| Ran { value, time }))

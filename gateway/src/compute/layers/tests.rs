@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use futures::future::join_all;
 use pushdown::{
     DType, Layout, Pipeline,
-    step::model::{Files, Network, Networks, Runtime, Weights},
+    step::model::{Files, Model, ModelResolver, Runtime, Weights},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -15,7 +15,7 @@ use super::*;
 /// The most that a sample may wait for others.
 const MOST: Duration = Duration::from_millis(2);
 
-/// Weights that are nowhere, so that every sample fails, in its turn and with the network's name.
+/// Weights that are nowhere, so that every sample fails, in its turn and with the model's name.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -33,18 +33,18 @@ impl Weights for Nowhere {
 
 /// Whatever it is called.
 #[derive(Debug)]
-struct One(Arc<Network>);
+struct One(Arc<Model>);
 
-impl Networks for One {
-    fn find(&self, _: &str) -> pushdown::Result<Arc<Network>> {
+impl ModelResolver for One {
+    fn find(&self, _: &str) -> pushdown::Result<Arc<Model>> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-/// One thread, one network, and what is counted.
+/// One thread, one model, and what is counted.
 struct Lab {
     layers: Layers,
-    model: Model,
+    model: ModelStep,
     metrics: Metrics,
 }
 
@@ -56,9 +56,9 @@ impl Lab {
             "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
         });
         let description = serde_json::from_value(description).unwrap();
-        let network = One(Arc::new(Network::described(description, Nowhere).unwrap()));
+        let model = One(Arc::new(Model::described(description, Nowhere).unwrap()));
         let text = "decode | resize(2, 2) | to_float | model(n)";
-        let pipeline = Pipeline::parse_with(text, &network).unwrap();
+        let pipeline = Pipeline::parse_with(text, &model).unwrap();
         let (_, model) = pipeline.first_layers(0..pipeline.len()).unwrap();
         let cpu = CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap();
         let metrics = Metrics::default();
@@ -74,7 +74,7 @@ impl Lab {
         let value = Tensor::new(DType::F32, Layout::Chw, vec![3, 2, 2], vec![0_u8; 48].into());
         let (standing, value) = (Tenant::of(Some(tenant)).now(), value.unwrap());
         let error = self.layers.run(&standing, &self.model, value).await.unwrap_err();
-        assert_eq!(error.to_string(), "the network `n`: nowhere");
+        assert_eq!(error.to_string(), "the model `n`: nowhere");
     }
 
     /// Batches, and the samples in them.
@@ -160,7 +160,7 @@ async fn who_leaves_before_the_batch_takes_the_sample_along() {
     assert_eq!(lab.ran(), (1, 1));
 }
 
-/// Runs of other networks, or of other layers, are in other queues.
+/// Runs of other models, or of other layers, are in other queues.
 #[tokio::test(start_paused = true)]
 async fn a_run_waits_for_threads_that_runs_in_other_queues_have() {
     let lab = Lab::new();

@@ -65,9 +65,9 @@ impl Pushdown {
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&self.memory, inflated + parsed).await?;
         let request = match self.parse(bytes.clone(), gzip).await {
-            // The pipeline may name a network that has not been looked at yet.
-            Err(_) if !self.networks.are_ready() => {
-                self.networks.ready(self.limits.queue_wait).await?;
+            // The pipeline may name a model that has not been looked at yet.
+            Err(_) if !self.models.are_ready() => {
+                self.models.ready(self.limits.queue_wait).await?;
                 self.parse(bytes, gzip).await
             }
             request => request,
@@ -94,13 +94,13 @@ impl Pushdown {
         })
     }
 
-    /// Thousands of samples take milliseconds to parse: too long for the network's threads.
+    /// Thousands of samples take milliseconds to parse: too long for the I/O threads.
     async fn parse(&self, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
         let (limit, max_samples) = (self.limits.batch_body_bytes, self.limits.batch_samples);
-        let networks = self.networks.clone();
+        let models = self.models.clone();
         let parse = move || {
             let json = if gzip { inflate(bytes, limit)? } else { bytes };
-            Ok(BatchRequest::parse(&json, max_samples, &networks)?)
+            Ok(BatchRequest::parse(&json, max_samples, &models)?)
         };
         self.cpu.run(&Tenant::default().now(), parse).await?
     }

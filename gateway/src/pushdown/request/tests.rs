@@ -1,5 +1,5 @@
 use http::Request;
-use pushdown::step::model::NoNetworks;
+use pushdown::step::model::NoModels;
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn job(builder: http::request::Builder) -> Result<Job> {
     let Ok(request) = builder.body(()) else {
         panic!("a request that cannot be")
     };
-    Job::of(&request.into_parts().0, &NoNetworks)
+    Job::of(&request.into_parts().0, &NoModels)
 }
 
 fn get(uri: &str) -> http::request::Builder {

@@ -112,7 +112,7 @@ impl Objects {
         while let Some(look) = looks.next().await {
             let (key, planned): (Arc<str>, Planned) = look?;
             let (schema, mut all) = (Arc::clone(planned.schema()), several);
-            // Thousands of columns take milliseconds: too long for the network's threads.
+            // Thousands of columns take milliseconds: too long for the I/O threads.
             let add = move || all.add(&key, &schema).map(|()| all);
             several = self.faces.cpu.run(&self.tenant.now(), add).await??;
             read = read.saturating_add(planned.source_bytes());

@@ -1,4 +1,4 @@
-//! What a scan reads through: parts of one version of an object, fetched on the network's threads.
+//! What a scan reads through: parts of one version of an object, fetched on the I/O threads.
 
 use std::{ops::Range, sync::Arc};
 
@@ -42,7 +42,7 @@ struct Inner {
     version: Version,
     /// The end of the object, which is at hand, and where it begins.
     end: (u64, Bytes),
-    network: Handle,
+    io: Handle,
     awake: Awake,
     fault: Fault,
     footer: Footer,
@@ -63,7 +63,7 @@ struct Reading {
 // === impl Ranged ===
 
 impl Ranged {
-    /// The object of which `part` is the end. Has to be called within the network's runtime; who reads is awakened by
+    /// The object of which `part` is the end. Has to be called within the io's runtime; who reads is awakened by
     /// `awake`.
     pub(super) fn new(part: Part, footer: Footer, awake: Awake, fault: Fault) -> Self {
         let read = part.bytes.len() as u64;
@@ -71,7 +71,7 @@ impl Ranged {
         Self(Arc::new(Inner {
             end: (part.version.total() - read, part.bytes),
             version: part.version,
-            network: Handle::current(),
+            io: Handle::current(),
             awake,
             fault,
             footer,
@@ -118,7 +118,7 @@ impl Inner {
             .map_err(|error| self.fault.keep(error))?;
         let (version, awake) = (self.version.clone(), self.awake.clone());
         let (done, read) = oneshot::channel();
-        let _reading = AbortOnDropHandle::new(self.network.spawn(async move {
+        let _reading = AbortOnDropHandle::new(self.io.spawn(async move {
             // Dropped in the opposite order, after a panic too: there is something to see when the turn comes.
             let _awake = awake.on_drop();
             let done = done;
@@ -141,7 +141,7 @@ impl Inner {
         let total = self.version.total();
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (version, awake) = (self.version.clone(), self.awake.clone());
-        let task = AbortOnDropHandle::new(self.network.spawn(async move {
+        let task = AbortOnDropHandle::new(self.io.spawn(async move {
             let _awake = awake.on_drop();
             let sender = sender;
             if let Err(error) = forward(&version, &sender, &awake).await {

@@ -3,18 +3,18 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{distance, networks};
+use pushdown_testkit::{distance, model_folder};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    networks::{floats, lab, models},
+    models::{floats, lab, models},
     photo,
 };
 
 #[test]
 fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Result<()> {
-    let folder = networks(&["tiny/digits", "tiny/external"])?;
+    let folder = model_folder(&["tiny/digits", "tiny/external"])?;
     let lab = lab(&folder, &[])?;
     lab.put("cat.jpg", photo(60, 40, "jpeg"))?;
     let scores = |model: &str| -> Result<Vec<f32>> {
@@ -51,7 +51,7 @@ fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Resu
 
 #[test]
 fn each_file_is_listed_and_fetched_by_its_own_digest() -> Result<()> {
-    let folder = networks(&["tiny/external_each"])?;
+    let folder = model_folder(&["tiny/external_each"])?;
     let open = lab(&folder, &[])?;
     let list: Value = serde_json::from_slice(&models(&open, "GET", "")?.body)?;
     let model = &list["models"][0];

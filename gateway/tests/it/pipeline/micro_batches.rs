@@ -8,7 +8,7 @@ use pushdown_testkit::{Payload, Raw, Response, distance, eventually};
 
 use super::{
     Lab,
-    networks::{PREPARED, RUNTIME, floats, folder, lab},
+    models::{PREPARED, RUNTIME, floats, folder, lab},
     photo,
 };
 

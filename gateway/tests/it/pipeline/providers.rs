@@ -1,18 +1,18 @@
-//! What computes networks: said at start, and not taken for what was asked for.
+//! What computes models: said at start, and not taken for what was asked for.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use pushdown_testkit::{Gateway, Keys, networks, onnxruntime};
+use pushdown_testkit::{Gateway, Keys, model_folder, onnxruntime};
 use serde_json::Value;
 
 use super::{
     Lab, binary,
-    networks::{PREPARED, folder, lab},
+    models::{PREPARED, folder, lab},
     photo,
 };
 
-/// What `/status.json` says, once a network has run.
+/// What `/status.json` says, once a model has run.
 fn in_force(lab: &Lab) -> Result<String> {
     lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
     let answer = lab.get(
@@ -26,7 +26,7 @@ fn in_force(lab: &Lab) -> Result<String> {
 }
 
 #[test]
-fn networks_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
+fn models_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
     let folder = folder()?;
     for flags in [&[][..], &["--execution-provider=cpu"]] {
         let lab = lab(&folder, flags)?;
@@ -41,7 +41,7 @@ fn networks_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
 /// As other programs are told of it, too; a flag comes before it.
 #[test]
 fn the_environment_may_name_the_library() -> Result<()> {
-    let folder = networks(&["tiny/constants"])?;
+    let folder = model_folder(&["tiny/constants"])?;
     let models = format!("--models={}", folder.path().display());
     let (here, nowhere) = (onnxruntime(), Path::new("/nowhere/libonnxruntime.so"));
     let flag = format!("--onnxruntime={}", here.display());
@@ -73,7 +73,7 @@ fn the_environment_may_name_the_library() -> Result<()> {
 /// The library here knows the processor alone.
 #[cfg(feature = "cuda")]
 #[test]
-fn networks_run_on_the_cpu_where_cuda_cannot_be_used() -> Result<()> {
+fn models_run_on_the_cpu_where_cuda_cannot_be_used() -> Result<()> {
     let folder = folder()?;
     let lab = lab(&folder, &["--execution-provider=cuda"])?;
     assert_eq!(in_force(&lab)?, "\"cpu\"");
@@ -82,6 +82,6 @@ fn networks_run_on_the_cpu_where_cuda_cannot_be_used() -> Result<()> {
         log.contains("the execution provider cuda failed its trial: "),
         "{log}"
     );
-    assert!(log.contains("; networks run on the CPU"), "{log}");
+    assert!(log.contains("; models run on the CPU"), "{log}");
     Ok(())
 }

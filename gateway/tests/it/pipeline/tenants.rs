@@ -9,9 +9,9 @@ use pushdown::{
     step::model::Folder,
     wire::{BatchReader, BatchRequest},
 };
-use pushdown_testkit::{Gateway, Keys, Raw, Weed, jain, networks, onnxruntime};
+use pushdown_testkit::{Gateway, Keys, Raw, Weed, jain, model_folder, onnxruntime};
 
-use super::{Lab, batch, binary, networks::RUNTIME};
+use super::{Lab, batch, binary, models::RUNTIME};
 
 const MIB: u64 = 1 << 20;
 const THREADS: u64 = 2;
@@ -152,10 +152,10 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
 /// if each who is active has one, itself included.
 #[test]
 fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
-    let folder = networks(&["squeezenet"])?;
+    let folder = model_folder(&["squeezenet"])?;
     let here = Folder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &here)?;
-    let weights = here.iter().next().context("no network")?.description().bytes;
+    let weights = here.iter().next().context("no model")?.description().bytes;
     let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     let mut sample = 0;
     let mut objects = Vec::new();

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 use pushdown::{OneTable, Pipeline, SchemaRule, step::model::Folder};
-use pushdown_testkit::{Parquet, networks};
+use pushdown_testkit::{Parquet, model_folder};
 
 use super::{
     batch,
-    networks::{RUNTIME, folder, lab},
+    models::{RUNTIME, folder, lab},
     photo,
 };
 
@@ -46,10 +46,10 @@ fn a_batch_warns_as_a_single_answer_does() -> Result<()> {
     Ok(())
 }
 
-/// The network is one within `each`.
+/// The model is one within `each`.
 #[test]
 fn one_table_of_many_objects_warns_too() -> Result<()> {
-    let folder = networks(&["tiny/batch_mean"])?;
+    let folder = model_folder(&["tiny/batch_mean"])?;
     let lab = lab(&folder, &[])?;
     let photos = [photo(16, 12, "png"), photo(12, 16, "png")];
     let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
@@ -67,7 +67,7 @@ fn one_table_of_many_objects_warns_too() -> Result<()> {
     assert_eq!(
         answer.header(WARNING),
         Some(
-            "the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
+            "the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
         )
     );
     Ok(())

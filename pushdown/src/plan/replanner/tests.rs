@@ -34,7 +34,7 @@ struct Reader {
     batches: usize,
 }
 
-/// Values that shrink as those of a network do.
+/// Values that shrink as those of a model do.
 fn pipeline() -> Pipeline {
     Pipeline::parse("decode | resize(224, 224) | resize(112, 112) | resize(56, 56) | resize(16, 16)").unwrap()
 }

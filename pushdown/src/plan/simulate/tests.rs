@@ -98,7 +98,7 @@ fn what_takes_nothing_takes_no_time_on_no_cores() {
 }
 
 #[test]
-fn an_object_takes_the_stores_time_from_the_gateway_and_waits_for_no_network() {
+fn an_object_takes_the_stores_time_from_the_gateway_and_waits_for_no_model() {
     let object = Job {
         gateway: 1.0,
         ..stored(1.0, 10.0)

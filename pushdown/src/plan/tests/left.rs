@@ -80,7 +80,7 @@ fn the_last_sample_counts_in_a_short_epoch() {
     assert_near(many.tail, 0.0115 + 107_000.0 / 0.8e6);
 }
 
-/// A network in two halves: what is decoded, what is behind its first half, and what is behind all of it. The gateway and the
+/// A model in two halves: what is decoded, what is behind its first half, and what is behind all of it. The gateway and the
 /// host have run all of it, and either half takes two seconds to load.
 fn photo_with_a_cut() -> Vec<Candidate> {
     let mut cut = way(4, 10_000.0, 0.0062, 0.0053);

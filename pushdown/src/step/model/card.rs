@@ -1,4 +1,4 @@
-//! What a network expects of its input, as the file `NAME.json` beside it says.
+//! What a model expects of its input, as the file `NAME.json` beside it says.
 
 use serde::{Deserialize, Serialize};
 

@@ -43,7 +43,7 @@ impl Files {
         let mut total = file.metadata().map_err(unreadable)?.len();
         if total > MAX_MODEL_BYTES as u64 {
             return Err(Error::too_large(format!(
-                "a network of {total} bytes is more than the limit of {MAX_MODEL_BYTES}"
+                "a model of {total} bytes is more than the limit of {MAX_MODEL_BYTES}"
             )));
         }
         let model = read(file).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! A folder of networks: `NAME.onnx`, files beside it that it has weights in, and where there is one the `NAME.json` that says
+//! A folder of models: `NAME.onnx`, files beside it that it has weights in, and where there is one the `NAME.json` that says
 //! how to prepare inputs.
 
 use std::{
@@ -8,21 +8,21 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Card, Files, Network, Networks, Runtime, Weights, files::open_data};
+use super::{Card, Files, Model, ModelResolver, Runtime, Weights, files::open_data};
 use crate::{Error, Result, pipeline::is_plain, step::nearest};
 
-/// How many names of networks an error tells.
+/// How many names of models an error tells.
 const NEAREST: usize = 8;
 
-/// The networks of a folder, each looked at once it is asked for. One that cannot be used is remembered with the reason.
+/// The models of a folder, each looked at once it is asked for. One that cannot be used is remembered with the reason.
 #[derive(Debug)]
 pub struct Folder {
-    networks: BTreeMap<String, OnceLock<Result<Arc<Network>>>>,
+    models: BTreeMap<String, OnceLock<Result<Arc<Model>>>>,
     place: PathBuf,
     runtime: Result<Runtime>,
 }
 
-/// The files of a network.
+/// The files of a model.
 #[derive(Debug)]
 struct File {
     /// The ONNX file.
@@ -31,12 +31,12 @@ struct File {
 }
 
 impl Folder {
-    /// Finds the networks in `folder`. Without a runtime each has that for the reason why it cannot be used.
+    /// Finds the models in `folder`. Without a runtime each has that for the reason why it cannot be used.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn open(folder: &Path, runtime: Result<Runtime>) -> io::Result<Self> {
-        let mut networks = BTreeMap::new();
+        let mut models = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             if path.extension().is_none_or(|extension| extension != "onnx") {
@@ -47,34 +47,34 @@ impl Folder {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            networks.insert(name, OnceLock::new());
+            models.insert(name, OnceLock::new());
         }
         Ok(Self {
-            networks,
+            models,
             place: folder.to_owned(),
             runtime,
         })
     }
 
-    /// Looks at every network, telling `seen` of each: seconds for one of hundreds of megabytes.
-    pub fn look(&self, mut seen: impl FnMut(&str, &Result<Arc<Network>>)) {
-        for name in self.networks.keys() {
-            if let Some(network) = self.network(name) {
-                seen(name, network);
+    /// Looks at every model, telling `seen` of each: seconds for one of hundreds of megabytes.
+    pub fn look(&self, mut seen: impl FnMut(&str, &Result<Arc<Model>>)) {
+        for name in self.models.keys() {
+            if let Some(model) = self.model(name) {
+                seen(name, model);
             }
         }
     }
 
-    /// Those networks that were looked at and can be used, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Network>> {
-        let seen = self.networks.values().filter_map(OnceLock::get);
-        seen.filter_map(|network| network.as_ref().ok())
+    /// Those models that were looked at and can be used, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Model>> {
+        let seen = self.models.values().filter_map(OnceLock::get);
+        seen.filter_map(|model| model.as_ref().ok())
     }
 
-    fn network(&self, name: &str) -> Option<&Result<Arc<Network>>> {
-        let network = self.networks.get(name)?;
+    fn model(&self, name: &str) -> Option<&Result<Arc<Model>>> {
+        let model = self.models.get(name)?;
         let path = || self.place.join(format!("{name}.onnx"));
-        Some(network.get_or_init(|| look(name, &path(), &self.runtime).map(Arc::new)))
+        Some(model.get_or_init(|| look(name, &path(), &self.runtime).map(Arc::new)))
     }
 }
 
@@ -85,8 +85,8 @@ impl Folder {
     /// # Errors
     /// When the file is there no more.
     pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
-        self.iter().find_map(|network| {
-            let description = network.description();
+        self.iter().find_map(|model| {
+            let description = model.description();
             if description.digest == digest {
                 return Some(fs::File::open(
                     self.place.join(format!("{}.onnx", description.name)),
@@ -99,16 +99,16 @@ impl Folder {
     }
 }
 
-impl Networks for Folder {
-    fn find(&self, name: &str) -> Result<Arc<Network>> {
-        match self.network(name) {
-            Some(Ok(network)) => Ok(Arc::clone(network)),
+impl ModelResolver for Folder {
+    fn find(&self, name: &str) -> Result<Arc<Model>> {
+        match self.model(name) {
+            Some(Ok(model)) => Ok(Arc::clone(model)),
             Some(Err(error)) => Err(Error::new(
                 error.kind(),
-                format!("the network `{name}` cannot be used: {error}"),
+                format!("the model `{name}` cannot be used: {error}"),
             )),
             None => {
-                let mut known = nearest(self.networks.keys().map(String::as_str), name);
+                let mut known = nearest(self.models.keys().map(String::as_str), name);
                 known.truncate(NEAREST);
                 let known = if known.is_empty() {
                     "none".to_owned()
@@ -117,14 +117,14 @@ impl Networks for Folder {
                 };
                 Err(Error::new(
                     crate::ErrorKind::InvalidPipeline,
-                    format!("found the unknown network `{name}`, expected one of those served: {known}"),
+                    format!("found the unknown model `{name}`, expected one of those served: {known}"),
                 ))
             }
         }
     }
 }
 
-fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Network> {
+fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Model> {
     if !is_plain(name) {
         return Err(Error::model(
             "its name is not plain: expected letters, digits and underscores",
@@ -139,7 +139,7 @@ fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Network> {
         path: path.to_owned(),
         runtime: runtime.clone(),
     };
-    Network::look(name, card, file)
+    Model::look(name, card, file)
 }
 
 impl Weights for File {

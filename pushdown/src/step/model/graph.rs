@@ -1,6 +1,6 @@
-//! A network's graph: read without trust, reduced to what its outputs need, and cut in two.
+//! A model's graph: read without trust, reduced to what its outputs need, and cut in two.
 //!
-//! Everything here is a matter of names and nodes. Shapes come from running the network once
+//! Everything here is a matter of names and nodes. Shapes come from running the model once
 //! ([`probe`](super::probe)), which also folds what depends on shapes alone.
 
 mod aside;

@@ -1,4 +1,4 @@
-//! What runs networks, as the last bits of their values depend on it.
+//! What runs models, as the last bits of their values depend on it.
 
 use std::{
     ffi::{CStr, c_char},

@@ -1,4 +1,4 @@
-//! A network in memory: its parts from one place to another, made when they are first run.
+//! A model in memory: its parts from one place to another, made when they are first run.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{
     files::Files,
     graph::Seam,
-    network::Place,
+    onnx_model::Place,
     outline::Outline,
     session::{Runtime, Session, Value},
     trim::give_back,
@@ -25,7 +25,7 @@ use crate::{DType, Error, Layout, Result, Tensor};
 /// Parts that are kept, the last ones used: each has weights of its own.
 const MAX_PARTS: usize = 4;
 
-/// A network of which parts run. Its files are in memory only while one is made.
+/// A model of which parts run. Its files are in memory only while one is made.
 #[derive(Debug)]
 pub(super) struct Loaded {
     outline: Arc<Outline>,
@@ -60,7 +60,7 @@ struct Part {
 }
 
 impl Loaded {
-    /// A network of which no part is here yet.
+    /// A model of which no part is here yet.
     pub(super) fn new(outline: Arc<Outline>, runtime: Runtime) -> Self {
         Self {
             outline,
@@ -102,7 +102,7 @@ impl Loaded {
     }
 
     /// Runs the layers between two places on values of the first. If they are not here they come from `files`, those that
-    /// the network was looked at in.
+    /// the model was looked at in.
     pub(super) fn run(
         &self,
         (from, to): (Place, usize),

@@ -1,19 +1,19 @@
-//! A network without its weights: what a look at it shows. It costs runs and a copy of the weights, and takes little room.
+//! A model without its weights: what a look at it shows. It costs runs and a copy of the weights, and takes little room.
 
 use super::{
     files::Files,
     graph::{Excerpt, Graph, LeftOut, Seam, input_shape},
-    network::{CutPoint, Place, Port, weights_between},
+    onnx_model::{CutPoint, Place, Port, weights_between},
     probe::{Probe, probe},
     session::Runtime,
     trim::give_back,
 };
 use crate::{DType, Error, Result};
 
-/// The most bytes that the files of a network may have together: of one message ONNX can have no more.
+/// The most bytes that the files of a model may have together: of one message ONNX can have no more.
 pub const MAX_MODEL_BYTES: usize = 2 << 30;
 
-/// A network that was looked at.
+/// A model that was looked at.
 #[derive(Debug)]
 pub(super) struct Outline {
     graph: Graph,
@@ -47,7 +47,7 @@ impl Outline {
         let bytes = files.bytes();
         if bytes > MAX_MODEL_BYTES as u64 {
             return Err(Error::too_large(format!(
-                "a network of {bytes} bytes is more than the limit of {MAX_MODEL_BYTES}"
+                "a model of {bytes} bytes is more than the limit of {MAX_MODEL_BYTES}"
             )));
         }
         let mut graph = Graph::read(files)?;

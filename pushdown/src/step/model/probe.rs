@@ -1,4 +1,4 @@
-//! Runs a network once, opened up, to see the shapes of its tensors and whether it takes batches.
+//! Runs a model once, opened up, to see the shapes of its tensors and whether it takes batches.
 
 mod seen;
 
@@ -29,7 +29,7 @@ type Alone = HashMap<String, Seen<Row>>;
 /// The tensors of two samples at once: whether each is what the two have alone, one behind the other along the batch axis.
 type Together = HashMap<String, Seen<bool>>;
 
-/// Looks at a network whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone. The
+/// Looks at a model whose input has the shape `shape`, without the batch axis; folds what depends on shapes alone. The
 /// graph was read from `files`.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ type Together = HashMap<String, Seen<bool>>;
 pub(super) fn probe(runtime: &Runtime, graph: &mut Graph, files: &Files, shape: &[usize]) -> Result<Probe> {
     let (first, second) = (noise(shape, 1), noise(shape, 2));
     let main = graph.outputs().next().unwrap_or_default().to_owned();
-    // What may leave the network is held against a batch element by element.
+    // What may leave the model is held against a batch element by element.
     let whole = graph.possible_cuts(&main);
     let alone = |sample: &[f32]| -> Result<Alone> {
         run((runtime, files), graph, shape, &[sample], |name, value| {

@@ -1,4 +1,4 @@
-//! What computes networks: the processor, or a GPU by CUDA.
+//! What computes models: the processor, or a GPU by CUDA.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! ONNX Runtime: the library, loaded once in a process, and sessions that run a part of a network.
+//! ONNX Runtime: the library, loaded once in a process, and sessions that run a part of a model.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -23,7 +23,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Loads the library, `libonnxruntime.so` of ONNX Runtime 1.24 or newer. Each run of a network uses up to
+    /// Loads the library, `libonnxruntime.so` of ONNX Runtime 1.24 or newer. Each run of a model uses up to
     /// `threads` threads of the processor.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Runtime {
         self.provider
     }
 
-    /// What the last bits of results depend on beside the network.
+    /// What the last bits of results depend on beside the model.
     pub fn identity(&self) -> Identity {
         Identity {
             onnxruntime: self.version.to_string(),
@@ -179,7 +179,7 @@ impl Session {
         sessions
             .collect::<Result<_, _>>()
             .map(Self)
-            .map_err(|error| Error::model(format!("ONNX Runtime refuses the network: {error}")))
+            .map_err(|error| Error::model(format!("ONNX Runtime refuses the model: {error}")))
     }
 
     /// Runs on an array whose first axis is the batch; gives what `read` makes of the outputs, in their order.

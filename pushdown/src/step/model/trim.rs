@@ -1,7 +1,7 @@
-//! Memory that networks have taken, and that nobody needs any more.
+//! Memory that models have taken, and that nobody needs any more.
 
 /// Gives what the C library's allocator has free back to the system. It keeps what ONNX Runtime frees: after a look at a
-/// network, which shows every tensor, many times what runs take from then on; and between runs, in pieces that values of
+/// model, which shows every tensor, many times what runs take from then on; and between runs, in pieces that values of
 /// another size do not fit into, several times what a run takes. Takes a few milliseconds.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(

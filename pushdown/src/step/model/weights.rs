@@ -1,4 +1,4 @@
-//! Where the weights of a network come from.
+//! Where the weights of a model come from.
 
 use std::fmt;
 

@@ -27,7 +27,7 @@ impl Operator for Normalize {
     const SUMMARY: &'static str = "(x - mean) / std";
     const PARAMS: &'static [Param] = &[
         Param::positional("preset", "imagenet", "mean and std of a known data set"),
-        Param::named("model", "name", "mean and std that a network was trained with"),
+        Param::named("model", "name", "mean and std that a model was trained with"),
         Param::named(
             "mean",
             "number or list",
@@ -47,7 +47,7 @@ impl Operator for Normalize {
         let preset = match args.optional::<String>("model")? {
             None => preset,
             Some(name) if preset.is_none() && mean.is_none() && std.is_none() => {
-                return Self::of_network(args, &name);
+                return Self::of_model(args, &name);
             }
             Some(_) => return Err(args.fault("`normalize` takes `model` alone, found more beside it")),
         };
@@ -156,13 +156,13 @@ impl Normalize {
         close(&self.mean, mean) && close(&self.std, std)
     }
 
-    /// What the card of a network says.
-    fn of_network(args: &Args<'_>, name: &str) -> Result<Self> {
-        let network = args.network(name)?;
-        let card = network.description().card.as_ref();
+    /// What the card of a model says.
+    fn of_model(args: &Args<'_>, name: &str) -> Result<Self> {
+        let model = args.model(name)?;
+        let card = model.description().card.as_ref();
         let (mean, std) = card.and_then(Card::normalization).ok_or_else(|| {
             args.fault(format!(
-                "the network `{name}` has no mean and std in a JSON file beside it: give `mean` and `std`"
+                "the model `{name}` has no mean and std in a JSON file beside it: give `mean` and `std`"
             ))
         })?;
         Ok(Self { mean, std })

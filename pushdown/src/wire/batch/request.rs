@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::target::check_presign;
-use crate::{Error, Kind, OneTable, Pipeline, Result, step::model::Networks, wire::Split};
+use crate::{Error, Kind, OneTable, Pipeline, Result, step::model::ModelResolver, wire::Split};
 
 /// The longest batch request in bytes, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -155,7 +155,7 @@ impl BatchRequest {
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) with the position in the pipeline;
     /// [`TooLarge`](crate::ErrorKind::TooLarge) past [`MAX_REQUEST_BYTES`];
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for everything else, a sample's fault with its index.
-    pub fn parse(json: &[u8], max_samples: usize, networks: &dyn Networks) -> Result<Self> {
+    pub fn parse(json: &[u8], max_samples: usize, models: &dyn ModelResolver) -> Result<Self> {
         if json.len() > MAX_REQUEST_BYTES {
             return Err(Error::too_large(format!(
                 "a batch request of {} bytes is more than the limit of {MAX_REQUEST_BYTES}",
@@ -176,7 +176,7 @@ impl BatchRequest {
             presign,
             samples,
         } = unparsed;
-        let pipeline = parse_pipeline(pipeline, networks)?;
+        let pipeline = parse_pipeline(pipeline, models)?;
         if samples.is_empty() || samples.len() > max_samples {
             return Err(Error::wire(format!(
                 "found {} samples, expected 1 to {max_samples}",
@@ -238,13 +238,13 @@ impl BatchSample {
 }
 
 /// The pipeline from a JSON string with its text, or from the JSON array.
-fn parse_pipeline(json: &RawValue, networks: &dyn Networks) -> Result<Pipeline> {
+fn parse_pipeline(json: &RawValue, models: &dyn ModelResolver) -> Result<Pipeline> {
     match json.get().as_bytes().first() {
-        Some(b'[') => Pipeline::parse_with(json.get(), networks),
+        Some(b'[') => Pipeline::parse_with(json.get(), models),
         Some(b'"') => {
             let text: String = serde_json::from_str(json.get())
                 .map_err(|error| Error::wire(format!("the batch request's pipeline: {error}")))?;
-            Pipeline::parse_with(&text, networks)
+            Pipeline::parse_with(&text, models)
         }
         _ => Err(Error::wire(
             "the batch request's pipeline is neither a string nor an array",

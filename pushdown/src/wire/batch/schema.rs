@@ -61,7 +61,7 @@ impl ValueType {
         if self.is_quantized() {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
-        // Where nothing runs the networks here, no row has a value from behind one.
+        // Where nothing runs the models here, no row has a value from behind one.
         let engine = Engine::of(pipeline.steps()).unwrap_or_default();
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),

@@ -70,7 +70,7 @@ pub(crate) struct Cost {
     pub(crate) kept: u64,
     /// How many samples arrived at each stage.
     pub(crate) stages: BTreeMap<u8, u64>,
-    /// The steps in force: a plan may cut networks.
+    /// The steps in force: a plan may cut models.
     pub(crate) steps: Vec<String>,
     /// The plan in force at the end, for people.
     pub(crate) plan: Option<String>,

@@ -1,4 +1,4 @@
-//! `pushdown demo transfer`: a head is trained here on the features of a frozen network, read in several ways.
+//! `pushdown demo transfer`: a head is trained here on the features of a frozen model, read in several ways.
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
@@ -28,7 +28,7 @@ const AUGMENTED: &str = "decode | random_resized_crop(224) | flip_h | to_float \
     | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
 const WAYS: [Way; 4] = [Way::Plain, Way::Pushed, Way::Auto, Way::Keep];
 
-/// Train a head on the features of a frozen network, reading in several ways, and compare them
+/// Train a head on the features of a frozen model, reading in several ways, and compare them
 ///
 /// A quarter of the samples is held out, by the hash of their keys, of each class alike. On the features of the others a
 /// logistic head is trained: once on one epoch, and once on some augmented ones, whose features are new every time. The

@@ -49,7 +49,7 @@ fn bound(load: &Load) -> &'static str {
 pub(crate) fn name(step: &Step) -> String {
     match step {
         Step::Model(model) => {
-            let (tensor, _) = model.network().port(Place::Cut(model.reach().1));
+            let (tensor, _) = model.model().port(Place::Cut(model.reach().1));
             format!("model until {tensor}")
         }
         step => step.name().to_owned(),

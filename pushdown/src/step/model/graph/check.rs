@@ -113,7 +113,7 @@ pub(super) fn not_training(graph: &GraphProto) -> Result<()> {
     };
     if graph.node.iter().any(may_draw) {
         return Err(Error::model(
-            "found a `Dropout` in training, which is random: a frozen network gives the same each time",
+            "found a `Dropout` in training, which is random: a frozen model gives the same each time",
         ));
     }
     Ok(())
@@ -144,7 +144,7 @@ fn node(node: &NodeProto, depth: usize) -> Result<()> {
     }
     if RANDOM.contains(&node.op_type.as_str()) {
         return Err(Error::model(format!(
-            "found the random operator `{}`: a frozen network gives the same each time",
+            "found the random operator `{}`: a frozen model gives the same each time",
             node.op_type
         )));
     }

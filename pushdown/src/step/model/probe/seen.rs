@@ -4,7 +4,7 @@ use crate::step::model::session::Value;
 
 /// How far an element of a batch may be from the same one alone, relative to the largest of its sample. It is that of law 1:
 /// where a batch gives more than this, the results of a pipeline would depend on who else asks. ONNX Runtime itself comes
-/// nowhere near it: its matrix products go by the number of rows, which makes 1e-6 in the deepest networks of the tests.
+/// nowhere near it: its matrix products go by the number of rows, which makes 1e-6 in the deepest models of the tests.
 const TOLERANCE: f32 = 1e-5;
 
 /// Elements that are kept of a tensor that is never handed on.

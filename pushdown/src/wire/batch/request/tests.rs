@@ -2,7 +2,7 @@
 
 use super::{super::PRESIGN, *};
 use crate::ErrorKind;
-use crate::step::model::NoNetworks;
+use crate::step::model::NoModels;
 
 type Change = fn(&mut serde_json::Value);
 
@@ -16,14 +16,14 @@ fn request() -> BatchRequest {
 fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
     let mut json = serde_json::to_value(request()).unwrap();
     change(&mut json);
-    BatchRequest::parse(json.to_string().as_bytes(), 4, &NoNetworks).unwrap_err()
+    BatchRequest::parse(json.to_string().as_bytes(), 4, &NoModels).unwrap_err()
 }
 
 #[test]
 fn reads_back_what_it_wrote() {
     let mut request = request();
     assert_eq!(
-        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoNetworks).unwrap(),
+        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
         request
     );
     request.split = Split::Smallest;
@@ -36,7 +36,7 @@ fn reads_back_what_it_wrote() {
     request.samples[1].member = Some("a.jpg".to_owned());
     request.samples[2].version = Some("v1".to_owned());
     assert_eq!(
-        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoNetworks).unwrap(),
+        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
         request
     );
     assert_eq!(request.split_of(&request.samples[0]), Split::Smallest);
@@ -50,7 +50,7 @@ fn takes_the_documented_form() {
         "presign": "{PRESIGN}", "samples": [{{"path": "/b/k", "signature": "{}", "split": 1}}]}}"#,
         "0f".repeat(32)
     );
-    let request = BatchRequest::parse(json.as_bytes(), 4096, &NoNetworks).unwrap();
+    let request = BatchRequest::parse(json.as_bytes(), 4096, &NoModels).unwrap();
     assert_eq!(request.pipeline.to_string(), "decode");
     assert_eq!((request.order, request.on_error), (Order::Any, OnError::Row));
     assert_eq!((request.seed, request.epoch), (None, None));
@@ -122,7 +122,7 @@ fn refuses_the_rest_with_a_reason() {
             "{error}; expected {expected}"
         );
     }
-    let error = BatchRequest::parse(&request().to_json().unwrap(), 2, &NoNetworks).unwrap_err();
+    let error = BatchRequest::parse(&request().to_json().unwrap(), 2, &NoModels).unwrap_err();
     assert!(
         error.to_string().contains("found 3 samples, expected 1 to 2"),
         "{error}"
@@ -133,7 +133,7 @@ fn refuses_the_rest_with_a_reason() {
 fn hostile_json_is_an_error() {
     for json in ["", "null", "[]", "{}", "{\"pipeline\":", "\u{0}"] {
         assert_eq!(
-            BatchRequest::parse(json.as_bytes(), 1, &NoNetworks)
+            BatchRequest::parse(json.as_bytes(), 1, &NoModels)
                 .unwrap_err()
                 .kind(),
             ErrorKind::InvalidWire,
@@ -142,14 +142,14 @@ fn hostile_json_is_an_error() {
     }
     let deep = format!("{{\"pipeline\": {}", "[".repeat(1 << 20));
     assert_eq!(
-        BatchRequest::parse(deep.as_bytes(), 1, &NoNetworks)
+        BatchRequest::parse(deep.as_bytes(), 1, &NoModels)
             .unwrap_err()
             .kind(),
         ErrorKind::InvalidWire
     );
     let long = vec![b' '; MAX_REQUEST_BYTES + 1];
     assert_eq!(
-        BatchRequest::parse(&long, 1, &NoNetworks).unwrap_err().kind(),
+        BatchRequest::parse(&long, 1, &NoModels).unwrap_err().kind(),
         ErrorKind::TooLarge
     );
 }

@@ -25,19 +25,19 @@ fn good() -> serde_json::Value {
     })
 }
 
-/// A list of networks may come from anyone.
+/// A list of models may come from anyone.
 #[test]
-fn descriptions_that_no_network_has() {
+fn descriptions_that_no_model_has() {
     let good = good();
     let fault = |field: &str, value: serde_json::Value| {
         let mut description = good.clone();
         description[field] = value;
         let description = serde_json::from_value(description).expect(field);
-        Network::described(description, Nowhere)
+        Model::described(description, Nowhere)
             .expect_err(field)
             .to_string()
     };
-    assert!(Network::described(serde_json::from_value(good.clone()).expect("good"), Nowhere).is_ok());
+    assert!(Model::described(serde_json::from_value(good.clone()).expect("good"), Nowhere).is_ok());
     assert!(fault("digest", "../../secret".into()).contains("64 hex digits"));
     assert!(fault("cut_points", serde_json::json!([])).contains("0 cut points"));
     let file = |name: &str, digest: &str, bytes: u64| serde_json::json!({"name": name, "digest": digest, "bytes": bytes});
@@ -90,19 +90,19 @@ impl Weights for Here {
     }
 }
 
-/// Whatever fails says of which network; one whose file was replaced since it was described is found out.
+/// Whatever fails says of which model; one whose file was replaced since it was described is found out.
 #[test]
-fn failures_name_the_network() {
+fn failures_name_the_model() {
     let described = |digest: String, weights: &'static [u8]| {
         let mut description = good();
         description["digest"] = digest.into();
         let description = serde_json::from_value(description).expect("good");
-        Network::described(description, Here(weights)).expect("good")
+        Model::described(description, Here(weights)).expect("good")
     };
-    let run = |network: &Network| {
+    let run = |model: &Model| {
         let value = Tensor::from_values(crate::Layout::Chw, vec![3, 8, 8], vec![0_f32; 192]);
-        let error = network.run(Place::Input, 0, &[value]).expect_err("nothing runs");
-        assert_eq!(network.load().expect_err("nothing loads"), error);
+        let error = model.run(Place::Input, 0, &[value]).expect_err("nothing runs");
+        assert_eq!(model.load().expect_err("nothing loads"), error);
         error
     };
     let old = hex::encode(Sha256::digest(b"old"));
@@ -111,19 +111,17 @@ fn failures_name_the_network() {
     let new = hex::encode(Sha256::digest(b"new"));
     assert_eq!(
         replaced.to_string(),
-        format!(
-            "the network `n`: the weights have the digest {new}, expected {old}: have they been replaced?"
-        )
+        format!("the model `n`: the weights have the digest {new}, expected {old}: have they been replaced?")
     );
     let without = run(&described(old, b"old"));
     assert_eq!(without.kind(), crate::ErrorKind::ModelRuntime);
-    assert_eq!(without.to_string(), "the network `n`: none");
+    assert_eq!(without.to_string(), "the model `n`: none");
     let description = serde_json::from_value(good()).expect("good");
-    let nowhere = run(&Network::described(description, Nowhere).expect("good"));
-    assert_eq!(nowhere.to_string(), "the network `n`: nowhere");
+    let nowhere = run(&Model::described(description, Nowhere).expect("good"));
+    assert_eq!(nowhere.to_string(), "the model `n`: nowhere");
 }
 
-/// Readers and ETags know a network by its digest: what its card says of inputs is a part of it.
+/// Readers and ETags know a model by its digest: what its card says of inputs is a part of it.
 #[test]
 fn a_changed_card_changes_the_digest() {
     let of = |json: &str| {
@@ -147,7 +145,7 @@ fn a_changed_card_changes_the_digest() {
     assert_ne!(without_card, of("{}"));
 }
 
-/// Copies of a part are made by what the part weighs, not by the whole network.
+/// Copies of a part are made by what the part weighs, not by the whole model.
 #[test]
 fn a_part_weighs_what_lies_between_its_ends() {
     let cut = |parameters: u64| CutPoint {
@@ -167,7 +165,7 @@ fn a_part_weighs_what_lies_between_its_ends() {
     assert_eq!(weights_between(&cuts, Place::Input, 7), 0);
 }
 
-/// A network of which the weights come when they are told to.
+/// A model of which the weights come when they are told to.
 #[derive(Debug)]
 struct Slow {
     asked: mpsc::Sender<()>,
@@ -195,17 +193,17 @@ fn nobody_waits_for_weights_who_only_asks_whether_they_are_here() {
     let ((asked, was_asked), (send, come)) = (mpsc::channel(), mpsc::channel());
     let come = Mutex::new(come);
     let description = serde_json::from_value(good()).expect("good");
-    let network = Network::described(description, Slow { asked, come }).expect("good");
-    let network = Arc::new(network);
+    let model = Model::described(description, Slow { asked, come }).expect("good");
+    let model = Arc::new(model);
     let loading = thread::spawn({
-        let network = Arc::clone(&network);
-        move || network.load()
+        let model = Arc::clone(&model);
+        move || model.load()
     });
     was_asked.recv().expect("weights are asked for");
     let (answer, answered) = mpsc::channel();
     thread::spawn(move || {
-        network.release();
-        answer.send((network.is_loaded(), network.is_near(), network.held_bytes()))
+        model.release();
+        answer.send((model.is_loaded(), model.is_near(), model.held_bytes()))
     });
     let answered = answered.recv_timeout(Duration::from_secs(30));
     assert_eq!(answered, Ok((false, false, 0)));

@@ -1,6 +1,6 @@
-"""A network that ONNX Runtime runs on the pixels of a batch: up to its features where it says where they are, else all of it.
+"""A model that ONNX Runtime runs on the pixels of a batch: up to its features where it says where they are, else all of it.
 
-Weights are NAME.onnx, what its input has to look like is NAME.json, as `scripts/models.sh` makes both; a network without the
+Weights are NAME.onnx, what its input has to look like is NAME.json, as `scripts/models.sh` makes both; a model without the
 latter was trained as most are on ImageNet.
 
 Given the gateway's own pixels, EfficientNet-Lite0's features are the gateway's but for 0.0003. A peer's own pixels differ from
@@ -22,7 +22,7 @@ IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "value_
 TOGETHER = 4
 
 
-class Network:
+class Model:
     """A session, and what makes pixels its input."""
 
     def __init__(self, name: str, models: pathlib.Path, cores: int) -> None:

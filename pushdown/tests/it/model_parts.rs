@@ -1,4 +1,4 @@
-//! Parts of networks: where a plan may cut them, and what each part holds.
+//! Parts of models: where a plan may cut them, and what each part holds.
 
 use pushdown::{
     Pipeline,
@@ -6,13 +6,13 @@ use pushdown::{
 };
 
 use super::{
-    networks::{RUNTIME, models},
-    small_networks::network,
+    models::{RUNTIME, models},
+    small_models::model,
 };
 
 /// Where every layer gives less than the one before, not all of them are worth looking at: the last ones are.
 #[test]
-fn networks_are_cut_in_as_many_places_as_are_asked_for() {
+fn models_are_cut_in_as_many_places_as_are_asked_for() {
     let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let whole = Pipeline::parse_with("decode | to_float | model(falling) | cast(f16)", &folder).unwrap();
     let cuts = |most: usize| -> Vec<u64> {
@@ -32,15 +32,15 @@ fn networks_are_cut_in_as_many_places_as_are_asked_for() {
 #[test]
 fn both_parts_together_hold_what_the_whole_does() {
     for (name, cut, weights) in [("falling", 8, 17_728 * 4), ("sparse_weights", 1, 500)] {
-        let (network, _) = network(name);
+        let (model, _) = model(name);
         let held = |from: Place, to: usize| {
-            network.release();
-            network.make_ready(from, to).unwrap();
-            network.held_bytes()
+            model.release();
+            model.make_ready(from, to).unwrap();
+            model.held_bytes()
         };
-        let whole = held(Place::Input, network.end());
+        let whole = held(Place::Input, model.end());
         assert!(whole > weights, "{name}: {whole} bytes");
-        let (before, behind) = (held(Place::Input, cut), held(Place::Cut(cut), network.end()));
+        let (before, behind) = (held(Place::Input, cut), held(Place::Cut(cut), model.end()));
         assert!(
             before + behind < whole * 3 / 2,
             "{name}: {before} and {behind} of {whole} bytes"
@@ -56,14 +56,14 @@ fn what_layers_take_to_load_is_known_once_some_were() {
     let pipeline = Pipeline::parse_with(text, &folder).unwrap();
     assert!(pipeline.loading_time(0..5).is_zero(), "nothing was loaded yet");
     let (_, layers) = pipeline.first_layers(0..5).unwrap();
-    let network = layers.network();
-    network.make_ready(Place::Input, network.end()).unwrap();
+    let model = layers.model();
+    model.make_ready(Place::Input, model.end()).unwrap();
     let time = |stretch| pipeline.loading_time(stretch);
     assert!(time(0..2).is_zero() && time(4..5).is_zero(), "no layers");
     assert_eq!(time(0..5), time(2..4), "both halves as one part");
     // The file is there for each part, and each has weights of its own.
     assert!(time(0..3) > std::time::Duration::ZERO && time(3..5) > std::time::Duration::ZERO);
     assert!(time(0..3) < time(0..5) && time(3..5) < time(0..5));
-    network.release();
+    model.release();
     assert!(time(0..5).is_zero());
 }

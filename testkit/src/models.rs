@@ -1,4 +1,4 @@
-//! Real networks and the library that runs them, from where `scripts/models.sh` puts them.
+//! Real models and the library that runs them, from where `scripts/models.sh` puts them.
 
 use std::{
     fs, io,
@@ -22,13 +22,13 @@ pub fn other_onnxruntime() -> PathBuf {
     cache().join("onnxruntime/other/libonnxruntime.so")
 }
 
-/// A folder of some of the networks, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any,
+/// A folder of some of the models, named as in `.cache/models` (`bad/garbage`, too), with their cards where they have any,
 /// and copies of the files that their weights are in (`NAME.onnx.*`: no gateway takes links to these); it goes away with its
 /// handle.
 ///
 /// # Errors
-/// When a network is missing, or there is no temporary folder.
-pub fn networks(names: &[&str]) -> io::Result<TempDir> {
+/// When a model is missing, or there is no temporary folder.
+pub fn model_folder(names: &[&str]) -> io::Result<TempDir> {
     let folder = tempfile::tempdir()?;
     for name in names {
         let file = cache().join("models").join(format!("{name}.onnx"));

@@ -1,14 +1,14 @@
-//! What is wrong with a network, or with what it is given, is told before any object is read: by both faces, which go on.
+//! What is wrong with a model, or with what it is given, is told before any object is read: by both faces, which go on.
 
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{Response, networks};
+use pushdown_testkit::{Response, model_folder};
 use serde_json::Value;
 
 use super::{
     Lab, batch,
-    networks::{lab, models},
+    models::{lab, models},
     photo,
 };
 
@@ -41,8 +41,8 @@ fn refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
 }
 
 #[test]
-fn networks_that_cannot_be_used_are_refused_by_name() -> Result<()> {
-    let folder = networks(&[
+fn models_that_cannot_be_used_are_refused_by_name() -> Result<()> {
+    let folder = model_folder(&[
         "tiny/constants",
         "bad/external_weights",
         "bad/nan_weights",
@@ -60,13 +60,13 @@ fn networks_that_cannot_be_used_are_refused_by_name() -> Result<()> {
         ("misdescribed", "its JSON file is no description: "),
         ("external_weights", "found the weights of `w` in the file"),
         ("nan_weights", "the output `y` is not finite: are weights NaN?"),
-        ("shapes_that_do_not_fit", "ONNX Runtime refuses the network: "),
+        ("shapes_that_do_not_fit", "ONNX Runtime refuses the model: "),
     ];
     let log = lab.gateway.log()?;
     for (name, reason) in bad {
         let pipeline = format!("decode | resize(4, 4) | to_float | model({name})");
         let reason = format!("cannot be used: {reason}");
-        refused(&lab, &pipeline, 500, &format!("the network `{name}` {reason}"))?;
+        refused(&lab, &pipeline, 500, &format!("the model `{name}` {reason}"))?;
         let mut lines = log.lines();
         let named = format!(r#""name":"{name}""#);
         ensure!(
@@ -82,12 +82,12 @@ fn networks_that_cannot_be_used_are_refused_by_name() -> Result<()> {
 
 #[test]
 fn inputs_that_cannot_fit_are_refused_by_the_text_alone() -> Result<()> {
-    let folder = networks(&["tiny/constants", "tiny/batch_mean"])?;
-    // In which order the axes stand the card alone says: for this network the wrong one.
+    let folder = model_folder(&["tiny/constants", "tiny/batch_mean"])?;
+    // In which order the axes stand the card alone says: for this model the wrong one.
     fs::write(folder.path().join("batch_mean.json"), r#"{"layout": "hwc"}"#)?;
     let lab = lab(&folder, &[])?;
     lab.put("cat.png", photo(16, 16, "png"))?;
-    let takes = "takes f32 of 3x4x4 for `x` of the network `constants`, found";
+    let takes = "takes f32 of 3x4x4 for `x` of the model `constants`, found";
     for (pipeline, reason) in [
         (
             "decode | resize(5, 6) | to_float | model(constants)",
@@ -107,8 +107,7 @@ fn inputs_that_cannot_fit_are_refused_by_the_text_alone() -> Result<()> {
         ),
         (
             "decode | resize(4, 4) | to_float | model(batch_mean)",
-            "takes the layout hwc for the network `batch_mean`, found chw; put `layout(hwc)` before it"
-                .into(),
+            "takes the layout hwc for the model `batch_mean`, found chw; put `layout(hwc)` before it".into(),
         ),
         (
             "decode | resize(4, 4) | model(constants)",
@@ -116,7 +115,7 @@ fn inputs_that_cannot_fit_are_refused_by_the_text_alone() -> Result<()> {
         ),
         (
             "decode | resize(4, 4) | to_float | model(constants, from=flat)",
-            "takes f32 of 64 for `flat` of the network `constants`, found f32 of 3x4x4".into(),
+            "takes f32 of 64 for `flat` of the model `constants`, found f32 of 3x4x4".into(),
         ),
     ] {
         refused(&lab, pipeline, 400, &reason)?;

@@ -1,6 +1,6 @@
-//! `pushdown demo transfer` on the features of a real network, whoever computes its layers.
+//! `pushdown demo transfer` on the features of a real model, whoever computes its layers.
 
-use pushdown_testkit::{networks, onnxruntime};
+use pushdown_testkit::{model_folder, onnxruntime};
 use serde_json::Value;
 
 use super::{
@@ -34,8 +34,8 @@ fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
 /// What is computed here, there, or a part on each side differs by the tolerance of law 1 and a step of f16: thousands of
 /// times less than what the head would need to change its mind.
 #[test]
-fn every_way_tells_the_same_by_the_features_of_a_network() {
-    let models = networks(&["efficientnet_lite0"]).unwrap();
+fn every_way_tells_the_same_by_the_features_of_a_model() {
+    let models = model_folder(&["efficientnet_lite0"]).unwrap();
     let objects = photos().into_iter();
     let objects: Objects = objects
         .map(|(name, bytes)| (format!("set/{name}"), bytes))

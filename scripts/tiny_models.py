@@ -1,4 +1,4 @@
-"""Networks of a few nodes, each with something that the real ones lack; `models.py` writes them."""
+"""Models of a few nodes, each with something that the real ones lack; `models.py` writes them."""
 
 import numpy as np
 import onnx

@@ -7,7 +7,7 @@ use pushdown::{
     Context, Pipeline, Sample,
     step::model::{Folder, Runtime},
 };
-use pushdown_testkit::{Parquet, Request, Response, distance, networks, onnxruntime};
+use pushdown_testkit::{Parquet, Request, Response, distance, model_folder, onnxruntime};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -21,9 +21,9 @@ const CARD: &str = r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57,
 pub(super) static RUNTIME: LazyLock<pushdown::Result<Runtime>> =
     LazyLock::new(|| Runtime::load(&onnxruntime(), 1));
 
-/// A folder with one good network and its card, and one that is none.
+/// A folder with one good model and its card, and one that is none.
 pub(super) fn folder() -> Result<TempDir> {
-    let folder = networks(&["squeezenet", "bad/nan_weights"])?;
+    let folder = model_folder(&["squeezenet", "bad/nan_weights"])?;
     fs::write(folder.path().join("squeezenet.json"), CARD)?;
     Ok(folder)
 }
@@ -78,7 +78,7 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
             .unwrap_or_default()
             .contains("model;dur=")
     );
-    // Behind a network the engine names what runs it; before it there is nothing to name.
+    // Behind a model the engine names what runs it; before it there is nothing to name.
     let engine = answer.header("x-pushdown-engine").context("no engine")?;
     let runtime = RUNTIME.clone()?.identity();
     assert_eq!(runtime.onnxruntime, "1.31.1");
@@ -169,7 +169,7 @@ fn layers_run_over_a_column_of_a_table() -> Result<()> {
     Ok(())
 }
 
-/// The card says how a network was trained; who prepares inputs otherwise is told so.
+/// The card says how a model was trained; who prepares inputs otherwise is told so.
 #[test]
 fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
     let folder = folder()?;
@@ -194,30 +194,30 @@ fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
 }
 
 #[test]
-fn networks_are_listed_and_their_weights_fetched() -> Result<()> {
+fn models_are_listed_and_their_weights_fetched() -> Result<()> {
     let folder = folder()?;
     let lab = lab(&folder, &[])?;
     let list = models(&lab, "GET", "")?;
     assert_eq!(list.status, 200, "{}", list.text());
     let list: Value = serde_json::from_slice(&list.body)?;
-    let [network] = list["models"].as_array().context("no list")?.as_slice() else {
-        anyhow::bail!("one network can be used: {list}");
+    let [model] = list["models"].as_array().context("no list")?.as_slice() else {
+        anyhow::bail!("one model can be used: {list}");
     };
-    assert_eq!(network["name"], "squeezenet");
-    assert_eq!(network["inputs"][0]["shape"], serde_json::json!([3, 224, 224]));
-    assert_eq!(network["outputs"][0]["shape"], serde_json::json!([1000, 1, 1]));
-    let cut = &network["cut_points"][0];
+    assert_eq!(model["name"], "squeezenet");
+    assert_eq!(model["inputs"][0]["shape"], serde_json::json!([3, 224, 224]));
+    assert_eq!(model["outputs"][0]["shape"], serde_json::json!([1000, 1, 1]));
+    let cut = &model["cut_points"][0];
     for field in ["tensor", "shape", "bytes", "parameters", "macs"] {
         ensure!(!cut[field].is_null(), "{field} in {cut}");
     }
-    assert_eq!(network["batched"], true);
-    let mut left_out = network["left_out"].as_array().context("no list")?.iter();
+    assert_eq!(model["batched"], true);
+    let mut left_out = model["left_out"].as_array().context("no list")?.iter();
     let within = left_out.find(|left| left["tensor"] == "r0").context("r0")?;
     assert_eq!(
         within["reason"],
         "`Conv` and the `Relu` behind it are computed as one"
     );
-    let digest = network["digest"].as_str().context("no digest")?;
+    let digest = model["digest"].as_str().context("no digest")?;
 
     let weights = models(&lab, "GET", &format!("/{digest}"))?;
     assert_eq!(weights.status, 200);
@@ -246,12 +246,12 @@ fn weights_stay_here_when_they_are_told_to() -> Result<()> {
     assert!(
         refused
             .text()
-            .contains("keeps the weights of its networks to itself")
+            .contains("keeps the weights of its models to itself")
     );
     Ok(())
 }
 
-/// The lines of a log by which a gateway that cannot run networks says so.
+/// The lines of a log by which a gateway that cannot run models says so.
 fn said_at_start(lab: &Lab) -> Result<Vec<Value>> {
     let log = lab.gateway.log()?;
     let mut lines = Vec::new();
@@ -287,14 +287,14 @@ fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Resul
         &served,
         "model(squeezenett)",
         400,
-        "the unknown network `squeezenett`",
+        "the unknown model `squeezenett`",
     )?;
     refusal(&served, "model(squeezenet@00ff)", 400, "expected 00ff")?;
     refusal(
         &served,
         "model(squeezenet, until=nowhere)",
         400,
-        "is no cut of the network",
+        "is no cut of the model",
     )?;
     refusal(
         &served,
@@ -333,6 +333,6 @@ fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Resul
 
     let none = Lab::new(&[])?;
     none.put("cat.jpg", photo(64, 48, "jpeg"))?;
-    refusal(&none, "model(squeezenet)", 501, "no networks are served")?;
+    refusal(&none, "model(squeezenet)", 501, "no models are served")?;
     Ok(())
 }

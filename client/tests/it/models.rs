@@ -6,7 +6,7 @@ use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
 use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
-use pushdown_testkit::{distance, networks};
+use pushdown_testkit::{distance, model_folder};
 use tempfile::TempDir;
 
 use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
@@ -14,7 +14,7 @@ use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
 pub(super) const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
 pub(super) fn world() -> (World, TempDir) {
-    let models = networks(&["squeezenet"]).unwrap();
+    let models = model_folder(&["squeezenet"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let large = photos().into_iter().filter(|(_, bytes)| bytes.len() > 5_000);
     let objects: Objects = large.take(6).collect();
@@ -154,7 +154,7 @@ fn explain_measures_and_plans() {
         let shares = plan["shares"].as_array().unwrap();
         shares.iter().map(|share| share.as_f64().unwrap()).collect()
     };
-    // 2,000 bytes behind the network: over a thin link they are made there of all photos that are larger.
+    // 2,000 bytes behind the model: over a thin link they are made there of all photos that are larger.
     let thin = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
     let ways = thin["classes"][0]["ways"].as_array().unwrap();
     assert_eq!(ways[0]["stage"], 0);
@@ -169,7 +169,7 @@ fn explain_measures_and_plans() {
     let last = ways.last().unwrap();
     assert_eq!(last["host_seconds"], 0.0);
     assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
-    assert!(ways.len() >= 5, "splits within the network, too: {ways:?}");
+    assert!(ways.len() >= 5, "splits within the model, too: {ways:?}");
     let planned = shares(&thin["plan"]);
     assert!((planned.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert!(planned[0] < 0.5, "{planned:?}");
@@ -231,7 +231,7 @@ fn a_plan_survives_broken_objects() {
 }
 
 #[test]
-fn networks_that_are_not_there() {
+fn models_that_are_not_there() {
     let (world, _models) = world();
     let fault = |pipeline: &str| run(world.reader(pipeline).build()).unwrap_err().to_string();
     let endpoint = world.endpoint();
@@ -241,7 +241,7 @@ fn networks_that_are_not_there() {
     let bare = World::with_photos(1);
     let none = run(bare.reader(&format!("{PREPARED} | model(resnet)")).build()).unwrap_err();
     assert!(
-        none.to_string().contains("found the unknown network `resnet`"),
+        none.to_string().contains("found the unknown model `resnet`"),
         "{none}"
     );
 }
@@ -250,7 +250,7 @@ fn networks_that_are_not_there() {
 /// reading, and no more bytes than are stored.
 #[test]
 fn auto_reads_as_it_plans() {
-    let models = networks(&["squeezenet"]).unwrap();
+    let models = model_folder(&["squeezenet"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let photos: Vec<_> = photos().into_iter().collect();
     let objects: Objects = (0..60)

@@ -1,4 +1,4 @@
-//! A network as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
+//! A model as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -21,7 +21,7 @@ use crate::{DType, Error, Result, Tensor, step::nearest};
 /// How many near names an error tells.
 const NEAREST: usize = 3;
 
-/// What a network is.
+/// What a model is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Name in pipelines.
@@ -37,7 +37,7 @@ pub struct Description {
     pub inputs: Vec<Port>,
     /// The output.
     pub outputs: Vec<Port>,
-    /// Where the network can be cut, in the order of the layers; the last one is its output.
+    /// Where the model can be cut, in the order of the layers; the last one is its output.
     pub cut_points: Vec<CutPoint>,
     /// Tensors that separate input and output and are no cuts, each with the reason.
     pub left_out: Vec<LeftOut>,
@@ -50,7 +50,7 @@ pub struct Description {
     pub card: Option<Card>,
 }
 
-/// A tensor at an end of a network, f32.
+/// A tensor at an end of a model, f32.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// Name of the tensor.
@@ -59,7 +59,7 @@ pub struct Port {
     pub shape: Vec<usize>,
 }
 
-/// A place at which a network can be cut.
+/// A place at which a model can be cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutPoint {
     /// Name of the tensor.
@@ -74,7 +74,7 @@ pub struct CutPoint {
     pub macs: u64,
 }
 
-/// Where a value of a network stands: at its input, or at a cut point by its index.
+/// Where a value of a model stands: at its input, or at a cut point by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// The input.
@@ -83,9 +83,9 @@ pub enum Place {
     Cut(usize),
 }
 
-/// A network. It compares by its digest.
+/// A model. It compares by its digest.
 #[derive(Debug)]
-pub struct Network {
+pub struct Model {
     description: Description,
     weights: Box<dyn Weights>,
     /// What a look at the weights shows: they have to be looked at once, however often they come.
@@ -96,8 +96,8 @@ pub struct Network {
     loading: Mutex<()>,
 }
 
-impl Network {
-    /// Looks at the weights: reads them, and runs the network on noise to see shapes and whether batches are safe.
+impl Model {
+    /// Looks at the weights: reads them, and runs the model on noise to see shapes and whether batches are safe.
     /// They are let go again.
     ///
     /// # Errors
@@ -127,14 +127,14 @@ impl Network {
         })
     }
 
-    /// A network of which the description is known, from a gateway.
+    /// A model of which the description is known, from a gateway.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a description that no network has.
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a description that no model has.
     pub fn described(description: Description, weights: impl Weights + 'static) -> Result<Self> {
         if description.inputs.len() != 1 || description.cut_points.is_empty() {
             return Err(Error::model(format!(
-                "the network `{}` has {} inputs and {} cut points, expected one input and its output",
+                "the model `{}` has {} inputs and {} cut points, expected one input and its output",
                 description.name,
                 description.inputs.len(),
                 description.cut_points.len()
@@ -143,17 +143,17 @@ impl Network {
         // What comes from elsewhere becomes a file's name, and sizes: neither may be anything.
         if !is_digest(&description.digest) {
             return Err(Error::model(format!(
-                "the network `{}` has a digest that is none: expected 64 hex digits",
+                "the model `{}` has a digest that is none: expected 64 hex digits",
                 description.name
             )));
         }
         check_list(&description.files, description.bytes)
-            .map_err(|fault| Error::model(format!("the network `{}` has {fault}", description.name)))?;
+            .map_err(|fault| Error::model(format!("the model `{}` has {fault}", description.name)))?;
         let shapes = description.inputs.iter().map(|port| &port.shape);
         let mut shapes = shapes.chain(description.cut_points.iter().map(|cut| &cut.shape));
         if let Some(shape) = shapes.find(|shape| !has_a_size(shape)) {
             return Err(Error::model(format!(
-                "the network `{}` has a tensor of the shape {shape:?}, more than any value may have",
+                "the model `{}` has a tensor of the shape {shape:?}, more than any value may have",
                 description.name
             )));
         }
@@ -166,7 +166,7 @@ impl Network {
         })
     }
 
-    /// What the network is.
+    /// What the model is.
     pub const fn description(&self) -> &Description {
         &self.description
     }
@@ -178,9 +178,9 @@ impl Network {
         Ok(files)
     }
 
-    /// An error that says whose it is: a pipeline may run several networks, a gateway many.
+    /// An error that says whose it is: a pipeline may run several models, a gateway many.
     fn named(&self, error: &Error) -> Error {
-        let text = format!("the network `{}`: {error}", self.description.name);
+        let text = format!("the model `{}`: {error}", self.description.name);
         Error::new(error.kind(), text)
     }
 
@@ -237,7 +237,7 @@ impl Network {
     /// The cut point that `text` names: a tensor, or `cut:K` counted from 0.
     ///
     /// # Errors
-    /// With the nearest names, and the reason where it separates the network and is still no cut.
+    /// With the nearest names, and the reason where it separates the model and is still no cut.
     pub(crate) fn cut(&self, text: &str) -> Result<usize, String> {
         let cuts = &self.description.cut_points;
         let digits = |number: &&str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
@@ -263,7 +263,7 @@ impl Network {
                 near.map(str::to_owned).collect()
             };
             format!(
-                "`{text}` is no cut of the network `{}`{reason}; the nearest of its {} are {}",
+                "`{text}` is no cut of the model `{}`{reason}; the nearest of its {} are {}",
                 self.description.name,
                 cuts.len(),
                 near.join(", ")
@@ -321,7 +321,7 @@ impl Network {
         self.loaded().and_then(run).map_err(|error| self.named(&error))
     }
 
-    /// The network, ready for parts of it to be made. Others wait while it is looked at.
+    /// The model, ready for parts of it to be made. Others wait while it is looked at.
     fn loaded(&self) -> Result<Arc<Loaded>> {
         let here = || self.loaded.lock().clone();
         if let Some(loaded) = here() {
@@ -335,7 +335,7 @@ impl Network {
             Arc::clone(outline)
         } else {
             if !self.weights.is_near() {
-                // That takes as long as a link makes it: no other network waits for it.
+                // That takes as long as a link makes it: no other model waits for it.
                 drop(self.weights.fetch()?);
             }
             let _turn = turn();
@@ -367,7 +367,7 @@ impl Description {
     }
 }
 
-impl PartialEq for Network {
+impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
         self.description.digest == other.description.digest
     }

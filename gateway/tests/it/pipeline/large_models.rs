@@ -1,13 +1,13 @@
-//! What networks take of memory while they come, which is when they take most.
+//! What models take of memory while they come, which is when they take most.
 
 use std::{fs, os::unix::fs::symlink, thread};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 use serde_json::Value;
 
 use super::{
-    networks::{lab, models},
+    models::{lab, models},
     photo,
 };
 
@@ -18,14 +18,14 @@ const COPIES: u64 = 3;
 
 /// The look at start and the first run each read all of the 244 MB.
 #[test]
-fn a_network_that_comes_takes_three_times_its_weights() -> Result<()> {
-    let folder = networks(&["alexnet"])?;
+fn a_model_that_comes_takes_three_times_its_weights() -> Result<()> {
+    let folder = model_folder(&["alexnet"])?;
     let budget = format!("--memory-budget={BUDGET}");
     // A look takes seconds, and more of them beside other tests.
     let lab = lab(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
     let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
-    let weights = list["models"][0]["bytes"].as_u64().context("no network")?;
+    let weights = list["models"][0]["bytes"].as_u64().context("no model")?;
     ensure!(weights > 200 * MIB, "{weights} bytes are not many");
     let within = |when: &str| {
         let peak = lab.gateway.peak_memory()?;
@@ -47,8 +47,8 @@ fn a_network_that_comes_takes_three_times_its_weights() -> Result<()> {
 /// Two that are asked for at once come one behind the other: the first is there once, and the budget keeps none that is not in
 /// use.
 #[test]
-fn networks_take_turns_to_come() -> Result<()> {
-    let folder = networks(&["alexnet"])?;
+fn models_take_turns_to_come() -> Result<()> {
+    let folder = model_folder(&["alexnet"])?;
     let (one, other) = ("alexnet.onnx", "other.onnx");
     symlink(folder.path().join(one), folder.path().join(other))?;
     // By its card it is another one.

@@ -1,4 +1,4 @@
-//! The networks that pipelines name: those of the gateway, whose weights come when layers run here, or those of a
+//! The models that pipelines name: those of the gateway, whose weights come when layers run here, or those of a
 //! folder.
 
 mod download;
@@ -15,7 +15,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
     step::{
-        model::{Description, Folder, Network, Networks, Runtime},
+        model::{Description, Folder, Model, ModelResolver, Runtime},
         nearest,
     },
 };
@@ -29,15 +29,15 @@ use crate::{
 };
 
 const PATH: &str = "/_pushdown/v1/models";
-/// The most bytes of a list of networks.
+/// The most bytes of a list of models.
 const LIST_BYTES: u64 = 64 << 20;
-/// How many names of networks an error tells.
+/// How many names of models an error tells.
 const NEAREST: usize = 8;
 
 /// What a gateway serves.
 #[derive(Debug)]
 struct Served {
-    networks: BTreeMap<String, Arc<Network>>,
+    models: BTreeMap<String, Arc<Model>>,
     endpoint: String,
 }
 
@@ -47,21 +47,21 @@ struct List {
 }
 
 impl Store {
-    /// Parses a pipeline; networks in it are those of the gateway at this endpoint.
+    /// Parses a pipeline; models in it are those of the gateway at this endpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] when the pipeline names a network and the
+    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] when the pipeline names a model and the
     /// endpoint serves none.
     pub async fn pipeline(&self, text: &str) -> Result<Pipeline> {
         match Pipeline::parse(text) {
             Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
-                Ok(Pipeline::parse_with(text, &self.networks().await?)?)
+                Ok(Pipeline::parse_with(text, &self.models().await?)?)
             }
             parsed => Ok(parsed?),
         }
     }
 
-    async fn networks(&self) -> Result<Served> {
+    async fn models(&self) -> Result<Served> {
         let answer = self
             .transport()
             .send(Method::GET, PATH, HeaderMap::new(), Bytes::new())
@@ -75,56 +75,56 @@ impl Store {
             .and_then(|body| serde_json::from_slice(&body).ok())
             .ok_or_else(|| {
                 let text = format!(
-                    "{} serves no networks ({status}): give a pushdown gateway, or a folder of networks",
+                    "{} serves no models ({status}): give a pushdown gateway, or a folder of models",
                     self.endpoint()
                 );
                 Error::new(ErrorKind::NotAGateway, text)
             })?;
-        let networks = list.models.into_iter().map(|description| {
+        let models = list.models.into_iter().map(|description| {
             let weights = Download::new(self.clone(), description.clone(), Handle::current());
             let name = description.name.clone();
-            Ok((name, Arc::new(Network::described(description, weights)?)))
+            Ok((name, Arc::new(Model::described(description, weights)?)))
         });
         Ok(Served {
-            networks: networks.collect::<Result<_>>()?,
+            models: models.collect::<Result<_>>()?,
             endpoint: self.endpoint(),
         })
     }
 }
 
-/// Parses a pipeline whose networks are those of a folder.
+/// Parses a pipeline whose models are those of a folder.
 ///
 /// # Errors
 /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::Config`] when the folder cannot be read.
 pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
     let unreadable = |error: io::Error| {
-        let text = format!("the folder of networks {} cannot be read", folder.display());
+        let text = format!("the folder of models {} cannot be read", folder.display());
         Error::config(text).with_source(error)
     };
     let folder = Folder::open(folder, host()).map_err(unreadable)?;
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 
-/// The networks of steps, each once.
-pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Network>> {
-    let mut networks: Vec<Arc<Network>> = Vec::new();
-    for network in steps.iter().flat_map(Step::networks) {
-        if !networks.contains(network) {
-            networks.push(Arc::clone(network));
+/// The models of steps, each once.
+pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Model>> {
+    let mut models: Vec<Arc<Model>> = Vec::new();
+    for model in steps.iter().flat_map(Step::models) {
+        if !models.contains(model) {
+            models.push(Arc::clone(model));
         }
     }
-    networks
+    models
 }
 
 /// Fetches and loads the weights of `steps` beside other work, so that the first sample finds them.
 pub(crate) fn prepare(steps: &[Step]) {
-    for network in of_steps(steps) {
-        if network.is_loaded() {
+    for model in of_steps(steps) {
+        if model.is_loaded() {
             continue;
         }
         let load = move || {
-            if let Err(error) = network.load() {
-                tracing::warn!(%error, "the network cannot be run here");
+            if let Err(error) = model.load() {
+                tracing::warn!(%error, "the model cannot be run here");
             }
         };
         // Without a thread the first sample loads them.
@@ -136,10 +136,10 @@ pub(crate) fn prepare(steps: &[Step]) {
     }
 }
 
-impl Networks for Served {
-    fn find(&self, name: &str) -> pushdown::Result<Arc<Network>> {
-        self.networks.get(name).cloned().ok_or_else(|| {
-            let mut known = nearest(self.networks.keys().map(String::as_str), name);
+impl ModelResolver for Served {
+    fn find(&self, name: &str) -> pushdown::Result<Arc<Model>> {
+        self.models.get(name).cloned().ok_or_else(|| {
+            let mut known = nearest(self.models.keys().map(String::as_str), name);
             known.truncate(NEAREST);
             let known = if known.is_empty() {
                 "none".to_owned()
@@ -149,7 +149,7 @@ impl Networks for Served {
             pushdown::Error::new(
                 pushdown::ErrorKind::InvalidPipeline,
                 format!(
-                    "found the unknown network `{name}`, expected one of those that {} serves: {known}",
+                    "found the unknown model `{name}`, expected one of those that {} serves: {known}",
                     self.endpoint
                 ),
             )
@@ -168,9 +168,9 @@ fn host() -> pushdown::Result<Runtime> {
     .clone()
 }
 
-/// Where weights are kept: `pushdown/networks` in the user's cache.
+/// Where weights are kept: `pushdown/models` in the user's cache.
 pub(crate) fn default_cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("pushdown/networks"))
+    Some(cache.join("pushdown/models"))
 }

@@ -1,19 +1,19 @@
-//! Networks whose values inside have more bytes than the photos, in `auto`: where a plan may cut them, and what travels.
+//! Models whose values inside have more bytes than the photos, in `auto`: where a plan may cut them, and what travels.
 
 use std::num::NonZeroUsize;
 
 use futures::TryStreamExt as _;
 use pushdown::{Kind, Pipeline};
 use pushdown_client::{Mode, PushdownReaderBuilder, Row};
-use pushdown_testkit::networks;
+use pushdown_testkit::model_folder;
 use tempfile::TempDir;
 
 use super::{
-    networks::PREPARED,
+    models::PREPARED,
     world::{Objects, World, photos, run},
 };
 
-/// A gateway with a network, and the photos whose sizes are in this range in turns, so many together.
+/// A gateway with a model, and the photos whose sizes are in this range in turns, so many together.
 fn world(models: &TempDir, sizes: std::ops::Range<usize>, count: usize) -> World {
     let some = photos()
         .into_iter()
@@ -27,7 +27,7 @@ fn world(models: &TempDir, sizes: std::ops::Range<usize>, count: usize) -> World
     let flags = [
         format!("--models={}", models.path().display()),
         "--threads=1".to_owned(),
-        // A look at a large network takes seconds, and more of them beside other tests.
+        // A look at a large model takes seconds, and more of them beside other tests.
         "--queue-wait=2m".to_owned(),
     ];
     World::with_flags(objects, &flags)
@@ -69,8 +69,8 @@ fn read_no_more_than_is_stored(world: &World, reader: PushdownReaderBuilder) -> 
 
 /// With a thread on each side and weights on both the layers of a photo could be shared out, were it not for what would travel.
 #[test]
-fn a_network_is_not_cut_where_its_values_are_larger_than_the_objects() {
-    let models = networks(&["tiny/wide_inside"]).unwrap();
+fn a_model_is_not_cut_where_its_values_are_larger_than_the_objects() {
+    let models = model_folder(&["tiny/wide_inside"]).unwrap();
     let world = world(&models, 5_000..12_000, 96);
     let pipeline = "decode | resize(64, 64) | to_float | model(wide_inside) | cast(f16)";
     let reader = world.reader(pipeline).models(models.path()).batch_size(8);
@@ -85,7 +85,7 @@ fn a_network_is_not_cut_where_its_values_are_larger_than_the_objects() {
 /// Behind the first layers of VGG-19 a photo has 13 MB. Its weights, of 575 MB, stay where they are.
 #[test]
 fn of_vgg19_no_more_comes_than_is_stored() {
-    let models = networks(&["vgg19"]).unwrap();
+    let models = model_folder(&["vgg19"]).unwrap();
     // Large enough together to tell how fast the link is.
     let world = world(&models, 12_000..50_000, 8);
     let reader = world.reader(&format!("{PREPARED} | model(vgg19) | cast(f16)"));
@@ -93,13 +93,13 @@ fn of_vgg19_no_more_comes_than_is_stored() {
     let (pipeline, rows) = read_no_more_than_is_stored(&world, reader.cache(&cache).batch_size(2));
     assert!(pipeline.len() > 6 + 2, "it is cut inside, too: {pipeline}");
     let pushed = rows.iter().filter(|row| row.stage > 0).count();
-    assert!(pushed > 0, "some came from behind the network");
+    assert!(pushed > 0, "some came from behind the model");
 }
 
-/// Each place that a plan may cut a network at is one more thing to learn the costs of.
+/// Each place that a plan may cut a model at is one more thing to learn the costs of.
 #[test]
-fn a_network_is_cut_in_at_most_twelve_places() {
-    let models = networks(&["tiny/falling"]).unwrap();
+fn a_model_is_cut_in_at_most_twelve_places() {
+    let models = model_folder(&["tiny/falling"]).unwrap();
     let world = world(&models, 5_000..12_000, 4);
     let pipeline = "decode | resize(4, 4) | to_float | model(falling) | cast(f16)";
     let reader = world.reader(pipeline).models(models.path());

@@ -1,6 +1,6 @@
-//! Networks against ONNX Runtime's own Python: whole, cut everywhere, alone and in company.
+//! Models against ONNX Runtime's own Python: whole, cut everywhere, alone and in company.
 //!
-//! `scripts/models.sh` makes the networks and their golden values; `make test` runs it.
+//! `scripts/models.sh` makes the models and their golden values; `make test` runs it.
 
 mod golden;
 mod published;
@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
     Context, ErrorKind, Pipeline, Sample, Tensor,
-    step::model::{Folder, MAX_MODEL_BYTES, Networks as _, Place, Provider, Runtime},
+    step::model::{Folder, MAX_MODEL_BYTES, ModelResolver as _, Place, Provider, Runtime},
 };
 
 pub(super) use golden::{Golden, TOLERANCE, distance, floats, golden};
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
 
 static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     let folder = Folder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh makes .cache/models");
-    folder.look(|name, network| assert!(network.is_ok(), "{name}: {network:?}"));
+    folder.look(|name, model| assert!(model.is_ok(), "{name}: {model:?}"));
     folder
 });
 
@@ -50,10 +50,10 @@ fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
 /// Whole and at every cut, alone and in company: what comes of the prefix, and what the suffix makes of that.
 fn as_onnxruntime(name: &str) {
     let golden = golden(name);
-    let network = FOLDER.find(name).expect(name);
-    let cuts = &network.description().cut_points;
-    let last = network.end();
-    assert!(network.description().batched, "{name} takes batches");
+    let model = FOLDER.find(name).expect(name);
+    let cuts = &model.description().cut_points;
+    let last = model.end();
+    assert!(model.description().batched, "{name} takes batches");
     assert!(last >= 10, "{name} has {last} cuts");
     let check = |outputs: &[Tensor], batch: &[Tensor], how: &str| {
         assert_eq!(outputs.len(), batch.len());
@@ -64,7 +64,7 @@ fn as_onnxruntime(name: &str) {
     };
     let check_cut = |cut: usize, batch: &[Tensor]| {
         let point = &cuts[cut];
-        let values = network.run(Place::Input, cut, batch).expect(name);
+        let values = model.run(Place::Input, cut, batch).expect(name);
         assert_eq!(values.len(), batch.len());
         assert!(
             values.iter().all(|value| value.shape() == point.shape),
@@ -72,11 +72,11 @@ fn as_onnxruntime(name: &str) {
             point.tensor
         );
         golden.check_inside(&point.tensor, 0, &values);
-        let outputs = network.run(Place::Cut(cut), last, &values).expect(name);
+        let outputs = model.run(Place::Cut(cut), last, &values).expect(name);
         check(&outputs, batch, &point.tensor);
     };
     for batch in [&golden.inputs[..1], &golden.inputs[..]] {
-        let whole = network.run(Place::Input, last, batch).expect(name);
+        let whole = model.run(Place::Input, last, batch).expect(name);
         check(&whole, batch, "whole");
         for cut in 0..last {
             check_cut(cut, batch);
@@ -91,13 +91,13 @@ fn as_onnxruntime(name: &str) {
         cuts.windows(2)
             .all(|pair| pair[0].macs <= pair[1].macs && pair[0].parameters <= pair[1].parameters)
     );
-    let graph = network.description().bytes;
-    assert!(network.held_bytes() > graph, "{} bytes", network.held_bytes());
-    network.release();
-    assert_eq!(network.held_bytes(), 0);
+    let graph = model.description().bytes;
+    assert!(model.held_bytes() > graph, "{} bytes", model.held_bytes());
+    model.release();
+    assert_eq!(model.held_bytes(), 0);
 }
 
-macro_rules! networks {
+macro_rules! models {
     ($($name:ident),+ $(,)?) => {$(
         #[test]
         fn $name() {
@@ -106,7 +106,7 @@ macro_rules! networks {
     )+};
 }
 
-networks!(
+models!(
     efficientnet_lite0,
     alexnet,
     densenet121,
@@ -123,8 +123,8 @@ networks!(
 fn costs_are_those_of_the_papers() {
     #[expect(clippy::cast_precision_loss, reason = "compared by a few digits")]
     let totals = |name: &str| {
-        let network = FOLDER.find(name).unwrap();
-        let end = &network.description().cut_points[network.end()];
+        let model = FOLDER.find(name).unwrap();
+        let end = &model.description().cut_points[model.end()];
         (end.macs as f64 / 1e9, end.parameters as f64 / 1e6)
     };
     let (macs, parameters) = totals("resnet50");
@@ -166,9 +166,9 @@ fn the_card_prepares_inputs() {
     assert!((380_000_000..395_000_000).contains(&end.macs), "{}", end.macs);
 }
 
-/// A pipeline cut anywhere, inside of the network too, comes to the same within the tolerance of law 1.
+/// A pipeline cut anywhere, inside of the model too, comes to the same within the tolerance of law 1.
 #[test]
-fn a_network_in_a_pipeline() {
+fn a_model_in_a_pipeline() {
     let text = |model: &str| format!("decode | to_float | normalize(imagenet) | {model}");
     let parse = |model: &str| Pipeline::parse_with(&text(model), &*FOLDER).unwrap();
     let run = |pipeline: &Pipeline, cuts: &[usize]| {
@@ -234,7 +234,7 @@ fn error_texts() {
             .expect_err(model)
             .to_string()
     };
-    let none = Pipeline::parse("decode | to_float | model(squeezenet)").expect_err("no networks");
+    let none = Pipeline::parse("decode | to_float | model(squeezenet)").expect_err("no models");
     assert_eq!(none.kind(), ErrorKind::ModelRuntime);
     insta::with_settings!({filters => [(r"[0-9a-f]{64}", "DIGEST")]}, {
         insta::assert_snapshot!(
@@ -260,19 +260,19 @@ fn error_texts() {
 
 /// A large one takes seconds to look at, which those who name another do not wait for.
 #[test]
-fn a_network_is_looked_at_when_it_is_asked_for() {
+fn a_model_is_looked_at_when_it_is_asked_for() {
     let folder = Folder::open(&models(), Ok(RUNTIME.clone())).unwrap();
     assert_eq!(folder.iter().count(), 0);
-    let network = folder.find("squeezenet").unwrap();
-    assert_eq!(network.description().name, "squeezenet");
+    let model = folder.find("squeezenet").unwrap();
+    assert_eq!(model.description().name, "squeezenet");
     assert_eq!(folder.iter().count(), 1);
-    let error = folder.find("squeezenets").expect_err("there is no such network");
+    let error = folder.find("squeezenets").expect_err("there is no such model");
     assert!(error.to_string().contains("served: squeezenet"), "{error}");
 }
 
 /// Each is refused by itself with the reason, and the folder serves the others.
 #[test]
-fn bad_networks() {
+fn bad_models() {
     let mut reasons = Vec::new();
     let folder = Folder::open(&models().join("bad"), Ok(RUNTIME.clone())).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(models().join("bad"))
@@ -300,8 +300,8 @@ fn bad_networks() {
 
 /// It is refused by name before any of it is read: nobody has that much memory to spare.
 #[test]
-fn a_network_over_the_limit_is_refused() {
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("networks_over_the_limit");
+fn a_model_over_the_limit_is_refused() {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("models_over_the_limit");
     std::fs::create_dir_all(&place).unwrap();
     // Without contents: it takes no room.
     let file = std::fs::File::create(place.join("huge.onnx")).unwrap();
@@ -312,6 +312,6 @@ fn a_network_over_the_limit_is_refused() {
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert_eq!(
         error.to_string(),
-        "the network `huge` cannot be used: a network of 2147483649 bytes is more than the limit of 2147483648"
+        "the model `huge` cannot be used: a model of 2147483649 bytes is more than the limit of 2147483648"
     );
 }

@@ -143,7 +143,7 @@ impl Download {
 
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
         let Description { name, bytes, .. } = &self.description;
-        tracing::info!(name, digest, bytes, "fetching the weights of a network");
+        tracing::info!(name, digest, bytes, "fetching the weights of a model");
         let path = format!("{PATH}/{digest}");
         let transport = self.store.transport();
         let answer = transport
@@ -151,12 +151,12 @@ impl Download {
             .await?;
         if answer.status != StatusCode::OK {
             let refusal = answer.refusal().await;
-            return Err(refusal.into_error(&format!("the weights of the network `{name}`")));
+            return Err(refusal.into_error(&format!("the weights of the model `{name}`")));
         }
         let body = answer.collect(max_bytes).await?;
         body.ok_or_else(|| {
             Error::protocol(format!(
-                "a file of the network `{name}` has more than {max_bytes} bytes"
+                "a file of the model `{name}` has more than {max_bytes} bytes"
             ))
         })
     }

@@ -1,4 +1,4 @@
-//! Networks that are broken, replaced, or take one sample at a time: each says so, and the rest goes on.
+//! Models that are broken, replaced, or take one sample at a time: each says so, and the rest goes on.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use pushdown::{
     Context, Pipeline, Sample,
     step::model::{Folder, MAX_MODEL_BYTES},
 };
-use pushdown_testkit::{distance, networks};
+use pushdown_testkit::{distance, model_folder};
 use serde_json::Value;
 
 use super::{
     Lab, batch,
-    networks::{RUNTIME, floats, lab, models},
+    models::{RUNTIME, floats, lab, models},
     photo,
 };
 
@@ -26,8 +26,8 @@ fn refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
 }
 
 #[test]
-fn what_is_wrong_with_a_network_is_told_with_its_name() -> Result<()> {
-    let folder = networks(&["squeezenet", "bad/garbage", "bad/training"])?;
+fn what_is_wrong_with_a_model_is_told_with_its_name() -> Result<()> {
+    let folder = model_folder(&["squeezenet", "bad/garbage", "bad/training"])?;
     // Without contents: it takes no room.
     let huge = fs::File::create(folder.path().join("huge.onnx"))?;
     huge.set_len(MAX_MODEL_BYTES as u64 + 1)?;
@@ -43,19 +43,19 @@ fn what_is_wrong_with_a_network_is_told_with_its_name() -> Result<()> {
     wrong(
         "model(garbage)",
         500,
-        "the network `garbage` cannot be used: found no ONNX model",
+        "the model `garbage` cannot be used: found no ONNX model",
     )?;
     wrong(
         "model(training)",
         500,
-        "the network `training` cannot be used: found a `Dropout`",
+        "the model `training` cannot be used: found a `Dropout`",
     )?;
     wrong(
         "model(huge)",
         413,
-        "the network `huge` cannot be used: a network of 2147483649 bytes is more than the limit",
+        "the model `huge` cannot be used: a model of 2147483649 bytes is more than the limit",
     )?;
-    let takes = "takes f32 of 3x224x224 for `data_0` of the network `squeezenet`, found";
+    let takes = "takes f32 of 3x224x224 for `data_0` of the model `squeezenet`, found";
     wrong("cast(f16) | model(squeezenet)", 400, &format!("{takes} f16"))?;
     // As wide as the photo is: known once its header is read.
     let open = "decode | resize(short=224) | to_float | model(squeezenet, until=cut:0)";
@@ -82,8 +82,8 @@ fn what_is_wrong_with_a_network_is_told_with_its_name() -> Result<()> {
 
 /// Weights are let go after the look at start: the first run reads the file again.
 #[test]
-fn a_network_that_was_replaced_is_found_out() -> Result<()> {
-    let folder = networks(&["squeezenet", "tiny/constants"])?;
+fn a_model_that_was_replaced_is_found_out() -> Result<()> {
+    let folder = model_folder(&["squeezenet", "tiny/constants"])?;
     let lab = lab(&folder, &[])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
     let prepared = "decode | resize(224, 224) | to_float";
@@ -92,18 +92,13 @@ fn a_network_that_was_replaced_is_found_out() -> Result<()> {
     let file = folder.path().join("squeezenet.onnx");
     fs::remove_file(&file)?;
     let run = format!("{prepared} | model(squeezenet, until=cut:0)");
-    refused(
-        &lab,
-        &run,
-        500,
-        "the network `squeezenet`: its file cannot be read",
-    )?;
+    refused(&lab, &run, 500, "the model `squeezenet`: its file cannot be read")?;
     fs::copy(folder.path().join("constants.onnx"), &file)?;
     refused(
         &lab,
         &run,
         500,
-        "the network `squeezenet`: the weights have the digest",
+        "the model `squeezenet`: the weights have the digest",
     )?;
     refused(&lab, &run, 500, "have they been replaced?")?;
     let other = lab.get(
@@ -118,13 +113,11 @@ fn a_network_that_was_replaced_is_found_out() -> Result<()> {
 /// In a batch of requests each sample has what it has alone.
 #[test]
 fn samples_that_a_batch_would_mix_run_one_by_one() -> Result<()> {
-    let folder = networks(&["tiny/batch_mean", "tiny/constants"])?;
+    let folder = model_folder(&["tiny/batch_mean", "tiny/constants"])?;
     let lab = lab(&folder, &[])?;
     let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
     let batched = list["models"].as_array().context("no list")?.iter();
-    let batched: Vec<_> = batched
-        .map(|network| (&network["name"], &network["batched"]))
-        .collect();
+    let batched: Vec<_> = batched.map(|model| (&model["name"], &model["batched"])).collect();
     assert_eq!(
         batched,
         [
@@ -144,7 +137,7 @@ fn samples_that_a_batch_would_mix_run_one_by_one() -> Result<()> {
     assert_eq!(
         warned.header("x-pushdown-warning"),
         Some(
-            "the network batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
+            "the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
         )
     );
     let here = Folder::open(folder.path(), RUNTIME.clone())?;

@@ -1,30 +1,30 @@
-//! Networks of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, other types,
+//! Models of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, other types,
 //! a batch that is moved, weights without their zeros, and samples that a batch would mix.
 
 use std::{sync::Arc, time::Duration};
 
 use pushdown::{
     Context, Pipeline, Sample,
-    step::model::{Folder, LeftOut, Network, Networks as _, Place},
+    step::model::{Folder, LeftOut, Model, ModelResolver as _, Place},
 };
 
-use super::networks::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
+use super::models::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
 
-pub(super) fn network(name: &str) -> (Arc<Network>, Golden) {
+pub(super) fn model(name: &str) -> (Arc<Model>, Golden) {
     let folder =
         Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
     (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
 }
 
 /// Whole and at every cut, before it and behind it, alone and all at once, as ONNX Runtime's Python has each alone.
-pub(super) fn as_onnxruntime(network: &Network, golden: &Golden) {
+pub(super) fn as_onnxruntime(model: &Model, golden: &Golden) {
     let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
-        for cut in 0..=network.end() {
-            let values = network.run(Place::Input, cut, batch).expect("a prefix");
-            golden.check_inside(&network.description().cut_points[cut].tensor, first, &values);
-            let outputs = network
-                .run(Place::Cut(cut), network.end(), &values)
+        for cut in 0..=model.end() {
+            let values = model.run(Place::Input, cut, batch).expect("a prefix");
+            golden.check_inside(&model.description().cut_points[cut].tensor, first, &values);
+            let outputs = model
+                .run(Place::Cut(cut), model.end(), &values)
                 .expect("a suffix");
             assert_eq!(outputs.len(), batch.len());
             let expected = golden.outputs.iter().cycle().skip(first);
@@ -36,8 +36,8 @@ pub(super) fn as_onnxruntime(network: &Network, golden: &Golden) {
     }
 }
 
-fn tensors(network: &Network) -> Vec<&str> {
-    let cuts = network.description().cut_points.iter();
+fn tensors(model: &Model) -> Vec<&str> {
+    let cuts = model.description().cut_points.iter();
     cuts.map(|cut| cut.tensor.as_str()).collect()
 }
 
@@ -52,10 +52,10 @@ fn left_out(tensor: &str, reason: &str) -> LeftOut {
 /// be cut.
 #[test]
 fn constants_and_shapes_are_folded() {
-    let (network, golden) = network("constants");
-    let description = network.description();
+    let (model, golden) = model("constants");
+    let description = model.description();
     assert!(description.batched);
-    assert_eq!(tensors(&network), ["rectified", "scaled", "flat", "y"]);
+    assert_eq!(tensors(&model), ["rectified", "scaled", "flat", "y"]);
     let costs = |cut: usize| {
         let cut = &description.cut_points[cut];
         (cut.parameters, cut.macs)
@@ -74,33 +74,33 @@ fn constants_and_shapes_are_folded() {
             left_out("scores", "`Gemm` and the `Relu` behind it are computed as one"),
         ]
     );
-    as_onnxruntime(&network, &golden);
+    as_onnxruntime(&model, &golden);
 }
 
 #[test]
 fn samples_that_a_batch_would_mix_run_one_by_one() {
-    let (network, golden) = network("batch_mean");
-    assert!(!network.description().batched);
-    as_onnxruntime(&network, &golden);
+    let (model, golden) = model("batch_mean");
+    assert!(!model.description().batched);
+    as_onnxruntime(&model, &golden);
 }
 
 /// Law 1 bounds what a sample may have of its company: neither a little of everything nor a single element is left to it.
 #[test]
 fn samples_that_a_batch_would_mix_a_little_run_one_by_one() {
     for name in ["faint_mean", "one_mixed"] {
-        let (network, golden) = network(name);
-        assert!(!network.description().batched, "{name}");
-        as_onnxruntime(&network, &golden);
+        let (model, golden) = model(name);
+        assert!(!model.description().batched, "{name}");
+        as_onnxruntime(&model, &golden);
     }
 }
 
 /// Which branch is taken depends on the samples of a batch together, so that they run one by one.
 #[test]
 fn branches_are_not_cut() {
-    let (network, golden) = network("branches");
-    let description = network.description();
+    let (model, golden) = model("branches");
+    let description = model.description();
     assert!(!description.batched);
-    assert_eq!(tensors(&network), ["a", "chosen", "y"]);
+    assert_eq!(tensors(&model), ["a", "chosen", "y"]);
     let inside = "it is made inside of `If`, which is not cut";
     let mut found = description.left_out.clone();
     found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
@@ -112,7 +112,7 @@ fn branches_are_not_cut() {
             left_out("root", inside)
         ]
     );
-    as_onnxruntime(&network, &golden);
+    as_onnxruntime(&model, &golden);
 }
 
 /// How many turns a `Loop` takes may depend on a sample, and then on all of a batch; a `Scan` goes by the shape alone.
@@ -134,15 +134,15 @@ fn loops_and_scans_are_not_cut() {
             ["multiplied", "row_sum", "sum"],
         ),
     ] {
-        let (network, golden) = network(name);
-        let description = network.description();
+        let (model, golden) = model(name);
+        let description = model.description();
         assert_eq!(description.batched, batched, "{name}");
-        assert_eq!(tensors(&network), cuts);
+        assert_eq!(tensors(&model), cuts);
         let mut found = description.left_out.clone();
         found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
         let reason = format!("it is made inside of `{operator}`, which is not cut");
         assert_eq!(found, inside.map(|tensor| left_out(tensor, &reason)));
-        as_onnxruntime(&network, &golden);
+        as_onnxruntime(&model, &golden);
     }
 }
 
@@ -158,36 +158,36 @@ fn what_has_no_samples_of_f32_for_rows_is_no_cut() {
         ),
         ("batch_moved", &["a", "back", "y"], ["second", "last"]),
     ] {
-        let (network, golden) = network(name);
-        let description = network.description();
+        let (model, golden) = model(name);
+        let description = model.description();
         assert!(description.batched, "{name}");
-        assert_eq!(tensors(&network), cuts);
+        assert_eq!(tensors(&model), cuts);
         assert_eq!(
             description.left_out,
             others.map(|tensor| left_out(tensor, reason))
         );
-        as_onnxruntime(&network, &golden);
+        as_onnxruntime(&model, &golden);
     }
 }
 
 /// They are weights like others, counted with their zeros: that is how they are computed with.
 #[test]
 fn weights_may_be_stored_without_their_zeros() {
-    let (network, golden) = network("sparse_weights");
-    assert!(network.description().batched);
-    assert_eq!(tensors(&network), ["flat", "rectified", "y"]);
-    let costs = network.description().cut_points.iter();
+    let (model, golden) = model("sparse_weights");
+    assert!(model.description().batched);
+    assert_eq!(tensors(&model), ["flat", "rectified", "y"]);
+    let costs = model.description().cut_points.iter();
     let costs: Vec<_> = costs.map(|cut| (cut.parameters, cut.macs)).collect();
     let (first, second) = (48 * 12, 12 * 5);
     assert_eq!(costs, [(0, 0), (first, first), (first + second, first + second)]);
-    as_onnxruntime(&network, &golden);
+    as_onnxruntime(&model, &golden);
 }
 
 /// Whoever times steps begins behind the weights: they come once, and are no cost of a sample.
 #[test]
 fn weights_are_there_before_a_step_is_timed() {
     let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
-    let (network, golden) = (folder.find("constants").unwrap(), golden("tiny/constants"));
+    let (model, golden) = (folder.find("constants").unwrap(), golden("tiny/constants"));
     for (layers, steps) in [
         ("model(constants)", 2..3),
         (
@@ -195,13 +195,13 @@ fn weights_are_there_before_a_step_is_timed() {
             2..4,
         ),
     ] {
-        network.release();
-        assert_eq!(network.held_bytes(), 0);
+        model.release();
+        assert_eq!(model.held_bytes(), 0);
         let pipeline = Pipeline::parse_with(&format!("decode | to_float | {layers}"), &folder).unwrap();
         let mut held = Vec::new();
         let sample = Sample::Tensor(golden.inputs[0].clone());
         let clock = || {
-            held.push(network.held_bytes());
+            held.push(model.held_bytes());
             Ok(Duration::ZERO)
         };
         let context = Context::new(b"");
@@ -214,22 +214,22 @@ fn weights_are_there_before_a_step_is_timed() {
             std::slice::from_ref(&steps),
             "what goes together runs as one"
         );
-        let loaded = network.held_bytes();
+        let loaded = model.held_bytes();
         assert!(loaded > 0, "{layers}");
         assert_eq!(held, [loaded; 2], "{layers}");
     }
-    // Nor are they a cost of the step before the network.
-    network.release();
+    // Nor are they a cost of the step before the model.
+    model.release();
     let pipeline = Pipeline::parse_with("decode | to_float | cast(f32) | model(constants)", &folder).unwrap();
     let mut held = Vec::new();
     let sample = Sample::Tensor(golden.inputs[0].clone());
     let clock = || {
-        held.push(network.held_bytes());
+        held.push(model.held_bytes());
         Ok(Duration::ZERO)
     };
     pipeline
         .run_timed(2..4, sample, &Context::new(b""), clock)
         .unwrap();
-    let loaded = network.held_bytes();
+    let loaded = model.held_bytes();
     assert_eq!(held, [0, 0, loaded, loaded]);
 }

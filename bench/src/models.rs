@@ -21,18 +21,18 @@ use crate::report::{Table, Target};
 use crate::rounds::{Contender, take_turns};
 use crate::store::Store;
 
-/// The network with weights of its own.
-const NETWORK: &str = "efficientnet_lite0";
+/// The model with weights of its own.
+const MODEL: &str = "efficientnet_lite0";
 const PIPELINE: &str = "decode | resize(short=256) | center_crop(224) | to_float | \
     normalize(model=efficientnet_lite0) | model(efficientnet_lite0) | cast(f16)";
 const PYTHON: &str = "Pillow and onnxruntime in Python";
 const OURS: &str = "`Pipeline::run` in process";
 const BATCH: &str = "pushdown batch";
 
-/// What runs networks, here and beside.
+/// What runs models, here and beside.
 #[derive(Debug, Clone, Copy)]
 pub struct Engine<'a> {
-    /// Folder of networks.
+    /// Folder of models.
     pub models: &'a Path,
     /// ONNX Runtime's library.
     pub onnxruntime: &'a Path,
@@ -53,16 +53,16 @@ struct Subject<'a> {
 /// A table on one core, and one on all: Python's loops, one for each core, and batches through the gateway, over the same
 /// photos.
 pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Vec<Table>> {
-    let models = only(engine.models)?;
-    let networks = Folder::open(models.path(), Runtime::load(engine.onnxruntime, 1))?;
+    let folder = only(engine.models)?;
+    let models = Folder::open(folder.path(), Runtime::load(engine.onnxruntime, 1))?;
     let subject = Subject {
         gateway,
         photos: photos.join(SMALL),
         engine: Engine {
-            models: models.path(),
+            models: folder.path(),
             ..*engine
         },
-        pipeline: Pipeline::parse_with(PIPELINE, &networks)?,
+        pipeline: Pipeline::parse_with(PIPELINE, &models)?,
         rounds,
     };
     if engine.python.is_none() {
@@ -98,9 +98,9 @@ impl Subject<'_> {
 
         let mut contenders = Vec::new();
         if let Some(python) = engine.python {
-            let network = engine.models.join(format!("{NETWORK}.onnx"));
+            let model = engine.models.join(format!("{MODEL}.onnx"));
             let mut loops = (0..cores)
-                .map(|_| Peer::start(python, "onnxruntime", &self.photos, &[&network]))
+                .map(|_| Peer::start(python, "onnxruntime", &self.photos, &[&model]))
                 .collect::<Result<Vec<_>>>()?;
             let round = move || Ok(peer::round_of_all(&mut loops)? * 1e3);
             contenders.push(Contender::new(PYTHON, round));
@@ -146,11 +146,11 @@ fn in_process<'a>(pipeline: &'a Pipeline, files: &'a [Bytes]) -> Contender<'a> {
     })
 }
 
-/// A folder of the one network: others would only be looked at.
+/// A folder of the one model: others would only be looked at.
 fn only(models: &Path) -> Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     for extension in ["onnx", "json"] {
-        let name = format!("{NETWORK}.{extension}");
+        let name = format!("{MODEL}.{extension}");
         let file = fs::canonicalize(models.join(&name))
             .with_context(|| format!("{name} is missing in {}: run scripts/models.sh", models.display()))?;
         symlink(file, folder.path().join(name))?;

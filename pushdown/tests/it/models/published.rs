@@ -1,5 +1,5 @@
 //! EfficientNet-Lite0 against the implementation that its weights were published with, on PyTorch
-//! (`scripts/golden_cases/networks.py`). The network that runs here was put together without it, so that its paddings, its
+//! (`scripts/golden_cases/models.py`). The model that runs here was put together without it, so that its paddings, its
 //! layers and their order are held to something that does not come of the same file.
 
 use std::{fs, ops::RangeInclusive, path::Path};
@@ -16,7 +16,7 @@ const ASTRONAUT: &str = "jpeg_large_progressive.jpg";
 /// Breeds of cats among ImageNet's classes.
 const CATS: RangeInclusive<usize> = 281..=285;
 
-/// What the network makes of an image, up to a tensor, prepared as its card has it; a photo is framed first.
+/// What the model makes of an image, up to a tensor, prepared as its card has it; a photo is framed first.
 fn values(source: &str, until: &str) -> Vec<f32> {
     let (framing, first, sample) = if source == "noise" {
         ("", 1, noise_image())
@@ -38,7 +38,7 @@ fn values(source: &str, until: &str) -> Vec<f32> {
 }
 
 #[test]
-fn features_and_logits_are_those_of_the_published_network() {
+fn features_and_logits_are_those_of_the_published_model() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/efficientnet_lite0.safetensors");
     let file = fs::read(file).unwrap();
     let golden = SafeTensors::deserialize(&file).unwrap();

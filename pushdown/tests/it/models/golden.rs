@@ -1,4 +1,4 @@
-//! What ONNX Runtime's own Python makes of networks (`scripts/models_golden.py`), and how far values are from it.
+//! What ONNX Runtime's own Python makes of models (`scripts/models_golden.py`), and how far values are from it.
 
 use std::{collections::HashMap, fs};
 
@@ -13,11 +13,11 @@ pub(crate) const TOLERANCE: f32 = 1e-5;
 pub(crate) struct Golden {
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Vec<f32>>,
-    /// The tensors inside of the network, by their names.
+    /// The tensors inside of the model, by their names.
     inside: HashMap<String, Inside>,
 }
 
-/// A tensor inside of a network.
+/// A tensor inside of a model.
 struct Inside {
     /// Without the batch axis.
     shape: Vec<usize>,
@@ -85,7 +85,7 @@ fn rows(tensor: &TensorView<'_>) -> Vec<Vec<f32>> {
 }
 
 impl Golden {
-    /// Holds values of a tensor inside of the network against Python's: the first one that of the input with the number
+    /// Holds values of a tensor inside of the model against Python's: the first one that of the input with the number
     /// `first`, the others those of the inputs behind it, round and round.
     #[track_caller]
     pub(crate) fn check_inside(&self, tensor: &str, first: usize, values: &[Tensor]) {

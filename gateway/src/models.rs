@@ -1,4 +1,4 @@
-//! The networks that pipelines may name: looked at after start, described to readers, kept in memory while they are used.
+//! The models that pipelines may name: looked at after start, described to readers, kept in memory while they are used.
 
 use std::{fs, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;
 use pushdown::{
     Step,
-    step::model::{Folder, Network, Networks as Lookup, NoNetworks, Provider, Runtime},
+    step::model::{Folder, Model, ModelResolver, NoModels, Provider, Runtime},
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -24,24 +24,24 @@ use crate::{
     s3::request::MODELS_PATH,
 };
 
-/// A folder of networks, or none. Clones share it.
+/// A folder of models, or none. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Networks(Arc<Inner>);
+pub struct ModelRegistry(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Where they are; `None` where no networks are served.
+    /// Where they are; `None` where no models are served.
     models: Option<Models>,
     /// `None` until they have been looked at.
     folder: watch::Sender<Option<Arc<Folder>>>,
-    /// Networks whose weights are in memory, the last one used at the end.
-    warm: Mutex<Vec<Arc<Network>>>,
+    /// Models whose weights are in memory, the last one used at the end.
+    warm: Mutex<Vec<Arc<Model>>>,
     /// Bytes of weights that are kept.
     budget: u64,
 }
 
-impl Networks {
-    /// The networks of a folder that is there, of which nothing is known yet. Weights of up to `budget` bytes stay in
+impl ModelRegistry {
+    /// The models of a folder that is there, of which nothing is known yet. Weights of up to `budget` bytes stay in
     /// memory.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Networks {
         })))
     }
 
-    /// Looks at every network of the folder, and says in the log what can be used: a second or more for a large one,
+    /// Looks at every model of the folder, and says in the log what can be used: a second or more for a large one,
     /// in which everything else is served. Each run takes up to `threads` threads.
     ///
     /// # Errors
@@ -75,12 +75,12 @@ impl Networks {
         Ok(())
     }
 
-    /// Whether networks can be named: all have been looked at, or there are none.
+    /// Whether models can be named: all have been looked at, or there are none.
     pub fn are_ready(&self) -> bool {
         self.0.models.is_none() || self.0.folder.borrow().is_some()
     }
 
-    /// Waits until networks can be named.
+    /// Waits until models can be named.
     ///
     /// # Errors
     /// [`ErrorKind::SlowDown`] when that takes longer than `wait`.
@@ -95,14 +95,14 @@ impl Networks {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(Error::new(
                 ErrorKind::SlowDown,
-                "the gateway is still looking at its networks; try again later",
+                "the gateway is still looking at its models; try again later",
             )
             .with_retry_after(Duration::from_secs(1))),
         }
     }
 
-    /// The networks that can be used.
-    pub fn all(&self) -> Vec<Arc<Network>> {
+    /// The models that can be used.
+    pub fn all(&self) -> Vec<Arc<Model>> {
         let folder = self.folder();
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
     }
@@ -111,15 +111,15 @@ impl Networks {
         self.0.folder.borrow().clone()
     }
 
-    /// Notes that the networks of `steps` are about to run, and lets the weights of those go that were not used for
+    /// Notes that the models of `steps` are about to run, and lets the weights of those go that were not used for
     /// longest, where all together are over the budget.
     pub fn touch(&self, steps: &[Step]) {
-        for used in steps.iter().flat_map(Step::networks) {
+        for used in steps.iter().flat_map(Step::models) {
             let mut warm = self.0.warm.lock();
-            warm.retain(|network| network != used);
+            warm.retain(|model| model != used);
             warm.push(Arc::clone(used));
             // One that is about to be loaded holds nothing yet.
-            let held = |network: &Arc<Network>| network.held_bytes().max(network.description().bytes);
+            let held = |model: &Arc<Model>| model.held_bytes().max(model.description().bytes);
             let mut bytes: u64 = warm.iter().map(held).sum();
             while bytes > self.0.budget && warm.len() > 1 {
                 let coldest = warm.remove(0);
@@ -129,7 +129,7 @@ impl Networks {
         }
     }
 
-    /// Answers a request for the list of networks, for the ONNX file of one, or for a file of weights beside it.
+    /// Answers a request for the list of models, for the ONNX file of one, or for a file of weights beside it.
     ///
     /// # Errors
     /// [`ErrorKind::MethodNotAllowed`] beside GET and HEAD, [`ErrorKind::NotFound`] for an unknown digest,
@@ -138,7 +138,7 @@ impl Networks {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Error::new(
                 ErrorKind::MethodNotAllowed,
-                "networks are read by GET and HEAD; they are added in the gateway's folder",
+                "models are read by GET and HEAD; they are added in the gateway's folder",
             ));
         }
         self.ready(wait).await?;
@@ -156,10 +156,10 @@ impl Networks {
     }
 
     fn list(&self) -> Result<Response<Body>> {
-        let networks = self.all();
-        let models: Vec<_> = networks.iter().map(|network| network.description()).collect();
+        let models = self.all();
+        let models: Vec<_> = models.iter().map(|model| model.description()).collect();
         let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
-            Error::new(ErrorKind::Internal, "the list of networks has no JSON").with_source(error)
+            Error::new(ErrorKind::Internal, "the list of models has no JSON").with_source(error)
         })?;
         Ok(respond(
             "application/json",
@@ -173,11 +173,11 @@ impl Networks {
         if self.0.models.as_ref().is_some_and(|models| !models.serve_weights) {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
-                "this gateway keeps the weights of its networks to itself",
+                "this gateway keeps the weights of its models to itself",
             ));
         }
         let unreadable = |error: std::io::Error| {
-            Error::new(ErrorKind::Internal, "the network's file cannot be read").with_source(error)
+            Error::new(ErrorKind::Internal, "the model's file cannot be read").with_source(error)
         };
         let (folder, of) = (self.folder(), digest.to_owned());
         #[expect(
@@ -189,7 +189,7 @@ impl Networks {
         let file = opened.ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
-                format!("no network here has the digest `{digest}`, nor a file of its weights"),
+                format!("no model here has the digest `{digest}`, nor a file of its weights"),
             )
         })?;
         let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
@@ -205,11 +205,11 @@ impl Networks {
     }
 }
 
-impl Lookup for Networks {
-    fn find(&self, name: &str) -> pushdown::Result<Arc<Network>> {
+impl ModelResolver for ModelRegistry {
+    fn find(&self, name: &str) -> pushdown::Result<Arc<Model>> {
         match self.folder() {
             Some(folder) => folder.find(name),
-            None => NoNetworks.find(name),
+            None => NoModels.find(name),
         }
     }
 }
@@ -225,18 +225,18 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
         runtime = Ok(on(models.execution_provider, on_cpu));
     }
     let folder = Folder::open(&models.folder, runtime).with_context(|| unreadable(models))?;
-    folder.look(|name, network| match network {
-        Ok(network) => {
-            let description = network.description();
+    folder.look(|name, model| match model {
+        Ok(model) => {
+            let description = model.description();
             info!(
                 name,
                 digest = description.digest,
                 cut_points = description.cut_points.len(),
                 batched = description.batched,
-                "network"
+                "model"
             );
         }
-        Err(error) => warn!(name, "the network cannot be used: {error}"),
+        Err(error) => warn!(name, "the model cannot be used: {error}"),
     });
     Ok(folder)
 }
@@ -245,18 +245,18 @@ fn unreadable(models: &Models) -> String {
     format!("models: the folder {} cannot be read", models.folder.display())
 }
 
-/// Tries a provider, once. Where it cannot be used networks run all the same: values are alike, only slower to come.
+/// Tries a provider, once. Where it cannot be used models run all the same: values are alike, only slower to come.
 fn on(provider: Provider, on_cpu: Runtime) -> Runtime {
     if provider == Provider::Cpu {
         return on_cpu;
     }
     match on_cpu.on(provider) {
         Ok(runtime) => {
-            info!("networks run on {provider}");
+            info!("models run on {provider}");
             runtime
         }
         Err(error) => {
-            warn!("{error}; networks run on the CPU");
+            warn!("{error}; models run on the CPU");
             on_cpu
         }
     }
@@ -289,27 +289,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_names_a_network_waits_until_all_have_been_looked_at() {
+    async fn whoever_names_a_model_waits_until_all_have_been_looked_at() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("broken.onnx"), b"no network").unwrap();
-        let networks = Networks::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
-        assert!(!networks.are_ready());
-        let refused = networks.ready(Duration::from_millis(1)).await.unwrap_err();
+        fs::write(folder.path().join("broken.onnx"), b"no model").unwrap();
+        let models = ModelRegistry::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
+        assert!(!models.are_ready());
+        let refused = models.ready(Duration::from_millis(1)).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::SlowDown);
-        let waiting = networks.clone();
+        let waiting = models.clone();
         let waiting = tokio::spawn(async move { waiting.ready(Duration::from_mins(1)).await });
-        networks.clone().look(NonZeroUsize::MIN).await.unwrap();
+        models.clone().look(NonZeroUsize::MIN).await.unwrap();
         waiting.await.unwrap().unwrap();
-        assert!(networks.are_ready() && networks.all().is_empty());
-        let error = networks.find("broken").unwrap_err().to_string();
-        assert!(error.contains("the network `broken` cannot be used"), "{error}");
+        assert!(models.are_ready() && models.all().is_empty());
+        let error = models.find("broken").unwrap_err().to_string();
+        assert!(error.contains("the model `broken` cannot be used"), "{error}");
     }
 
     #[tokio::test]
     async fn a_folder_that_is_missing_is_told_at_once() {
-        let error = Networks::new(Some(models("/nowhere".into())), 1 << 20).unwrap_err();
+        let error = ModelRegistry::new(Some(models("/nowhere".into())), 1 << 20).unwrap_err();
         assert!(error.to_string().contains("/nowhere"), "{error}");
-        let none = Networks::new(None, 0).unwrap();
+        let none = ModelRegistry::new(None, 0).unwrap();
         none.ready(Duration::ZERO).await.unwrap();
         assert!(none.find("any").is_err());
     }

@@ -178,10 +178,10 @@ impl Store {
         // On a thread of its own: weights may be fetched on the way, which waits for this runtime.
         let here = aside(move || {
             let context = Context {
-                sample_id: id.as_bytes(),
                 seed,
                 epoch: Some(epoch),
                 limits,
+                ..Context::new(id.as_bytes())
             };
             run(&steps, until, Sample::Bytes(object_bytes), &context)
         });

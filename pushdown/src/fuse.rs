@@ -157,7 +157,7 @@ impl Motion<'_> {
     ) -> Result<Image> {
         match self.geometry(width, height, scope) {
             Ok(Some(geometry)) => {
-                let window = decode.part(&object, scope.limits, geometry.seen(width, height))?;
+                let window = decode.part(&object, scope, geometry.seen(width, height))?;
                 Ok(geometry.apply(&window))
             }
             // An error of the motion has to wait: the object may be worse.

@@ -22,6 +22,7 @@
 //!
 //! This crate does no model I/O. The only files it reads are ONNX models and the ONNX Runtime library.
 
+mod cancellation;
 mod dtype;
 mod engine;
 mod error;
@@ -39,6 +40,7 @@ pub mod step;
 mod table;
 pub mod wire;
 
+pub use cancellation::Cancellation;
 pub use dtype::{DType, Layout};
 pub use engine::{ENGINE, Engine};
 pub use error::{Error, ErrorKind, Result};

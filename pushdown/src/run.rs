@@ -3,7 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use crate::{
-    Error, Kind, Limits, Pipeline, Result, Sample, fuse,
+    Cancellation, Error, Kind, Limits, Pipeline, Result, Sample, fuse,
     step::{Scope, Step, augment::Draws, model::ModelStep},
 };
 
@@ -18,6 +18,8 @@ pub struct Context<'a> {
     pub epoch: Option<u32>,
     /// Limits on pixels and bytes.
     pub limits: Limits,
+    /// Ends the run early if nobody waits for its result.
+    pub cancellation: Cancellation<'a>,
 }
 
 /// What steps that ran as one took.
@@ -46,6 +48,7 @@ impl<'a> Context<'a> {
             seed: None,
             epoch: None,
             limits: Limits::default(),
+            cancellation: Cancellation::NEVER,
         }
     }
 
@@ -67,23 +70,24 @@ impl Pipeline {
     /// [`Undecodable`](crate::ErrorKind::Undecodable), [`Unsuitable`](crate::ErrorKind::Unsuitable) or
     /// [`TooLarge`](crate::ErrorKind::TooLarge) for the sample;
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a random step without seed or epoch;
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage; those of
+    /// [`Cancellation::check`].
     pub fn run(&self, stretch: Range<usize>, sample: Sample, context: &Context<'_>) -> Result<Sample> {
-        let (sample, _) = self.run_timed(stretch, sample, context, || Ok(Duration::ZERO))?;
+        let (sample, _) = self.run_timed(stretch, sample, context, || Duration::ZERO)?;
         Ok(sample)
     }
 
     /// As [`run`](Self::run), with the duration of each step, or group of fused steps. `clock` gives the time since any
-    /// instant; it is called before and after each group, and its error ends the run. Loading weights is not measured.
+    /// instant; it is called before and after each group. Loading weights is not measured.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and those of `clock`.
+    /// As [`run`](Self::run).
     pub fn run_timed(
         &self,
         stretch: Range<usize>,
         mut sample: Sample,
         context: &Context<'_>,
-        mut clock: impl FnMut() -> Result<Duration>,
+        mut clock: impl FnMut() -> Duration,
     ) -> Result<(Sample, Vec<Timed>)> {
         if stretch.start > stretch.end || stretch.end > self.len() {
             return Err(Error::wire(format!(
@@ -110,7 +114,8 @@ impl Pipeline {
                 layers.make_ready().map_err(|error| self.located(index, error))?;
             }
             let count = group.as_ref().map_or(1, |(group, _)| group.steps);
-            let began = clock()?;
+            context.cancellation.check()?;
+            let began = clock();
             sample = match group {
                 Some((group, scope)) => group.apply(sample, &scope)?,
                 None => self.steps()[index]
@@ -119,7 +124,7 @@ impl Pipeline {
             };
             groups.push(Timed {
                 steps: index..index + count,
-                time: clock()?.saturating_sub(began),
+                time: clock().saturating_sub(began),
             });
             index += count;
         }
@@ -200,6 +205,7 @@ impl Pipeline {
             draws,
             seed: context.seed,
             epoch: context.epoch,
+            cancellation: context.cancellation,
         })
     }
 

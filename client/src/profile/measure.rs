@@ -30,7 +30,7 @@ pub(super) fn run(
     sample: Sample,
     context: &Context<'_>,
 ) -> Result<Vec<Group>> {
-    let cpu = || Ok(Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default());
+    let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     let (_, groups) = pipeline.run_timed(0..until, sample, context, cpu)?;
     let groups = groups.into_iter().map(|group| Group {
         first: group.steps.start,

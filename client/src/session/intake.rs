@@ -140,10 +140,10 @@ impl<'a> Intake<'a> {
                 (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
             let work = self.session.cpu.run_for(self.job.number, move || {
                 let context = Context {
-                    sample_id: session.objects[index].key.as_bytes(),
                     seed: session.seed,
                     epoch: Some(epoch),
                     limits: session.limits,
+                    ..Context::new(session.objects[index].key.as_bytes())
                 };
                 let value = if keeps {
                     session.run_and_keep(index, steps, sample, &context)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pushdown::{Context, Kind, Sample, Step};
+use pushdown::{Cancellation, Context, Kind, Sample, Step};
 
 use super::{Pushdown, request::Job};
 use crate::error::{Error, ErrorKind, Result};
@@ -45,7 +45,7 @@ impl Pushdown {
         Ok((sample, times))
     }
 
-    /// Runs steps on the CPU pool. Dropping the future ends the run before its next step.
+    /// Runs steps on the CPU pool. Dropping the future ends the run early.
     async fn run_steps(
         &self,
         sample: Sample,
@@ -55,24 +55,17 @@ impl Pushdown {
     ) -> Result<(Sample, Vec<GroupTime>)> {
         let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
         let sample_id = job.sample_id.clone();
-        let work = move |is_awaited: &dyn Fn() -> bool| {
+        let work = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
+            let is_cancelled = || !is_awaited();
             let context = Context {
                 sample_id: &sample_id,
                 seed,
                 epoch,
                 limits,
+                cancellation: Cancellation::when(&is_cancelled),
             };
             let started = Instant::now();
-            let clock = || {
-                if is_awaited() {
-                    return Ok(started.elapsed());
-                }
-                Err(pushdown::Error::new(
-                    pushdown::ErrorKind::Internal,
-                    "the request was dropped between two steps",
-                ))
-            };
-            let (sample, groups) = pipeline.run_timed(steps, sample, &context, clock)?;
+            let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
             let groups = groups
                 .into_iter()
                 .map(|group| GroupTime::of(&pipeline.steps()[group.steps], group.time));

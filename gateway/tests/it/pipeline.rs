@@ -1,5 +1,6 @@
 //! The pipeline faces: one object, many samples, and what they refuse.
 
+mod abandoned;
 mod admission;
 mod bad_models;
 mod batch;

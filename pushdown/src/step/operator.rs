@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::augment::Draws;
 use crate::{
-    BytesKind, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor, TensorKind,
+    BytesKind, Cancellation, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor,
+    TensorKind,
     pipeline::{Args, Param, Value},
 };
 
@@ -67,6 +68,8 @@ pub struct Scope<'a> {
     pub seed: Option<u64>,
     /// Epoch, for them.
     pub epoch: Option<u32>,
+    /// Ends the step early if nobody waits for its output.
+    pub cancellation: Cancellation<'a>,
 }
 
 /// A type that values have at a stage.

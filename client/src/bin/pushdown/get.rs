@@ -216,10 +216,10 @@ impl Get {
             None => self.form(pipeline, stage)?,
         };
         let context = Context {
-            sample_id: key.as_bytes(),
             seed: self.randomness.seed,
             epoch: Some(self.randomness.epoch),
             limits,
+            ..Context::new(key.as_bytes())
         };
         // Weights may have to be fetched on the way.
         let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))

@@ -194,6 +194,7 @@ mod tests {
                     draws: Draws::new(5, 0, &sample.to_le_bytes(), 0),
                     seed: None,
                     epoch: None,
+                    cancellation: crate::Cancellation::NEVER,
                 };
                 step.apply(image.clone(), &scope).expect("it fits").into_pixels()
             })

@@ -13,7 +13,7 @@ use image::{RgbImage, metadata::Orientation};
 
 use super::{Region, Window};
 use crate::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, Limits, MediaType, Result,
+    BytesKind, Error, Image, ImageHeader, ImageKind, MediaType, Result,
     media::{self, bmp::BmpHeader, gif::GifHeader},
     pipeline::{Args, Param, Side, Value, choice},
     step::{Operator, Scope},
@@ -127,7 +127,7 @@ impl Operator for Decode {
     }
 
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Image> {
-        self.decode(&input, scope.limits, None).map(Window::into_image)
+        self.decode(&input, scope, None).map(Window::into_image)
     }
 }
 
@@ -143,12 +143,13 @@ impl Decode {
     }
 
     /// Decodes at least the part `seen`: the pixels are those of the whole, and so are the errors.
-    pub(crate) fn part(&self, input: &[u8], limits: &Limits, seen: Region) -> Result<Window> {
-        self.decode(input, limits, Some(seen))
+    pub(crate) fn part(&self, input: &[u8], scope: &Scope<'_>, seen: Region) -> Result<Window> {
+        self.decode(input, scope, Some(seen))
     }
 
     /// `seen` may be given of an image that is [`divisible`](Self::divisible).
-    fn decode(&self, input: &[u8], limits: &Limits, seen: Option<Region>) -> Result<Window> {
+    fn decode(&self, input: &[u8], scope: &Scope<'_>, seen: Option<Region>) -> Result<Window> {
+        let (limits, cancellation) = (scope.limits, scope.cancellation);
         // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
             Some(media) => header_fault(media, input),
@@ -164,7 +165,7 @@ impl Decode {
         let from_exif = |number| Orientation::from_exif(number).unwrap_or(as_stored);
         let (window, orientation) = match header.media {
             MediaType::Jpeg => (
-                jpeg::decode(input, &header, self.scaling.divisor(&header), seen)?,
+                jpeg::decode(input, &header, self.scaling.divisor(&header), seen, cancellation)?,
                 header.orientation.map_or(as_stored, from_exif),
             ),
             MediaType::Png => (
@@ -178,7 +179,7 @@ impl Decode {
             MediaType::Gif => (Window::whole(gif::decode(input)?), as_stored),
             MediaType::Bmp => (Window::whole(bmp::decode(input)?), as_stored),
             MediaType::Tiff => {
-                let (image, orientation) = tiff::decode(input, &header)?;
+                let (image, orientation) = tiff::decode(input, &header, cancellation)?;
                 (Window::whole(image), orientation)
             }
         };

@@ -17,7 +17,7 @@ mod ycbcr;
 use image::metadata::Orientation;
 
 use crate::{
-    Error, Image, ImageHeader, Result,
+    Cancellation, Error, Image, ImageHeader, Result,
     media::tiff::{Directory, tag},
 };
 use page::Page;
@@ -34,23 +34,31 @@ pub(super) fn header_fault(bytes: &[u8]) -> Error {
 ///
 /// # Errors
 /// `Undecodable`, for what is broken, and by name for what is not supported.
-pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orientation)> {
+pub(super) fn decode(
+    bytes: &[u8],
+    header: &ImageHeader,
+    cancellation: Cancellation<'_>,
+) -> Result<(Image, Orientation)> {
     let directory = Directory::read(bytes)?;
     let page = Page::read(&directory, header)?;
     let orientation = directory.integer(tag::ORIENTATION)?.unwrap_or(1);
     let orientation = u8::try_from(orientation).ok().and_then(Orientation::from_exif);
-    Ok((pixels(&page)?, orientation.unwrap_or(Orientation::NoTransforms)))
+    Ok((
+        pixels(&page, cancellation)?,
+        orientation.unwrap_or(Orientation::NoTransforms),
+    ))
 }
 
-fn pixels(page: &Page<'_>) -> Result<Image> {
+fn pixels(page: &Page<'_>, cancellation: Cancellation<'_>) -> Result<Image> {
     let image_row = page.grid.width as usize * 3;
     let mut pixels = vec![0; image_row * page.grid.height as usize];
     let samples = page.planes().len() * page.plane_samples();
     let mut levels = Vec::new();
     for place in page.grid.places() {
+        cancellation.check()?;
         let planes = page
             .planes()
-            .map(|plane| chunk::read(page, plane, place))
+            .map(|plane| chunk::read(page, plane, place, cancellation))
             .collect::<Result<Vec<_>>>()?;
         levels.resize(place.width as usize * samples, 0);
         for row in 0..place.height as usize {

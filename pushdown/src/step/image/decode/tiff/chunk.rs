@@ -8,7 +8,7 @@ use super::{
     samples::{self, Format},
     ycbcr,
 };
-use crate::{Error, ImageHeader, Result, media, media::tiff::Order};
+use crate::{Cancellation, Error, ImageHeader, Result, media, media::tiff::Order};
 
 /// Rows of samples as they are before any compression.
 pub(super) struct Chunk {
@@ -31,11 +31,16 @@ const MOST_EXPANSION: usize = 4;
 ///
 /// # Errors
 /// `Undecodable` where it is broken, ends early, or would be far larger than the image.
-pub(super) fn read(page: &Page<'_>, plane: usize, place: Place) -> Result<Chunk> {
+pub(super) fn read(
+    page: &Page<'_>,
+    plane: usize,
+    place: Place,
+    cancellation: Cancellation<'_>,
+) -> Result<Chunk> {
     let number = page.grid.number(plane, place);
     let stored = page.grid.stored(page.file, number)?;
     let read = match page.compression {
-        Compression::Jpeg(tables) => from_jpeg(page, tables, stored, place),
+        Compression::Jpeg(tables) => from_jpeg(page, tables, stored, place, cancellation),
         _ => from_rows(page, stored, place),
     };
     read.map_err(|error| {
@@ -80,7 +85,13 @@ fn from_rows(page: &Page<'_>, stored: &[u8], place: Place) -> Result<Chunk> {
     })
 }
 
-fn from_jpeg(page: &Page<'_>, tables: Option<&[u8]>, stored: &[u8], place: Place) -> Result<Chunk> {
+fn from_jpeg(
+    page: &Page<'_>,
+    tables: Option<&[u8]>,
+    stored: &[u8],
+    place: Place,
+    cancellation: Cancellation<'_>,
+) -> Result<Chunk> {
     let samples = page.plane_samples();
     // Whole tiles are decoded; the last strip may have as many rows as the others.
     let (row_bytes, length) = allowed(page, page.row_bytes(), page.grid.chunk_height)?;
@@ -103,7 +114,8 @@ fn from_jpeg(page: &Page<'_>, tables: Option<&[u8]>, stored: &[u8], place: Place
             header.width, header.height, expected.0, expected.1
         )));
     }
-    let decode = |count| jpeg::samples(&file, &header, count, (page.grid.width, page.grid.height));
+    let whole = (page.grid.width, page.grid.height);
+    let decode = |count| jpeg::samples(&file, &header, count, whole, cancellation);
     let bytes = if samples == 2 {
         let mut bytes = decode(3)?;
         drop_third(&mut bytes);

@@ -55,3 +55,8 @@ pub use source::{Source, Suffix};
 pub use step::Step;
 pub use step::table::{Description, describe};
 pub use table::{Table, TableBuilder};
+
+/// The example of `docs/ADDING_A_STEP.md`, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/ADDING_A_STEP.md")]
+struct AddingAStep;

@@ -1,13 +1,13 @@
-//! The real gateway, as its own process, in front of real and of faulty stores.
+//! Integration tests: the gateway binary runs as its own process, with real and faulty object stores as its origin.
 //!
-//! - `parity`: the same signed bytes to the store and through the gateway, the same answer
-//! - `pipeline`: GET with a pipeline, batches, what they refuse and what bounds them
-//! - `uploads`: `Expect`, early refusals, big bodies in constant memory, clients that leave
-//! - `faults`: a store that is down, slow, or lost in the middle of its answer
-//! - `smuggling`: framing that one end declares and the other does not send
-//! - `targets`: what is refused before any store is asked
+//! - `parity`: the same signed bytes get the same answer from the store and through the gateway
+//! - `pipeline`: GET with a pipeline, batches, tables, models, their refusals and limits
+//! - `uploads`: `Expect`, early refusals, large bodies in constant memory, clients that disconnect
+//! - `faults`: a store that is down, slow, or disconnects in the middle of its answer
+//! - `smuggling`: request smuggling by framing headers that do not match the bytes sent
+//! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
-//! - `cli`: help, faults of a configuration, unknown keys
+//! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
 
 mod it {
@@ -30,8 +30,8 @@ mod it {
         Path::new(env!("CARGO_BIN_EXE_pushdown-gateway"))
     }
 
-    /// A gateway in front of a scripted store, with these flags besides.
-    fn in_front_of(origin: &ScriptedOrigin, flags: &[&str]) -> anyhow::Result<Gateway> {
+    /// Launches a gateway with a scripted store as its origin and these additional flags.
+    fn gateway_for(origin: &ScriptedOrigin, flags: &[&str]) -> anyhow::Result<Gateway> {
         let upstream = format!("--upstream=http://{}", origin.address());
         Gateway::launch(binary(), [&[upstream.as_str()], flags].concat())
     }

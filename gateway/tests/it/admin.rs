@@ -4,12 +4,12 @@ use anyhow::Result;
 use pushdown_testkit::{Raw, Request, ScriptedOrigin, eventually};
 use serde_json::Value;
 
-use super::in_front_of;
+use super::gateway_for;
 
 #[test]
 fn health_readiness_status_and_a_page() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
-    let gateway = in_front_of(&origin, &["--max-megapixels=7", "--threads=3"])?;
+    let gateway = gateway_for(&origin, &["--max-megapixels=7", "--threads=3"])?;
     assert_eq!(gateway.page("/healthz")?.text(), "ok\n");
     assert_eq!(gateway.page("/readyz")?.status, 200, "a refusal is an answer");
     let status: Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
@@ -38,7 +38,7 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
         }
         exchange.answer("200 OK", "0123456789")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for _ in 0..3 {
         Request::new("GET", "/secret-bucket/secret-key")
             .header("Host", "gateway")
@@ -90,7 +90,7 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
 #[test]
 fn silent_connections_shut_no_monitor_out() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut silent: Vec<_> = (0..64)
         .map(|_| Raw::connect(gateway.admin()))
         .collect::<Result<_>>()?;

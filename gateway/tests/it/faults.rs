@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use pushdown_testkit::{Gateway, Raw, Request, Response, ScriptedOrigin};
 
-use super::{binary, in_front_of};
+use super::{binary, gateway_for};
 
 fn get() -> Request {
     Request::new("GET", "/bucket/key").header("Host", "gateway")
@@ -52,7 +52,7 @@ fn a_store_that_is_down_is_a_502() -> Result<()> {
 #[test]
 fn a_store_that_says_nothing_is_a_504_at_the_deadline() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
-    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=200ms"])?;
+    let gateway = gateway_for(&origin, &["--origin-first-byte-timeout=200ms"])?;
     assert_error(&get().send(gateway.listen())?, 504, "OriginTimeout");
     let put = Request::new("PUT", "/bucket/key")
         .header("Host", "gateway")
@@ -68,7 +68,7 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
         exchange.skip(10)?;
         exchange.answer("200 OK", "")
     })?;
-    let gateway = in_front_of(&origin, &["--origin-first-byte-timeout=300ms"])?;
+    let gateway = gateway_for(&origin, &["--origin-first-byte-timeout=300ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     let put = Request::new("PUT", "/bucket/key")
         .header("Host", "gateway")
@@ -86,7 +86,7 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
 #[test]
 fn a_client_that_stops_sending_is_told_so() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
-    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"])?;
+    let gateway = gateway_for(&origin, &["--client-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     let put = Request::new("PUT", "/bucket/key")
         .header("Host", "gateway")
@@ -108,7 +108,7 @@ fn a_store_lost_in_mid_answer_cuts_the_answer() -> Result<()> {
             exchange.close();
             Ok(())
         })?;
-        let gateway = in_front_of(&origin, &[])?;
+        let gateway = gateway_for(&origin, &[])?;
         let mut raw = Raw::connect(gateway.listen())?;
         raw.write(&get().head())?;
         let answer = raw.begin("GET")?;
@@ -125,7 +125,7 @@ fn a_store_silent_in_mid_answer_cuts_the_answer() -> Result<()> {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nten bytes.")?;
         exchange.wait_for_close().map(drop)
     })?;
-    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"])?;
+    let gateway = gateway_for(&origin, &["--origin-idle-timeout=200ms"])?;
     let cut = get()
         .send(gateway.listen())
         .expect_err("a short answer looks whole");
@@ -139,7 +139,7 @@ fn a_slow_reader_does_not_make_the_store_look_silent() -> Result<()> {
         let body = "x".repeat(32 << 20);
         exchange.answer("200 OK", &body)
     })?;
-    let gateway = in_front_of(&origin, &["--origin-idle-timeout=200ms"])?;
+    let gateway = gateway_for(&origin, &["--origin-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     let mut answer = raw.begin("GET")?;
@@ -158,7 +158,7 @@ fn a_client_that_takes_nothing_is_cut() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &["--client-idle-timeout=200ms"])?;
+    let gateway = gateway_for(&origin, &["--client-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     pushdown_testkit::eventually("the stalled answer ends", Duration::from_secs(20), || {
@@ -177,7 +177,7 @@ fn a_connection_that_the_store_just_closed_costs_a_retry_and_no_error() -> Resul
         }
         exchange.answer("200 OK", "here")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     assert_eq!(get().send(gateway.listen())?.text(), "here");
     assert_eq!(get().send(gateway.listen())?.text(), "here");
     assert_eq!(
@@ -194,7 +194,7 @@ fn what_may_have_had_an_effect_is_never_sent_twice() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for (method, sent) in [("DELETE", 1), ("POST", 1), ("GET", 2)] {
         let before = origin.requests().len();
         let answer = Request::new(method, "/bucket/key")
@@ -214,7 +214,7 @@ fn errors_of_the_store_stay_what_they_are() -> Result<()> {
              Content-Length: 3\r\n\r\nno!",
         )
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let answer = get().send(gateway.listen())?;
     assert_eq!(
         (answer.status, answer.reason.as_str(), answer.text().as_str()),
@@ -242,7 +242,7 @@ fn errors_of_the_store_stay_what_they_are() -> Result<()> {
 #[test]
 fn a_header_writes_no_log_lines() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let gateway = in_front_of(&origin, &["--log-format=text"])?;
+    let gateway = gateway_for(&origin, &["--log-format=text"])?;
     for name in ["split", "seed", "epoch"] {
         let target =
             format!("/b/k?x-pushdown-pipeline=decode&x-pushdown-{name}=1%0D%0AINFO%20forged%1B%5B2K");

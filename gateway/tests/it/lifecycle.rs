@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use pushdown_testkit::{Gateway, Keys, Payload, Raw, Request, ScriptedOrigin, eventually};
 
-use super::{binary, in_front_of};
+use super::{binary, gateway_for};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -26,7 +26,7 @@ fn answers_in_flight_finish_and_new_ones_are_refused() -> Result<()> {
         wait.lock().recv_timeout(LIMIT).map_err(std::io::Error::other)?;
         exchange.send("after")
     })?;
-    let mut gateway = in_front_of(&origin, &[])?;
+    let mut gateway = gateway_for(&origin, &[])?;
     let mut idle = Raw::connect(gateway.listen())?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
@@ -52,7 +52,7 @@ fn a_drain_has_an_end() -> Result<()> {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
         exchange.wait_for_close().map(drop)
     })?;
-    let mut gateway = in_front_of(&origin, &["--drain-timeout=200ms"])?;
+    let mut gateway = gateway_for(&origin, &["--drain-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     let answer = raw.begin("GET")?;
@@ -66,9 +66,9 @@ fn a_drain_has_an_end() -> Result<()> {
 #[test]
 fn one_that_listens_beyond_loopback_says_so() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let quiet = in_front_of(&origin, &[])?;
+    let quiet = gateway_for(&origin, &[])?;
     assert!(!quiet.log()?.contains("beyond loopback"));
-    let open = in_front_of(&origin, &["--listen=0.0.0.0:0"])?;
+    let open = gateway_for(&origin, &["--listen=0.0.0.0:0"])?;
     assert!(open.log()?.contains("beyond loopback"));
     assert!(open.log()?.contains("\"message\":\"listening\""));
     Ok(())
@@ -91,7 +91,7 @@ fn secrets_are_not_logged() -> Result<()> {
 #[test]
 fn a_taken_port_is_a_fault_at_start() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let first = in_front_of(&origin, &[])?;
+    let first = gateway_for(&origin, &[])?;
     let upstream = format!("--upstream=http://{}", origin.address());
     let second = Gateway::launch(binary(), [upstream, format!("--listen={}", first.listen())]);
     let fault = format!("{:#}", second.expect_err("two gateways on one port"));
@@ -109,7 +109,7 @@ fn tls_on_both_sides() -> Result<()> {
     std::fs::write(&key, made.signing_key.serialize_pem())?;
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "through two of them"))?;
     let cert_flag = format!("--tls-cert={}", certificate.display());
-    let inner = in_front_of(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())])?;
+    let inner = gateway_for(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())])?;
     let upstream = format!("--upstream=https://{}", inner.listen());
     let outer = Gateway::launch(
         binary(),
@@ -156,7 +156,7 @@ fn the_embedded_store_keeps_its_objects() -> Result<()> {
 #[test]
 fn connections_have_a_limit_and_more_wait() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "well"))?;
-    let gateway = in_front_of(&origin, &["--max-connections=1"])?;
+    let gateway = gateway_for(&origin, &["--max-connections=1"])?;
     let address = gateway.listen();
     let request = Request::new("GET", "/bucket/key").header("Host", &address.to_string());
     let mut first = Raw::connect(address)?;

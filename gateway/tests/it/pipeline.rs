@@ -1,4 +1,4 @@
-//! The pipeline faces: one object, many samples, and what they refuse.
+//! The pipeline routes: one object, batches, tables and models, and what they refuse.
 
 mod abandoned;
 mod admission;
@@ -6,18 +6,18 @@ mod bad_models;
 mod batch;
 mod batch_bodies;
 mod external_models;
-mod large_models;
 mod micro_batches;
+mod model_failures;
+mod model_memory;
 mod models;
 mod object;
-mod odd_models;
 mod origins;
 mod providers;
 mod refusals;
 mod tables;
 mod tenants;
 mod warnings;
-mod weights;
+mod weight_eviction;
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ use super::binary;
 const BUCKET: &str = "/photos";
 const SHORT: &str = "decode | resize(short=64) | center_crop(48)";
 
-/// A gateway on the embedded store, with a bucket.
+/// A gateway with the embedded store and one bucket.
 struct Lab {
     gateway: Gateway,
     keys: Keys,
@@ -66,7 +66,7 @@ impl Lab {
         Ok(())
     }
 
-    /// A signed GET with a pipeline; `unsigned` headers are added after signing.
+    /// Sends a signed GET with a pipeline. The `unsigned` headers are added after signing.
     fn get(&self, key: &str, pipeline: &str, unsigned: &[(&str, &str)]) -> Result<Response> {
         self.send("GET", key, pipeline, unsigned)
     }
@@ -81,11 +81,11 @@ impl Lab {
     }
 }
 
-/// An encoded photo of this size: a gradient with some structure, so that every pixel counts.
+/// An encoded photo of this size in pixels: a gradient with a pattern, so that neighbouring pixels differ.
 #[expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a fixture that cannot be made is a defect of the test"
+    reason = "a failure to build a fixture is a bug in the test"
 )]
 fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     let pixels = (0..height)
@@ -105,10 +105,10 @@ fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     }
 }
 
-/// What the pipeline makes of an object, in process.
+/// Runs the pipeline on an object in this process and returns the value.
 #[expect(
     clippy::unwrap_used,
-    reason = "a fixture that cannot be made is a defect of the test"
+    reason = "a failure to build a fixture is a bug in the test"
 )]
 fn expected(object: &[u8], pipeline: &str) -> Sample {
     let pipeline = Pipeline::parse(pipeline).unwrap();
@@ -123,7 +123,7 @@ fn expected(object: &[u8], pipeline: &str) -> Sample {
 
 #[expect(
     clippy::panic,
-    reason = "another kind of value is the failure that the test looks for"
+    reason = "a value of another kind is the failure that the test detects"
 )]
 fn pixels(sample: Sample) -> Vec<u8> {
     match sample {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use pushdown_testkit::{Gateway, Nginx, Raw, Request, Response, ScriptedOrigin, eventually};
 
-use super::{binary, in_front_of};
+use super::{binary, gateway_for};
 
 /// A request line that a store sees if it takes a body for a request.
 const SMUGGLED: &str = "GET /bucket/smuggling HTTP/1.1\r\nHost: gateway\r\n\r\n";
@@ -49,7 +49,7 @@ fn exchange(gateway: &Gateway, request: &Request, body: &str) -> Result<Response
 #[test]
 fn signed_framing_stays_at_the_gateway() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
         for method in ["GET", "HEAD"] {
             for header in FRAMING {
@@ -82,7 +82,7 @@ fn signed_framing_stays_at_the_gateway() -> Result<()> {
 #[test]
 fn a_signed_length_of_zero_is_passed_on() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
         exchange(&gateway, &claiming("GET", target, ("Content-Length", "0")), "")?;
     }
@@ -98,7 +98,7 @@ fn a_signed_length_of_zero_is_passed_on() -> Result<()> {
 #[test]
 fn a_pipeline_request_has_no_body() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let target = "/bucket/key?x-pushdown-pipeline=decode";
     for method in ["GET", "HEAD"] {
         for (header, body) in [
@@ -125,7 +125,7 @@ fn a_pipeline_request_has_no_body() -> Result<()> {
 #[test]
 fn a_connection_with_an_unsent_body_is_not_used_again() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", "no"))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for expect in [false, true] {
         let mut put = Request::new("PUT", "/bucket/key")
             .header("Host", "gateway")
@@ -212,7 +212,7 @@ fn a_switch_of_protocols_that_nobody_asked_for_is_a_502() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
         let mut raw = Raw::connect(gateway.listen())?;
         raw.write(&Request::new("GET", target).header("Host", "gateway").head())?;

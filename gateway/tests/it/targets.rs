@@ -3,11 +3,11 @@
 use anyhow::Result;
 use pushdown_testkit::{Keys, Payload, Raw, Request, Response, ScriptedOrigin};
 
-use super::in_front_of;
+use super::gateway_for;
 
 fn answer_to(bytes: &str) -> Result<(Response, usize)> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "reached"))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(bytes.as_bytes())?;
     let answer = raw.read("GET")?;
@@ -92,7 +92,7 @@ fn a_head_that_cannot_be_read_is_told_why() -> Result<()> {
         "InvalidRequest",
     )?;
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "reached"))?;
-    let gateway = in_front_of(&origin, &["--max-header-bytes=128KiB"])?;
+    let gateway = gateway_for(&origin, &["--max-header-bytes=128KiB"])?;
     let answer = Request::new("GET", &format!("/b/{}", "x".repeat(70_000)))
         .header("Host", "gateway")
         .send(gateway.listen())?;
@@ -110,7 +110,7 @@ fn a_thousand_headers_pass_both_ways() -> Result<()> {
     let headers = numbered("x-amz-meta-", 1000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let request =
         format!("PUT /b/k HTTP/1.1\r\nHost: gateway\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
     let mut raw = Raw::connect(gateway.listen())?;
@@ -127,7 +127,7 @@ fn an_answer_with_too_many_headers_says_so() -> Result<()> {
     let headers = numbered("x-", 5000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let answer = Request::new("GET", "/b/k")
         .header("Host", "gateway")
         .send(gateway.listen())?;
@@ -152,7 +152,7 @@ fn a_length_of_zero_keeps_its_place() -> Result<()> {
             "HTTP/1.1 {status}\r\nETag: \"e\"\r\nContent-Length: 0\r\nServer: s\r\nx-amz-id-2: 1\r\n\r\n"
         );
         let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
-        let gateway = in_front_of(&origin, &[])?;
+        let gateway = gateway_for(&origin, &[])?;
         let answer = Request::new(method, "/b/k")
             .header("Host", "gateway")
             .send(gateway.listen())?;
@@ -172,7 +172,7 @@ fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
         exchange.read("3\r\nabc\r\n0\r\n\r\n".len())?;
         exchange.answer("200 OK", "")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(
         b"PUT /b/k HTTP/1.1\r\nHost: gateway\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -190,7 +190,7 @@ fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
 #[test]
 fn a_request_reaches_the_store_as_it_came() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let lines = [
         "GET //b//a%2fb%2B+c;d=e,f'(g)!%20%C3%BC?list-type=2&x=%2f+&y&=z HTTP/1.1",
         "Host: Some.Where:1234",
@@ -214,7 +214,7 @@ fn a_request_reaches_the_store_as_it_came() -> Result<()> {
 fn s3_select_is_left_to_the_store() -> Result<()> {
     let events = "\u{0}\u{1}records\r\n\u{2}end";
     let origin = ScriptedOrigin::start(move |exchange| exchange.answer("200 OK", events))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let question = "<SelectObjectContentRequest><Expression>select * from s3object</Expression></SelectObjectContentRequest>";
     let request = Request::new("POST", "/b/t.parquet?select&select-type=2")
         .header("Host", &gateway.listen().to_string())
@@ -244,7 +244,7 @@ fn what_speaks_of_one_hop_stays_here() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nConnection: x-mine\r\nX-Mine: 1\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let request = Request::new("GET", "/b/k")
         .header("Host", "gateway")
         .header("Connection", "keep-alive, X-Secret")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use pushdown_testkit::{Backend, Keys, Payload, Raw, Request, ScriptedOrigin, eventually};
 
-use super::{binary, in_front_of};
+use super::{binary, gateway_for};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -23,7 +23,7 @@ fn expecting(length: u64) -> Vec<u8> {
 #[test]
 fn a_refused_body_is_not_asked_for() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", "<Error/>"))?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&expecting(1 << 20))?;
     let answer = raw.read("PUT")?;
@@ -74,7 +74,7 @@ fn a_wanted_body_is_asked_for_once_the_store_wants_it() -> Result<()> {
         let body = exchange.read(5)?;
         exchange.answer("200 OK", &String::from_utf8_lossy(&body))
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&expecting(5))?;
     assert_eq!(raw.head()?.status, 100);
@@ -90,7 +90,7 @@ fn a_store_that_ignores_expect_gets_the_body_after_a_second() -> Result<()> {
         let body = exchange.read(5)?;
         exchange.answer("200 OK", &String::from_utf8_lossy(&body))
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&expecting(5))?;
     assert_eq!(raw.head()?.status, 100);
@@ -111,7 +111,7 @@ fn bodies_pass_both_ways_in_constant_memory() -> Result<()> {
         let piece = vec![7; 1 << 20];
         (0..size >> 20).try_for_each(|_| exchange.send(&piece))
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let before = gateway.resident_memory()?;
 
     let mut raw = Raw::connect(gateway.listen())?;
@@ -159,7 +159,7 @@ fn a_client_that_leaves_in_mid_upload_leaves_no_object() -> Result<()> {
         exchange.close();
         said.send(rest).map_err(std::io::Error::other)
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&put(100_000).head())?;
     raw.write(&[0; 2000])?;
@@ -183,7 +183,7 @@ fn a_client_that_leaves_in_mid_answer_frees_the_store() -> Result<()> {
         while exchange.send(&piece).is_ok() {}
         said.send(()).map_err(std::io::Error::other)
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(
         &Request::new("GET", "/bucket/key")
@@ -204,7 +204,7 @@ fn a_client_that_leaves_before_the_answer_frees_the_store() -> Result<()> {
         exchange.close();
         said.send(()).map_err(std::io::Error::other)
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(
         &Request::new("GET", "/bucket/key")

@@ -1,4 +1,5 @@
-//! What is wrong with a model, or with what it is given, is told before any object is read: by both faces, which go on.
+//! Unusable models and unsuitable inputs are assert_refused before any object is read, by GET and by batch requests. The gateway keeps
+//! serving others.
 
 use std::fs;
 
@@ -8,40 +9,44 @@ use serde_json::Value;
 
 use super::{
     Lab, batch,
-    models::{lab, models},
+    models::{launch, request_models},
     photo,
 };
 
 const GOOD: &str = "decode | resize(4, 4) | to_float | model(constants)";
 
-/// A GET, and a batch of one.
+/// Sends a GET and a batch request of single_answer sample.
 fn ask(lab: &Lab, key: &str, pipeline: &str) -> Result<[Response; 2]> {
     let request = batch::request(lab, "decode".parse()?, &[key.to_owned()])?;
     let mut request = serde_json::to_value(request)?;
     request["pipeline"] = pipeline.into();
-    let many = batch::post(lab, serde_json::to_vec(&request)?).send(lab.address())?;
-    Ok([lab.get(key, pipeline, &[])?, many])
+    let batch_answer = batch::post(lab, serde_json::to_vec(&request)?).send(lab.address())?;
+    Ok([lab.get(key, pipeline, &[])?, batch_answer])
 }
 
-/// Of an object that is not there, which nobody finds out.
-fn refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
+/// Asserts that both requests are assert_refused. The object is missing: the refusal must precede the read.
+fn assert_refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
     for answer in ask(lab, "missing.png", pipeline)? {
         let text = answer.text();
         ensure!(answer.status == status, "{pipeline}: {} {text}", answer.status);
         ensure!(text.contains(reason), "{pipeline}: {reason} in {text}");
     }
-    let [one, many] = ask(lab, "cat.png", GOOD)?;
-    ensure!(one.status == 200, "behind {pipeline}: {}", one.text());
-    let rows = batch::rows(many)?;
+    let [single_answer, batch_answer] = ask(lab, "cat.png", GOOD)?;
+    ensure!(
+        single_answer.status == 200,
+        "after {pipeline}: {}",
+        single_answer.text()
+    );
+    let rows = batch::rows(batch_answer)?;
     ensure!(
         rows.len() == 1 && rows[0].value.is_ok(),
-        "behind {pipeline}: {rows:?}"
+        "after {pipeline}: {rows:?}"
     );
     Ok(())
 }
 
 #[test]
-fn models_that_cannot_be_used_are_refused_by_name() -> Result<()> {
+fn unusable_models_are_refused_by_name() -> Result<()> {
     let folder = model_folder(&[
         "tiny/constants",
         "bad/external_weights",
@@ -53,7 +58,7 @@ fn models_that_cannot_be_used_are_refused_by_name() -> Result<()> {
     fs::write(file("truncated.onnx"), &whole[..whole.len() / 2])?;
     fs::write(file("misdescribed.onnx"), &whole)?;
     fs::write(file("misdescribed.json"), r#"{"sizes": 4}"#)?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.png", photo(16, 16, "png"))?;
     let bad = [
         ("truncated", "found no ONNX model: "),
@@ -66,7 +71,7 @@ fn models_that_cannot_be_used_are_refused_by_name() -> Result<()> {
     for (name, reason) in bad {
         let pipeline = format!("decode | resize(4, 4) | to_float | model({name})");
         let reason = format!("cannot be used: {reason}");
-        refused(&lab, &pipeline, 500, &format!("the model `{name}` {reason}"))?;
+        assert_refused(&lab, &pipeline, 500, &format!("the model `{name}` {reason}"))?;
         let mut lines = log.lines();
         let named = format!(r#""name":"{name}""#);
         ensure!(
@@ -74,18 +79,18 @@ fn models_that_cannot_be_used_are_refused_by_name() -> Result<()> {
             "{name} in {log}"
         );
     }
-    let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
+    let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
     let list = list["models"].as_array().context("no list")?;
     ensure!(list.len() == 1 && list[0]["name"] == "constants", "{list:?}");
     Ok(())
 }
 
 #[test]
-fn inputs_that_cannot_fit_are_refused_by_the_text_alone() -> Result<()> {
+fn inputs_of_a_wrong_shape_are_refused_before_the_object_is_read() -> Result<()> {
     let folder = model_folder(&["tiny/constants", "tiny/batch_mean"])?;
-    // In which order the axes stand the card alone says: for this model the wrong one.
+    // Only the description declares the order of the axes, and for this model it declares the wrong single_answer.
     fs::write(folder.path().join("batch_mean.json"), r#"{"layout": "hwc"}"#)?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.png", photo(16, 16, "png"))?;
     let takes = "takes f32 of 3x4x4 for `x` of the model `constants`, found";
     for (pipeline, reason) in [
@@ -118,9 +123,9 @@ fn inputs_that_cannot_fit_are_refused_by_the_text_alone() -> Result<()> {
             "takes f32 of 64 for `flat` of the model `constants`, found f32 of 3x4x4".into(),
         ),
     ] {
-        refused(&lab, pipeline, 400, &reason)?;
+        assert_refused(&lab, pipeline, 400, &reason)?;
     }
-    // With a pipeline that is well the store is asked.
+    // With a valid pipeline the store is asked.
     ensure!(lab.get("missing.png", GOOD, &[])?.status == 404);
     Ok(())
 }

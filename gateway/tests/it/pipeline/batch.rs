@@ -1,4 +1,4 @@
-//! Many samples in one request.
+//! Batches: many samples in one request.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -14,13 +14,13 @@ fn batch(lab: &Lab, pipeline: &str, keys: &[String]) -> Result<BatchRequest> {
     request(lab, pipeline.parse()?, keys)
 }
 
-/// A request for these keys, each presigned on its own.
+/// A batch request for these keys, each presigned with the keys of the fixture.
 pub(super) fn request(lab: &Lab, pipeline: Pipeline, keys: &[String]) -> Result<BatchRequest> {
-    request_of(&lab.keys, lab, pipeline, keys)
+    request_signed_by(&lab.keys, lab, pipeline, keys)
 }
 
-/// The same by somebody else.
-pub(super) fn request_of(
+/// A batch request whose samples are presigned by `signer`.
+pub(super) fn request_signed_by(
     signer: &Keys,
     lab: &Lab,
     pipeline: Pipeline,
@@ -28,7 +28,7 @@ pub(super) fn request_of(
 ) -> Result<BatchRequest> {
     let mut presign = String::new();
     let mut samples = Vec::new();
-    // One moment for all, so that they share the signing parameters.
+    // One signing time for all, so that the samples share the signing parameters.
     let signer = signer.at(std::time::SystemTime::now());
     for key in keys {
         let signed = signer.presign(lab.request("GET", key), Duration::from_mins(5))?;
@@ -62,33 +62,33 @@ fn keys(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("{index:03}.jpg")).collect()
 }
 
-/// What readers plan with: their part of the cores, and how busy the CPUs were between two answers.
+/// Readers plan with the number of cores, the batches in flight, and the CPU load between two answers.
 #[test]
-fn an_answer_tells_of_the_gateways_cpus() -> Result<()> {
+fn an_answer_reports_the_cpu_use_of_the_gateway() -> Result<()> {
     let lab = Lab::new(&["--threads=2"])?;
     let keys = keys(64);
     for key in &keys {
         lab.put(key, photo(800, 600, "jpeg"))?;
     }
-    let told = |answer: &Response| -> Result<CpuTime> {
+    let cpu_time = |answer: &Response| -> Result<CpuTime> {
         let number = |name| answer.header(name).map(str::to_owned).context(name);
         ensure!(number("x-pushdown-cores")? == "2.00");
         ensure!(number("x-pushdown-batches")? == "1");
         Ok(number("x-pushdown-cpu")?.parse()?)
     };
     let request = batch(&lab, SHORT, &keys)?;
-    let first = told(&send(&lab, &request)?)?;
-    let second = told(&send(&lab, &request)?)?;
-    let passed = second.since(first).context("no time passed")?;
-    let CpuTime { busy, all, steps } = passed;
-    // Decoding took place in between; the system counts in hundredths of a second.
-    ensure!(busy > 0.0 && busy <= all + 0.05, "{passed}");
-    ensure!(steps > 0.0 && steps <= all + 0.05, "{passed}");
+    let first = cpu_time(&send(&lab, &request)?)?;
+    let second = cpu_time(&send(&lab, &request)?)?;
+    let elapsed = second.since(first).context("no time passed")?;
+    let CpuTime { busy, all, steps } = elapsed;
+    // The second request decodes photos. The system counts CPU time in hundredths of a second.
+    ensure!(busy > 0.0 && busy <= all + 0.05, "{elapsed}");
+    ensure!(steps > 0.0 && steps <= all + 0.05, "{elapsed}");
     Ok(())
 }
 
 #[test]
-fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
+fn rows_are_in_order_and_a_bad_sample_fails_alone() -> Result<()> {
     let lab = Lab::new(&[])?;
     let objects: Vec<_> = (0..8).map(|index| photo(80 + index, 60, "jpeg")).collect();
     let keys = keys(256);
@@ -108,7 +108,7 @@ fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
     for row in rows {
         match (row.row, row.value) {
             (100, Err(error)) => assert_eq!(error.code, "UndecodableObject"),
-            // The signature is for another path, and says so before the key is looked for.
+            // The signature is for another path: the store checks it before it looks up the key.
             (200, Err(error)) => assert_eq!(error.code, "SignatureDoesNotMatch"),
             (index, value) => {
                 let value = value.map_err(|error| anyhow::anyhow!("{index}: {error}"))?;
@@ -121,9 +121,9 @@ fn rows_come_in_order_and_one_bad_sample_fails_alone() -> Result<()> {
     Ok(())
 }
 
-/// Nobody knows what an encoder will make of a photo; pixels are known once its header is.
+/// The size of an encoded value is known only after encoding; the size of pixels is known from the header of the photo.
 #[test]
-fn an_object_comes_in_place_of_a_value_that_is_too_large() -> Result<()> {
+fn a_value_over_its_limit_is_replaced_by_the_object() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(800, 600, "jpeg");
     let keys = keys(4);
@@ -137,22 +137,22 @@ fn an_object_comes_in_place_of_a_value_that_is_too_large() -> Result<()> {
     ] {
         let value = expected(&object, pipeline);
         let mut request = batch(&lab, pipeline, &keys)?;
-        let bounds = [None, Some(0), Some(value.bytes() - 1), Some(value.bytes())];
-        for (sample, most) in request.samples.iter_mut().zip(bounds) {
-            sample.max_bytes = most;
+        let limits = [None, Some(0), Some(value.bytes() - 1), Some(value.bytes())];
+        for (sample, max_bytes) in request.samples.iter_mut().zip(limits) {
+            sample.max_bytes = max_bytes;
         }
-        for (row, most) in rows(send(&lab, &request)?)?.into_iter().zip(bounds) {
-            let fits = most.is_none_or(|most| most >= value.bytes());
+        for (row, max_bytes) in rows(send(&lab, &request)?)?.into_iter().zip(limits) {
+            let fits = max_bytes.is_none_or(|max_bytes| max_bytes >= value.bytes());
             let stage = if fits { request.pipeline.len() } else { 0 };
-            assert_eq!(usize::from(row.stage), stage, "{pipeline}, at most {most:?}");
+            assert_eq!(usize::from(row.stage), stage, "{pipeline}, limit {max_bytes:?}");
             assert_eq!(
                 row.value.as_ref(),
                 Ok(if fits { &value } else { &stored }),
                 "{pipeline}"
             );
-            // What was encoded in vain took its time; pixels are not even decoded.
+            // A rejected encoding costs CPU time; pixels over the limit are not decoded at all.
             let ran = fits || pipeline.contains("encode");
-            assert_eq!(row.seconds > 0.0, ran, "{pipeline}, at most {most:?}");
+            assert_eq!(row.seconds > 0.0, ran, "{pipeline}, limit {max_bytes:?}");
         }
     }
     assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
@@ -160,7 +160,7 @@ fn an_object_comes_in_place_of_a_value_that_is_too_large() -> Result<()> {
 }
 
 #[test]
-fn splits_mix_and_order_any_loses_nothing() -> Result<()> {
+fn mixed_splits_in_any_order_lose_no_row() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(80, 60, "jpeg");
     let keys = keys(16);
@@ -195,7 +195,7 @@ fn splits_mix_and_order_any_loses_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_batch_larger_than_the_budget_flows_through_it() -> Result<()> {
+fn a_batch_larger_than_the_memory_budget_succeeds() -> Result<()> {
     let lab = Lab::new(&["--memory-budget=16MiB", "--queue-wait=30s"])?;
     let object = photo(500, 400, "jpeg");
     let keys = keys(64);
@@ -213,7 +213,7 @@ fn a_batch_larger_than_the_budget_flows_through_it() -> Result<()> {
 }
 
 #[test]
-fn requests_are_checked_as_a_whole() -> Result<()> {
+fn an_invalid_batch_request_is_refused_as_a_whole() -> Result<()> {
     let lab = Lab::new(&["--batch-samples=4"])?;
     lab.put("000.jpg", photo(20, 20, "jpeg"))?;
     let good = batch(&lab, SHORT, &keys(1))?;
@@ -313,7 +313,7 @@ fn on_error_fail_fails_the_request() -> Result<()> {
 }
 
 #[test]
-fn a_client_that_leaves_a_batch_gives_everything_back() -> Result<()> {
+fn a_disconnect_during_a_batch_releases_all_memory() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(1500, 1000, "jpeg");
     let keys = keys(64);
@@ -329,7 +329,7 @@ fn a_client_that_leaves_a_batch_gives_everything_back() -> Result<()> {
     while lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
         ensure!(
             std::time::Instant::now() < deadline,
-            "permits outlived their client"
+            "permits are held after the client disconnected"
         );
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The body of a batch request is bounded in time and in memory before anything of it is parsed.
+//! The body of a batch request is limited in time and memory before it is parsed.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use pushdown_testkit::{Raw, Request, eventually};
 
 use super::{Lab, batch, photo};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The head of a batch request with a body of so many bytes.
+/// The head of a batch request with a body of `length` bytes.
 fn head(lab: &Lab, length: u64) -> Vec<u8> {
     Request::new("POST", "/_pushdown/v1/batch")
         .header("Host", &lab.address().to_string())
@@ -17,9 +17,9 @@ fn head(lab: &Lab, length: u64) -> Vec<u8> {
         .head()
 }
 
-/// Connections that begin a batch request and send nothing of it make room for others.
+/// Connections that begin a batch request and send no body are closed, so that other clients can connect.
 #[test]
-fn silent_bodies_shut_nobody_out() -> Result<()> {
+fn silent_bodies_do_not_block_other_clients() -> Result<()> {
     let lab = Lab::new(&["--max-connections=8", "--batch-body-idle-timeout=300ms"])?;
     let mut silent = Vec::new();
     for _ in 0..8 {
@@ -39,9 +39,9 @@ fn silent_bodies_shut_nobody_out() -> Result<()> {
     Ok(())
 }
 
-/// A client that sends a byte now and then is never idle for long, and is cut off all the same.
+/// A client that sends one byte now and then is never idle for long; the deadline still ends its request.
 #[test]
-fn a_slow_body_has_a_deadline() -> Result<()> {
+fn a_slow_body_is_cut_at_its_deadline() -> Result<()> {
     let lab = Lab::new(&["--batch-body-idle-timeout=20s", "--batch-body-timeout=500ms"])?;
     let mut raw = Raw::connect(lab.address())?;
     raw.write(&head(&lab, 1000))?;
@@ -55,9 +55,9 @@ fn a_slow_body_has_a_deadline() -> Result<()> {
     Ok(())
 }
 
-/// Bodies count against the memory budget while they arrive: what does not fit is 503 at once.
+/// Bodies count against the memory budget while they are received: a body that does not fit is refused with 503.
 #[test]
-fn bodies_are_within_the_memory_budget() -> Result<()> {
+fn bodies_stay_within_the_memory_budget() -> Result<()> {
     const MIB: u64 = 1 << 20;
     let lab = Lab::new(&["--memory-budget=32MiB", "--queue-wait=200ms"])?;
     lab.put("photo.jpg", photo(20, 20, "jpeg"))?;
@@ -66,16 +66,16 @@ fn bodies_are_within_the_memory_budget() -> Result<()> {
     for _ in 0..100 {
         let mut raw = Raw::connect(lab.address())?;
         raw.write(&head(&lab, 4 * MIB))?;
-        // All but its last byte.
+        // All bytes but the last.
         raw.write(&vec![b' '; (4 << 20) - 1])?;
         large.push(raw);
     }
     let grown = lab.gateway.peak_memory()? - before;
     ensure!(grown < 96 * MIB, "{} MiB", grown / MIB);
-    let held = lab.gateway.metric("pushdown_permits_in_use_bytes")?;
-    ensure!(held > 0.0 && held <= f64::from(32 << 20), "{held}");
+    let in_use = lab.gateway.metric("pushdown_permits_in_use_bytes")?;
+    ensure!(in_use > 0.0 && in_use <= f64::from(32 << 20), "{in_use}");
     drop(large);
-    eventually("all memory is back", PATIENCE, || {
+    eventually("all memory is released", TIMEOUT, || {
         Ok((lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0).then_some(()))
     })?;
     let request = batch::request(&lab, "decode".parse()?, &["photo.jpg".to_owned()])?;

@@ -1,4 +1,4 @@
-//! Models whose weights are in files beside them: run, listed with their files, and fetched file by file.
+//! Models with weights in external files: they run, are listed with their files, and each file can be fetched.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    models::{floats, lab, models},
+    models::{floats, launch, request_models},
     photo,
 };
 
 #[test]
-fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Result<()> {
+fn a_model_of_one_channel_runs_on_grey_images_with_embedded_and_external_weights() -> Result<()> {
     let folder = model_folder(&["tiny/digits", "tiny/external"])?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(60, 40, "jpeg"))?;
     let scores = |model: &str| -> Result<Vec<f32>> {
         let text = format!("decode | resize(28, 28) | grayscale | to_float | {model}");
@@ -23,17 +23,17 @@ fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Resu
         ensure!(answer.status == 200, "{model}: {}", answer.text());
         Ok(floats(&answer.body))
     };
-    let within = scores("model(digits)")?;
+    let embedded = scores("model(digits)")?;
     ensure!(
-        within.len() == 10 && within.iter().any(|score| *score != 0.0),
-        "{within:?}"
+        embedded.len() == 10 && embedded.iter().any(|score| *score != 0.0),
+        "{embedded:?}"
     );
     for model in [
         "model(external)",
         "model(external, until=cut:1) | model(external, from=cut:1)",
     ] {
-        let far = distance(&scores(model)?, &within);
-        ensure!(far <= 1e-5, "{model}: {far}");
+        let difference = distance(&scores(model)?, &embedded);
+        ensure!(difference <= 1e-5, "{model}: {difference}");
     }
     let grey = lab.get(
         "cat.jpg",
@@ -50,10 +50,10 @@ fn a_model_of_one_channel_runs_on_grey_images_wherever_its_weights_are() -> Resu
 }
 
 #[test]
-fn each_file_is_listed_and_fetched_by_its_own_digest() -> Result<()> {
+fn each_file_of_a_model_is_listed_and_served_by_its_digest() -> Result<()> {
     let folder = model_folder(&["tiny/external_each"])?;
-    let open = lab(&folder, &[])?;
-    let list: Value = serde_json::from_slice(&models(&open, "GET", "")?.body)?;
+    let lab = launch(&folder, &[])?;
+    let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
     let model = &list["models"][0];
     let files = model["files"].as_array().context("no files")?;
     ensure!(files.len() == 6, "{files:?}");
@@ -71,33 +71,36 @@ fn each_file_is_listed_and_fetched_by_its_own_digest() -> Result<()> {
     for (digest, name) in &fetched {
         let stored = fs::read(folder.path().join(name))?;
         total += stored.len() as u64;
-        let answer = models(&open, "GET", &format!("/{digest}"))?;
+        let answer = request_models(&lab, "GET", &format!("/{digest}"))?;
         ensure!(
             answer.status == 200 && answer.body == stored,
             "{name}: {}",
             answer.status
         );
         ensure!(answer.header("etag") == Some(format!("\"{digest}\"").as_str()));
-        let own = hex::encode(Sha256::digest(&stored));
-        // The model's is that of all its files.
-        ensure!((own == *digest) == (*name != "external_each.onnx"), "{name}");
-        let head = models(&open, "HEAD", &format!("/{digest}"))?;
+        let file_digest = hex::encode(Sha256::digest(&stored));
+        // The digest of the model covers all its files.
+        ensure!(
+            (file_digest == *digest) == (*name != "external_each.onnx"),
+            "{name}"
+        );
+        let head = request_models(&lab, "HEAD", &format!("/{digest}"))?;
         ensure!(head.status == 200 && head.body.is_empty());
     }
     ensure!(model["bytes"] == total, "{model:?}");
-    // A file that became a link leads nowhere, wherever it leads.
+    // A file that was replaced by a symbolic link is not followed.
     let (digest, name) = fetched[3];
     let file = folder.path().join(name);
     fs::rename(&file, folder.path().join("elsewhere"))?;
     std::os::unix::fs::symlink("elsewhere", &file)?;
-    ensure!(models(&open, "GET", &format!("/{digest}"))?.status == 500);
-    drop(open);
+    ensure!(request_models(&lab, "GET", &format!("/{digest}"))?.status == 500);
+    drop(lab);
     fs::remove_file(&file)?;
     fs::rename(folder.path().join("elsewhere"), &file)?;
-    let closed = lab(&folder, &["--serve-weights=false"])?;
+    let private = launch(&folder, &["--serve-weights=false"])?;
     for (digest, name) in fetched {
         ensure!(
-            models(&closed, "GET", &format!("/{digest}"))?.status == 501,
+            request_models(&private, "GET", &format!("/{digest}"))?.status == 501,
             "{name}"
         );
     }

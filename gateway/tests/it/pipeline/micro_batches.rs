@@ -1,4 +1,4 @@
-//! Layers over samples of many requests at once.
+//! Micro-batches: a model runs samples of many requests at once.
 
 use std::{thread, time::Duration};
 
@@ -8,20 +8,20 @@ use pushdown_testkit::{Payload, Raw, Response, distance, eventually};
 
 use super::{
     Lab,
-    models::{PREPARED, RUNTIME, floats, folder, lab},
+    models::{PREPARATION, RUNTIME, floats, launch, squeezenet_folder},
     photo,
 };
 
-/// Requests at a time that wait for their answers.
-const STAY: usize = 20;
-/// And those that are gone as soon as they have asked.
-const LEAVE: usize = 8;
-/// They differ, so that a value that went to another request shows.
+/// Concurrent requests that wait for their answers.
+const WAITING_CLIENTS: usize = 20;
+/// Clients that disconnect after they have sent their request.
+const DISCONNECTING_CLIENTS: usize = 8;
+/// The sizes differ, so that a value sent to the wrong request is detected.
 const PHOTOS: [(u32, u32); 4] = [(230, 230), (320, 200), (80, 400), (224, 300)];
 
-/// A GET each, all at the same time, of the photos in turns.
-fn at_once(lab: &Lab, pipeline: &str) -> Result<Vec<Response>> {
-    let keys: Vec<_> = (0..STAY)
+/// Sends concurrent GET requests for the photos in rotation, and returns the answers.
+fn send_concurrently(lab: &Lab, pipeline: &str) -> Result<Vec<Response>> {
+    let keys: Vec<_> = (0..WAITING_CLIENTS)
         .map(|index| format!("{}.jpg", index % PHOTOS.len()))
         .collect();
     thread::scope(|scope| {
@@ -30,7 +30,7 @@ fn at_once(lab: &Lab, pipeline: &str) -> Result<Vec<Response>> {
             .iter()
             .map(|key| scope.spawn(move || lab.get(key, pipeline, &accept)))
             .collect();
-        for _ in 0..LEAVE {
+        for _ in 0..DISCONNECTING_CLIENTS {
             let request = lab
                 .request("GET", "0.jpg")
                 .header("x-pushdown-pipeline", pipeline);
@@ -44,16 +44,16 @@ fn at_once(lab: &Lab, pipeline: &str) -> Result<Vec<Response>> {
     })
 }
 
-/// Each sample is a request of its own, so that fewer batches than samples are batches across requests. What company a sample
-/// has shows in its value no further than law 1 allows.
+/// Each request has one sample, so fewer batches than samples means that requests share batches. Values may depend on the batch
+/// only within the tolerance of law 1.
 #[test]
-fn layers_serve_many_requests_at_once() -> Result<()> {
-    let folder = folder()?;
-    // What comes while the one thread runs a batch waits for the next.
-    let lab = lab(&folder, &["--threads=1"])?;
-    let text = format!("{PREPARED} | model(squeezenet, until=cut:12)");
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
-    let pipeline = Pipeline::parse_with(&text, &here)?;
+fn a_model_runs_samples_of_many_requests_at_once() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    // Requests received while the only thread runs a batch wait for the next batch.
+    let lab = launch(&folder, &["--threads=1"])?;
+    let text = format!("{PREPARATION} | model(squeezenet, until=cut:12)");
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let pipeline = Pipeline::parse_with(&text, &local_models)?;
     let mut expected: Vec<Vec<f32>> = Vec::new();
     for (width, height) in PHOTOS {
         let object = photo(width, height, "jpeg");
@@ -66,14 +66,14 @@ fn layers_serve_many_requests_at_once() -> Result<()> {
         ensure!(expected.iter().all(|other| distance(other, &value) > 1e-3));
         expected.push(value);
     }
-    // Nobody can say which requests meet: they are sent again until some of them have.
+    // It is not deterministic which requests share a batch: they are sent again until some do.
     let (samples, batches) = eventually("requests share batches", Duration::from_mins(1), || {
-        for (index, answer) in at_once(&lab, &text)?.iter().enumerate() {
+        for (index, answer) in send_concurrently(&lab, &text)?.iter().enumerate() {
             ensure!(answer.status == 200, "{}", answer.text());
-            let far = distance(&floats(&answer.body), &expected[index % PHOTOS.len()]);
-            ensure!(far <= 1e-5, "request {index}: {far}");
+            let difference = distance(&floats(&answer.body), &expected[index % PHOTOS.len()]);
+            ensure!(difference <= 1e-5, "request {index}: {difference}");
         }
-        // In this order: a sample of those who left may still be on its way, in a batch that is counted then.
+        // Samples are read before batches: a sample of a disconnected client may still be pending, and its batch is counted later.
         let samples = lab.gateway.metric("pushdown_layer_samples_total")?;
         let batches = lab.gateway.metric("pushdown_layer_batches_total")?;
         Ok((batches < samples).then_some((samples, batches)))

@@ -1,4 +1,4 @@
-//! Frozen layers: in a GET, in a batch, listed, fetched, and refused.
+//! ONNX models: run in a GET and in a batch, listed, fetched, and refused.
 
 use std::{fs, sync::LazyLock};
 
@@ -14,27 +14,28 @@ use tempfile::TempDir;
 
 use super::{Lab, batch, photo};
 
-pub(super) const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
-const CARD: &str = r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57, 57], "value_range": 255}"#;
+pub(super) const PREPARATION: &str = "decode | resize(224, 224) | to_float | normalize(model=squeezenet)";
+const DESCRIPTION: &str =
+    r#"{"layout": "chw", "mean": [124, 116, 104], "std": [58, 57, 57], "value_range": 255}"#;
 
-/// A process has one.
+/// A process can load one ONNX Runtime library.
 pub(super) static RUNTIME: LazyLock<pushdown::Result<Runtime>> =
     LazyLock::new(|| Runtime::load(&onnxruntime(), 1));
 
-/// A folder with one good model and its card, and one that is none.
-pub(super) fn folder() -> Result<TempDir> {
+/// A folder with one usable model and its description, and one unusable model.
+pub(super) fn squeezenet_folder() -> Result<TempDir> {
     let folder = model_folder(&["squeezenet", "bad/nan_weights"])?;
-    fs::write(folder.path().join("squeezenet.json"), CARD)?;
+    fs::write(folder.path().join("squeezenet.json"), DESCRIPTION)?;
     Ok(folder)
 }
 
-pub(super) fn lab(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
+pub(super) fn launch(folder: &TempDir, flags: &[&str]) -> Result<Lab> {
     let models = format!("--models={}", folder.path().display());
     let library = format!("--onnxruntime={}", onnxruntime().display());
     Lab::new(&[&[models.as_str(), &library], flags].concat())
 }
 
-pub(super) fn models(lab: &Lab, method: &str, rest: &str) -> Result<Response> {
+pub(super) fn request_models(lab: &Lab, method: &str, rest: &str) -> Result<Response> {
     Request::new(method, &format!("/_pushdown/v1/models{rest}"))
         .header("Host", &lab.address().to_string())
         .send(lab.address())
@@ -46,17 +47,17 @@ pub(super) fn floats(body: &[u8]) -> Vec<f32> {
 }
 
 #[test]
-fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+fn a_model_computes_at_the_gateway_what_it_computes_locally() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &[])?;
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
     let objects: Vec<_> = (0..12).map(|index| photo(240 + index, 230, "jpeg")).collect();
     let keys: Vec<_> = (0..12).map(|index| format!("{index:02}.jpg")).collect();
     for (key, object) in keys.iter().zip(&objects) {
         lab.put(key, object.clone())?;
     }
-    let text = format!("{PREPARED} | model(squeezenet, until=cut:12)");
-    let pipeline = Pipeline::parse_with(&text, &here)?;
+    let text = format!("{PREPARATION} | model(squeezenet, until=cut:12)");
+    let pipeline = Pipeline::parse_with(&text, &local_models)?;
     let expected = objects.iter().map(|object| {
         let object = Sample::Bytes(object.clone().into());
         match pipeline.run(0..pipeline.len(), object, &Context::new(b""))? {
@@ -78,7 +79,7 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
             .unwrap_or_default()
             .contains("model;dur=")
     );
-    // Behind a model the engine names what runs it; before it there is nothing to name.
+    // After a model the engine header names the ONNX Runtime; before it only the pushdown engine.
     let engine = answer.header("x-pushdown-engine").context("no engine")?;
     let runtime = RUNTIME.clone()?.identity();
     assert_eq!(runtime.onnxruntime, "1.31.1");
@@ -120,17 +121,17 @@ fn layers_run_beside_the_store_as_they_do_here() -> Result<()> {
     Ok(())
 }
 
-/// The layers of `each` run over a column of photos, and a photo that is none fails alone.
+/// The model inside `each` runs over a column of photos, and an undecodable photo fails alone.
 #[test]
-fn layers_run_over_a_column_of_a_table() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+fn a_model_runs_over_a_column_of_a_table() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &[])?;
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
     let mut photos: Vec<_> = (0..5).map(|index| photo(240 + index, 230, "jpeg")).collect();
     photos[3] = b"no photo".to_vec();
     let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
     lab.put("photos.parquet", Parquet::of_photos(&column, 2)?)?;
-    let inner = format!("{PREPARED} | model(squeezenet, until=cut:12)");
+    let inner = format!("{PREPARATION} | model(squeezenet, until=cut:12)");
     let accept = [("accept", "application/x-ndjson")];
     let answer = lab.get(
         "photos.parquet",
@@ -144,7 +145,7 @@ fn layers_run_over_a_column_of_a_table() -> Result<()> {
         .map(serde_json::from_str)
         .collect::<Result<Vec<Value>, _>>()?;
     assert_eq!(rows.len(), photos.len());
-    let pipeline = Pipeline::parse_with(&inner, &here)?;
+    let pipeline = Pipeline::parse_with(&inner, &local_models)?;
     for (index, (row, photo)) in rows.iter().zip(photos).enumerate() {
         if index == 3 {
             assert!(row["photo"].is_null(), "{row}");
@@ -169,15 +170,15 @@ fn layers_run_over_a_column_of_a_table() -> Result<()> {
     Ok(())
 }
 
-/// The card says how a model was trained; who prepares inputs otherwise is told so.
+/// The description declares how the model was trained: a pipeline that normalizes its inputs differently gets a warning.
 #[test]
-fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
+fn inputs_with_another_normalization_cause_a_warning() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
-    let warning = |prepare: &str| -> Result<Option<String>> {
+    let warning = |normalize: &str| -> Result<Option<String>> {
         let pipeline =
-            format!("decode | resize(224, 224) | to_float | {prepare}model(squeezenet, until=cut:2)");
+            format!("decode | resize(224, 224) | to_float | {normalize}model(squeezenet, until=cut:2)");
         let answer = lab.get("cat.jpg", &pipeline, &[])?;
         ensure!(answer.status == 200, "{}", answer.text());
         Ok(answer.header("x-pushdown-warning").map(str::to_owned))
@@ -188,20 +189,20 @@ fn inputs_that_are_prepared_otherwise_are_warned_of() -> Result<()> {
         other.contains("the pipeline normalizes otherwise; normalize(model=squeezenet) takes these"),
         "{other}"
     );
-    let none = warning("")?.context("no warning")?;
-    assert!(none.contains("nothing normalizes before it"), "{none}");
+    let missing = warning("")?.context("no warning")?;
+    assert!(missing.contains("nothing normalizes before it"), "{missing}");
     Ok(())
 }
 
 #[test]
-fn models_are_listed_and_their_weights_fetched() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
-    let list = models(&lab, "GET", "")?;
+fn models_are_listed_and_their_weights_served() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &[])?;
+    let list = request_models(&lab, "GET", "")?;
     assert_eq!(list.status, 200, "{}", list.text());
     let list: Value = serde_json::from_slice(&list.body)?;
     let [model] = list["models"].as_array().context("no list")?.as_slice() else {
-        anyhow::bail!("one model can be used: {list}");
+        anyhow::bail!("expected one usable model: {list}");
     };
     assert_eq!(model["name"], "squeezenet");
     assert_eq!(model["inputs"][0]["shape"], serde_json::json!([3, 224, 224]));
@@ -219,29 +220,29 @@ fn models_are_listed_and_their_weights_fetched() -> Result<()> {
     );
     let digest = model["digest"].as_str().context("no digest")?;
 
-    let weights = models(&lab, "GET", &format!("/{digest}"))?;
+    let weights = request_models(&lab, "GET", &format!("/{digest}"))?;
     assert_eq!(weights.status, 200);
     let file = fs::read(folder.path().join("squeezenet.onnx"))?;
     assert_eq!(Sha256::digest(&weights.body), Sha256::digest(&file));
     assert_eq!(weights.header("etag"), Some(format!("\"{digest}\"").as_str()));
-    let head = models(&lab, "HEAD", &format!("/{digest}"))?;
+    let head = request_models(&lab, "HEAD", &format!("/{digest}"))?;
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(
         head.header("content-length"),
         Some(file.len().to_string().as_str())
     );
-    assert_eq!(models(&lab, "GET", "/0123")?.status, 404);
-    assert_eq!(models(&lab, "DELETE", "")?.status, 405);
+    assert_eq!(request_models(&lab, "GET", "/0123")?.status, 404);
+    assert_eq!(request_models(&lab, "DELETE", "")?.status, 405);
     Ok(())
 }
 
 #[test]
-fn weights_stay_here_when_they_are_told_to() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &["--serve-weights=false"])?;
-    let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
+fn serving_weights_can_be_disabled() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &["--serve-weights=false"])?;
+    let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
     let digest = list["models"][0]["digest"].as_str().context("no digest")?;
-    let refused = models(&lab, "GET", &format!("/{digest}"))?;
+    let refused = request_models(&lab, "GET", &format!("/{digest}"))?;
     assert_eq!(refused.status, 501);
     assert!(
         refused
@@ -251,8 +252,8 @@ fn weights_stay_here_when_they_are_told_to() -> Result<()> {
     Ok(())
 }
 
-/// The lines of a log by which a gateway that cannot run models says so.
-fn said_at_start(lab: &Lab) -> Result<Vec<Value>> {
+/// The log lines of a gateway that cannot run models.
+fn startup_warnings(lab: &Lab) -> Result<Vec<Value>> {
     let log = lab.gateway.log()?;
     let mut lines = Vec::new();
     for line in log.lines() {
@@ -264,11 +265,11 @@ fn said_at_start(lab: &Lab) -> Result<Vec<Value>> {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Result<()> {
-    let folder = folder()?;
-    let served = lab(&folder, &[])?;
+fn unusable_model_steps_are_refused_with_the_reason() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let served = launch(&folder, &[])?;
     served.put("cat.jpg", photo(64, 48, "jpeg"))?;
-    let refusal = |lab: &Lab, step: &str, status: u16, reason: &str| -> Result<()> {
+    let assert_refused = |lab: &Lab, step: &str, status: u16, reason: &str| -> Result<()> {
         let answer = lab.get(
             "cat.jpg",
             &format!("decode | center_crop(224) | to_float | {step}"),
@@ -283,56 +284,56 @@ fn what_cannot_be_run_is_refused_with_the_reason_and_the_rest_goes_on() -> Resul
         ensure!(answer.text().contains(reason), "{reason} in {}", answer.text());
         Ok(())
     };
-    refusal(
+    assert_refused(
         &served,
         "model(squeezenett)",
         400,
         "the unknown model `squeezenett`",
     )?;
-    refusal(&served, "model(squeezenet@00ff)", 400, "expected 00ff")?;
-    refusal(
+    assert_refused(&served, "model(squeezenet@00ff)", 400, "expected 00ff")?;
+    assert_refused(
         &served,
         "model(squeezenet, until=nowhere)",
         400,
         "is no cut of the model",
     )?;
-    refusal(
+    assert_refused(
         &served,
         "model(squeezenet, until=r0)",
         400,
         "(`Conv` and the `Relu` behind it are computed as one); the nearest of its 23 are ",
     )?;
-    refusal(
+    assert_refused(
         &served,
         "layout(hwc) | model(squeezenet)",
         400,
         "takes f32 of 3x224x224",
     )?;
-    refusal(&served, "model(nan_weights)", 500, "are weights NaN?")?;
+    assert_refused(&served, "model(nan_weights)", 500, "are weights NaN?")?;
     assert_eq!(served.get("cat.jpg", "decode | to_float", &[])?.status, 200);
 
     let models = format!("--models={}", folder.path().display());
-    let without = Lab::new(&[&models, "--onnxruntime=/nowhere/libonnxruntime.so"])?;
-    without.put("cat.jpg", photo(64, 48, "jpeg"))?;
-    refusal(
-        &without,
+    let no_runtime = Lab::new(&[&models, "--onnxruntime=/nowhere/libonnxruntime.so"])?;
+    no_runtime.put("cat.jpg", photo(64, 48, "jpeg"))?;
+    assert_refused(
+        &no_runtime,
         "model(squeezenet)",
         501,
         "cannot load ONNX Runtime from /nowhere",
     )?;
-    assert_eq!(without.get("cat.jpg", "decode | to_float", &[])?.status, 200);
-    let said = said_at_start(&without)?;
-    let [line] = said.as_slice() else {
-        anyhow::bail!("one line says so: {said:?}");
+    assert_eq!(no_runtime.get("cat.jpg", "decode | to_float", &[])?.status, 200);
+    let warnings = startup_warnings(&no_runtime)?;
+    let [line] = warnings.as_slice() else {
+        anyhow::bail!("expected one log line: {warnings:?}");
     };
     assert_eq!(line["level"], "WARN");
     let message = line["message"].as_str().context("no message")?;
     let reason = "cannot load ONNX Runtime from /nowhere/libonnxruntime.so: ";
     ensure!(message.starts_with(reason), "{message}");
-    assert!(said_at_start(&served)?.is_empty());
+    assert!(startup_warnings(&served)?.is_empty());
 
-    let none = Lab::new(&[])?;
-    none.put("cat.jpg", photo(64, 48, "jpeg"))?;
-    refusal(&none, "model(squeezenet)", 501, "no models are served")?;
+    let no_models = Lab::new(&[])?;
+    no_models.put("cat.jpg", photo(64, 48, "jpeg"))?;
+    assert_refused(&no_models, "model(squeezenet)", 501, "no models are served")?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use pushdown_testkit::{Backend, Payload, Request};
 use super::{Lab, SHORT, binary, expected, photo, pixels};
 
 #[test]
-fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
+fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(200, 150, "jpeg");
     lab.put("cat.jpg", object.clone())?;
@@ -27,19 +27,19 @@ fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
         assert_eq!(answer.header(name), Some(value), "{name}");
     }
     let timing = answer.header("server-timing").unwrap_or_default();
-    for part in [
+    for metric in [
         "origin;dur=",
         "queue;dur=",
         "read;dur=",
         "decode_resize_center_crop;dur=",
     ] {
-        assert!(timing.contains(part), "{part} in {timing}");
+        assert!(timing.contains(metric), "{metric} in {timing}");
     }
     let plain = lab
         .keys
         .sign(lab.request("GET", "cat.jpg"), Payload::Signed)?
         .send(lab.address())?;
-    assert_eq!(plain.body, object, "without a pipeline the object is as it was");
+    assert_eq!(plain.body, object, "without a pipeline the object is unchanged");
     assert_eq!(answer.header("x-pushdown-source-etag"), plain.header("etag"));
     assert_ne!(answer.header("etag"), plain.header("etag"));
     for name in ["content-md5", "content-encoding", "x-amz-checksum-crc32"] {
@@ -49,7 +49,7 @@ fn a_get_with_a_pipeline_brings_the_value_and_says_what_it_is() -> Result<()> {
 }
 
 #[test]
-fn forms_are_negotiated() -> Result<()> {
+fn content_types_are_negotiated() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(100, 80, "jpeg"))?;
     let tensor = "decode | resize(8, 8) | to_float";
@@ -111,7 +111,7 @@ fn forms_are_negotiated() -> Result<()> {
 }
 
 #[test]
-fn split_answers_with_any_stage() -> Result<()> {
+fn a_split_returns_any_stage() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(200, 150, "jpeg");
     lab.put("cat.jpg", object.clone())?;
@@ -132,7 +132,7 @@ fn split_answers_with_any_stage() -> Result<()> {
             "{split}"
         );
     }
-    // The object is smaller than what any step makes of it.
+    // The object is smaller than the value after any step.
     let answer = lab.get(
         "cat.jpg",
         "decode | resize(100, 100) | to_float",
@@ -156,11 +156,11 @@ fn split_answers_with_any_stage() -> Result<()> {
 }
 
 #[test]
-fn conditions_and_ranges_address_the_result() -> Result<()> {
+fn conditions_and_ranges_apply_to_the_result() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(100, 80, "jpeg"))?;
     let whole = lab.get("cat.jpg", SHORT, &[])?;
-    // The stored object is streamed as it is: a range of it is a plain GET.
+    // Stage 0 streams the whole stored object and ignores the range: a client reads a part with a plain GET.
     let headers = [("range", "bytes=0-9"), ("x-pushdown-split", "0")];
     assert_eq!(lab.get("cat.jpg", SHORT, &headers)?.status, 200);
     let etag = whole.header("etag").unwrap_or_default().to_owned();
@@ -178,23 +178,26 @@ fn conditions_and_ranges_address_the_result() -> Result<()> {
         lab.get("cat.jpg", SHORT, &[("if-match", "\"other\"")])?.status,
         412
     );
-    let part = lab.get("cat.jpg", SHORT, &[("range", "bytes=100-199")])?;
-    assert_eq!((part.status, part.body.as_slice()), (206, &whole.body[100..200]));
+    let range = lab.get("cat.jpg", SHORT, &[("range", "bytes=100-199")])?;
+    assert_eq!(
+        (range.status, range.body.as_slice()),
+        (206, &whole.body[100..200])
+    );
     let total = whole.body.len();
     assert_eq!(
-        part.header("content-range"),
+        range.header("content-range"),
         Some(format!("bytes 100-199/{total}").as_str())
     );
-    let beyond = lab.get("cat.jpg", SHORT, &[("range", &format!("bytes={total}-"))])?;
+    let past_end = lab.get("cat.jpg", SHORT, &[("range", &format!("bytes={total}-"))])?;
     assert_eq!(
-        (beyond.status, beyond.element("Code").as_deref()),
+        (past_end.status, past_end.element("Code").as_deref()),
         (416, Some("InvalidRange"))
     );
     Ok(())
 }
 
 #[test]
-fn head_tells_the_etag_and_fetches_nothing() -> Result<()> {
+fn head_returns_the_etag_of_the_get_without_a_length() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(100, 80, "jpeg"))?;
     let get = lab.get("cat.jpg", SHORT, &[])?;
@@ -230,7 +233,7 @@ fn a_presigned_query_carries_the_pipeline() -> Result<()> {
 }
 
 #[test]
-fn random_steps_depend_on_seed_epoch_and_key_alone() -> Result<()> {
+fn random_steps_depend_only_on_seed_epoch_and_key() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = photo(100, 80, "jpeg");
     lab.put("a.jpg", object.clone())?;
@@ -261,7 +264,7 @@ fn random_steps_depend_on_seed_epoch_and_key_alone() -> Result<()> {
     Ok(())
 }
 
-/// Each metadata entry is a header, of which HTTP libraries often take no more than a hundred.
+/// Each metadata entry is a header, and HTTP libraries often accept at most 100 headers.
 #[test]
 fn an_object_with_hundreds_of_metadata_entries_is_stored_and_read() -> Result<()> {
     for backend in [Backend::Embedded, Backend::SeaweedFs] {

@@ -1,4 +1,4 @@
-//! Stores that are down, slow, or lost in mid-answer; clients that leave.
+//! Stores that are down, slow, or disconnect in mid-answer; clients that disconnect.
 
 use std::{
     sync::mpsc,
@@ -9,7 +9,7 @@ use anyhow::Result;
 use pushdown_testkit::{Gateway, Raw, Request, ScriptedOrigin};
 
 use super::{SHORT, photo};
-use crate::it::{binary, in_front_of};
+use crate::it::{binary, gateway_for};
 
 fn get(gateway: &Gateway) -> Request {
     Request::new("GET", "/photos/cat.jpg")
@@ -36,7 +36,7 @@ fn a_slow_store_is_504_at_the_deadline() -> Result<()> {
             exchange.send(silent_after)?;
             exchange.wait_for_close().map(drop)
         })?;
-        let gateway = in_front_of(
+        let gateway = gateway_for(
             &origin,
             &["--origin-first-byte-timeout=300ms", "--origin-idle-timeout=300ms"],
         )?;
@@ -51,7 +51,7 @@ fn a_slow_store_is_504_at_the_deadline() -> Result<()> {
 }
 
 #[test]
-fn a_store_lost_in_mid_object_is_no_short_answer() -> Result<()> {
+fn a_store_lost_in_mid_object_is_502() -> Result<()> {
     let object = photo(300, 300, "jpeg");
     let half = object[..object.len() / 2].to_vec();
     let length = object.len();
@@ -61,7 +61,7 @@ fn a_store_lost_in_mid_object_is_no_short_answer() -> Result<()> {
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let answer = get(&gateway).send(gateway.listen())?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),
@@ -71,25 +71,25 @@ fn a_store_lost_in_mid_object_is_no_short_answer() -> Result<()> {
 }
 
 #[test]
-fn a_stored_object_lost_in_mid_answer_aborts_the_connection() -> Result<()> {
+fn a_store_lost_while_an_object_is_streamed_aborts_the_answer() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")?;
         exchange.send(vec![b'x'; 500_000])?;
         exchange.close();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let answer = get(&gateway)
         .header("x-pushdown-split", "0")
         .send(gateway.listen());
-    assert!(answer.is_err(), "a short body must not look whole");
+    assert!(answer.is_err(), "a truncated body must not look complete");
     Ok(())
 }
 
 #[test]
-fn a_client_that_leaves_cancels_the_read() -> Result<()> {
-    let (started, starts) = mpsc::channel();
-    let (closed, closes) = mpsc::channel();
+fn a_disconnect_cancels_the_read_of_the_object() -> Result<()> {
+    let (started, start_seen) = mpsc::channel();
+    let (closed, close_seen) = mpsc::channel();
     let origin = ScriptedOrigin::start(move |exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx")?;
         started.send(()).ok();
@@ -97,15 +97,18 @@ fn a_client_that_leaves_cancels_the_read() -> Result<()> {
         closed.send(()).ok();
         Ok(())
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut client = Raw::connect(gateway.listen())?;
     client.write(&get(&gateway).head())?;
-    starts.recv_timeout(Duration::from_secs(20))?;
+    start_seen.recv_timeout(Duration::from_secs(20))?;
     drop(client);
-    closes.recv_timeout(Duration::from_secs(20))?;
+    close_seen.recv_timeout(Duration::from_secs(20))?;
     let deadline = Instant::now() + Duration::from_secs(20);
     while gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
-        assert!(Instant::now() < deadline, "the permit outlived its client");
+        assert!(
+            Instant::now() < deadline,
+            "the permit is in use after the client disconnected"
+        );
         std::thread::yield_now();
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What computes models: said at start, and not taken for what was asked for.
+//! Execution providers: the log and the status name the one in use, not the one requested.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::{
     Lab, binary,
-    models::{PREPARED, folder, lab},
+    models::{PREPARATION, launch, squeezenet_folder},
     photo,
 };
 
-/// What `/status.json` says, once a model has run.
-fn in_force(lab: &Lab) -> Result<String> {
+/// The execution provider that `/status.json` reports after a model has run.
+fn execution_provider(lab: &Lab) -> Result<String> {
     lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
     let answer = lab.get(
         "cat.jpg",
-        &format!("{PREPARED} | model(squeezenet, until=cut:2)"),
+        &format!("{PREPARATION} | model(squeezenet, until=cut:2)"),
         &[],
     )?;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -26,11 +26,11 @@ fn in_force(lab: &Lab) -> Result<String> {
 }
 
 #[test]
-fn models_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
-    let folder = folder()?;
+fn models_run_on_the_cpu_by_default() -> Result<()> {
+    let folder = squeezenet_folder()?;
     for flags in [&[][..], &["--execution-provider=cpu"]] {
-        let lab = lab(&folder, flags)?;
-        assert_eq!(in_force(&lab)?, "\"cpu\"");
+        let lab = launch(&folder, flags)?;
+        assert_eq!(execution_provider(&lab)?, "\"cpu\"");
         let log = lab.gateway.log()?;
         assert!(log.contains(r#"\"execution_provider\":\"cpu\""#), "{log}");
         assert!(!log.contains("execution provider"), "{log}");
@@ -38,18 +38,18 @@ fn models_run_on_the_cpu_unless_told_otherwise() -> Result<()> {
     Ok(())
 }
 
-/// As other programs are told of it, too; a flag comes before it.
+/// `ORT_DYLIB_PATH` is the variable that other programs read too. The flag takes precedence.
 #[test]
-fn the_environment_may_name_the_library() -> Result<()> {
+fn the_environment_can_name_the_onnx_runtime_library() -> Result<()> {
     let folder = model_folder(&["tiny/constants"])?;
     let models = format!("--models={}", folder.path().display());
-    let (here, nowhere) = (onnxruntime(), Path::new("/nowhere/libonnxruntime.so"));
-    let flag = format!("--onnxruntime={}", here.display());
-    let (alone, with_flag) = ([models.as_str()], [models.as_str(), flag.as_str()]);
+    let (library, missing) = (onnxruntime(), Path::new("/missing/libonnxruntime.so"));
+    let flag = format!("--onnxruntime={}", library.display());
+    let (models_only, with_flag) = ([models.as_str()], [models.as_str(), flag.as_str()]);
     for (flags, library, status) in [
-        (&alone[..], here.as_path(), 200),
-        (&alone[..], nowhere, 501),
-        (&with_flag[..], nowhere, 200),
+        (&models_only[..], library.as_path(), 200),
+        (&models_only[..], missing, 501),
+        (&with_flag[..], missing, 200),
     ] {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
         let environment = [("ORT_DYLIB_PATH", library.as_os_str())];
@@ -64,19 +64,19 @@ fn the_environment_may_name_the_library() -> Result<()> {
             "{flags:?}, {}: {text}",
             library.display()
         );
-        let refused = "cannot load ONNX Runtime from /nowhere/libonnxruntime.so";
+        let refused = "cannot load ONNX Runtime from /missing/libonnxruntime.so";
         ensure!(text.contains(refused) == (status == 501), "{text}");
     }
     Ok(())
 }
 
-/// The library here knows the processor alone.
+/// The ONNX Runtime library of the tests supports the CPU only.
 #[cfg(feature = "cuda")]
 #[test]
-fn models_run_on_the_cpu_where_cuda_cannot_be_used() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &["--execution-provider=cuda"])?;
-    assert_eq!(in_force(&lab)?, "\"cpu\"");
+fn models_run_on_the_cpu_if_cuda_is_unavailable() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &["--execution-provider=cuda"])?;
+    assert_eq!(execution_provider(&lab)?, "\"cpu\"");
     let log = lab.gateway.log()?;
     assert!(
         log.contains("the execution provider cuda failed its trial: "),

@@ -1,4 +1,4 @@
-//! Bad input gets a clear error, and callers without rights get nothing.
+//! Invalid input gets a clear error, and callers without permission get no data.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ fn code(answer: &Response) -> (u16, String) {
 }
 
 #[test]
-fn bad_pipelines_say_where() -> Result<()> {
+fn errors_in_a_pipeline_name_the_position() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(20, 20, "jpeg"))?;
     let long = format!("decode | resize(8, 8, filter={})", "x".repeat(17_000));
@@ -44,12 +44,12 @@ fn bad_pipelines_say_where() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_422_and_bombs_are_seen_before_they_go_off() -> Result<()> {
+fn undecodable_objects_are_422_and_decompression_bombs_are_refused_early() -> Result<()> {
     let lab = Lab::new(&["--memory-budget=64MiB"])?;
     let whole = photo(200, 150, "jpeg");
     let mut png_bomb = photo(8, 8, "png");
     png_bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0]);
-    // The header's checksum, so that only the size is wrong.
+    // The checksum of the header is corrected, so that only the size is wrong.
     let checksum = crc32(&png_bomb[12..29]);
     png_bomb[29..33].copy_from_slice(&checksum.to_be_bytes());
     let mut jpeg_bomb = whole.clone();
@@ -78,7 +78,7 @@ fn what_cannot_be_decoded_is_422_and_bombs_are_seen_before_they_go_off() -> Resu
     Ok(())
 }
 
-/// CRC-32 as PNG has it, bit by bit.
+/// CRC-32 as in PNG, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -122,13 +122,13 @@ fn sizes_over_their_limits_are_413() -> Result<()> {
 }
 
 #[test]
-fn no_answer_without_the_stores_yes() -> Result<()> {
+fn no_answer_without_authorization_by_the_store() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(64, 64, "jpeg"))?;
     assert_eq!(
         lab.get("cat.jpg", SHORT, &[])?.status,
         200,
-        "a result to be remembered, if it were"
+        "this result could be cached"
     );
     let pipeline = |request: pushdown_testkit::Request| request.header("x-pushdown-pipeline", SHORT);
     let anonymous = pipeline(lab.request("GET", "cat.jpg"));
@@ -147,7 +147,7 @@ fn no_answer_without_the_stores_yes() -> Result<()> {
         let through = request.send(lab.address())?;
         assert_eq!(through.status, 403, "{name}: {}", through.text());
         assert_eq!(through.header("x-pushdown-stage"), None);
-        // The store's own refusal, untouched.
+        // The store itself refuses the request.
         let store = lab.gateway.store().unwrap();
         let plain = lab.request("GET", "cat.jpg").send(store)?;
         assert_eq!(plain.status, 403);
@@ -160,7 +160,7 @@ fn no_answer_without_the_stores_yes() -> Result<()> {
 }
 
 #[test]
-fn a_pipeline_goes_with_the_content_of_an_object_and_nothing_else() -> Result<()> {
+fn a_pipeline_is_accepted_only_for_the_content_of_an_object() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("cat.jpg", photo(64, 64, "jpeg"))?;
     let invalid = (400, "InvalidRequest".to_owned());
@@ -170,7 +170,7 @@ fn a_pipeline_goes_with_the_content_of_an_object_and_nothing_else() -> Result<()
     assert_eq!(
         code(&lab.get("cat.jpg", SHORT, &[("x-pushdown-pipeline", "decode")])?),
         invalid,
-        "twice"
+        "two pipelines"
     );
     let request = lab
         .request("GET", "cat.jpg")

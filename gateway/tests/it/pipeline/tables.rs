@@ -29,7 +29,7 @@ const SMALL: Parquet = Parquet {
 };
 
 /// What a pipeline makes of the object `t.parquet`, in process.
-fn rows_here(object: &[u8], pipeline: &str) -> Result<Table> {
+fn expected_rows(object: &[u8], pipeline: &str) -> Result<Table> {
     let pipeline: Pipeline = pipeline.parse()?;
     let object = Sample::Bytes(object.to_vec().into());
     match pipeline.run(0..pipeline.len(), object, &Context::new(b"t.parquet"))? {
@@ -85,7 +85,7 @@ fn rows_are_those_of_the_whole_object_and_few_bytes_are_read() -> Result<()> {
         put(&store, "/tables/t.parquet", object.clone())?;
         let before = store.gateway.metric("pushdown_store_received_bytes_total")?;
         let answer = signed(&store, &store.keys, FEW)?;
-        assert_eq!(rows(&answer)?, rows_here(&object, FEW)?, "{backend}");
+        assert_eq!(rows(&answer)?, expected_rows(&object, FEW)?, "{backend}");
         let read = store.gateway.metric("pushdown_store_received_bytes_total")? - before;
         // Three row groups of two columns, of 20,000 rows of 8 bytes each.
         let needed = 3.0 * 2.0 * 160_000.0;
@@ -118,7 +118,11 @@ fn the_head_says_what_the_rows_are() -> Result<()> {
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
     let answer = lab.get("t.parquet", FEW, &[("range", "bytes=0-9")])?;
-    assert_eq!(rows(&answer)?, rows_here(&object, FEW)?, "a range is passed over");
+    assert_eq!(
+        rows(&answer)?,
+        expected_rows(&object, FEW)?,
+        "a range is passed over"
+    );
     let stored = object.len();
     for (name, value) in [
         ("content-type", "application/vnd.apache.arrow.stream"),
@@ -166,7 +170,11 @@ fn every_split_gives_the_same_rows() -> Result<()> {
         assert!(stored.body == object, "{pipeline}");
         for split in ["1", "full"] {
             let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
-            assert_eq!(rows(&answer)?, rows_here(&stored.body, pipeline)?, "{pipeline}");
+            assert_eq!(
+                rows(&answer)?,
+                expected_rows(&stored.body, pipeline)?,
+                "{pipeline}"
+            );
         }
     }
     Ok(())
@@ -286,7 +294,7 @@ fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
             (3, Err(error)) => assert_eq!(error.code, "UndecodableObject"),
             (index, value) => {
                 let value = value.map_err(|error| anyhow::anyhow!("{index}: {error}"))?;
-                assert_eq!(value, Sample::Table(rows_here(&object, FEW)?), "{index}");
+                assert_eq!(value, Sample::Table(expected_rows(&object, FEW)?), "{index}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Tenants share the gateway, whatever their training batches are.
+//! Tenants share the gateway fairly, independent of the size of their training batches.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -15,14 +15,14 @@ use super::{Lab, batch, binary, models::RUNTIME};
 
 const MIB: u64 = 1 << 20;
 const THREADS: u64 = 2;
-/// Samples that layers run at once.
-const MICRO_BATCH: u64 = 8;
-/// Rows that are served while somebody has a turn: a micro-batch on each thread.
-const TURN: u64 = THREADS * MICRO_BATCH;
-/// Samples of one request: a larger training batch is several requests at a time.
-const REQUEST: usize = 4000;
-/// Training batches of the ten, and how many each of them reads: the small ones as many as keep all of them busy for a
-/// while.
+/// Samples that a model runs at once.
+const MICRO_BATCH_SAMPLES: u64 = 8;
+/// Rows served during one turn of a tenant: a micro-batch on each thread.
+const TURN_ROWS: u64 = THREADS * MICRO_BATCH_SAMPLES;
+/// Samples of one request: a larger training batch is sent as several concurrent requests.
+const MAX_REQUEST_SAMPLES: usize = 4000;
+/// Samples in a training batch of each of the ten tenants, and the number of batches it reads. Tenants with small batches read
+/// more of them, so that all tenants are active at the same time.
 const TENANTS: [(usize, usize); 10] = [
     (32, 8),
     (48, 5),
@@ -44,11 +44,11 @@ const PHOTOS: [&str; 4] = [
 const PIPELINE: &str =
     "decode | resize(224, 224) | to_float | normalize(imagenet) | model(squeezenet) | cast(f16)";
 
-/// The rows that were served to the ten, in their order: whose, and the CPU time that the gateway tells of it.
+/// The rows served to the ten tenants in order of receipt: the tenant, and the CPU time that the gateway reports for the row.
 #[derive(Default)]
-struct Served(Mutex<Vec<(usize, Duration)>>);
+struct ServedRows(Mutex<Vec<(usize, Duration)>>);
 
-impl Served {
+impl ServedRows {
     fn count(&self) -> u64 {
         self.0.lock().len() as u64
     }
@@ -58,27 +58,27 @@ impl Served {
         self.0.lock().extend(rows);
     }
 
-    /// CPU microseconds of each, from the moment when all have begun to the moment when one has all of its own.
-    fn while_all_are_active(&self) -> Vec<u64> {
+    /// CPU microseconds of each tenant, from the moment all have received a row until the first has received all its rows.
+    fn micros_while_all_active(&self) -> Vec<u64> {
         let served = self.0.lock();
-        let place = |tenant, nth| {
+        let nth_row = |tenant, nth| {
             served
                 .iter()
                 .enumerate()
-                .filter(move |(_, (of, _))| *of == tenant)
+                .filter(move |(_, (owner, _))| *owner == tenant)
                 .nth(nth)
         };
-        let begun = (0..TENANTS.len())
-            .filter_map(|tenant| Some(place(tenant, 0)?.0))
+        let start = (0..TENANTS.len())
+            .filter_map(|tenant| Some(nth_row(tenant, 0)?.0))
             .max();
-        let ended = TENANTS
+        let end = TENANTS
             .iter()
             .enumerate()
-            .filter_map(|(tenant, (size, count))| Some(place(tenant, size * count - 1)?.0))
+            .filter_map(|(tenant, (size, count))| Some(nth_row(tenant, size * count - 1)?.0))
             .min();
-        let window = &served[begun.unwrap_or_default()..ended.unwrap_or_default()];
-        let of = |tenant| window.iter().filter(move |(of, _)| *of == tenant);
-        let micros = |tenant| of(tenant).map(|(_, time)| time.as_micros()).sum::<u128>();
+        let window = &served[start.unwrap_or_default()..end.unwrap_or_default()];
+        let rows_of = |tenant| window.iter().filter(move |(owner, _)| *owner == tenant);
+        let micros = |tenant| rows_of(tenant).map(|(_, time)| time.as_micros()).sum::<u128>();
         let shares = (0..TENANTS.len()).map(micros);
         shares
             .map(|micros| u64::try_from(micros).unwrap_or(u64::MAX))
@@ -86,7 +86,7 @@ impl Served {
     }
 }
 
-/// Reads samples as a client does: those that were refused for want of room are asked for again.
+/// Reads samples as a client does: samples refused with `SlowDown` are requested again.
 fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(&[Duration])) -> Result<()> {
     let mut request = request.clone();
     while !request.samples.is_empty() {
@@ -98,18 +98,18 @@ fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(&[Duration])) 
         let mut reader = BatchReader::new(Limits::default());
         let (mut rows, mut refused) = (0, Vec::new());
         while let Some(chunk) = answer.chunk()? {
-            let mut well = Vec::new();
+            let mut times = Vec::new();
             for row in reader.push(chunk.into())? {
                 rows += 1;
                 match row.value {
-                    Ok(_) => well.push(Duration::from_secs_f32(row.seconds)),
+                    Ok(_) => times.push(Duration::from_secs_f32(row.seconds)),
                     Err(error) if error.code == "SlowDown" => {
                         refused.push(request.samples[row.row as usize].clone());
                     }
                     Err(error) => bail!("row {}: {error}", row.row),
                 }
             }
-            served(&well);
+            served(&times);
         }
         reader.finish()?;
         ensure!(
@@ -122,14 +122,14 @@ fn read(lab: &Lab, request: &BatchRequest, mut served: impl FnMut(&[Duration])) 
     Ok(())
 }
 
-/// All training batches of one of the ten.
-fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> Result<()> {
+/// Reads all training batches of one tenant.
+fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &ServedRows) -> Result<()> {
     let (size, count) = TENANTS[tenant];
     let samples: Vec<_> = request.samples.iter().cycle().take(size).cloned().collect();
     for _ in 0..count {
         thread::scope(|scope| {
             let requests: Vec<_> = samples
-                .chunks(REQUEST)
+                .chunks(MAX_REQUEST_SAMPLES)
                 .map(|samples| {
                     let mut request = request.clone();
                     request.samples = samples.to_vec();
@@ -144,18 +144,26 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &Served) -> R
     Ok(())
 }
 
-/// "Ten tenants with training batches of 32 to 8,000, a memory budget of weights plus three micro-batches: all finish,
-/// Jain index over CPU seconds at least 0.9 while all are active, a tenant with one request waits at most twice its fair
-/// turn behind one with 8,000, peak resident memory within the budget plus weights plus 150 MiB."
+/// Ten tenants read training batches of 32 to 8,000 samples with a memory budget of the weights plus three micro-batches.
 ///
-/// CPU seconds are those that each row tells of. A turn is a micro-batch, in which all samples cost the same, and whoever comes has a fair turn
-/// if each who is active has one, itself included.
+/// - All tenants finish.
+/// - The Jain index over CPU seconds is at least 0.9 while all are active.
+/// - A single request waits at most twice its fair turn, also after a tenant with 8,000 samples.
+/// - The peak of resident memory is at most the budget plus the weights plus 150 MiB.
+///
+/// CPU seconds are those reported with each row. A turn is a micro-batch, whose samples all cost the same. A fair turn of a new
+/// request is one turn for each active tenant, including its own.
 #[test]
-fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
+fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Result<()> {
     let folder = model_folder(&["squeezenet"])?;
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
-    let pipeline = Pipeline::parse_with(PIPELINE, &here)?;
-    let weights = here.iter().next().context("no model")?.description().bytes;
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let pipeline = Pipeline::parse_with(PIPELINE, &local_models)?;
+    let weights = local_models
+        .iter()
+        .next()
+        .context("no model")?
+        .description()
+        .bytes;
     let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     let mut sample = 0;
     let mut objects = Vec::new();
@@ -163,10 +171,10 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
         let object = fs::read(photos.join(name))?;
         let length = object.len() as u64;
         let peak = pipeline.peak(0..pipeline.len(), &Kind::of_object(Some(length), &object));
-        sample = sample.max(length + peak.context("the photo tells its size")?.working);
+        sample = sample.max(length + peak.context("the size of the photo is unknown")?.working);
         objects.push((name.to_owned(), object));
     }
-    let budget = weights + 3 * MICRO_BATCH * sample;
+    let budget = weights + 3 * MICRO_BATCH_SAMPLES * sample;
 
     let keys: Vec<_> = (0..=TENANTS.len())
         .map(|index| Keys::new(&format!("tenant{index}"), &format!("secretoftenant{index}")))
@@ -186,12 +194,12 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
     let names: Vec<_> = objects.into_iter().map(|(name, _)| name).collect();
     let requests = keys
         .iter()
-        .map(|keys| batch::request_of(keys, &lab, pipeline.clone(), &names));
+        .map(|keys| batch::request_signed_by(keys, &lab, pipeline.clone(), &names));
     let mut requests = requests.collect::<Result<Vec<_>>>()?;
-    let mut single = requests.pop().context("one more than the ten")?;
+    let mut single = requests.pop().context("no request for the single sample")?;
     single.samples.truncate(1);
-    let (lab, served) = (&lab, &Served::default());
-    // Weights are loaded once, on whoever comes first: that is nobody's share.
+    let (lab, served) = (&lab, &ServedRows::default());
+    // The first request pays for loading the weights: it must not count as the share of a tenant.
     read(lab, &single, |_| ())?;
 
     let waits = thread::scope(|scope| {
@@ -200,7 +208,7 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
             .enumerate()
             .map(|(tenant, request)| scope.spawn(move || train(lab, request, tenant, served)))
             .collect();
-        // One request at a time, first among all of the ten, then behind the 8,000 alone.
+        // One request at a time: first while all ten tenants are active, at the end only with the one that reads 8,000 samples.
         let mut waits = Vec::new();
         loop {
             thread::sleep(Duration::from_millis(500));
@@ -218,7 +226,7 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
         anyhow::Ok(waits)
     })?;
 
-    let shares = served.while_all_are_active();
+    let shares = served.micros_while_all_active();
     assert!(
         jain(&shares) >= 0.9,
         "{} of {shares:?} microseconds",
@@ -227,8 +235,8 @@ fn ten_tenants_get_equal_shares_and_one_request_waits_its_turn() -> Result<()> {
     assert!(waits.iter().any(|(active, _)| *active == 1), "{waits:?}");
     for (active, wait) in &waits {
         assert!(
-            *wait <= 2 * (active + 1) * TURN,
-            "{wait} rows behind {active}: {waits:?}"
+            *wait <= 2 * (active + 1) * TURN_ROWS,
+            "waited {wait} rows with {active} active tenants: {waits:?}"
         );
     }
     let peak = lab.gateway.peak_memory()?;

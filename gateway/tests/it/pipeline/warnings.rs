@@ -1,4 +1,4 @@
-//! What an answer warns of: one of many samples says what one of a single sample does.
+//! Warning headers: a batch answer carries the same warning as the answer to a single GET.
 
 use anyhow::{Result, ensure};
 use pushdown::{OneTable, Pipeline, SchemaRule, step::model::Folder};
@@ -6,19 +6,19 @@ use pushdown_testkit::{Parquet, model_folder};
 
 use super::{
     batch,
-    models::{RUNTIME, folder, lab},
+    models::{RUNTIME, launch, squeezenet_folder},
     photo,
 };
 
 const WARNING: &str = "x-pushdown-warning";
 
 #[test]
-fn a_batch_warns_as_a_single_answer_does() -> Result<()> {
-    let folder = folder()?;
-    let lab = lab(&folder, &[])?;
+fn a_batch_carries_the_warning_of_a_single_get() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
-    for (prepare, reason) in [
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    for (normalize, reason) in [
         ("normalize(model=squeezenet) | ", None),
         (
             "normalize(mean=0.5, std=0.5) | ",
@@ -26,37 +26,38 @@ fn a_batch_warns_as_a_single_answer_does() -> Result<()> {
         ),
         ("", Some("nothing normalizes before it")),
     ] {
-        let text = format!("decode | resize(224, 224) | to_float | {prepare}model(squeezenet, until=cut:2)");
+        let text =
+            format!("decode | resize(224, 224) | to_float | {normalize}model(squeezenet, until=cut:2)");
         let single = lab.get("cat.jpg", &text, &[])?;
-        let pipeline = Pipeline::parse_with(&text, &here)?;
+        let pipeline = Pipeline::parse_with(&text, &local_models)?;
         let answer = batch::send(&lab, &batch::request(&lab, pipeline, &["cat.jpg".to_owned()])?)?;
         let warning = answer.header(WARNING).map(str::to_owned);
-        assert_eq!(warning.as_deref(), single.header(WARNING), "{prepare}");
+        assert_eq!(warning.as_deref(), single.header(WARNING), "{normalize}");
         let expected = reason.is_none_or(|reason| warning.as_ref().is_some_and(|text| text.contains(reason)));
         ensure!(
             expected && warning.is_some() == reason.is_some(),
-            "{prepare}: {warning:?}"
+            "{normalize}: {warning:?}"
         );
         let rows = batch::rows(answer)?;
         ensure!(
             rows.len() == 1 && rows[0].value.is_ok(),
-            "it is answered: {rows:?}"
+            "expected one value: {rows:?}"
         );
     }
     Ok(())
 }
 
-/// The model is one within `each`.
+/// The model is inside `each`.
 #[test]
-fn one_table_of_many_objects_warns_too() -> Result<()> {
+fn a_table_of_many_objects_carries_the_warning() -> Result<()> {
     let folder = model_folder(&["tiny/batch_mean"])?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     let photos = [photo(16, 12, "png"), photo(12, 16, "png")];
     let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
     lab.put("photos.parquet", Parquet::of_photos(&column, 2)?)?;
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
     let text = "select | each(photo: decode | resize(4, 4) | to_float | model(batch_mean))";
-    let pipeline = Pipeline::parse_with(text, &here)?;
+    let pipeline = Pipeline::parse_with(text, &local_models)?;
     let mut request = batch::request(&lab, pipeline, &["photos.parquet".to_owned()])?;
     request.table = Some(OneTable {
         key: false,

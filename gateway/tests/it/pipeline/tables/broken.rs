@@ -3,8 +3,8 @@
 use anyhow::Result;
 use pushdown_testkit::{Exchange, Gateway, ScriptedOrigin, first_byte, ranged};
 
-use super::{FEW, WIDE, get, rows, rows_here};
-use crate::it::in_front_of;
+use super::{FEW, WIDE, expected_rows, get, rows};
+use crate::it::gateway_for;
 
 /// What a store gives of an object in ten row groups, before it changes its mind.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ fn store(
             then(exchange, &object)
         }
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     Ok((origin, gateway))
 }
 
@@ -152,7 +152,7 @@ fn a_text_that_is_replaced_is_no_mixture() -> Result<()> {
             0 => ranged(exchange, &text, "one"),
             _ => script(exchange, &text),
         })?;
-        let gateway = in_front_of(&origin, &[])?;
+        let gateway = gateway_for(&origin, &[])?;
         let answer = get(&gateway, "select(format=csv)").send(gateway.listen())?;
         assert_eq!(
             (answer.status, answer.element("Code").as_deref()),
@@ -207,7 +207,7 @@ fn a_store_without_ranges_serves_as_well() -> Result<()> {
         exchange.send(object)
     })?;
     let answer = get(&gateway, FEW).send(gateway.listen())?;
-    assert_eq!(rows(&answer)?, rows_here(&object, FEW)?);
+    assert_eq!(rows(&answer)?, expected_rows(&object, FEW)?);
     let stored = object.len();
     assert_eq!(
         answer.header("x-pushdown-source-bytes"),

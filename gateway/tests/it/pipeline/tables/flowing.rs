@@ -15,7 +15,7 @@ use flate2::{Compression, write::GzEncoder};
 use pushdown_testkit::{Parquet, Raw, ScriptedOrigin, eventually, first_byte, ranged};
 
 use super::{Lab, SMALL, WIDE, get};
-use crate::it::in_front_of;
+use crate::it::gateway_for;
 
 const ALL: &str = "select()";
 const LONG: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ fn the_first_rows_leave_before_the_last_are_read() -> Result<()> {
         }
         ranged(exchange, &object, "one")
     })?;
-    let gateway = in_front_of(&origin, &[])?;
+    let gateway = gateway_for(&origin, &[])?;
     let mut client = Raw::connect(gateway.listen())?;
     client.write(&get(&gateway, super::FEW).head())?;
     let mut answer = client.begin("GET")?;
@@ -61,7 +61,7 @@ fn who_takes_nothing_stops_the_scan_and_who_leaves_ends_it() -> Result<()> {
     let object = DEEP.write()?;
     let groups = DEEP.rows / DEEP.row_group;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
-    let gateway = in_front_of(&origin, &["--send-stall-timeout=60s"])?;
+    let gateway = gateway_for(&origin, &["--send-stall-timeout=60s"])?;
     let mut client = Raw::connect(gateway.listen())?;
     client.write(&get(&gateway, ALL).head())?;
     assert_eq!(client.begin("GET")?.head.status, 200);
@@ -91,7 +91,7 @@ fn who_takes_nothing_stops_the_scan_and_who_leaves_ends_it() -> Result<()> {
 fn who_takes_nothing_for_too_long_is_cut_off() -> Result<()> {
     let object = DEEP.write()?;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
-    let gateway = in_front_of(&origin, &["--send-stall-timeout=1s"])?;
+    let gateway = gateway_for(&origin, &["--send-stall-timeout=1s"])?;
     let mut client = Raw::connect(gateway.listen())?;
     client.write(&get(&gateway, ALL).head())?;
     assert_eq!(client.begin("GET")?.head.status, 200);
@@ -106,7 +106,7 @@ fn who_takes_nothing_for_too_long_is_cut_off() -> Result<()> {
 fn a_full_budget_is_503_and_rows_on_their_way_come_whole() -> Result<()> {
     let object = DEEP.write()?;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
-    let gateway = in_front_of(
+    let gateway = gateway_for(
         &origin,
         &[
             "--memory-budget=32MiB",

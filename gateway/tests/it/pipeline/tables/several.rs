@@ -6,7 +6,7 @@ use anyhow::Result;
 use pushdown::{OneTable, SchemaRule, Table, TableBuilder, wire::Compression};
 use pushdown_testkit::{Raw, Response, eventually};
 
-use super::{Lab, SMALL, WIDE, batch, rows, rows_here};
+use super::{Lab, SMALL, WIDE, batch, expected_rows, rows};
 
 fn keys<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
@@ -56,7 +56,7 @@ fn rows_of_many_objects_are_one_table_in_the_order_asked_for() -> Result<()> {
     }
     let pipeline = "select(columns=[n, c001], where='n < 60000')";
     let expected: Vec<_> = (0..12)
-        .map(|index| rows_here(object(index), pipeline))
+        .map(|index| expected_rows(object(index), pipeline))
         .collect::<Result<_>>()?;
     let answer = ask(&lab, pipeline, &names, SAME, ARROW)?;
     assert_eq!(rows(&answer)?, joined(&expected)?);

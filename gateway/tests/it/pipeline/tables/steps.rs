@@ -3,7 +3,7 @@
 use anyhow::Result;
 use pushdown_testkit::Parquet;
 
-use super::{Lab, SMALL, rows, rows_here};
+use super::{Lab, SMALL, expected_rows, rows};
 
 #[test]
 fn all_steps_of_a_prefix_run() -> Result<()> {
@@ -11,7 +11,7 @@ fn all_steps_of_a_prefix_run() -> Result<()> {
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
     let pipeline = "select(columns=[n]) | sample(0.5, 7)";
-    let few = rows_here(&object, pipeline)?;
+    let few = expected_rows(&object, pipeline)?;
     assert!((300..700).contains(&few.rows()), "{} of 1000 rows", few.rows());
     for (split, stage, prefix) in [
         ("1", "1", "select(columns=[n])"),
@@ -20,7 +20,7 @@ fn all_steps_of_a_prefix_run() -> Result<()> {
     ] {
         let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
         assert_eq!(answer.header("x-pushdown-stage"), Some(stage));
-        assert_eq!(rows(&answer)?, rows_here(&object, prefix)?, "{split}");
+        assert_eq!(rows(&answer)?, expected_rows(&object, prefix)?, "{split}");
     }
     Ok(())
 }
@@ -33,7 +33,7 @@ fn texts_are_tables_too() -> Result<()> {
     lab.put("t.csv", object.clone())?;
     let answer = lab.get("t.csv", "select(columns=[name], where='n >= 2990')", &[])?;
     let here = "select(columns=[name], where='n >= 2990', format=csv)";
-    assert_eq!(rows(&answer)?, rows_here(object.as_bytes(), here)?);
+    assert_eq!(rows(&answer)?, expected_rows(object.as_bytes(), here)?);
     let accept = [("accept", "text/csv")];
     let answer = lab.get("t.csv", "select(where='n < 2')", &accept)?;
     assert_eq!(answer.text(), "n,name\n0,name 0\n1,name 1\n");
@@ -90,7 +90,7 @@ fn a_column_of_images_goes_through_its_pipeline() -> Result<()> {
     let pipeline = "select | each(photo: decode | resize(64, 64) | to_float)";
     let answer = lab.get("t.parquet", pipeline, &[])?;
     let found = rows(&answer)?;
-    assert_eq!((found.rows(), &found), (3, &rows_here(&object, pipeline)?));
+    assert_eq!((found.rows(), &found), (3, &expected_rows(&object, pipeline)?));
     assert_eq!(answer.header("x-pushdown-stage"), Some("2"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Weights stay in memory as long as the budget has room for them, and come again when they are asked for.
+//! Weights stay in memory while the memory budget has room for them, and are loaded again when needed.
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown_testkit::{distance, model_folder};
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     Lab,
-    models::{floats, lab},
+    models::{floats, launch},
     photo,
 };
 
-/// Of 28 and 45 MB.
+/// Models of 28 MB and 45 MB.
 const MODELS: [&str; 2] = ["inception_v1", "inception_v2"];
 
 /// The models whose weights are in memory.
@@ -23,30 +23,30 @@ fn loaded(lab: &Lab) -> Result<Vec<String>> {
 }
 
 #[test]
-fn weights_give_way_to_those_that_run_where_there_is_room_for_one() -> Result<()> {
+fn weights_are_evicted_if_the_budget_fits_one_model() -> Result<()> {
     let folder = model_folder(&MODELS)?;
     for (budget, room_for_both) in [("60MiB", false), ("1GiB", true)] {
         let budget = format!("--memory-budget={budget}");
-        let lab = lab(&folder, &["--threads=2", budget.as_str()])?;
+        let lab = launch(&folder, &["--threads=2", budget.as_str()])?;
         lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
         ensure!(loaded(&lab)?.is_empty(), "nothing has run");
         let mut values: [Option<Vec<f32>>; 2] = [None, None];
-        for turn in 0..4 {
-            let model = MODELS[turn % 2];
+        for round in 0..4 {
+            let model = MODELS[round % 2];
             let pipeline = format!("decode | resize(224, 224) | to_float | model({model})");
             let answer = lab.get("cat.jpg", &pipeline, &[("accept", "application/octet-stream")])?;
             ensure!(answer.status == 200, "{model}: {}", answer.text());
             let found = floats(&answer.body);
-            let before = values[turn % 2].get_or_insert_with(|| found.clone());
-            let far = distance(&found, before);
-            ensure!(far <= 1e-5, "{model}, turn {turn}: {far}");
-            let expected = if room_for_both && turn > 0 {
+            let before = values[round % 2].get_or_insert_with(|| found.clone());
+            let difference = distance(&found, before);
+            ensure!(difference <= 1e-5, "{model}, round {round}: {difference}");
+            let expected = if room_for_both && round > 0 {
                 MODELS.to_vec()
             } else {
                 vec![model]
             };
-            let here = loaded(&lab)?;
-            ensure!(here == expected, "{budget}, turn {turn}: {here:?}");
+            let resident = loaded(&lab)?;
+            ensure!(resident == expected, "{budget}, round {round}: {resident:?}");
         }
     }
     Ok(())

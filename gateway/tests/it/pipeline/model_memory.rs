@@ -1,4 +1,4 @@
-//! What models take of memory while they come, which is when they take most.
+//! Peak memory of models, reached while they are loaded.
 
 use std::{fs, os::unix::fs::symlink, thread};
 
@@ -7,27 +7,30 @@ use pushdown_testkit::model_folder;
 use serde_json::Value;
 
 use super::{
-    models::{lab, models},
+    models::{launch, request_models},
     photo,
 };
 
 const MIB: u64 = 1 << 20;
 const BUDGET: u64 = 64 * MIB;
-/// The file, what ONNX Runtime copies from it, and what it makes of that for the processor.
+/// The file, the copy that ONNX Runtime makes of it, and the weights packed for the CPU.
 const COPIES: u64 = 3;
 
-/// The look at start and the first run each read all of the 244 MB.
+/// The check at start and the first run each read all 244 MB.
 #[test]
-fn a_model_that_comes_takes_three_times_its_weights() -> Result<()> {
+fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;
     let budget = format!("--memory-budget={BUDGET}");
-    // A look takes seconds, and more of them beside other tests.
-    let lab = lab(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
+    // The check takes seconds, and longer when second tests run.
+    let lab = launch(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
-    let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
+    let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
     let weights = list["models"][0]["bytes"].as_u64().context("no model")?;
-    ensure!(weights > 200 * MIB, "{weights} bytes are not many");
-    let within = |when: &str| {
+    ensure!(
+        weights > 200 * MIB,
+        "expected a model of more than 200 MiB, found {weights} bytes"
+    );
+    let assert_within_limit = |when: &str| {
         let peak = lab.gateway.peak_memory()?;
         ensure!(
             peak <= BUDGET + COPIES * weights + 150 * MIB,
@@ -37,28 +40,27 @@ fn a_model_that_comes_takes_three_times_its_weights() -> Result<()> {
         );
         anyhow::Ok(())
     };
-    within("after the look")?;
+    assert_within_limit("after the check")?;
     let pipeline = "decode | resize(224, 224) | to_float | normalize(imagenet) | model(alexnet) | cast(f16)";
     let answer = lab.get("cat.jpg", pipeline, &[])?;
     ensure!(answer.status == 200, "{}", answer.text());
-    within("after a run")
+    assert_within_limit("after a run")
 }
 
-/// Two that are asked for at once come one behind the other: the first is there once, and the budget keeps none that is not in
-/// use.
+/// Two models requested at once are loaded first after the second: the first is in memory once, and the budget keeps no unused weights.
 #[test]
-fn models_take_turns_to_come() -> Result<()> {
+fn models_are_loaded_one_at_a_time() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;
-    let (one, other) = ("alexnet.onnx", "other.onnx");
-    symlink(folder.path().join(one), folder.path().join(other))?;
-    // By its card it is another one.
-    fs::write(folder.path().join("other.json"), r#"{"size": 224}"#)?;
+    let (first, second) = ("alexnet.onnx", "second.onnx");
+    symlink(folder.path().join(first), folder.path().join(second))?;
+    // Another description makes it another model.
+    fs::write(folder.path().join("second.json"), r#"{"size": 224}"#)?;
     let budget = format!("--memory-budget={BUDGET}");
-    let lab = lab(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
+    let lab = launch(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
-    let weights = fs::metadata(folder.path().join(other))?.len();
+    let weights = fs::metadata(folder.path().join(second))?.len();
     thread::scope(|scope| {
-        let answers = ["alexnet", "other"].map(|name| {
+        let answers = ["alexnet", "second"].map(|name| {
             let pipeline =
                 format!("decode | resize(224, 224) | to_float | normalize(imagenet) | model({name})");
             let lab = &lab;
@@ -71,7 +73,7 @@ fn models_take_turns_to_come() -> Result<()> {
         anyhow::Ok(())
     })?;
     let peak = lab.gateway.peak_memory()?;
-    // What runs of the one is there while the other comes.
+    // The session of the first model is in memory while the second is loaded.
     ensure!(
         peak <= BUDGET + (COPIES + 1) * weights + 150 * MIB,
         "{} MiB, with weights of {}",

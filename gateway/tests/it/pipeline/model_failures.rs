@@ -1,4 +1,4 @@
-//! Models that are broken, replaced, or take one sample at a time: each says so, and the rest goes on.
+//! Models that are broken, replaced, or limited to one sample at a time: errors and warnings name the model, and others keep working.
 
 use std::fs;
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::{
     Lab, batch,
-    models::{RUNTIME, floats, lab, models},
+    models::{RUNTIME, floats, launch, request_models},
     photo,
 };
 
-/// Of `model` behind a preparation of a photo: the status, and what the answer's text has in it.
-fn refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
+/// Asserts the status of a GET with this pipeline, and that the error text contains `reason`.
+fn assert_refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
     let answer = lab.get("cat.jpg", pipeline, &[])?;
     let text = answer.text();
     ensure!(answer.status == status, "{pipeline}: {} {text}", answer.status);
@@ -26,42 +26,45 @@ fn refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
 }
 
 #[test]
-fn what_is_wrong_with_a_model_is_told_with_its_name() -> Result<()> {
+fn errors_name_the_model() -> Result<()> {
     let folder = model_folder(&["squeezenet", "bad/garbage", "bad/training"])?;
-    // Without contents: it takes no room.
+    // A sparse file: it takes no disk space.
     let huge = fs::File::create(folder.path().join("huge.onnx"))?;
     huge.set_len(MAX_MODEL_BYTES as u64 + 1)?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
     let prepared = "decode | resize(224, 224) | to_float";
     let good = format!("{prepared} | model(squeezenet, until=cut:0)");
-    let wrong = |model: &str, status, reason: &str| {
-        refused(&lab, &format!("{prepared} | {model}"), status, reason)?;
-        ensure!(lab.get("cat.jpg", &good, &[])?.status == 200, "behind {model}");
+    let assert_wrong = |model: &str, status, reason: &str| {
+        assert_refused(&lab, &format!("{prepared} | {model}"), status, reason)?;
+        ensure!(lab.get("cat.jpg", &good, &[])?.status == 200, "after {model}");
         anyhow::Ok(())
     };
-    wrong(
+    assert_wrong(
         "model(garbage)",
         500,
         "the model `garbage` cannot be used: found no ONNX model",
     )?;
-    wrong(
+    assert_wrong(
         "model(training)",
         500,
         "the model `training` cannot be used: found a `Dropout`",
     )?;
-    wrong(
+    assert_wrong(
         "model(huge)",
         413,
         "the model `huge` cannot be used: a model of 2147483649 bytes is more than the limit",
     )?;
     let takes = "takes f32 of 3x224x224 for `data_0` of the model `squeezenet`, found";
-    wrong("cast(f16) | model(squeezenet)", 400, &format!("{takes} f16"))?;
-    // As wide as the photo is: known once its header is read.
+    assert_wrong("cast(f16) | model(squeezenet)", 400, &format!("{takes} f16"))?;
+    // The width depends on the photo: it is known only after its header is read.
     let open = "decode | resize(short=224) | to_float | model(squeezenet, until=cut:0)";
-    refused(&lab, open, 422, &format!("{takes} f32 of 3x224x292"))?;
+    assert_refused(&lab, open, 422, &format!("{takes} f32 of 3x224x292"))?;
     lab.put("square.jpg", photo(300, 300, "jpeg"))?;
-    ensure!(lab.get("square.jpg", open, &[])?.status == 200, "one that fits");
+    ensure!(
+        lab.get("square.jpg", open, &[])?.status == 200,
+        "a square photo fits"
+    );
     let request = batch::request(
         &lab,
         Pipeline::parse_with(open, &Folder::open(folder.path(), RUNTIME.clone())?)?,
@@ -71,36 +74,36 @@ fn what_is_wrong_with_a_model_is_told_with_its_name() -> Result<()> {
     let [wide, square] = rows.as_slice() else {
         anyhow::bail!("two rows: {rows:?}")
     };
-    let error = wide.value.as_ref().err().context("a wide photo fits")?;
+    let error = wide.value.as_ref().err().context("a wide photo was accepted")?;
     ensure!(
         error.code == "UnsuitableObject" && error.to_string().contains(takes),
         "{error}"
     );
-    ensure!(square.value.is_ok(), "in company, too");
+    ensure!(square.value.is_ok(), "a square photo fits in a batch too");
     Ok(())
 }
 
-/// Weights are let go after the look at start: the first run reads the file again.
+/// The gateway releases the weights after the check at start, so the first run reads the file again.
 #[test]
-fn a_model_that_was_replaced_is_found_out() -> Result<()> {
+fn a_replaced_model_is_detected() -> Result<()> {
     let folder = model_folder(&["squeezenet", "tiny/constants"])?;
-    let lab = lab(&folder, &[])?;
+    let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
     let prepared = "decode | resize(224, 224) | to_float";
-    // All have been looked at.
-    ensure!(models(&lab, "GET", "")?.status == 200, "no list");
+    // The list is available only after all models are checked.
+    ensure!(request_models(&lab, "GET", "")?.status == 200, "no list");
     let file = folder.path().join("squeezenet.onnx");
     fs::remove_file(&file)?;
     let run = format!("{prepared} | model(squeezenet, until=cut:0)");
-    refused(&lab, &run, 500, "the model `squeezenet`: its file cannot be read")?;
+    assert_refused(&lab, &run, 500, "the model `squeezenet`: its file cannot be read")?;
     fs::copy(folder.path().join("constants.onnx"), &file)?;
-    refused(
+    assert_refused(
         &lab,
         &run,
         500,
         "the model `squeezenet`: the weights have the digest",
     )?;
-    refused(&lab, &run, 500, "have they been replaced?")?;
+    assert_refused(&lab, &run, 500, "have they been replaced?")?;
     let other = lab.get(
         "cat.jpg",
         "decode | resize(4, 4) | to_float | model(constants)",
@@ -110,12 +113,12 @@ fn a_model_that_was_replaced_is_found_out() -> Result<()> {
     Ok(())
 }
 
-/// In a batch of requests each sample has what it has alone.
+/// Each sample of a batch has the value that it has alone.
 #[test]
-fn samples_that_a_batch_would_mix_run_one_by_one() -> Result<()> {
+fn samples_that_a_batch_would_mix_run_one_at_a_time() -> Result<()> {
     let folder = model_folder(&["tiny/batch_mean", "tiny/constants"])?;
-    let lab = lab(&folder, &[])?;
-    let list: Value = serde_json::from_slice(&models(&lab, "GET", "")?.body)?;
+    let lab = launch(&folder, &[])?;
+    let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
     let batched = list["models"].as_array().context("no list")?.iter();
     let batched: Vec<_> = batched.map(|model| (&model["name"], &model["batched"])).collect();
     assert_eq!(
@@ -140,8 +143,8 @@ fn samples_that_a_batch_would_mix_run_one_by_one() -> Result<()> {
             "the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
         )
     );
-    let here = Folder::open(folder.path(), RUNTIME.clone())?;
-    let pipeline = Pipeline::parse_with(text, &here)?;
+    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let pipeline = Pipeline::parse_with(text, &local_models)?;
     let tensor = |sample| match sample {
         Sample::Tensor(tensor) => Ok(floats(tensor.data())),
         other => anyhow::bail!("{other:?}"),
@@ -157,8 +160,8 @@ fn samples_that_a_batch_would_mix_run_one_by_one() -> Result<()> {
             Sample::Bytes(object.into()),
             &Context::new(b""),
         )?;
-        let far = distance(&tensor(row.value?)?, &tensor(alone)?);
-        assert!(far <= 1e-5, "row {}: {far}", row.row);
+        let difference = distance(&tensor(row.value?)?, &tensor(alone)?);
+        assert!(difference <= 1e-5, "row {}: {difference}", row.row);
     }
     Ok(())
 }

@@ -7,11 +7,15 @@ use serde_json::Value;
 use super::gateway_for;
 
 #[test]
-fn health_readiness_status_and_a_page() -> Result<()> {
+fn admin_pages_report_health_readiness_and_status() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
     let gateway = gateway_for(&origin, &["--max-megapixels=7", "--threads=3"])?;
     assert_eq!(gateway.page("/healthz")?.text(), "ok\n");
-    assert_eq!(gateway.page("/readyz")?.status, 200, "a refusal is an answer");
+    assert_eq!(
+        gateway.page("/readyz")?.status,
+        200,
+        "a store that refuses requests is reachable"
+    );
     let status: Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
     assert_eq!(status["engine"], pushdown::ENGINE);
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
@@ -31,7 +35,7 @@ fn health_readiness_status_and_a_page() -> Result<()> {
 }
 
 #[test]
-fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
+fn metrics_count_traffic_and_gauges_return_to_zero() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         if exchange.head.starts_with("PUT") {
             exchange.skip(1000)?;
@@ -69,11 +73,11 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
         let found = gateway.metric(name)?;
         assert!(
             (found - value).abs() < f64::EPSILON,
-            "{name} is {found}, not {value}"
+            "{name}: expected {value}, found {found}"
         );
     }
     let page = gateway.page("/metrics")?.text();
-    assert!(!page.contains("secret"), "an object's name in a label");
+    assert!(!page.contains("secret"), "a label contains the name of an object");
     let foreign: Vec<_> = page
         .lines()
         .filter(|line| {
@@ -86,9 +90,9 @@ fn metrics_count_what_passed_and_gauges_fall_back() -> Result<()> {
     Ok(())
 }
 
-/// More connections than the admin port serves at a time wait, and silent ones are closed: a probe is answered all the same.
+/// The admin port limits its concurrent connections. Silent ones are closed, so a probe that waits is answered.
 #[test]
-fn silent_connections_shut_no_monitor_out() -> Result<()> {
+fn silent_connections_do_not_block_probes() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", ""))?;
     let gateway = gateway_for(&origin, &[])?;
     let mut silent: Vec<_> = (0..64)

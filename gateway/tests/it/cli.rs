@@ -1,4 +1,4 @@
-//! What a person at the command line sees.
+//! Output and exit codes of the command line.
 
 use std::process::{Command, Output};
 
@@ -24,9 +24,9 @@ fn help() -> Result<()> {
     Ok(())
 }
 
-/// Help is pasted into tickets: what variables hold has no place in it.
+/// Users paste help into tickets, so it must not show secrets from environment variables.
 #[test]
-fn help_shows_no_values_of_variables() -> Result<()> {
+fn help_hides_the_values_of_environment_variables() -> Result<()> {
     let output = Command::new(binary())
         .args(["serve", "--help"])
         .env("PUSHDOWN_UPSTREAM", "http://hidden-1@store")
@@ -44,13 +44,13 @@ fn help_shows_no_values_of_variables() -> Result<()> {
 }
 
 #[test]
-fn help_of_the_program() -> Result<()> {
+fn program_help() -> Result<()> {
     insta::assert_snapshot!(String::from_utf8(run(&["--help"])?.stdout)?);
     Ok(())
 }
 
 #[test]
-fn all_faults_are_reported_at_once() -> Result<()> {
+fn all_configuration_errors_are_reported_at_once() -> Result<()> {
     let output = run(&[
         "serve",
         "--upstream=http://store/path",
@@ -67,7 +67,7 @@ fn all_faults_are_reported_at_once() -> Result<()> {
 }
 
 #[test]
-fn an_unknown_key_of_the_file_is_a_fault() -> Result<()> {
+fn an_unknown_configuration_key_is_an_error() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("gateway.toml");
     std::fs::write(
@@ -76,13 +76,13 @@ fn an_unknown_key_of_the_file_is_a_fault() -> Result<()> {
     )?;
     let output = run(&["serve", "--config", &file.display().to_string()])?;
     assert_eq!(output.status.code(), Some(1));
-    let faults = String::from_utf8(output.stderr)?.replace(&file.display().to_string(), "FILE");
-    insta::assert_snapshot!(faults);
+    let errors = String::from_utf8(output.stderr)?.replace(&file.display().to_string(), "FILE");
+    insta::assert_snapshot!(errors);
     Ok(())
 }
 
 #[test]
-fn a_missing_file_is_a_fault() -> Result<()> {
+fn a_missing_configuration_file_is_an_error() -> Result<()> {
     let output = run(&["serve", "--config", "/does/not/exist.toml"])?;
     assert_eq!(output.status.code(), Some(1));
     insta::assert_snapshot!(String::from_utf8(output.stderr)?);
@@ -90,7 +90,7 @@ fn a_missing_file_is_a_fault() -> Result<()> {
 }
 
 #[test]
-fn health_asks_a_running_gateway() -> Result<()> {
+fn health_checks_a_running_gateway() -> Result<()> {
     let keys = pushdown_testkit::Keys::new("pushdowntestkey", "pushdowntestsecret");
     let gateway = pushdown_testkit::Gateway::embedded(binary(), &keys, [""; 0])?;
     let admin = format!("--admin={}", gateway.admin());

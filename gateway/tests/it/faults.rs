@@ -1,4 +1,4 @@
-//! A store that is down, slow, or lost in the middle of its answer.
+//! A store that is down, slow, or disconnects in the middle of its answer.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread::sleep;
@@ -31,8 +31,8 @@ fn assert_error(answer: &Response, status: u16, code: &str) {
 
 #[test]
 fn a_store_that_is_down_is_a_502() -> Result<()> {
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-    let gateway = Gateway::launch(binary(), [format!("--upstream=http://{nobody}")])?;
+    let unused_address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+    let gateway = Gateway::launch(binary(), [format!("--upstream=http://{unused_address}")])?;
     let answer = get().send(gateway.listen())?;
     assert_error(&answer, 502, "OriginUnavailable");
     assert_eq!(answer.header("retry-after"), Some("1"));
@@ -50,7 +50,7 @@ fn a_store_that_is_down_is_a_502() -> Result<()> {
 }
 
 #[test]
-fn a_store_that_says_nothing_is_a_504_at_the_deadline() -> Result<()> {
+fn a_silent_store_is_a_504_at_the_deadline() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
     let gateway = gateway_for(&origin, &["--origin-first-byte-timeout=200ms"])?;
     assert_error(&get().send(gateway.listen())?, 504, "OriginTimeout");
@@ -63,7 +63,7 @@ fn a_store_that_says_nothing_is_a_504_at_the_deadline() -> Result<()> {
 }
 
 #[test]
-fn an_upload_that_moves_has_no_deadline() -> Result<()> {
+fn an_upload_in_progress_has_no_deadline() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.skip(10)?;
         exchange.answer("200 OK", "")
@@ -75,7 +75,7 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
         .header("Content-Length", "10");
     raw.write(&put.head())?;
     for _ in 0..10 {
-        // The pace of a slow client; nothing is waited for.
+        // The pace of a slow client, not a wait for an event.
         sleep(Duration::from_millis(100));
         raw.write(b".")?;
     }
@@ -84,7 +84,7 @@ fn an_upload_that_moves_has_no_deadline() -> Result<()> {
 }
 
 #[test]
-fn a_client_that_stops_sending_is_told_so() -> Result<()> {
+fn a_client_that_stops_sending_gets_a_timeout_error() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop))?;
     let gateway = gateway_for(&origin, &["--client-idle-timeout=200ms"])?;
     let mut raw = Raw::connect(gateway.listen())?;
@@ -98,7 +98,7 @@ fn a_client_that_stops_sending_is_told_so() -> Result<()> {
 }
 
 #[test]
-fn a_store_lost_in_mid_answer_cuts_the_answer() -> Result<()> {
+fn a_store_lost_in_mid_answer_aborts_the_answer() -> Result<()> {
     for head in [
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nten bytes.",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nten bytes.\r\n",
@@ -113,14 +113,14 @@ fn a_store_lost_in_mid_answer_cuts_the_answer() -> Result<()> {
         raw.write(&get().head())?;
         let answer = raw.begin("GET")?;
         assert_eq!(answer.head.status, 200);
-        let cut = answer.finish().expect_err("a short answer looks whole");
+        let cut = answer.finish().expect_err("a truncated answer looks complete");
         assert!(cut.to_string().contains("cut"), "{cut}");
     }
     Ok(())
 }
 
 #[test]
-fn a_store_silent_in_mid_answer_cuts_the_answer() -> Result<()> {
+fn a_store_silent_in_mid_answer_aborts_the_answer() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nten bytes.")?;
         exchange.wait_for_close().map(drop)
@@ -128,13 +128,13 @@ fn a_store_silent_in_mid_answer_cuts_the_answer() -> Result<()> {
     let gateway = gateway_for(&origin, &["--origin-idle-timeout=200ms"])?;
     let cut = get()
         .send(gateway.listen())
-        .expect_err("a short answer looks whole");
+        .expect_err("a truncated answer looks complete");
     assert!(format!("{cut:#}").contains("cut"), "{cut:#}");
     Ok(())
 }
 
 #[test]
-fn a_slow_reader_does_not_make_the_store_look_silent() -> Result<()> {
+fn a_slow_client_does_not_trigger_the_store_timeout() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         let body = "x".repeat(32 << 20);
         exchange.answer("200 OK", &body)
@@ -144,13 +144,13 @@ fn a_slow_reader_does_not_make_the_store_look_silent() -> Result<()> {
     raw.write(&get().head())?;
     let mut answer = raw.begin("GET")?;
     answer.skip(1 << 20)?;
-    // Longer than the store may be silent; the buffers between are full meanwhile.
+    // Longer than the idle timeout of the store, while the buffers between are full.
     sleep(Duration::from_millis(600));
     answer.skip(31 << 20)
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut() -> Result<()> {
+fn a_client_that_reads_nothing_is_disconnected() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")?;
         let piece = vec![7; 1 << 20];
@@ -162,34 +162,34 @@ fn a_client_that_takes_nothing_is_cut() -> Result<()> {
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&get().head())?;
     pushdown_testkit::eventually("the stalled answer ends", Duration::from_secs(20), || {
-        let begun = gateway.metric("pushdown_requests_total{kind=\"forward\",status=\"2xx\"}")? >= 1.0;
-        let over = gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0;
-        Ok((begun && over).then_some(()))
+        let started = gateway.metric("pushdown_requests_total{kind=\"forward\",status=\"2xx\"}")? >= 1.0;
+        let ended = gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0;
+        Ok((started && ended).then_some(()))
     })
 }
 
 #[test]
-fn a_connection_that_the_store_just_closed_costs_a_retry_and_no_error() -> Result<()> {
+fn a_read_on_a_closed_store_connection_is_retried() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         if exchange.earlier == 1 {
             exchange.close();
             return Ok(());
         }
-        exchange.answer("200 OK", "here")
+        exchange.answer("200 OK", "object")
     })?;
     let gateway = gateway_for(&origin, &[])?;
-    assert_eq!(get().send(gateway.listen())?.text(), "here");
-    assert_eq!(get().send(gateway.listen())?.text(), "here");
+    assert_eq!(get().send(gateway.listen())?.text(), "object");
+    assert_eq!(get().send(gateway.listen())?.text(), "object");
     assert_eq!(
         origin.requests().len(),
         3,
-        "asked, asked and dropped, asked again"
+        "one request, one closed by the store, one retry"
     );
     Ok(())
 }
 
 #[test]
-fn what_may_have_had_an_effect_is_never_sent_twice() -> Result<()> {
+fn requests_with_side_effects_are_never_sent_twice() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.close();
         Ok(())
@@ -207,7 +207,7 @@ fn what_may_have_had_an_effect_is_never_sent_twice() -> Result<()> {
 }
 
 #[test]
-fn errors_of_the_store_stay_what_they_are() -> Result<()> {
+fn errors_of_the_store_are_forwarded_unchanged() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send(
             "HTTP/1.1 503 Come Back Later\r\nRetry-After: 7\r\nServer: a\r\nX-Odd: 1\r\nX-Odd: 2\r\n\
@@ -238,9 +238,9 @@ fn errors_of_the_store_stay_what_they_are() -> Result<()> {
     Ok(())
 }
 
-/// What a caller writes into a header must not become a line of the log, nor steer the terminal that shows it.
+/// Values sent by a client must not add log lines or control the terminal that shows the log.
 #[test]
-fn a_header_writes_no_log_lines() -> Result<()> {
+fn header_values_cannot_inject_log_lines() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
     let gateway = gateway_for(&origin, &["--log-format=text"])?;
     for name in ["split", "seed", "epoch"] {

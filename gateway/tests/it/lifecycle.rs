@@ -1,4 +1,4 @@
-//! Start, readiness, TLS, drain.
+//! Start, readiness, TLS, drain, and the embedded store.
 
 use std::net::TcpStream;
 use std::sync::mpsc;
@@ -11,19 +11,19 @@ use pushdown_testkit::{Gateway, Keys, Payload, Raw, Request, ScriptedOrigin, eve
 
 use super::{binary, gateway_for};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn get() -> Request {
     Request::new("GET", "/bucket/key").header("Host", "gateway")
 }
 
 #[test]
-fn answers_in_flight_finish_and_new_ones_are_refused() -> Result<()> {
-    let (go, wait) = mpsc::channel();
+fn a_drain_finishes_answers_in_flight_and_refuses_new_connections() -> Result<()> {
+    let (resume, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let origin = ScriptedOrigin::start(move |exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
-        wait.lock().recv_timeout(LIMIT).map_err(std::io::Error::other)?;
+        wait.lock().recv_timeout(TIMEOUT).map_err(std::io::Error::other)?;
         exchange.send("after")
     })?;
     let mut gateway = gateway_for(&origin, &[])?;
@@ -34,20 +34,20 @@ fn answers_in_flight_finish_and_new_ones_are_refused() -> Result<()> {
     assert_eq!(answer.read_exact(5)?, b"first");
 
     gateway.terminate()?;
-    eventually("new connections are refused", LIMIT, || {
+    eventually("new connections are refused", TIMEOUT, || {
         Ok(TcpStream::connect(gateway.listen()).is_err().then_some(()))
     })?;
     assert_eq!(gateway.page("/readyz")?.text(), "draining\n");
     assert_eq!(gateway.page("/healthz")?.status, 200);
-    assert!(idle.is_closed()?, "an idle connection holds up the drain");
-    go.send(())?;
+    assert!(idle.is_closed()?, "an idle connection delays the drain");
+    resume.send(())?;
     assert_eq!(answer.read_exact(5)?, b"after");
-    assert_eq!(gateway.wait(LIMIT)?.code(), Some(0), "{}", gateway.log()?);
+    assert_eq!(gateway.wait(TIMEOUT)?.code(), Some(0), "{}", gateway.log()?);
     Ok(())
 }
 
 #[test]
-fn a_drain_has_an_end() -> Result<()> {
+fn a_drain_ends_at_its_timeout() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
         exchange.wait_for_close().map(drop)
@@ -57,17 +57,17 @@ fn a_drain_has_an_end() -> Result<()> {
     raw.write(&get().head())?;
     let answer = raw.begin("GET")?;
     gateway.terminate()?;
-    assert_eq!(gateway.wait(LIMIT)?.code(), Some(0));
-    answer.finish().expect_err("a short answer looks whole");
+    assert_eq!(gateway.wait(TIMEOUT)?.code(), Some(0));
+    answer.finish().expect_err("a truncated answer looks complete");
     assert!(gateway.log()?.contains("connections were cut"));
     Ok(())
 }
 
 #[test]
-fn one_that_listens_beyond_loopback_says_so() -> Result<()> {
+fn listening_beyond_loopback_is_logged() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
-    let quiet = gateway_for(&origin, &[])?;
-    assert!(!quiet.log()?.contains("beyond loopback"));
+    let loopback = gateway_for(&origin, &[])?;
+    assert!(!loopback.log()?.contains("beyond loopback"));
     let open = gateway_for(&origin, &["--listen=0.0.0.0:0"])?;
     assert!(open.log()?.contains("beyond loopback"));
     assert!(open.log()?.contains("\"message\":\"listening\""));
@@ -80,7 +80,7 @@ fn secrets_are_not_logged() -> Result<()> {
     let gateway = Gateway::embedded(binary(), &keys, ["--log-level=debug"])?;
     let host = gateway.listen().to_string();
     let request = Request::new("GET", "/bucket/key").header("Host", &host);
-    keys.presign(request, LIMIT)?.send(gateway.listen())?;
+    keys.presign(request, TIMEOUT)?.send(gateway.listen())?;
     let log = gateway.log()?;
     assert!(log.contains("\"configured\"") && log.contains("***"));
     assert!(!log.contains("hunter2"), "{log}");
@@ -89,25 +89,25 @@ fn secrets_are_not_logged() -> Result<()> {
 }
 
 #[test]
-fn a_taken_port_is_a_fault_at_start() -> Result<()> {
+fn a_port_in_use_is_an_error_at_start() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
     let first = gateway_for(&origin, &[])?;
     let upstream = format!("--upstream=http://{}", origin.address());
     let second = Gateway::launch(binary(), [upstream, format!("--listen={}", first.listen())]);
-    let fault = format!("{:#}", second.expect_err("two gateways on one port"));
-    assert!(fault.contains("listen 127.0.0.1"), "{fault}");
+    let error = format!("{:#}", second.expect_err("two gateways on one port"));
+    assert!(error.contains("listen 127.0.0.1"), "{error}");
     Ok(())
 }
 
-/// One gateway serves TLS; another has it as its upstream. Both ends are ours, the certificate is real.
+/// One gateway serves TLS and is the upstream of another. The certificate is generated for the test.
 #[test]
-fn tls_on_both_sides() -> Result<()> {
+fn tls_to_clients_and_to_the_store() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let generated = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
     let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem())?;
-    std::fs::write(&key, made.signing_key.serialize_pem())?;
-    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "through two of them"))?;
+    std::fs::write(&certificate, generated.cert.pem())?;
+    std::fs::write(&key, generated.signing_key.serialize_pem())?;
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "through two gateways"))?;
     let cert_flag = format!("--tls-cert={}", certificate.display());
     let inner = gateway_for(&origin, &[&cert_flag, &format!("--tls-key={}", key.display())])?;
     let upstream = format!("--upstream=https://{}", inner.listen());
@@ -115,20 +115,20 @@ fn tls_on_both_sides() -> Result<()> {
         binary(),
         [&upstream, &format!("--upstream-ca={}", certificate.display())],
     )?;
-    assert_eq!(get().send(outer.listen())?.text(), "through two of them");
+    assert_eq!(get().send(outer.listen())?.text(), "through two gateways");
 
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     std::fs::write(&certificate, other.cert.pem())?;
-    let wary = Gateway::launch(
+    let untrusting = Gateway::launch(
         binary(),
         [&upstream, &format!("--upstream-ca={}", certificate.display())],
     )?;
-    assert_eq!(get().send(wary.listen())?.status, 502);
+    assert_eq!(get().send(untrusting.listen())?.status, 502);
     Ok(())
 }
 
 #[test]
-fn the_embedded_store_keeps_its_objects() -> Result<()> {
+fn the_embedded_store_persists_its_objects() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let keys = Keys::new("accesskey", "secretkey");
     let store = folder.path().join("not/yet/there");
@@ -147,14 +147,14 @@ fn the_embedded_store_keeps_its_objects() -> Result<()> {
     assert_eq!(send(&first, "PUT", "/bucket", "")?.status, 200);
     assert_eq!(send(&first, "PUT", "/bucket/key", "kept")?.status, 200);
     first.terminate()?;
-    first.wait(LIMIT).context("the first does not end")?;
+    first.wait(TIMEOUT).context("the first gateway does not exit")?;
     let second = Gateway::launch(binary(), &flags)?;
     assert_eq!(send(&second, "GET", "/bucket/key", "")?.text(), "kept");
     Ok(())
 }
 
 #[test]
-fn connections_have_a_limit_and_more_wait() -> Result<()> {
+fn connections_over_the_limit_wait() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "well"))?;
     let gateway = gateway_for(&origin, &["--max-connections=1"])?;
     let address = gateway.listen();
@@ -166,7 +166,7 @@ fn connections_have_a_limit_and_more_wait() -> Result<()> {
     let second = thread::spawn(move || answered.send(request.send(address).map(|answer| answer.status)));
     assert!(
         answers.recv_timeout(Duration::from_millis(300)).is_err(),
-        "the first still holds the only place"
+        "the first connection still uses the only slot"
     );
     drop(first);
     assert_eq!(answers.recv_timeout(Duration::from_secs(20))??, 200);
@@ -174,7 +174,7 @@ fn connections_have_a_limit_and_more_wait() -> Result<()> {
     Ok(())
 }
 
-/// A link in the store's folder may point anywhere on the machine; over S3 nothing outside of the folder is reached.
+/// A symbolic link in the folder of the store may point anywhere; S3 requests reach nothing outside of the folder.
 #[test]
 fn the_embedded_store_follows_no_link_out_of_its_folder() -> Result<()> {
     let (folder, outside) = (tempfile::tempdir()?, tempfile::tempdir()?);

@@ -1,7 +1,7 @@
-//! Law 3: the same signed bytes, sent to the store and through the gateway, are answered the same.
+//! Law 3: the same signed bytes get the same answer from the store and through the gateway.
 //!
-//! Only what differs between any two answers of the store itself is masked: dates and request ids; and, where a
-//! request changes something and so runs twice, times of modification and upload ids.
+//! Only values that differ between any two answers of the store are masked: dates and request ids. A request that changes
+//! something runs twice, so times of modification and upload ids are masked too.
 
 mod compare;
 mod reads;
@@ -17,12 +17,12 @@ use super::binary;
 const BUCKET: &str = "/parity-bucket";
 
 #[test]
-fn the_embedded_store_cannot_be_told_from_the_gateway() -> Result<()> {
+fn the_gateway_answers_like_the_embedded_store() -> Result<()> {
     check(Backend::Embedded)
 }
 
 #[test]
-fn seaweedfs_cannot_be_told_from_the_gateway() -> Result<()> {
+fn the_gateway_answers_like_seaweedfs() -> Result<()> {
     check(Backend::SeaweedFs)
 }
 
@@ -33,7 +33,7 @@ fn check(backend: Backend) -> Result<()> {
     let lab = Lab {
         store: backend.start(binary())?,
     };
-    lab.furnish()?;
+    lab.create_objects()?;
     let mut differences = Vec::new();
     let reads = reads::all(&lab)?;
     let writes = writes::all();
@@ -46,12 +46,13 @@ fn check(backend: Backend) -> Result<()> {
         let through = request
             .send(lab.store.gateway.listen())
             .with_context(|| format!("{name}: through"))?;
-        differences.extend(compare::read(name, &request, &direct, &through));
+        differences.extend(compare::read_difference(name, &request, &direct, &through));
     }
-    for (name, life) in writes {
-        let direct = life(&lab, lab.store.address).with_context(|| format!("{name}: direct"))?;
-        let through = life(&lab, lab.store.gateway.listen()).with_context(|| format!("{name}: through"))?;
-        differences.extend(compare::write(name, &direct, &through));
+    for (name, scenario) in writes {
+        let direct = scenario(&lab, lab.store.address).with_context(|| format!("{name}: direct"))?;
+        let through =
+            scenario(&lab, lab.store.gateway.listen()).with_context(|| format!("{name}: through"))?;
+        differences.extend(compare::write_difference(name, &direct, &through));
     }
     ensure!(
         differences.is_empty(),
@@ -62,7 +63,7 @@ fn check(backend: Backend) -> Result<()> {
     Ok(())
 }
 
-/// A store with a gateway in front, and keys to both.
+/// A store, a gateway with the store as its origin, and keys valid for both.
 struct Lab {
     store: Store,
 }
@@ -72,7 +73,7 @@ impl Lab {
         &self.store.keys
     }
 
-    /// A request for the gateway's Host, wherever its bytes will be sent.
+    /// A request with the gateway as its Host. Its bytes can be sent to the store or to the gateway.
     fn request(&self, method: &str, target: &str) -> Request {
         Request::new(method, target).header("Host", &self.store.gateway.listen().to_string())
     }
@@ -86,9 +87,9 @@ impl Lab {
             .sign(self.request("PUT", target).body(body), Payload::Signed)
     }
 
-    /// What the read requests read.
-    fn furnish(&self) -> Result<()> {
-        let direct = |request: Result<Request>| arrange(self.store.address, &request?);
+    /// Creates the objects for the read requests.
+    fn create_objects(&self) -> Result<()> {
+        let direct = |request: Result<Request>| send_setup(self.store.address, &request?);
         direct(self.put(BUCKET, ""))?;
         direct(self.put(&format!("{BUCKET}/plain"), "0123456789abcdef"))?;
         direct(self.put(&format!("{BUCKET}/empty"), ""))?;
@@ -101,8 +102,8 @@ impl Lab {
     }
 }
 
-/// Sends and expects success: for what is not under test.
-fn arrange(address: SocketAddr, request: &Request) -> Result<()> {
+/// Sends a setup request and expects success.
+fn send_setup(address: SocketAddr, request: &Request) -> Result<()> {
     let response = request.send(address)?;
     ensure!(
         response.status < 300,
@@ -113,7 +114,7 @@ fn arrange(address: SocketAddr, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Keys as they stand on the wire.
+/// Keys in their percent-encoded form.
 const ODD_KEYS: [&str; 8] = [
     "with%20space",
     "with%2Bplus",

@@ -1,5 +1,5 @@
-//! No request reaches the store with a length, an encoding or a hop-by-hop header that its bytes do not bear out:
-//! the store would take the next caller's request for a body.
+//! Request smuggling: no request reaches the store with a length, an encoding or a hop-by-hop header that does not match
+//! its bytes. Otherwise the store could read the request of the next client as a body.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use pushdown_testkit::{Gateway, Nginx, Raw, Request, Response, ScriptedOrigin, e
 
 use super::{binary, gateway_for};
 
-/// A request line that a store sees if it takes a body for a request.
+/// A request that a store sees only if it reads a body as a request.
 const SMUGGLED: &str = "GET /bucket/smuggling HTTP/1.1\r\nHost: gateway\r\n\r\n";
 
-/// What a hop's sender says of that hop alone. None of it may reach the store with a read, signed or not.
-const FRAMING: [(&str, &str); 10] = [
+/// Headers that concern one hop. None may reach the store with a read, signed or not.
+const HOP_HEADERS: [(&str, &str); 10] = [
     ("Content-Length", "49"),
     ("TE", "trailers"),
     ("Transfer-Encoding", "chunked"),
@@ -25,8 +25,8 @@ const FRAMING: [(&str, &str); 10] = [
     ("Upgrade", "h2c"),
 ];
 
-/// A request that claims to have signed `header`; nobody verifies the signature's text.
-fn claiming(method: &str, target: &str, header: (&str, &str)) -> Request {
+/// A request that lists `header` as signed. The scripted store does not verify the signature.
+fn claim_signed(method: &str, target: &str, header: (&str, &str)) -> Request {
     let signed = header.0.to_ascii_lowercase();
     Request::new(method, target)
         .header("Host", "gateway")
@@ -39,7 +39,7 @@ fn claiming(method: &str, target: &str, header: (&str, &str)) -> Request {
         .header(header.0, header.1)
 }
 
-/// Sends a head, and with it `body`, and reads the answer.
+/// Sends a request head and `body` in one write, and reads the answer.
 fn exchange(gateway: &Gateway, request: &Request, body: &str) -> Result<Response> {
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&[request.head(), body.as_bytes().to_vec()].concat())?;
@@ -47,27 +47,30 @@ fn exchange(gateway: &Gateway, request: &Request, body: &str) -> Result<Response
 }
 
 #[test]
-fn signed_framing_stays_at_the_gateway() -> Result<()> {
+fn signed_framing_headers_are_not_forwarded() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
     let gateway = gateway_for(&origin, &[])?;
     for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
         for method in ["GET", "HEAD"] {
-            for header in FRAMING {
+            for header in HOP_HEADERS {
                 let before = origin.requests().len();
                 let body = match header.0 {
                     "Content-Length" => SMUGGLED,
                     "Transfer-Encoding" => "0\r\n\r\n",
                     _ => "",
                 };
-                // A plain GET may have a body, which is then sent.
+                // A plain GET may have a body, and the gateway forwards it.
                 if !body.is_empty() && !target.contains('?') {
                     continue;
                 }
-                exchange(&gateway, &claiming(method, target, header), body)?;
-                let reached = origin.requests().split_off(before);
-                ensure!(reached.len() <= 1, "{method} {target} {header:?}: {reached:?}");
+                exchange(&gateway, &claim_signed(method, target, header), body)?;
+                let forwarded = origin.requests().split_off(before);
+                ensure!(
+                    forwarded.len() <= 1,
+                    "{method} {target} {header:?}: {forwarded:?}"
+                );
                 let line = format!("\r\n{}:", header.0.to_ascii_lowercase());
-                for head in reached {
+                for head in forwarded {
                     ensure!(
                         !head.to_ascii_lowercase().contains(&line),
                         "{method} {target} {header:?}: {head}"
@@ -80,11 +83,15 @@ fn signed_framing_stays_at_the_gateway() -> Result<()> {
 }
 
 #[test]
-fn a_signed_length_of_zero_is_passed_on() -> Result<()> {
+fn a_signed_content_length_of_zero_is_forwarded() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("404 Not Found", ""))?;
     let gateway = gateway_for(&origin, &[])?;
     for target in ["/bucket/key?x-pushdown-pipeline=decode", "/bucket/key"] {
-        exchange(&gateway, &claiming("GET", target, ("Content-Length", "0")), "")?;
+        exchange(
+            &gateway,
+            &claim_signed("GET", target, ("Content-Length", "0")),
+            "",
+        )?;
     }
     for head in origin.requests() {
         ensure!(
@@ -96,18 +103,18 @@ fn a_signed_length_of_zero_is_passed_on() -> Result<()> {
 }
 
 #[test]
-fn a_pipeline_request_has_no_body() -> Result<()> {
+fn a_pipeline_request_with_a_body_is_refused() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
     let gateway = gateway_for(&origin, &[])?;
     let target = "/bucket/key?x-pushdown-pipeline=decode";
     for method in ["GET", "HEAD"] {
         for (header, body) in [
             (("Content-Length", "49"), SMUGGLED),
-            // Declared, and never sent.
+            // The body is declared but never sent.
             (("Content-Length", "49"), ""),
             (("Transfer-Encoding", "chunked"), "5\r\nhello\r\n0\r\n\r\n"),
         ] {
-            let answer = exchange(&gateway, &claiming(method, target, header), body)?;
+            let answer = exchange(&gateway, &claim_signed(method, target, header), body)?;
             ensure!(answer.status == 400, "{method} {header:?}: {answer:?}");
             ensure!(
                 method == "HEAD"
@@ -121,9 +128,9 @@ fn a_pipeline_request_has_no_body() -> Result<()> {
     Ok(())
 }
 
-/// Whatever of a body was not sent, the next request must not be taken for it.
+/// The store must not read the next request as the unsent part of a body.
 #[test]
-fn a_connection_with_an_unsent_body_is_not_used_again() -> Result<()> {
+fn a_store_connection_with_an_unsent_body_is_not_reused() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", "no"))?;
     let gateway = gateway_for(&origin, &[])?;
     for expect in [false, true] {
@@ -141,7 +148,7 @@ fn a_connection_with_an_unsent_body_is_not_used_again() -> Result<()> {
             }
             ensure!(raw.read("PUT")?.status == 403);
         }
-        eventually("the upload is over", Duration::from_secs(20), || {
+        eventually("the upload ends", Duration::from_secs(20), || {
             Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
         })?;
         for _ in 0..4 {
@@ -161,9 +168,9 @@ fn a_connection_with_an_unsent_body_is_not_used_again() -> Result<()> {
     Ok(())
 }
 
-/// nginx reads a body by its length, whatever the method is, and keeps its connections.
+/// nginx reads a body by its length for every method, and keeps its connections open.
 #[test]
-fn answers_of_nginx_never_cross() -> Result<()> {
+fn answers_of_nginx_reach_the_right_request() -> Result<()> {
     let nginx = Nginx::launch()?;
     for key in ["smuggling", "mine", "yours"] {
         nginx.put("bucket", key, key)?;
@@ -173,17 +180,17 @@ fn answers_of_nginx_never_cross() -> Result<()> {
     let target = "/bucket/mine?x-pushdown-pipeline=decode&x-pushdown-split=0";
     for round in 0..8 {
         for method in ["GET", "HEAD", "OPTIONS", "DELETE"] {
-            for header in FRAMING {
-                let attack = claiming(
+            for header in HOP_HEADERS {
+                let attack = claim_signed(
                     method,
                     if round % 2 == 0 { target } else { "/bucket/mine" },
                     header,
                 );
-                // The client may declare a body that it never sends.
+                // In half of the rounds the declared body is never sent.
                 let body = if round % 4 < 2 { SMUGGLED } else { "" };
                 let mut raw = Raw::connect(gateway.listen())?;
                 raw.write(&[attack.head(), body.as_bytes().to_vec()].concat())?;
-                // Answered whole, so that the gateway may use its connection to nginx again.
+                // Read the complete answer, so that the gateway can reuse its connection to nginx.
                 raw.read(method)?;
                 drop(raw);
                 for key in ["mine", "yours"] {
@@ -200,15 +207,15 @@ fn answers_of_nginx_never_cross() -> Result<()> {
     for request in nginx.requests()? {
         ensure!(
             !request.contains("x-pushdown-pipeline") || request.ends_with(";-;-"),
-            "a read that declares a body: {request}"
+            "a read with a declared body was forwarded: {request}"
         );
     }
     Ok(())
 }
 
-/// The store may not change to another protocol on a connection that others will use.
+/// The store must not switch the protocol on a connection that other requests will use.
 #[test]
-fn a_switch_of_protocols_that_nobody_asked_for_is_a_502() -> Result<()> {
+fn an_unrequested_protocol_switch_is_502() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
     })?;

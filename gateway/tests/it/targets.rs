@@ -1,11 +1,12 @@
-//! What is refused before any store is asked, and what reaches it untouched.
+//! Requests refused before the store is asked, and requests forwarded unchanged.
 
 use anyhow::Result;
 use pushdown_testkit::{Keys, Payload, Raw, Request, Response, ScriptedOrigin};
 
 use super::gateway_for;
 
-fn answer_to(bytes: &str) -> Result<(Response, usize)> {
+/// Sends raw bytes, and returns the answer and the number of requests that reached the store.
+fn send_raw(bytes: &str) -> Result<(Response, usize)> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "reached"))?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
@@ -15,7 +16,7 @@ fn answer_to(bytes: &str) -> Result<(Response, usize)> {
 }
 
 fn assert_refused(bytes: &str, status: u16, code: &str) -> Result<()> {
-    let (answer, reached) = answer_to(bytes)?;
+    let (answer, reached) = send_raw(bytes)?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),
         (status, Some(code)),
@@ -40,13 +41,13 @@ fn the_store_is_the_only_destination() -> Result<()> {
 }
 
 #[test]
-fn no_other_protocol_is_spoken() -> Result<()> {
+fn protocol_upgrades_are_refused() -> Result<()> {
     let upgrade = "GET /b/k HTTP/1.1\r\nHost: gateway\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n";
     assert_refused(upgrade, 405, "MethodNotAllowed")
 }
 
 #[test]
-fn there_is_one_host() -> Result<()> {
+fn exactly_one_host_header_is_required() -> Result<()> {
     assert_refused(
         "GET /b/k HTTP/1.1\r\nHost: one\r\nHost: two\r\n\r\n",
         400,
@@ -56,7 +57,7 @@ fn there_is_one_host() -> Result<()> {
 }
 
 #[test]
-fn a_signed_header_is_not_dropped_by_way_of_connection() -> Result<()> {
+fn a_signed_header_named_in_connection_is_refused() -> Result<()> {
     let request = Request::new("GET", "/b/k")
         .header("Host", "gateway")
         .header("X-Amz-Meta-A", "1");
@@ -66,16 +67,16 @@ fn a_signed_header_is_not_dropped_by_way_of_connection() -> Result<()> {
     assert_refused(&String::from_utf8_lossy(&signed.head()), 400, "InvalidRequest")
 }
 
-/// So many headers, whose names begin with `prefix`.
-fn numbered(prefix: &str, count: usize) -> String {
+/// `count` headers whose names begin with `prefix`.
+fn numbered_headers(prefix: &str, count: usize) -> String {
     let lines = (0..count).map(|index| format!("{prefix}{index}: {index}"));
     lines.collect::<Vec<_>>().join("\r\n") + "\r\n"
 }
 
 #[test]
-fn headers_have_a_limit() -> Result<()> {
+fn the_size_and_number_of_headers_are_limited() -> Result<()> {
     let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
-    let many = numbered("X-", 5000);
+    let many = numbered_headers("X-", 5000);
     for headers in [long, many] {
         let request = format!("GET /b/k HTTP/1.1\r\nHost: gateway\r\n{headers}\r\n");
         assert_refused(&request, 431, "RequestHeaderSectionTooLarge")?;
@@ -84,7 +85,7 @@ fn headers_have_a_limit() -> Result<()> {
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_told_why() -> Result<()> {
+fn an_invalid_request_head_is_refused_with_its_status() -> Result<()> {
     assert_refused("GET /b/k HTTP/1.1\r\nHost gateway\r\n\r\n", 400, "InvalidRequest")?;
     assert_refused(
         "GET /b/k HTTP/9.1\r\nHost: gateway\r\n\r\n",
@@ -104,10 +105,10 @@ fn a_head_that_cannot_be_read_is_told_why() -> Result<()> {
     Ok(())
 }
 
-/// S3 allows as many headers as metadata of 2 KiB has entries.
+/// S3 limits metadata to 2 KiB but not the number of entries, each of which is a header.
 #[test]
-fn a_thousand_headers_pass_both_ways() -> Result<()> {
-    let headers = numbered("x-amz-meta-", 1000);
+fn a_thousand_headers_are_forwarded_both_ways() -> Result<()> {
+    let headers = numbered_headers("x-amz-meta-", 1000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\nx-last: 1\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
     let gateway = gateway_for(&origin, &[])?;
@@ -123,8 +124,8 @@ fn a_thousand_headers_pass_both_ways() -> Result<()> {
 }
 
 #[test]
-fn an_answer_with_too_many_headers_says_so() -> Result<()> {
-    let headers = numbered("x-", 5000);
+fn an_answer_with_too_many_headers_is_502() -> Result<()> {
+    let headers = numbered_headers("x-", 5000);
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n");
     let origin = ScriptedOrigin::start(move |exchange| exchange.send(&answer))?;
     let gateway = gateway_for(&origin, &[])?;
@@ -142,7 +143,7 @@ fn an_answer_with_too_many_headers_says_so() -> Result<()> {
 }
 
 #[test]
-fn a_length_of_zero_keeps_its_place() -> Result<()> {
+fn a_content_length_of_zero_keeps_its_position() -> Result<()> {
     for (method, status) in [
         ("GET", "200 OK"),
         ("DELETE", "204 No Content"),
@@ -167,7 +168,7 @@ fn a_length_of_zero_keeps_its_place() -> Result<()> {
 }
 
 #[test]
-fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
+fn a_request_with_two_lengths_is_forwarded_with_one() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.read("3\r\nabc\r\n0\r\n\r\n".len())?;
         exchange.answer("200 OK", "")
@@ -188,7 +189,7 @@ fn a_request_of_two_lengths_reaches_the_store_with_one() -> Result<()> {
 }
 
 #[test]
-fn a_request_reaches_the_store_as_it_came() -> Result<()> {
+fn a_request_is_forwarded_unchanged() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
     let gateway = gateway_for(&origin, &[])?;
     let lines = [
@@ -209,20 +210,20 @@ fn a_request_reaches_the_store_as_it_came() -> Result<()> {
     Ok(())
 }
 
-/// S3 Select is the store's own: its signature allows to post, and not to read.
+/// The gateway does not implement S3 Select: its signature permits a POST, not a read of the object.
 #[test]
-fn s3_select_is_left_to_the_store() -> Result<()> {
+fn s3_select_is_forwarded_to_the_store() -> Result<()> {
     let events = "\u{0}\u{1}records\r\n\u{2}end";
     let origin = ScriptedOrigin::start(move |exchange| exchange.answer("200 OK", events))?;
     let gateway = gateway_for(&origin, &[])?;
-    let question = "<SelectObjectContentRequest><Expression>select * from s3object</Expression></SelectObjectContentRequest>";
+    let query = "<SelectObjectContentRequest><Expression>select * from s3object</Expression></SelectObjectContentRequest>";
     let request = Request::new("POST", "/b/t.parquet?select&select-type=2")
         .header("Host", &gateway.listen().to_string())
         .header(
             "Authorization",
             "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request",
         )
-        .body(question);
+        .body(query);
     let answer = request.send(gateway.listen())?;
     assert_eq!((answer.status, answer.body.as_slice()), (200, events.as_bytes()));
     let forwarded = &origin.requests()[0];
@@ -240,7 +241,7 @@ fn s3_select_is_left_to_the_store() -> Result<()> {
 }
 
 #[test]
-fn what_speaks_of_one_hop_stays_here() -> Result<()> {
+fn hop_by_hop_headers_are_not_forwarded() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nConnection: x-mine\r\nX-Mine: 1\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n")
     })?;

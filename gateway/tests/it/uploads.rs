@@ -1,4 +1,4 @@
-//! Bodies on their way to the store.
+//! Uploads: `Expect: 100-continue`, memory use, and disconnects.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use pushdown_testkit::{Backend, Keys, Payload, Raw, Request, ScriptedOrigin, eve
 
 use super::{binary, gateway_for};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn put(length: u64) -> Request {
     Request::new("PUT", "/bucket/key")
@@ -16,31 +16,34 @@ fn put(length: u64) -> Request {
         .header("Content-Length", &length.to_string())
 }
 
-fn expecting(length: u64) -> Vec<u8> {
+fn put_head_with_expect(length: u64) -> Vec<u8> {
     put(length).header("Expect", "100-continue").head()
 }
 
 #[test]
-fn a_refused_body_is_not_asked_for() -> Result<()> {
+fn a_refused_upload_gets_no_continue() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("403 Forbidden", "<Error/>"))?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
-    raw.write(&expecting(1 << 20))?;
+    raw.write(&put_head_with_expect(1 << 20))?;
     let answer = raw.read("PUT")?;
     assert_eq!((answer.status, answer.text().as_str()), (403, "<Error/>"));
     assert_eq!(
         answer.informational, [0; 0],
-        "told to continue before it was refused"
+        "the gateway sent 100 Continue before the refusal"
     );
-    assert!(raw.is_closed()?, "an unread body cannot be skipped over");
-    eventually("the store's connection is given up", LIMIT, || {
+    assert!(
+        raw.is_closed()?,
+        "the connection must close: the rest of the body is unread"
+    );
+    eventually("the connection to the store is closed", TIMEOUT, || {
         Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
     })
 }
 
-/// The embedded store refuses an unknown caller at once; SeaweedFS wants the body first.
+/// The embedded store refuses an unknown caller at once; SeaweedFS reads the body first.
 #[test]
-fn the_first_word_is_the_stores() -> Result<()> {
+fn the_store_decides_the_first_status_line() -> Result<()> {
     for (backend, refusal) in [(Backend::Embedded, 403), (Backend::SeaweedFs, 100)] {
         if !backend.is_wanted()? {
             continue;
@@ -55,10 +58,10 @@ fn the_first_word_is_the_stores() -> Result<()> {
             for address in [store.address, store.gateway.listen()] {
                 let mut raw = Raw::connect(address)?;
                 raw.write(&head)?;
-                let word = raw.head()?.status;
+                let status = raw.head()?.status;
                 ensure!(
-                    word == first,
-                    "{backend}: {word} from {address}, for {}",
+                    status == first,
+                    "{backend}: {status} from {address}, for {}",
                     keys.access
                 );
             }
@@ -68,7 +71,7 @@ fn the_first_word_is_the_stores() -> Result<()> {
 }
 
 #[test]
-fn a_wanted_body_is_asked_for_once_the_store_wants_it() -> Result<()> {
+fn continue_is_sent_when_the_store_sends_it() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         exchange.send("HTTP/1.1 100 Continue\r\n\r\n")?;
         let body = exchange.read(5)?;
@@ -76,7 +79,7 @@ fn a_wanted_body_is_asked_for_once_the_store_wants_it() -> Result<()> {
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
-    raw.write(&expecting(5))?;
+    raw.write(&put_head_with_expect(5))?;
     assert_eq!(raw.head()?.status, 100);
     raw.write(b"hello")?;
     let answer = raw.read("PUT")?;
@@ -85,14 +88,14 @@ fn a_wanted_body_is_asked_for_once_the_store_wants_it() -> Result<()> {
 }
 
 #[test]
-fn a_store_that_ignores_expect_gets_the_body_after_a_second() -> Result<()> {
+fn a_store_that_ignores_expect_receives_the_body_after_one_second() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
         let body = exchange.read(5)?;
         exchange.answer("200 OK", &String::from_utf8_lossy(&body))
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
-    raw.write(&expecting(5))?;
+    raw.write(&put_head_with_expect(5))?;
     assert_eq!(raw.head()?.status, 100);
     raw.write(b"hello")?;
     assert_eq!(raw.read("PUT")?.text(), "hello");
@@ -100,8 +103,8 @@ fn a_store_that_ignores_expect_gets_the_body_after_a_second() -> Result<()> {
 }
 
 #[test]
-fn bodies_pass_both_ways_in_constant_memory() -> Result<()> {
-    let size = upload_size()?;
+fn large_bodies_are_forwarded_both_ways_in_constant_memory() -> Result<()> {
+    let size = upload_bytes()?;
     let origin = ScriptedOrigin::start(move |exchange| {
         if exchange.head.starts_with("PUT") {
             exchange.skip(size)?;
@@ -137,8 +140,8 @@ fn bodies_pass_both_ways_in_constant_memory() -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the big body: `PUSHDOWN_TEST_UPLOAD`, in MiB; 256 by default, 5120 where the claim is 5 GiB.
-fn upload_size() -> Result<u64> {
+/// Size of the large body in bytes. `PUSHDOWN_TEST_UPLOAD` sets it in MiB: 256 by default, 5120 to test uploads of 5 GiB.
+fn upload_bytes() -> Result<u64> {
     let Some(mebibytes) = std::env::var_os("PUSHDOWN_TEST_UPLOAD") else {
         return Ok(256 << 20);
     };
@@ -150,38 +153,43 @@ fn upload_size() -> Result<u64> {
 }
 
 #[test]
-fn a_client_that_leaves_in_mid_upload_leaves_no_object() -> Result<()> {
-    let (said, heard) = mpsc::channel();
+fn a_disconnect_in_mid_upload_creates_no_object() -> Result<()> {
+    let (sender, receiver) = mpsc::channel();
     let origin = ScriptedOrigin::start(move |exchange| {
         exchange.skip(1000)?;
-        said.send(0).map_err(std::io::Error::other)?;
+        sender.send(0).map_err(std::io::Error::other)?;
         let rest = exchange.wait_for_close()?;
         exchange.close();
-        said.send(rest).map_err(std::io::Error::other)
+        sender.send(rest).map_err(std::io::Error::other)
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&put(100_000).head())?;
     raw.write(&[0; 2000])?;
-    heard.recv_timeout(LIMIT).context("the store gets nothing")?;
+    receiver
+        .recv_timeout(TIMEOUT)
+        .context("the store receives nothing")?;
     drop(raw);
-    let rest = heard
-        .recv_timeout(LIMIT)
-        .context("the store's connection stays open")?;
-    assert!(rest <= 1000, "the store got {rest} bytes that nobody sent");
-    eventually("nothing is in flight", LIMIT, || {
+    let rest = receiver
+        .recv_timeout(TIMEOUT)
+        .context("the connection to the store stays open")?;
+    assert!(
+        rest <= 1000,
+        "the store received {rest} bytes that the client did not send"
+    );
+    eventually("no request is in flight", TIMEOUT, || {
         Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
     })
 }
 
 #[test]
-fn a_client_that_leaves_in_mid_answer_frees_the_store() -> Result<()> {
-    let (said, heard) = mpsc::channel();
+fn a_disconnect_in_mid_answer_closes_the_store_connection() -> Result<()> {
+    let (sender, receiver) = mpsc::channel();
     let origin = ScriptedOrigin::start(move |exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")?;
         let piece = vec![7; 1 << 20];
         while exchange.send(&piece).is_ok() {}
-        said.send(()).map_err(std::io::Error::other)
+        sender.send(()).map_err(std::io::Error::other)
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
@@ -192,17 +200,19 @@ fn a_client_that_leaves_in_mid_answer_frees_the_store() -> Result<()> {
     )?;
     raw.begin("GET")?.skip(1000)?;
     drop(raw);
-    heard.recv_timeout(LIMIT).context("the store still sends")?;
+    receiver
+        .recv_timeout(TIMEOUT)
+        .context("the store is still sending")?;
     Ok(())
 }
 
 #[test]
-fn a_client_that_leaves_before_the_answer_frees_the_store() -> Result<()> {
-    let (said, heard) = mpsc::channel();
+fn a_disconnect_before_the_answer_closes_the_store_connection() -> Result<()> {
+    let (sender, receiver) = mpsc::channel();
     let origin = ScriptedOrigin::start(move |exchange| {
         exchange.wait_for_close()?;
         exchange.close();
-        said.send(()).map_err(std::io::Error::other)
+        sender.send(()).map_err(std::io::Error::other)
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut raw = Raw::connect(gateway.listen())?;
@@ -211,12 +221,12 @@ fn a_client_that_leaves_before_the_answer_frees_the_store() -> Result<()> {
             .header("Host", "gateway")
             .head(),
     )?;
-    eventually("the store has the request", LIMIT, || {
+    eventually("the store has the request", TIMEOUT, || {
         Ok((!origin.requests().is_empty()).then_some(()))
     })?;
     drop(raw);
-    heard
-        .recv_timeout(LIMIT)
-        .context("the store's connection stays open")?;
+    receiver
+        .recv_timeout(TIMEOUT)
+        .context("the connection to the store stays open")?;
     Ok(())
 }

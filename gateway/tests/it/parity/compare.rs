@@ -1,19 +1,27 @@
-//! Tells answers apart.
+//! Compares answers.
 
 use std::collections::BTreeMap;
 
 use pushdown_testkit::{Request, Response};
 
-/// Headers of the moment.
+/// Headers that differ between any two answers.
 const MASKED: [&str; 3] = ["date", "x-amz-request-id", "x-amz-id-2"];
 const MASKED_ELEMENTS: [&str; 2] = ["RequestId", "HostId"];
-/// Where a request ran twice, these differ between the runs.
-const MASKED_TWICE: [&str; 1] = ["last-modified"];
-const MASKED_ELEMENTS_TWICE: [&str; 4] = ["LastModified", "UploadId", "Initiated", "CreationDate"];
+/// Headers and elements that differ between two runs of the same request.
+const MASKED_BETWEEN_RUNS: [&str; 1] = ["last-modified"];
+const MASKED_ELEMENTS_BETWEEN_RUNS: [&str; 4] = ["LastModified", "UploadId", "Initiated", "CreationDate"];
 
 /// The difference between two answers to one request, if there is any.
-pub(super) fn read(name: &str, request: &Request, direct: &Response, through: &Response) -> Option<String> {
-    let (direct, through) = (view(direct, &[], &[]), view(through, &[], &[]));
+pub(super) fn read_difference(
+    name: &str,
+    request: &Request,
+    direct: &Response,
+    through: &Response,
+) -> Option<String> {
+    let (direct, through) = (
+        ComparableAnswer::new(direct, &[], &[]),
+        ComparableAnswer::new(through, &[], &[]),
+    );
     (direct != through).then(|| {
         format!(
             "{name} ({} {})\n  direct:  {direct:?}\n  through: {through:?}",
@@ -23,43 +31,57 @@ pub(super) fn read(name: &str, request: &Request, direct: &Response, through: &R
 }
 
 /// The difference between two runs of the same requests, if there is any.
-pub(super) fn write(name: &str, direct: &[Response], through: &[Response]) -> Option<String> {
-    let view = |answers: &[Response]| -> Vec<View> {
+pub(super) fn write_difference(name: &str, direct: &[Response], through: &[Response]) -> Option<String> {
+    let comparable = |answers: &[Response]| -> Vec<ComparableAnswer> {
         answers
             .iter()
-            .map(|answer| view(answer, &MASKED_TWICE, &MASKED_ELEMENTS_TWICE))
+            .map(|answer| ComparableAnswer::new(answer, &MASKED_BETWEEN_RUNS, &MASKED_ELEMENTS_BETWEEN_RUNS))
             .collect()
     };
-    let (direct, through) = (view(direct), view(through));
+    let (direct, through) = (comparable(direct), comparable(through));
     (direct != through).then(|| format!("{name}\n  direct:  {direct:#?}\n  through: {through:#?}"))
 }
 
-/// Status and reason, values by name in their order, body.
-type View = (u16, String, BTreeMap<String, Vec<String>>, String);
+/// The parts of an answer that the store and the gateway must agree on.
+#[derive(Debug, PartialEq)]
+struct ComparableAnswer {
+    status: u16,
+    reason: String,
+    /// Values by lower-case name, in their order.
+    headers: BTreeMap<String, Vec<String>>,
+    body: String,
+}
 
-fn view(answer: &Response, masked: &[&str], masked_elements: &[&str]) -> View {
-    let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut body = answer.text();
-    for element in MASKED_ELEMENTS.iter().chain(masked_elements) {
-        body = mask(&body, element);
-    }
-    let body_varies = body != answer.text();
-    for (name, value) in &answer.headers {
-        let name = name.to_ascii_lowercase();
-        let varies = MASKED.contains(&name.as_str()) || masked.contains(&name.as_str())
-            // A time with a fraction of a second loses its last zeros.
+impl ComparableAnswer {
+    fn new(answer: &Response, masked: &[&str], masked_elements: &[&str]) -> Self {
+        let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut body = answer.text();
+        for element in MASKED_ELEMENTS.iter().chain(masked_elements) {
+            body = mask(&body, element);
+        }
+        let body_varies = body != answer.text();
+        for (name, value) in &answer.headers {
+            let name = name.to_ascii_lowercase();
+            let varies = MASKED.contains(&name.as_str()) || masked.contains(&name.as_str())
+            // Trailing zeros of a fraction of a second are omitted, so the length of a masked body varies.
             || (body_varies && name == "content-length");
-        let value = if varies {
-            "masked".to_owned()
-        } else {
-            value.clone()
-        };
-        headers.entry(name).or_default().push(value);
+            let value = if varies {
+                "masked".to_owned()
+            } else {
+                value.clone()
+            };
+            headers.entry(name).or_default().push(value);
+        }
+        // Keeping a connection open is decided for each hop.
+        headers.remove("connection");
+        headers.remove("keep-alive");
+        Self {
+            status: answer.status,
+            reason: answer.reason.clone(),
+            headers,
+            body,
+        }
     }
-    // Whether its connection lives on is each hop's own affair.
-    headers.remove("connection");
-    headers.remove("keep-alive");
-    (answer.status, answer.reason.clone(), headers, body)
 }
 
 fn mask(body: &str, element: &str) -> String {

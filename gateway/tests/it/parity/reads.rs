@@ -1,4 +1,4 @@
-//! Requests that change nothing: both answers are about the same objects.
+//! Requests that change nothing: the same request is sent to the store and to the gateway.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ pub(super) fn all(lab: &Lab) -> Result<Cases> {
     lists(lab, &mut cases)?;
     sub_resources(lab, &mut cases)?;
     refusals(lab, &mut cases)?;
-    carriers(lab, &mut cases)?;
+    signing_variants(lab, &mut cases)?;
     Ok(cases)
 }
 
@@ -136,12 +136,12 @@ fn conditions(lab: &Lab, cases: &mut Cases) -> Result<()> {
             .header(header, value);
         cases.push((name, lab.keys().sign(request, Payload::Signed)?));
     }
-    let twice = lab.signed("GET", &format!("{BUCKET}/plain"))?;
-    let twice = twice
+    let duplicated = lab.signed("GET", &format!("{BUCKET}/plain"))?;
+    let duplicated = duplicated
         .header("X-Twice", "1")
         .header("x-twice", "2")
         .header("Accept-Encoding", "gzip");
-    cases.push(("headers that occur twice", twice));
+    cases.push(("duplicated headers", duplicated));
     Ok(())
 }
 
@@ -249,7 +249,7 @@ fn refusals(lab: &Lab, cases: &mut Cases) -> Result<()> {
     Ok(())
 }
 
-fn carriers(lab: &Lab, cases: &mut Cases) -> Result<()> {
+fn signing_variants(lab: &Lab, cases: &mut Cases) -> Result<()> {
     let object = format!("{BUCKET}/plain");
     cases.push((
         "a presigned get",
@@ -273,18 +273,18 @@ fn carriers(lab: &Lab, cases: &mut Cases) -> Result<()> {
         "an unsigned payload",
         lab.keys().sign(lab.request("GET", &object), Payload::Unsigned)?,
     ));
-    let ours = lab
+    let own_header = lab
         .request("GET", &object)
         .header("X-Pushdown-Split", "full")
         .header("Accept", "*/*");
     cases.push((
-        "a signed header of ours, without a pipeline",
-        lab.keys().sign(ours, Payload::Signed)?,
+        "a signed X-Pushdown header without a pipeline",
+        lab.keys().sign(own_header, Payload::Signed)?,
     ));
     let hop = lab
         .signed("GET", &object)?
         .header("Connection", "keep-alive")
         .header("Keep-Alive", "timeout=5");
-    cases.push(("headers of this hop", hop));
+    cases.push(("hop-by-hop headers", hop));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Requests that change something: each life runs once at the store and once through the gateway, from the
-//! same beginning.
+//! Requests that change something: each scenario runs once at the store and once through the gateway, from the same
+//! initial state.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use pushdown_testkit::{Payload, Request, Response};
 
 use super::{BUCKET, Lab};
 
-/// A sequence of requests to one address, with its answers.
-type Life = fn(&Lab, SocketAddr) -> Result<Vec<Response>>;
+/// Sends a sequence of requests to one address and returns the answers.
+type Scenario = fn(&Lab, SocketAddr) -> Result<Vec<Response>>;
 
-pub(super) fn all() -> Vec<(&'static str, Life)> {
+pub(super) fn all() -> Vec<(&'static str, Scenario)> {
     vec![
         ("put and get", put_and_get),
         ("put with metadata", put_with_metadata),
         ("put of an empty object", put_empty),
-        ("put over and over", put_again),
+        ("put twice", put_again),
         ("presigned put", presigned_put),
         ("put with an unsigned payload", |lab, to| {
             put_as(lab, to, Payload::Unsigned)
@@ -40,12 +40,12 @@ pub(super) fn all() -> Vec<(&'static str, Life)> {
         ("multipart", multipart),
         ("multipart, aborted", multipart_aborted),
         ("multipart of an unknown upload", multipart_unknown),
-        ("life of a bucket", bucket),
+        ("create and delete a bucket", bucket),
         ("tags", tags),
     ]
 }
 
-/// Sends each in turn.
+/// Sends the requests one after the other.
 fn run(to: SocketAddr, requests: impl IntoIterator<Item = Result<Request>>) -> Result<Vec<Response>> {
     requests.into_iter().map(|request| request?.send(to)).collect()
 }
@@ -127,13 +127,13 @@ fn put_as(lab: &Lab, to: SocketAddr, payload: Payload) -> Result<Vec<Response>> 
 }
 
 fn put_with_a_wrong_digest(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
-    let mut request = put(lab, "w/wrong", "what was signed")?;
-    request.body = b"what comes here".to_vec();
+    let mut request = put(lab, "w/wrong", "the signed bytes")?;
+    request.body = b"other bytes".to_vec();
     run(to, [Ok(request), get(lab, "w/wrong")])
 }
 
 fn put_into_an_impossible_bucket(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
-    // SeaweedFS would make a missing bucket whose name is possible.
+    // SeaweedFS creates a missing bucket if its name is valid.
     run(to, [lab.put("/No_Such_Bucket/key", "lost")])
 }
 
@@ -197,14 +197,14 @@ fn delete_many(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
     )
 }
 
-fn begin(lab: &Lab, to: SocketAddr) -> Result<(Response, String)> {
-    let begun = lab
+fn create_upload(lab: &Lab, to: SocketAddr) -> Result<(Response, String)> {
+    let created = lab
         .signed("POST", &format!("{BUCKET}/w/parts?uploads"))?
         .send(to)?;
-    let id = begun
+    let id = created
         .element("UploadId")
-        .with_context(|| format!("no upload id in {begun:?}"))?;
-    Ok((begun, id))
+        .with_context(|| format!("no upload id in {created:?}"))?;
+    Ok((created, id))
 }
 
 fn part(lab: &Lab, id: &str, number: u8, body: Vec<u8>) -> Result<Request> {
@@ -215,8 +215,8 @@ fn part(lab: &Lab, id: &str, number: u8, body: Vec<u8>) -> Result<Request> {
 }
 
 fn multipart(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
-    let (begun, id) = begin(lab, to)?;
-    let mut answers = vec![begun];
+    let (created, id) = create_upload(lab, to)?;
+    let mut answers = vec![created];
     let object = format!("{BUCKET}/w/parts");
     let upload = format!("{object}?uploadId={id}");
     let mut list = String::from("<CompleteMultipartUpload>");
@@ -250,14 +250,14 @@ fn multipart(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
 }
 
 fn multipart_aborted(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
-    let (begun, id) = begin(lab, to)?;
+    let (created, id) = create_upload(lab, to)?;
     let upload = format!("{BUCKET}/w/parts?uploadId={id}");
     let requests = [
         part(lab, &id, 1, b"part".to_vec()),
         lab.signed("DELETE", &upload),
         get(lab, "w/parts"),
     ];
-    let mut answers = vec![begun];
+    let mut answers = vec![created];
     answers.extend(run(to, requests)?);
     Ok(answers)
 }

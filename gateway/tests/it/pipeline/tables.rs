@@ -1,10 +1,10 @@
-//! Tables: read in parts, answered as rows that flow.
+//! Tables: read by ranges, answered as a stream of rows.
 
-mod broken;
-mod flowing;
 mod limits;
-mod several;
+mod many_objects;
 mod steps;
+mod store_faults;
+mod streaming;
 
 use anyhow::{Result, ensure};
 use pushdown::{Context, Limits, Pipeline, Sample, Table, wire};
@@ -13,7 +13,7 @@ use pushdown_testkit::{Backend, Gateway, Keys, Parquet, Payload, Request, Respon
 use super::{Lab, batch};
 use crate::it::binary;
 
-const FEW: &str = "select(columns=[n, c001], where='n < 60000')";
+const FILTER: &str = "select(columns=[n, c001], where='n < 60000')";
 
 /// 24 columns of 1.6 MB each, in ten row groups.
 const WIDE: Parquet = Parquet {
@@ -28,7 +28,7 @@ const SMALL: Parquet = Parquet {
     row_group: 300,
 };
 
-/// What a pipeline makes of the object `t.parquet`, in process.
+/// Runs a pipeline on the object `t.parquet` in this process and returns the table.
 fn expected_rows(object: &[u8], pipeline: &str) -> Result<Table> {
     let pipeline: Pipeline = pipeline.parse()?;
     let object = Sample::Bytes(object.to_vec().into());
@@ -38,8 +38,8 @@ fn expected_rows(object: &[u8], pipeline: &str) -> Result<Table> {
     }
 }
 
-/// The rows of an answer.
-fn rows(answer: &Response) -> Result<Table> {
+/// Decodes the table of an answer.
+fn read_table(answer: &Response) -> Result<Table> {
     ensure!(answer.status == 200, "{}", answer.text());
     let content_type = answer.header("content-type").unwrap_or_default();
     let body = answer.body.clone().into();
@@ -49,7 +49,7 @@ fn rows(answer: &Response) -> Result<Table> {
     }
 }
 
-/// A GET without a signature.
+/// An unsigned GET with a pipeline.
 fn get(gateway: &Gateway, pipeline: &str) -> Request {
     Request::new("GET", "/tables/t.parquet")
         .header("Host", &gateway.listen().to_string())
@@ -68,13 +68,13 @@ fn put(store: &Store, target: &str, body: Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn signed(store: &Store, keys: &Keys, pipeline: &str) -> Result<Response> {
+fn send_signed(store: &Store, keys: &Keys, pipeline: &str) -> Result<Response> {
     keys.sign(get(&store.gateway, pipeline), Payload::Signed)?
         .send(store.gateway.listen())
 }
 
 #[test]
-fn rows_are_those_of_the_whole_object_and_few_bytes_are_read() -> Result<()> {
+fn a_filtered_scan_returns_the_right_rows_and_reads_few_bytes() -> Result<()> {
     let object = WIDE.write()?;
     for backend in [Backend::Embedded, Backend::SeaweedFs] {
         if !backend.is_wanted()? {
@@ -84,24 +84,24 @@ fn rows_are_those_of_the_whole_object_and_few_bytes_are_read() -> Result<()> {
         put(&store, "/tables", Vec::new())?;
         put(&store, "/tables/t.parquet", object.clone())?;
         let before = store.gateway.metric("pushdown_store_received_bytes_total")?;
-        let answer = signed(&store, &store.keys, FEW)?;
-        assert_eq!(rows(&answer)?, expected_rows(&object, FEW)?, "{backend}");
+        let answer = send_signed(&store, &store.keys, FILTER)?;
+        assert_eq!(read_table(&answer)?, expected_rows(&object, FILTER)?, "{backend}");
         let read = store.gateway.metric("pushdown_store_received_bytes_total")? - before;
         // Three row groups of two columns, of 20,000 rows of 8 bytes each.
         let needed = 3.0 * 2.0 * 160_000.0;
         assert!(read <= 1.15 * needed, "{backend}: {read} of {needed}");
-        let (promised, stored) = answer
+        let (source_bytes, stored) = answer
             .header("x-pushdown-source-bytes")
             .and_then(|value| value.split_once('/'))
             .unwrap_or_default();
         assert_eq!(stored.parse::<usize>()?, object.len());
         assert!(
-            (promised.parse::<f64>()? - read).abs() < 1.0,
-            "{promised} of {read}"
+            (source_bytes.parse::<f64>()? - read).abs() < 1.0,
+            "{source_bytes} in the header, {read} read"
         );
 
         let stranger = Keys::new(&store.keys.access, "anothersecret");
-        let refused = signed(&store, &stranger, FEW)?;
+        let refused = send_signed(&store, &stranger, FILTER)?;
         assert_eq!(
             (refused.status, refused.element("Code").as_deref()),
             (403, Some("SignatureDoesNotMatch"))
@@ -113,15 +113,15 @@ fn rows_are_those_of_the_whole_object_and_few_bytes_are_read() -> Result<()> {
 }
 
 #[test]
-fn the_head_says_what_the_rows_are() -> Result<()> {
+fn response_headers_describe_the_table() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
-    let answer = lab.get("t.parquet", FEW, &[("range", "bytes=0-9")])?;
+    let answer = lab.get("t.parquet", FILTER, &[("range", "bytes=0-9")])?;
     assert_eq!(
-        rows(&answer)?,
-        expected_rows(&object, FEW)?,
-        "a range is passed over"
+        read_table(&answer)?,
+        expected_rows(&object, FILTER)?,
+        "the range is ignored"
     );
     let stored = object.len();
     for (name, value) in [
@@ -137,17 +137,17 @@ fn the_head_says_what_the_rows_are() -> Result<()> {
     }
     assert_eq!(answer.header("content-length"), None);
     let timing = answer.header("server-timing").unwrap_or_default();
-    for part in ["origin;dur=", "plan;dur=", "queue;dur=", "select;dur="] {
-        assert!(timing.contains(part), "{part} in {timing}");
+    for metric in ["origin;dur=", "plan;dur=", "queue;dur=", "select;dur="] {
+        assert!(timing.contains(metric), "{metric} in {timing}");
     }
     let etag = answer.header("etag").unwrap_or_default().to_owned();
     assert!(etag.starts_with("W/\""), "{etag}");
-    let cached = lab.get("t.parquet", FEW, &[("if-none-match", &etag)])?;
+    let cached = lab.get("t.parquet", FILTER, &[("if-none-match", &etag)])?;
     assert_eq!((cached.status, cached.body.len()), (304, 0));
-    let head = lab.send("HEAD", "t.parquet", FEW, &[])?;
+    let head = lab.send("HEAD", "t.parquet", FILTER, &[])?;
     assert_eq!((head.status, head.header("etag")), (200, Some(etag.as_str())));
     assert_eq!(head.header("content-type"), answer.header("content-type"));
-    let npy = lab.get("t.parquet", FEW, &[("accept", "application/x-npy")])?;
+    let npy = lab.get("t.parquet", FILTER, &[("accept", "application/x-npy")])?;
     assert_eq!(
         (npy.status, npy.element("Code").as_deref()),
         (406, Some("NotAcceptable"))
@@ -156,7 +156,7 @@ fn the_head_says_what_the_rows_are() -> Result<()> {
 }
 
 #[test]
-fn every_split_gives_the_same_rows() -> Result<()> {
+fn every_split_returns_the_same_rows() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
@@ -171,7 +171,7 @@ fn every_split_gives_the_same_rows() -> Result<()> {
         for split in ["1", "full"] {
             let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
             assert_eq!(
-                rows(&answer)?,
+                read_table(&answer)?,
                 expected_rows(&stored.body, pipeline)?,
                 "{pipeline}"
             );
@@ -181,19 +181,19 @@ fn every_split_gives_the_same_rows() -> Result<()> {
 }
 
 #[test]
-fn smallest_is_the_object_where_rows_would_be_larger() -> Result<()> {
+fn split_smallest_returns_the_object_if_the_rows_are_larger() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
     let smallest = [("x-pushdown-split", "smallest")];
     let few = lab.get("t.parquet", "select(columns=[n], limit=10)", &smallest)?;
     assert_eq!(few.header("x-pushdown-stage"), Some("1"));
-    assert_eq!(rows(&few)?.rows(), 10);
-    let twice = "sql('select n, n as m, text, text as t, c000, c001 from object')";
-    let all = lab.get("t.parquet", twice, &smallest)?;
+    assert_eq!(read_table(&few)?.rows(), 10);
+    let duplicated_columns = "sql('select n, n as m, text, text as t, c000, c001 from object')";
+    let all = lab.get("t.parquet", duplicated_columns, &smallest)?;
     assert_eq!(all.header("x-pushdown-stage"), Some("0"));
-    assert!(all.body == object, "the object as it is stored");
-    // Numbers that no compression makes shorter have three times as many digits as bytes.
+    assert!(all.body == object, "the stored object");
+    // Incompressible numbers have three times as many decimal digits as bytes.
     let noise = "select(columns=[c000, c001])";
     for (accept, stage) in [
         ("application/vnd.apache.arrow.stream", "1"),
@@ -207,7 +207,7 @@ fn smallest_is_the_object_where_rows_would_be_larger() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() -> Result<()> {
+fn unreadable_tables_are_refused_with_the_reason() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = SMALL.write()?;
     lab.put("t.parquet", object.clone())?;
@@ -218,16 +218,16 @@ fn what_cannot_be_read_says_why() -> Result<()> {
     )?;
     lab.put("empty.parquet", "")?;
     for (key, pipeline, status, code, text) in [
-        ("missing.parquet", FEW, 404, "NoSuchKey", ""),
+        ("missing.parquet", FILTER, 404, "NoSuchKey", ""),
         (
             "cut.parquet",
-            FEW,
+            FILTER,
             422,
             "UndecodableObject",
             "does not end as Parquet",
         ),
-        ("lying.parquet", FEW, 422, "UndecodableObject", ""),
-        ("empty.parquet", FEW, 422, "UndecodableObject", ""),
+        ("lying.parquet", FILTER, 422, "UndecodableObject", ""),
+        ("empty.parquet", FILTER, 422, "UndecodableObject", ""),
         (
             "t.parquet",
             "select(columns=[txt])",
@@ -276,7 +276,7 @@ fn what_cannot_be_read_says_why() -> Result<()> {
 }
 
 #[test]
-fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
+fn a_bad_table_in_a_batch_fails_alone() -> Result<()> {
     let lab = Lab::new(&[])?;
     let object = SMALL.write()?;
     let keys: Vec<String> = (0..6).map(|index| format!("{index}.parquet")).collect();
@@ -286,7 +286,7 @@ fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
             _ => lab.put(key, object.clone())?,
         }
     }
-    let request = batch::request(&lab, FEW.parse()?, &keys)?;
+    let request = batch::request(&lab, FILTER.parse()?, &keys)?;
     let rows = batch::rows(batch::send(&lab, &request)?)?;
     assert_eq!(rows.len(), 6);
     for row in rows {
@@ -294,7 +294,7 @@ fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
             (3, Err(error)) => assert_eq!(error.code, "UndecodableObject"),
             (index, value) => {
                 let value = value.map_err(|error| anyhow::anyhow!("{index}: {error}"))?;
-                assert_eq!(value, Sample::Table(expected_rows(&object, FEW)?), "{index}");
+                assert_eq!(value, Sample::Table(expected_rows(&object, FILTER)?), "{index}");
             }
         }
     }
@@ -303,7 +303,7 @@ fn a_batch_of_tables_fails_one_by_one() -> Result<()> {
 }
 
 #[test]
-fn memory_is_asked_for_before_rows_flow() -> Result<()> {
+fn memory_is_reserved_before_rows_are_streamed() -> Result<()> {
     let lab = Lab::new(&["--memory-budget=16MiB"])?;
     let one_group = Parquet {
         rows: 100_000,
@@ -311,8 +311,8 @@ fn memory_is_asked_for_before_rows_flow() -> Result<()> {
         row_group: 100_000,
     };
     lab.put("t.parquet", one_group.write()?)?;
-    let few = lab.get("t.parquet", FEW, &[])?;
-    assert_eq!(rows(&few)?.rows(), 60_000);
+    let few = lab.get("t.parquet", FILTER, &[])?;
+    assert_eq!(read_table(&few)?.rows(), 60_000);
     let answer = lab.get("t.parquet", "select()", &[])?;
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),

@@ -1,4 +1,4 @@
-//! Every limit on tables is a setting, and crossing it is told.
+//! Every limit on tables is a setting, and crossing it is an error that names the limit.
 
 use std::io::Write as _;
 
@@ -9,19 +9,19 @@ use pushdown_testkit::Parquet;
 
 use super::{Lab, SMALL};
 
-/// A row group for each row: its footer is more than what is read of any object's end.
+/// One row group per row: its footer is longer than the first read at the end of an object.
 const LONG_FOOTER: Parquet = Parquet {
     row_group: 1,
     ..SMALL
 };
 
 #[test]
-fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
+fn every_table_limit_can_be_set_and_is_enforced() -> Result<()> {
     let rows: Vec<_> = (0..2000).map(|row| format!("{row},text {row}")).collect();
     let text = format!("n,text\n{}\n", rows.join("\n"));
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(text.as_bytes())?;
-    let packed = packed.finish()?;
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
+    compressed.write_all(text.as_bytes())?;
+    let compressed = compressed.finish()?;
     let long = format!("n,text\n1,\"{}\"\n", "x".repeat(200_000));
     let sorted = "sql('select * from object order by text desc')";
     let cases = [
@@ -32,29 +32,29 @@ fn every_limit_on_tables_can_be_set_and_crossed() -> Result<()> {
         ("--max-inflated-bytes=10KiB", "t.csv.gz", "select()"),
         ("--max-query-bytes=10KiB", "t.csv", sorted),
     ];
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (flag, key, pipeline) in cases {
         let lab = Lab::new(&[flag])?;
         lab.put("t.parquet", SMALL.write()?)?;
         lab.put("groups.parquet", LONG_FOOTER.write()?)?;
         lab.put("t.csv", text.clone())?;
-        lab.put("t.csv.gz", packed.clone())?;
+        lab.put("t.csv.gz", compressed.clone())?;
         lab.put("long.csv", long.clone())?;
         let answer = lab.get(key, pipeline, &[])?;
         let (code, message) = (answer.element("Code"), answer.element("Message"));
-        told.push(format!(
+        results.push(format!(
             "{flag}: {} {}: {}",
             answer.status,
             code.unwrap_or_default(),
             message.unwrap_or_default()
         ));
-        // The gateway goes on.
+        // The gateway keeps working.
         assert_eq!(
             lab.get("t.csv", "select(columns=[n], limit=1)", &[])?.status,
             200,
             "{flag}"
         );
     }
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(results.join("\n"));
     Ok(())
 }

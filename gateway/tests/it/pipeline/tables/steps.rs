@@ -1,9 +1,9 @@
-//! Steps behind the one that reads, and objects that are read from their start.
+//! Steps after the scan, and objects that are read from their start.
 
 use anyhow::Result;
 use pushdown_testkit::Parquet;
 
-use super::{Lab, SMALL, expected_rows, rows};
+use super::{Lab, SMALL, expected_rows, read_table};
 
 #[test]
 fn all_steps_of_a_prefix_run() -> Result<()> {
@@ -20,20 +20,23 @@ fn all_steps_of_a_prefix_run() -> Result<()> {
     ] {
         let answer = lab.get("t.parquet", pipeline, &[("x-pushdown-split", split)])?;
         assert_eq!(answer.header("x-pushdown-stage"), Some(stage));
-        assert_eq!(rows(&answer)?, expected_rows(&object, prefix)?, "{split}");
+        assert_eq!(read_table(&answer)?, expected_rows(&object, prefix)?, "{split}");
     }
     Ok(())
 }
 
 #[test]
-fn texts_are_tables_too() -> Result<()> {
+fn csv_objects_are_tables() -> Result<()> {
     let lab = Lab::new(&[])?;
     let lines = (0..3000).map(|row| format!("{row},name {row}\n"));
     let object = format!("n,name\n{}", lines.collect::<String>());
     lab.put("t.csv", object.clone())?;
     let answer = lab.get("t.csv", "select(columns=[name], where='n >= 2990')", &[])?;
-    let here = "select(columns=[name], where='n >= 2990', format=csv)";
-    assert_eq!(rows(&answer)?, expected_rows(object.as_bytes(), here)?);
+    let with_format = "select(columns=[name], where='n >= 2990', format=csv)";
+    assert_eq!(
+        read_table(&answer)?,
+        expected_rows(object.as_bytes(), with_format)?
+    );
     let accept = [("accept", "text/csv")];
     let answer = lab.get("t.csv", "select(where='n < 2')", &accept)?;
     assert_eq!(answer.text(), "n,name\n0,name 0\n1,name 1\n");
@@ -41,7 +44,7 @@ fn texts_are_tables_too() -> Result<()> {
 }
 
 #[test]
-fn buffers_are_compressed_where_that_is_asked_for() -> Result<()> {
+fn arrow_buffers_are_compressed_on_request() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("t.parquet", SMALL.write()?)?;
     let get = |accept: &str| lab.get("t.parquet", "select(columns=[text])", &[("accept", accept)]);
@@ -50,7 +53,7 @@ fn buffers_are_compressed_where_that_is_asked_for() -> Result<()> {
     for codec in ["LZ4", "zstd"] {
         let accept = format!("text/html, application/vnd.apache.arrow.stream; compression={codec}");
         let compressed = get(&accept)?;
-        assert_eq!(rows(&plain)?, rows(&compressed)?);
+        assert_eq!(read_table(&plain)?, read_table(&compressed)?);
         assert!(compressed.body.len() * 2 < plain.body.len(), "{codec}");
         assert_eq!(compressed.header("content-type"), plain.header("content-type"));
         let etag = compressed.header("etag").map(str::to_owned);
@@ -63,8 +66,8 @@ fn buffers_are_compressed_where_that_is_asked_for() -> Result<()> {
 }
 
 #[test]
-fn a_column_of_images_goes_through_its_pipeline() -> Result<()> {
-    // A bitmap of one pixel.
+fn each_runs_a_pipeline_over_a_column_of_images() -> Result<()> {
+    // A BMP image of one pixel.
     let mut image = b"BM".to_vec();
     for word in [
         58_u32,
@@ -89,7 +92,7 @@ fn a_column_of_images_goes_through_its_pipeline() -> Result<()> {
     lab.put("t.parquet", object.clone())?;
     let pipeline = "select | each(photo: decode | resize(64, 64) | to_float)";
     let answer = lab.get("t.parquet", pipeline, &[])?;
-    let found = rows(&answer)?;
+    let found = read_table(&answer)?;
     assert_eq!((found.rows(), &found), (3, &expected_rows(&object, pipeline)?));
     assert_eq!(answer.header("x-pushdown-stage"), Some("2"));
     Ok(())

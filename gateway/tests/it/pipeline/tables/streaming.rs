@@ -1,4 +1,4 @@
-//! Rows flow as they are read, and no faster than they are taken.
+//! Rows are streamed while the object is read, with backpressure from the client.
 
 use std::{
     io::Write as _,
@@ -17,10 +17,10 @@ use pushdown_testkit::{Parquet, Raw, ScriptedOrigin, eventually, first_byte, ran
 use super::{Lab, SMALL, WIDE, get};
 use crate::it::gateway_for;
 
-const ALL: &str = "select()";
-const LONG: Duration = Duration::from_secs(30);
+const ALL_ROWS: &str = "select()";
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Row groups of 1.6 MB, twenty of them.
+/// Twenty row groups of 1.6 MB each.
 const DEEP: Parquet = Parquet {
     rows: 400_000,
     noise: 8,
@@ -28,11 +28,11 @@ const DEEP: Parquet = Parquet {
 };
 
 #[test]
-fn the_first_rows_leave_before_the_last_are_read() -> Result<()> {
+fn the_first_rows_are_sent_before_the_last_are_read() -> Result<()> {
     let object = WIDE.write()?;
     let released = Arc::new(AtomicBool::new(false));
     let release = Arc::clone(&released);
-    // The end, three of ten row groups: the reads of the third wait.
+    // The scan reads the footer and three of ten row groups. Reads from the third row group on wait for `release`.
     let third = object.len() * 2 / 10;
     let origin = ScriptedOrigin::start(move |exchange| {
         let waits = first_byte(exchange).is_some_and(|first| first >= third);
@@ -43,7 +43,7 @@ fn the_first_rows_leave_before_the_last_are_read() -> Result<()> {
     })?;
     let gateway = gateway_for(&origin, &[])?;
     let mut client = Raw::connect(gateway.listen())?;
-    client.write(&get(&gateway, super::FEW).head())?;
+    client.write(&get(&gateway, super::FILTER).head())?;
     let mut answer = client.begin("GET")?;
     assert_eq!(answer.head.status, 200);
     // The schema, then rows.
@@ -57,45 +57,49 @@ fn the_first_rows_leave_before_the_last_are_read() -> Result<()> {
 }
 
 #[test]
-fn who_takes_nothing_stops_the_scan_and_who_leaves_ends_it() -> Result<()> {
+fn backpressure_pauses_the_scan_and_a_disconnect_ends_it() -> Result<()> {
     let object = DEEP.write()?;
     let groups = DEEP.rows / DEEP.row_group;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
     let gateway = gateway_for(&origin, &["--send-stall-timeout=60s"])?;
     let mut client = Raw::connect(gateway.listen())?;
-    client.write(&get(&gateway, ALL).head())?;
+    client.write(&get(&gateway, ALL_ROWS).head())?;
     assert_eq!(client.begin("GET")?.head.status, 200);
-    // What the sockets' buffers and the channel take, and then no more.
+    // The scan fills the socket buffers and the channel, then it stops.
     let mut reads = 0;
-    eventually("the scan stands still", LONG, || {
+    eventually("the scan stops", TIMEOUT, || {
         thread::sleep(Duration::from_millis(300));
-        let now = origin.requests().len();
-        let still = now == reads;
-        reads = now;
-        Ok(still.then_some(()))
+        let count = origin.requests().len();
+        let stopped = count == reads;
+        reads = count;
+        Ok(stopped.then_some(()))
     })?;
     assert!(
         reads < groups,
-        "{reads} reads of {groups} row groups, and nobody took a row"
+        "{reads} reads of {groups} row groups although the client read no row"
     );
     assert!(gateway.metric("pushdown_permits_in_use_bytes")? > 0.0);
     drop(client);
-    eventually("the memory is back", LONG, || {
+    eventually("the memory is released", TIMEOUT, || {
         Ok((gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
     })?;
-    assert_eq!(origin.requests().len(), reads, "the scan went on for nobody");
+    assert_eq!(
+        origin.requests().len(),
+        reads,
+        "the scan continued after the disconnect"
+    );
     Ok(())
 }
 
 #[test]
-fn who_takes_nothing_for_too_long_is_cut_off() -> Result<()> {
+fn a_client_that_reads_nothing_is_disconnected() -> Result<()> {
     let object = DEEP.write()?;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
     let gateway = gateway_for(&origin, &["--send-stall-timeout=1s"])?;
     let mut client = Raw::connect(gateway.listen())?;
-    client.write(&get(&gateway, ALL).head())?;
+    client.write(&get(&gateway, ALL_ROWS).head())?;
     assert_eq!(client.begin("GET")?.head.status, 200);
-    eventually("the memory is back", LONG, || {
+    eventually("the memory is released", TIMEOUT, || {
         Ok((gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
     })?;
     assert!(client.begin("GET").is_err() || client.is_closed()?);
@@ -103,7 +107,7 @@ fn who_takes_nothing_for_too_long_is_cut_off() -> Result<()> {
 }
 
 #[test]
-fn a_full_budget_is_503_and_rows_on_their_way_come_whole() -> Result<()> {
+fn a_full_memory_budget_is_503_for_new_scans() -> Result<()> {
     let object = DEEP.write()?;
     let origin = ScriptedOrigin::start(move |exchange| ranged(exchange, &object, "one"))?;
     let gateway = gateway_for(
@@ -117,7 +121,7 @@ fn a_full_budget_is_503_and_rows_on_their_way_come_whole() -> Result<()> {
     let mut clients = Vec::new();
     let refused = loop {
         let mut client = Raw::connect(gateway.listen())?;
-        client.write(&get(&gateway, ALL).head())?;
+        client.write(&get(&gateway, ALL_ROWS).head())?;
         let head = client.head()?;
         if head.status != 200 {
             break head;
@@ -131,9 +135,9 @@ fn a_full_budget_is_503_and_rows_on_their_way_come_whole() -> Result<()> {
     Ok(())
 }
 
-/// A text that inflates to two hundred times its size keeps the only thread busy for as long as it may.
+/// A compressed text that inflates to 200 times its size keeps the only thread busy until the deadline.
 #[test]
-fn a_scan_that_never_waits_leaves_others_their_turns_and_ends_at_the_deadline() -> Result<()> {
+fn a_cpu_bound_scan_yields_to_others_and_ends_at_its_deadline() -> Result<()> {
     let lab = Lab::new(&["--threads=1", "--request-deadline=3s"])?;
     let mut member = GzEncoder::new(Vec::new(), Compression::default());
     member.write_all("1234567\n".repeat(2 << 20).as_bytes())?;
@@ -158,9 +162,9 @@ fn a_scan_that_never_waits_leaves_others_their_turns_and_ends_at_the_deadline() 
             ensure!(answer.status == 200, "{}", answer.text());
             served += 1;
         }
-        let answer = long.join().map_err(|_| anyhow!("the client gave up"))??;
+        let answer = long.join().map_err(|_| anyhow!("the client panicked"))??;
         ensure!(answer.status == 504, "{}: {}", answer.status, answer.text());
-        ensure!(served > 10, "{served} others were served meanwhile");
+        ensure!(served > 10, "only {served} other requests were served");
         Ok(())
     })
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use pushdown::{OneTable, SchemaRule, Table, TableBuilder, wire::Compression};
 use pushdown_testkit::{Raw, Response, eventually};
 
-use super::{Lab, SMALL, WIDE, batch, expected_rows, rows};
+use super::{Lab, SMALL, WIDE, batch, expected_rows, read_table};
 
 fn keys<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
@@ -20,23 +20,23 @@ fn ask(lab: &Lab, pipeline: &str, keys: &[String], rule: OneTable, accept: &str)
 }
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
-const SAME: OneTable = OneTable {
+const SAME_SCHEMA: OneTable = OneTable {
     key: false,
     schema: SchemaRule::Same,
 };
-const UNION: OneTable = OneTable {
+const UNION_WITH_KEY: OneTable = OneTable {
     key: true,
     schema: SchemaRule::Union,
 };
 
-fn all_memory_is_back(lab: &Lab) -> Result<()> {
-    eventually("the memory is back", Duration::from_secs(20), || {
+fn wait_for_released_memory(lab: &Lab) -> Result<()> {
+    eventually("the memory is released", Duration::from_secs(20), || {
         Ok((lab.gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
     })
 }
 
-/// All rows of the tables, one after the other.
-fn joined(tables: &[Table]) -> Result<Table> {
+/// Concatenates the rows of the tables.
+fn concatenate(tables: &[Table]) -> Result<Table> {
     let mut all = TableBuilder::new(Arc::clone(tables[0].schema()), u64::MAX);
     for batch in tables.iter().flat_map(Table::batches) {
         all.push(batch.clone())?;
@@ -45,10 +45,10 @@ fn joined(tables: &[Table]) -> Result<Table> {
 }
 
 #[test]
-fn rows_of_many_objects_are_one_table_in_the_order_asked_for() -> Result<()> {
+fn many_objects_are_one_table_in_the_requested_order() -> Result<()> {
     let lab = Lab::new(&[])?;
     let (small, wide) = (SMALL.write()?, WIDE.write()?);
-    // More objects than are read ahead, large ones between small ones.
+    // More objects than the read-ahead covers, with large ones between small ones.
     let names: Vec<String> = (0..12).map(|index| format!("part-{index:02}.parquet")).collect();
     let object = |index: usize| if index % 5 == 2 { &wide } else { &small };
     for (index, name) in names.iter().enumerate() {
@@ -58,8 +58,8 @@ fn rows_of_many_objects_are_one_table_in_the_order_asked_for() -> Result<()> {
     let expected: Vec<_> = (0..12)
         .map(|index| expected_rows(object(index), pipeline))
         .collect::<Result<_>>()?;
-    let answer = ask(&lab, pipeline, &names, SAME, ARROW)?;
-    assert_eq!(rows(&answer)?, joined(&expected)?);
+    let answer = ask(&lab, pipeline, &names, SAME_SCHEMA, ARROW)?;
+    assert_eq!(read_table(&answer)?, concatenate(&expected)?);
     let (read, stored) = answer
         .header("x-pushdown-source-bytes")
         .and_then(|value| value.split_once('/'))
@@ -67,19 +67,19 @@ fn rows_of_many_objects_are_one_table_in_the_order_asked_for() -> Result<()> {
     let all: usize = (0..12).map(|index| object(index).len()).sum();
     assert_eq!(stored.parse::<usize>()?, all);
     assert!(read.parse::<usize>()? < all / 4, "{read} of {all}");
-    all_memory_is_back(&lab)?;
-    // lz4 of the request, and a form of the header.
+    wait_for_released_memory(&lab)?;
+    // LZ4 compression set by the request, and the format set by the Accept header.
     let mut request = batch::request(&lab, pipeline.parse()?, &names)?;
-    request.table = Some(SAME);
+    request.table = Some(SAME_SCHEMA);
     request.compression = Compression::Lz4;
     let smaller = batch::send(&lab, &request)?;
-    assert_eq!(rows(&smaller)?, joined(&expected)?);
+    assert_eq!(read_table(&smaller)?, concatenate(&expected)?);
     assert!(smaller.body.len() < answer.body.len(), "{}", smaller.body.len());
     let csv = ask(
         &lab,
         "select(columns=[n], limit=2)",
         &names[..2],
-        SAME,
+        SAME_SCHEMA,
         "text/csv",
     )?;
     assert_eq!(csv.text(), "n\n0\n1\n0\n1\n");
@@ -87,24 +87,30 @@ fn rows_of_many_objects_are_one_table_in_the_order_asked_for() -> Result<()> {
 }
 
 #[test]
-fn a_column_tells_the_object_and_what_one_lacks_is_null() -> Result<()> {
+fn a_key_column_names_the_object_and_missing_columns_are_null() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("a%20b.csv", "x,y\n1,one\n2,two\n")?;
     lab.put("c.ndjson", "{\"z\": true, \"x\": 3}\n")?;
     let keys = keys(["a%20b.csv", "c.ndjson"]);
-    let answer = ask(&lab, "select()", &keys, UNION, "application/x-ndjson")?;
+    let answer = ask(&lab, "select()", &keys, UNION_WITH_KEY, "application/x-ndjson")?;
     assert_eq!(
         answer.text(),
         "{\"key\":\"a b.csv\",\"x\":1,\"y\":\"one\",\"z\":null}\n{\"key\":\"a b.csv\",\"x\":2,\"y\":\"two\",\"z\":null}\n\
          {\"key\":\"c.ndjson\",\"x\":3,\"y\":null,\"z\":true}\n"
     );
-    let parquet = ask(&lab, "select()", &keys, UNION, "application/vnd.apache.parquet")?;
+    let parquet = ask(
+        &lab,
+        "select()",
+        &keys,
+        UNION_WITH_KEY,
+        "application/vnd.apache.parquet",
+    )?;
     assert_eq!((parquet.status, &parquet.body[..4]), (200, &b"PAR1"[..]));
     Ok(())
 }
 
 #[test]
-fn what_makes_no_table_is_refused_before_the_first_row() -> Result<()> {
+fn incompatible_objects_are_refused_before_the_first_row() -> Result<()> {
     let lab = Lab::new(&[])?;
     lab.put("a.csv", "x,y\n1,one\n")?;
     lab.put("b.csv", "x,y\n1,2\n")?;
@@ -115,22 +121,22 @@ fn what_makes_no_table_is_refused_before_the_first_row() -> Result<()> {
         Ok((answer.status, answer.element("Message").unwrap_or_default()))
     };
     let cases = [
-        ask("select()", &["a.csv", "b.csv"], SAME)?,
-        ask("select()", &["a.csv", "b.csv"], UNION)?,
-        ask("select(columns=[key])", &["a.csv"], SAME)?,
-        ask("sql(\"select x as key from object\")", &["a.csv"], UNION)?,
-        ask("select()", &["a.csv", "missing.csv"], SAME)?,
-        ask("select()", &["a.csv", "photo.jpg"], SAME)?,
-        ask("decode | to_float", &["a.csv"], SAME)?,
+        ask("select()", &["a.csv", "b.csv"], SAME_SCHEMA)?,
+        ask("select()", &["a.csv", "b.csv"], UNION_WITH_KEY)?,
+        ask("select(columns=[key])", &["a.csv"], SAME_SCHEMA)?,
+        ask("sql(\"select x as key from object\")", &["a.csv"], UNION_WITH_KEY)?,
+        ask("select()", &["a.csv", "missing.csv"], SAME_SCHEMA)?,
+        ask("select()", &["a.csv", "photo.jpg"], SAME_SCHEMA)?,
+        ask("decode | to_float", &["a.csv"], SAME_SCHEMA)?,
     ];
     let cases = cases.map(|(status, message)| format!("{status} {message}"));
     insta::assert_snapshot!(cases.join("\n"));
-    all_memory_is_back(&lab)?;
+    wait_for_released_memory(&lab)?;
     Ok(())
 }
 
 #[test]
-fn a_client_that_leaves_stops_the_reading() -> Result<()> {
+fn a_disconnect_stops_the_reads() -> Result<()> {
     let lab = Lab::new(&[])?;
     let wide = WIDE.write()?;
     let names: Vec<String> = (0..8).map(|index| format!("{index}.parquet")).collect();
@@ -138,13 +144,13 @@ fn a_client_that_leaves_stops_the_reading() -> Result<()> {
         lab.put(name, wide.clone())?;
     }
     let mut request = batch::request(&lab, "select()".parse()?, &names)?;
-    request.table = Some(SAME);
+    request.table = Some(SAME_SCHEMA);
     let post = batch::post(&lab, serde_json::to_vec(&request)?);
     let mut client = Raw::connect(lab.address())?;
     client.write(&[post.head(), post.body].concat())?;
     assert_eq!(client.begin("POST")?.head.status, 200);
     drop(client);
-    all_memory_is_back(&lab)?;
+    wait_for_released_memory(&lab)?;
     let received = lab.gateway.metric("pushdown_store_received_bytes_total")?;
     #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
     let all = (wide.len() * names.len()) as f64;

@@ -1,30 +1,33 @@
-//! The reader and the command line against the real gateway on its embedded store.
+//! Integration tests: the reader and the command line with the real gateway on its embedded store.
 //!
 //! - `order`: each sample once, in the seeded order; shards, resuming, epochs, `take`
-//! - `splits`: law 1: plain and every split agree bit for bit
-//! - `errors`: bad samples, endpoints that are no gateway
-//! - `faults`: restarts, overload, answers that are cut, another engine
-//! - `engines`: another version of what runs models
-//! - `outages`: what is said of them
-//! - `listing`: page by page
-//! - `stats`: what is counted, against the gateway's own metrics
-//! - `keep`: values that are kept in a folder
-//! - `keep_reasons`: why others are not
-//! - `auto`: plans that follow what happens
-//! - `external_models`: weights in files beside the model
-//! - `models`: layers at the gateway, here, and on both sides
-//! - `weights`: on their way, and of no use
-//! - `wide_models`: values inside of models that have more bytes than the objects
-//! - `forms`: values behind layers as rounded numbers and codes
-//! - `warnings`: what the command line says of models
+//! - `splits`: law 1: plain reading and every split agree bit for bit
+//! - `rows`: rows of Parquet objects as samples
+//! - `errors`: bad samples, endpoints that are not gateways
+//! - `faults`: restarts, overload, truncated answers, another engine
+//! - `engines`: a gateway with another version of ONNX Runtime
+//! - `outages`: what the command line logs about outages
+//! - `listing`: listings of many pages
+//! - `stats`: the counters of the reader, compared with the metrics of the gateway
+//! - `value_cache`: values cached in a folder
+//! - `value_cache_reasons`: why values are not cached
+//! - `auto`: plans that adapt to observations
+//! - `external_models`: models with weights in external files
+//! - `models`: models at the gateway, on the host, and split between both
+//! - `weights`: fetching the weights of models
+//! - `wide_models`: models with intermediate values larger than the objects
+//! - `quantized_features`: model outputs as bf16 and int8
+//! - `warnings`: warnings of the command line about models
 //! - `cli`: the binary
-//! - `names`: files that it writes, by their endings
-//! - `explain`: plans where both sides have the same CPUs
+//! - `output_files`: the format of output files by their extension
+//! - `explain`: plans for tiers that share CPUs
 //! - `tables`: the binary on tables
-//! - `mixture`: tables of stores that change while they are read
-//! - `place`: where the rows of tables are made, by the link's rate
-//! - `demo`: its demonstrations
-//! - `demo_model`: on the features of a real model
+//! - `table_faults`: tables of stores that change or misbehave while they are read
+//! - `placement`: local or remote scans of tables, by the link rate
+//! - `demo`: the demonstrations of the binary
+//! - `demo_model`: the demonstration with the features of a real model
+//!
+//! Support modules: `world` (a gateway with objects), `relay` (a faulty proxy), `throttle` (a link of limited rate).
 
 #[cfg(test)]
 mod it {
@@ -37,22 +40,22 @@ mod it {
     mod explain;
     mod external_models;
     mod faults;
-    mod forms;
-    mod keep;
-    mod keep_reasons;
     mod listing;
-    mod mixture;
     mod models;
-    mod names;
     mod order;
     mod outages;
-    mod place;
+    mod output_files;
+    mod placement;
+    mod quantized_features;
     mod relay;
     mod rows;
     mod splits;
     mod stats;
+    mod table_faults;
     mod tables;
     mod throttle;
+    mod value_cache;
+    mod value_cache_reasons;
     mod warnings;
     mod weights;
     mod wide_models;

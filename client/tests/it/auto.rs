@@ -1,4 +1,4 @@
-//! Plans that follow what happens.
+//! Mode `auto`: plans that adapt to observations.
 
 use std::num::NonZeroUsize;
 
@@ -7,15 +7,15 @@ use pushdown_client::{Batch, Mode, Object};
 use pushdown_testkit::Parquet;
 
 use super::{
-    relay::{Deed, relay},
+    relay::{RelayAction, faulty_relay},
     throttle::Throttle,
-    world::{Objects, World, assert_same, flat, photos, reader, rows, run},
+    world::{Objects, World, assert_same_rows, into_rows, photos, read_rows, reader, run},
 };
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
 const KEY: &str = "large.bmp";
 
-/// A bitmap of 256 x 256 pixels: 197 KB, of which the pipeline leaves 3.
+/// A BMP image of 256 x 256 pixels: 197 KB stored, 3 KB after the pipeline.
 fn bitmap() -> Objects {
     let pixels = 256 * 256 * 3_u32;
     let mut file = b"BM".to_vec();
@@ -30,8 +30,8 @@ fn bitmap() -> Objects {
     Objects::from([(KEY.to_owned(), file)])
 }
 
-/// The bitmap so many times, as a listing has it.
-fn listed(count: usize) -> Vec<Object> {
+/// The bitmap `count` times, as objects of a listing.
+fn listed_bitmaps(count: usize) -> Vec<Object> {
     let bitmap = Object {
         key: KEY.into(),
         bytes: Some(bitmap()[KEY].len() as u64),
@@ -40,12 +40,12 @@ fn listed(count: usize) -> Vec<Object> {
     vec![bitmap; count]
 }
 
-/// The link becomes thin in the middle of an epoch: what was read as it is before is pushed down then. Every sample comes
-/// once, with the value of plain reading, whichever way.
+/// The link becomes slow in the middle of an epoch: samples read plainly before are pushed down afterwards. Every sample is read
+/// once and has the value of plain reading, on either route.
 #[test]
-fn a_plan_follows_the_link() {
-    let world = World::with(bitmap());
-    let expected = rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
+fn a_plan_adapts_to_the_link_rate() {
+    let world = World::with_objects(bitmap());
+    let expected = read_rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
     let (throttle, address) = Throttle::start(world.gateway.listen());
     run(async {
         let builder = reader(&format!("http://{address}"), PIPELINE)
@@ -57,19 +57,19 @@ fn a_plan_follows_the_link() {
         let mut reader = builder.build().await.unwrap();
         assert!(
             reader.plan().is_none(),
-            "nothing is known before anything was read"
+            "there is no plan before the first sample"
         );
         let mut batches: Vec<Batch> = Vec::new();
         while let Some(batch) = reader.try_next().await.unwrap() {
             batches.push(batch);
             if batches.len() == 10 {
                 assert!(reader.plan().is_some());
-                throttle.set(4 << 20);
+                throttle.set_rate(4 << 20);
             }
         }
         let planned = reader.plan().unwrap();
         let decision = &planned.decision;
-        // What waited in buffers passes at once: on a busy machine the link seems some times as fast as it is, and no more.
+        // Buffered bytes arrive in a burst: on a busy machine the measured rate can be several times the real rate.
         assert!(decision.tiers.link_bytes < 32e6, "{planned}");
         assert!(decision.plan.shares[0][0] < 0.05, "{planned}");
         assert!(planned.samples_per_second() > planned.plainly(), "{planned}");
@@ -77,61 +77,61 @@ fn a_plan_follows_the_link() {
         let last = batches.last().unwrap().rows().iter();
         let plainly = last.filter(|row| row.stage == 0).count();
         assert!(plainly <= 2, "{plainly} of 32");
-        let rows = flat(batches);
+        let rows = into_rows(batches);
         assert_eq!(rows.len(), 800);
         for (position, row) in rows.iter().enumerate() {
             assert_eq!((row.index, row.position), (position, position as u64));
             assert!(
                 row.value == expected[0].value,
-                "bit for bit at stage {}",
+                "values differ at stage {}",
                 row.stage
             );
         }
-        // No more values than are stored, even while nothing was known.
+        // At most the stored bytes are transferred, even before there is a plan.
         assert!(reader.stats().value_bytes <= 800 * 197_000);
     });
 }
 
-/// While nothing is known half of the objects are asked for each way, but what a thin link has not begun to bring by the time
-/// that the gateway is done comes from there.
+/// Before there is a plan, half of the objects are requested on each route. If a slow link has not started to deliver an object when
+/// the gateway is done, the value of the gateway is used.
 #[test]
-fn a_thin_link_holds_up_few_objects() {
-    let world = World::with(bitmap());
-    let expected = rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
+fn a_slow_link_delays_few_objects() {
+    let world = World::with_objects(bitmap());
+    let expected = read_rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
     let (throttle, address) = Throttle::start(world.gateway.listen());
-    throttle.set(1 << 20);
+    throttle.set_rate(1 << 20);
     run(async {
         let builder = reader(&format!("http://{address}"), PIPELINE)
-            .objects(listed(128))
+            .objects(listed_bitmaps(128))
             .mode(Mode::Auto)
             .batch_size(64);
         let mut reader = builder.build().await.unwrap();
-        let rows = flat(reader.by_ref().try_collect().await.unwrap());
+        let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
         assert_eq!(rows.len(), 128);
         assert!(rows.iter().all(|row| row.value == expected[0].value));
         let plainly = rows.iter().filter(|row| row.stage == 0).count();
-        assert!((2..=24).contains(&plainly), "{plainly} of 64 came as they are");
+        assert!((2..=24).contains(&plainly), "{plainly} of 64 were read plainly");
     });
 }
 
-/// An encoder's answer is planned with once some have come, and never larger than what it is made of.
+/// The size of encoded values is planned after the first ones are received. They never have more bytes than their objects.
 #[test]
-fn what_an_encoder_makes_is_pushed_down_where_it_is_smaller() {
+fn encoded_values_are_pushed_down_if_they_are_smaller() {
     for (pipeline, smaller) in [
         ("decode | resize(32, 32) | encode(png)", true),
         ("decode | resize(512, 512) | encode(png)", false),
     ] {
-        let world = World::with(bitmap());
-        let expected = rows(world.reader(pipeline).keys([KEY]).mode(Mode::Plain));
+        let world = World::with_objects(bitmap());
+        let expected = read_rows(world.reader(pipeline).keys([KEY]).mode(Mode::Plain));
         let (throttle, address) = Throttle::start(world.gateway.listen());
-        throttle.set(8 << 20);
+        throttle.set_rate(8 << 20);
         run(async {
             let builder = reader(&format!("http://{address}"), pipeline)
-                .objects(listed(160))
+                .objects(listed_bitmaps(160))
                 .mode(Mode::Auto)
                 .batch_size(32);
             let mut reader = builder.build().await.unwrap();
-            let rows = flat(reader.by_ref().try_collect().await.unwrap());
+            let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
             assert!(rows.iter().all(|row| row.value == expected[0].value));
             let planned = reader.plan().unwrap();
             let plainly = planned.decision.plan.shares[0][0];
@@ -146,21 +146,21 @@ fn what_an_encoder_makes_is_pushed_down_where_it_is_smaller() {
     }
 }
 
-/// Keys tell no sizes: a value that has more bytes than a photo may have is asked for only once photos have shown theirs.
+/// Keys have no sizes: a value that may be larger than its photo is requested only after sizes of photos are known.
 #[test]
-fn keys_without_sizes_send_no_more_than_is_stored() {
+fn keys_without_sizes_transfer_at_most_the_stored_bytes() {
     let small = photos().into_iter().filter(|(key, _)| key.starts_with("jpeg_"));
     let small: Objects = small.collect();
     assert!(small.len() >= 6 && small.values().all(|photo| photo.len() < 30_000));
     for (objects, may_be_pushed) in [(small, false), (bitmap(), true)] {
-        let world = World::with(objects);
+        let world = World::with_objects(objects);
         let keys: Vec<String> = world.objects.keys().cloned().cycle().take(64).collect();
         for (pipeline, bytes) in [
             ("decode | resize(224, 224) | to_tensor", 224 * 224 * 3),
             ("decode | resize(224, 224) | to_float", 224 * 224 * 3 * 4),
         ] {
             let reader = |mode: Mode| world.reader(pipeline).keys(keys.clone()).mode(mode).batch_size(8);
-            let expected = rows(reader(Mode::Plain));
+            let expected = read_rows(reader(Mode::Plain));
             let (found, sent) = run(async {
                 let mut reader = reader(Mode::Auto)
                     .requests(1)
@@ -169,7 +169,7 @@ fn keys_without_sizes_send_no_more_than_is_stored() {
                     .await
                     .unwrap();
                 let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-                (flat(batches), reader.stats().value_bytes)
+                (into_rows(batches), reader.stats().value_bytes)
             });
             assert_eq!(found.len(), expected.len());
             for (row, expected) in found.iter().zip(&expected) {
@@ -191,9 +191,9 @@ fn keys_without_sizes_send_no_more_than_is_stored() {
     }
 }
 
-/// A sample that is a table is an object that the gateway never holds whole: there is no plan for it.
+/// The gateway never has a whole table in memory, so there is no plan for samples that are tables.
 #[test]
-fn samples_that_are_tables_are_read_plainly() {
+fn tables_as_samples_are_read_plainly() {
     let table = Parquet {
         rows: 100,
         noise: 1,
@@ -201,39 +201,41 @@ fn samples_that_are_tables_are_read_plainly() {
     };
     let table = table.write().unwrap();
     let objects = (0..8).map(|index| (format!("{index}.parquet"), table.clone()));
-    let world = World::with(objects.collect());
-    let read = |mode| rows(world.reader("select(columns=[n], where='n < 50')").mode(mode));
+    let world = World::with_objects(objects.collect());
+    let read = |mode| read_rows(world.reader("select(columns=[n], where='n < 50')").mode(mode));
     let found = read(Mode::Auto);
     assert!(found.iter().all(|row| row.stage == 0), "nothing is pushed down");
-    assert_same(&found, &read(Mode::Plain));
+    assert_same_rows(&found, &read(Mode::Plain));
 }
 
-/// A plan never does worse than plain reading, so that it takes that way when there is no other.
+/// A plan is never worse than plain reading, so `auto` falls back to it.
 #[test]
-fn without_a_gateway_auto_reads_plainly() {
+fn auto_reads_plainly_without_a_compatible_gateway() {
     let world = World::with_photos(12);
-    let expected = rows(world.reader(PIPELINE).mode(Mode::Plain));
-    for deed in [Deed::OtherEngine, Deed::Unknown] {
-        let relay = relay(world.gateway.listen(), move |_| deed);
+    let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain));
+    for action in [RelayAction::OtherEngine, RelayAction::NotFound] {
+        let relay = faulty_relay(world.gateway.listen(), move |_| action);
         run(async {
             let builder = reader(&format!("http://{}", relay.address()), PIPELINE);
             let mut reader = builder.mode(Mode::Auto).batch_size(3).build().await.unwrap();
             let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-            assert_same(&flat(batches), &expected);
-            assert_eq!(reader.mode(), Mode::Plain, "{deed:?}");
+            assert_same_rows(&into_rows(batches), &expected);
+            assert_eq!(reader.mode(), Mode::Plain, "{action:?}");
             assert_eq!(reader.stats().retries, 0);
         });
     }
 }
 
-/// Gateway and reader here have the same CPUs, unless one of them is told otherwise: pushing down then saves bytes and no
-/// work.
+/// Gateway and reader of the test share all CPUs unless a flag limits them: pushing down then saves bytes but no work.
 #[test]
-fn tiers_on_the_same_cpus_add_up() {
-    let world = World::with(bitmap());
+fn tiers_on_the_same_cpus_are_planned_as_shared() {
+    let world = World::with_objects(bitmap());
     let shared = |threads: Option<NonZeroUsize>| {
         run(async {
-            let builder = world.reader(PIPELINE).objects(listed(64)).mode(Mode::Auto);
+            let builder = world
+                .reader(PIPELINE)
+                .objects(listed_bitmaps(64))
+                .mode(Mode::Auto);
             let builder = builder.batch_size(16);
             let builder = match threads {
                 Some(threads) => builder.threads(threads),
@@ -257,11 +259,14 @@ fn tiers_on_the_same_cpus_add_up() {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let threads = std::thread::available_parallelism().unwrap().get();
-    // Not where a quota has less than these CPUs.
+    // False if a quota permits less than these CPUs.
     let boot_id = file("/proc/sys/kernel/random/boot_id");
     let all = pushdown::wire::cpus(&boot_id, allowed.unwrap(), threads).is_some();
     assert_eq!(shared(None), all);
     if threads > 1 {
-        assert!(!shared(Some(NonZeroUsize::MIN)), "CPUs are left to the gateway");
+        assert!(
+            !shared(Some(NonZeroUsize::MIN)),
+            "a reader with one thread leaves CPUs to the gateway"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The binary.
+//! The `pushdown` binary.
 
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ use super::world::{ACCESS_KEY, SECRET_KEY, World, photos};
 
 const SHORT: &str = "decode | resize(short=40) | center_crop(32)";
 
-/// The command with an environment that names no endpoint and no credentials but ours.
+/// The command with a clean environment: no endpoint, and the credentials of the tests.
 pub(super) fn pushdown(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pushdown"));
     command.env_clear().args(arguments);
@@ -21,7 +21,7 @@ pub(super) fn pushdown(arguments: &[&str]) -> Command {
     command
 }
 
-/// Both streams and the exit code, for a snapshot.
+/// The exit code and both output streams, for a snapshot.
 fn shown(arguments: &[&str]) -> String {
     let Output {
         status,
@@ -102,7 +102,7 @@ fn check() {
 }
 
 #[test]
-fn faults_of_the_command_line_exit_with_2() {
+fn command_line_errors_exit_with_2() {
     insta::assert_snapshot!(
         [
             shown(&["check", "decode | rezise(8)"]),
@@ -143,7 +143,7 @@ fn faults_of_the_command_line_exit_with_2() {
 }
 
 #[test]
-fn get_writes_what_the_pipeline_makes() {
+fn get_writes_the_value_of_the_pipeline() {
     let world = World::with_photos(1);
     let key = world.objects.keys().next().unwrap();
     let (object, file) = (format!("s3://photos/{key}"), world.folder().join("value"));
@@ -203,11 +203,11 @@ fn get_writes_what_the_pipeline_makes() {
 }
 
 #[test]
-fn get_says_what_went_wrong() {
+fn get_reports_errors() {
     let mut objects = photos();
     objects.retain(|key, _| key == "jpeg_420.jpg");
     objects.insert("none.txt".to_owned(), b"text".to_vec());
-    let world = World::with(objects);
+    let world = World::with_objects(objects);
     let get = |arguments: &[&str]| {
         let done = output(&world, &[&["get", "-o", "-"], arguments].concat());
         format!(
@@ -234,10 +234,10 @@ fn get_says_what_went_wrong() {
 }
 
 #[test]
-fn read_tells_how_it_went() {
+fn read_reports_its_statistics() {
     let mut objects: super::world::Objects = photos().into_iter().take(6).collect();
     objects.insert("none.txt".to_owned(), b"text".to_vec());
-    let world = World::with(objects);
+    let world = World::with_objects(objects);
     for (mode, more) in [("pushdown", &[][..]), ("plain", &["--plain"][..])] {
         let arguments = [
             "read",
@@ -290,7 +290,10 @@ fn read_tells_how_it_went() {
             ]
         );
         assert_eq!(report["epoch_seconds"].as_array().map(Vec::len), Some(1));
-        assert_eq!(report["last_epoch"]["stages"], report["stages"], "there is one");
+        assert_eq!(
+            report["last_epoch"]["stages"], report["stages"],
+            "the only epoch is the last one"
+        );
         let cpu = |report: &serde_json::Value| report["cpu_seconds"].as_f64().unwrap();
         assert!((0.0..=cpu(&report)).contains(&cpu(&report["last_epoch"])));
         let stages = report["stages"].as_object().unwrap();
@@ -325,9 +328,9 @@ fn read_tells_how_it_went() {
     );
 }
 
-/// Whatever the size of batches, and of whatever part of the data set.
+/// The limit holds for any batch size and any shard of the data set.
 #[test]
-fn read_stops_at_the_very_sample_that_is_the_limit() {
+fn read_stops_exactly_at_the_limit() {
     let world = World::with_photos(20);
     for (limit, more, samples) in [
         ("10", &[][..], 10),
@@ -356,9 +359,9 @@ fn read_stops_at_the_very_sample_that_is_the_limit() {
         let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(report["samples"], samples, "--limit {limit} {more:?}");
         let stages = report["stages"].as_object().unwrap();
-        let came: u64 = stages.values().filter_map(serde_json::Value::as_u64).sum();
-        assert_eq!(came, samples, "--limit {limit} {more:?}");
+        let delivered: u64 = stages.values().filter_map(serde_json::Value::as_u64).sum();
+        assert_eq!(delivered, samples, "--limit {limit} {more:?}");
     }
-    let none = output(&world, &["read", "s3://photos/", "-p", SHORT, "--limit", "0"]);
-    assert_eq!(none.status.code(), Some(2));
+    let zero_limit = output(&world, &["read", "s3://photos/", "-p", SHORT, "--limit", "0"]);
+    assert_eq!(zero_limit.status.code(), Some(2));
 }

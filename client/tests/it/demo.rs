@@ -1,4 +1,4 @@
-//! `pushdown demo`, on photos whose labels can be learned: whether they are bright.
+//! `pushdown demo` on photos whose label is learnable: whether the photo is bright.
 
 use std::{fs, path::PathBuf, process::Output};
 
@@ -13,7 +13,7 @@ use super::{
 const PIPELINE: &str = "decode | resize(12, 12) | to_float | cast(f16)";
 const AUGMENTED: &str = "decode | random_resized_crop(12) | flip_h | to_float | cast(f16)";
 
-/// Sixty photos, smaller than their pixels, and one without a label.
+/// Sixty photos with fewer bytes than their pixels, and one object without a label.
 fn world() -> World {
     let all = photos();
     let large = all
@@ -26,10 +26,10 @@ fn world() -> World {
         .map(|(index, (name, bytes))| (format!("set/{index:02}-{name}"), bytes.clone()))
         .collect();
     objects.insert("set/unlabelled.png".to_owned(), b"no photo".to_vec());
-    World::with(objects)
+    World::with_objects(objects)
 }
 
-/// The share of white in a photo.
+/// The mean brightness of a photo, from 0 to 1.
 fn brightness(world: &World, key: &str) -> f64 {
     match world.expected("decode | resize(1, 1)", key, None, 0) {
         Ok(Sample::Image(pixel)) => pixel.pixels().iter().copied().map(f64::from).sum::<f64>() / 765.0,
@@ -43,7 +43,7 @@ pub(super) fn labels(world: &World, lines: &str) -> PathBuf {
     file
 }
 
-pub(super) fn bright(world: &World) -> String {
+pub(super) fn brightness_labels(world: &World) -> String {
     let photos = world.objects.keys().filter(|key| !key.contains("unlabelled"));
     let mut all: Vec<(&str, f64)> = photos.map(|key| (key.as_str(), brightness(world, key))).collect();
     all.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -59,10 +59,10 @@ pub(super) fn bright(world: &World) -> String {
 }
 
 fn transfer(world: &World, labels: &str, more: &[&str]) -> Output {
-    transfer_of(world, labels, PIPELINE, more)
+    transfer_with_pipeline(world, labels, PIPELINE, more)
 }
 
-fn transfer_of(world: &World, labels: &str, pipeline: &str, more: &[&str]) -> Output {
+fn transfer_with_pipeline(world: &World, labels: &str, pipeline: &str, more: &[&str]) -> Output {
     let file = self::labels(world, labels);
     let arguments = [
         "demo",
@@ -83,7 +83,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_way_trains_the_same_head() {
+fn every_mode_trains_the_same_head() {
     let world = world();
     let admin = format!("http://{}", world.gateway.admin());
     let store = format!("http://{}", world.gateway.store().unwrap());
@@ -97,7 +97,11 @@ fn every_way_trains_the_same_head() {
         "--plain-endpoint",
         &store,
     ];
-    let done = transfer(&world, &bright(&world), &[&flags[..], &["--json"]].concat());
+    let done = transfer(
+        &world,
+        &brightness_labels(&world),
+        &[&flags[..], &["--json"]].concat(),
+    );
     let stderr = text(&done.stderr);
     assert!(done.status.success(), "{stderr}");
     assert!(
@@ -113,18 +117,18 @@ fn every_way_trains_the_same_head() {
     );
     let parts = report["parts"].as_array().unwrap();
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
-    for (part, ways) in parts.iter().zip([
+    for (part, expected_modes) in parts.iter().zip([
         &["plain", "pushed", "auto", "keep", "keep, again"][..],
         &["plain", "pushed", "auto", "keep"],
     ]) {
         let lines = part["lines"].as_array().unwrap();
         let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
-        assert_eq!(found, ways);
+        assert_eq!(found, expected_modes);
         for line in lines {
             assert_eq!(line["other_predictions"], 0, "{line}");
             assert_eq!(
                 line["auc"], lines[0]["auc"],
-                "the features are the same bit for bit: {line}"
+                "the features are equal bit for bit: {line}"
             );
             assert!(number(line, "balanced_accuracy") > 0.7, "{line}");
             assert!(number(line, "gateway_cpu_seconds") >= 0.0);
@@ -140,20 +144,20 @@ fn every_way_trains_the_same_head() {
         );
         assert!(number(pushed, "received_bytes") < number(plain, "received_bytes"));
     }
-    let again = &parts[0]["lines"][4];
+    let cached = &parts[0]["lines"][4];
     assert_eq!(
-        (&again["kept"], &again["received_bytes"]),
+        (&cached["kept"], &cached["received_bytes"]),
         (&60.into(), &0.into()),
-        "{again}"
+        "{cached}"
     );
     assert_eq!(
         parts[1]["lines"][3]["kept"], 0,
-        "nothing can be kept of augmented epochs"
+        "nothing is cached of a pipeline that starts with random steps"
     );
 
     let table = transfer(
         &world,
-        &bright(&world),
+        &brightness_labels(&world),
         &["--epochs", "0", "--ways", "plain,pushed", "--samples", "40"],
     );
     let table = text(&table.stdout);
@@ -165,7 +169,7 @@ fn every_way_trains_the_same_head() {
 }
 
 #[test]
-fn it_says_what_is_wrong() {
+fn invalid_inputs_are_reported() {
     let world = world();
     let error_of = |done: Output| {
         let stderr = text(&done.stderr);
@@ -173,31 +177,36 @@ fn it_says_what_is_wrong() {
         let line = line.unwrap_or_default();
         format!("exit {}: {line}", done.status.code().unwrap())
     };
-    let fault = |labels: &str, more: &[&str]| error_of(transfer(&world, labels, more));
-    let bright = bright(&world);
+    let error = |labels: &str, more: &[&str]| error_of(transfer(&world, labels, more));
+    let labels = brightness_labels(&world);
     let store = format!("http://{}", world.gateway.store().unwrap());
     let file = world.folder().join("labels.csv").display().to_string();
-    let faults = [
-        fault("00.png;1\n", &[]),
-        fault("a,b\nnone.png,1\n", &[]),
-        fault(&bright.replace("0.2", "0.9"), &[]),
-        error_of(transfer_of(
+    let errors = [
+        error("00.png;1\n", &[]),
+        error("a,b\nnone.png,1\n", &[]),
+        error(&labels.replace("0.2", "0.9"), &[]),
+        error_of(transfer_with_pipeline(
             &world,
-            &bright,
+            &labels,
             "decode | resize(8, 8)",
             &["--ways", "plain"],
         )),
-        error_of(transfer_of(&world, &bright, "decode | rezise(8, 8)", &[])),
-        fault(&bright, &["--l2", "0"]),
-        fault(&bright, &["--endpoint-url", &store, "--ways", "pushed"]),
-        fault(
-            &bright,
+        error_of(transfer_with_pipeline(
+            &world,
+            &labels,
+            "decode | rezise(8, 8)",
+            &[],
+        )),
+        error(&labels, &["--l2", "0"]),
+        error(&labels, &["--endpoint-url", &store, "--ways", "pushed"]),
+        error(
+            &labels,
             &["--endpoint-url", "http://127.0.0.1:9", "--ways", "pushed"],
         ),
-        fault(&bright, &["--admin", &store]),
+        error(&labels, &["--admin", &store]),
     ];
     let address = (r"127\.0\.0\.1:\d{3,}", "[address]");
     insta::with_settings!({ filters => [address, (file.as_str(), "labels.csv")] }, {
-        insta::assert_snapshot!(faults.join("\n"));
+        insta::assert_snapshot!(errors.join("\n"));
     });
 }

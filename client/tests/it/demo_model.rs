@@ -1,17 +1,17 @@
-//! `pushdown demo transfer` on the features of a real model, whoever computes its layers.
+//! `pushdown demo transfer` on the features of a real model, run at the gateway, on the host, or split between both.
 
 use pushdown_testkit::{model_folder, onnxruntime};
 use serde_json::Value;
 
 use super::{
     cli::pushdown,
-    demo::{bright, labels, text},
+    demo::{brightness_labels, labels, text},
     world::{Objects, World, photos},
 };
 
-/// The demonstration's own pipeline over one epoch; weights are kept in a folder of this name.
+/// Runs the default pipeline of the demonstration over one epoch, with weights cached in a folder of this name.
 fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
-    let file = labels(world, &bright(world));
+    let file = labels(world, &brightness_labels(world));
     let arguments = [
         "demo",
         "transfer",
@@ -31,10 +31,10 @@ fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
     text(&done.stdout)
 }
 
-/// What is computed here, there, or a part on each side differs by the tolerance of law 1 and a step of f16: thousands of
-/// times less than what the head would need to change its mind.
+/// Features computed on different tiers differ by the tolerance of law 1 and one step of f16. This is thousands of times less than
+/// what changes a prediction of the head.
 #[test]
-fn every_way_tells_the_same_by_the_features_of_a_model() {
+fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let models = model_folder(&["efficientnet_lite0"]).unwrap();
     let objects = photos().into_iter();
     let objects: Objects = objects
@@ -43,9 +43,9 @@ fn every_way_tells_the_same_by_the_features_of_a_model() {
     let world = World::with_flags(objects, &[format!("--models={}", models.path().display())]);
     let all = world.objects.len();
 
-    // The weights are to come when `auto` makes its plan.
-    let ways = ["--ways", "pushed,auto,plain,keep", "--json"];
-    let report: Value = serde_json::from_str(&transfer(&world, "first", &ways)).unwrap();
+    // `auto` runs before `plain`, so that it plans before the weights are fetched.
+    let flags = ["--ways", "pushed,auto,plain,keep", "--json"];
+    let report: Value = serde_json::from_str(&transfer(&world, "first", &flags)).unwrap();
     assert_eq!(report["samples"], all);
     let lines = report["parts"][0]["lines"].as_array().unwrap();
     let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
@@ -53,12 +53,12 @@ fn every_way_tells_the_same_by_the_features_of_a_model() {
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
     for line in lines {
         assert_eq!(line["other_predictions"], 0, "{line}");
-        let far = (number(line, "auc") - number(&lines[0], "auc")).abs();
-        assert!(far <= 1e-3, "{line}");
+        let difference = (number(line, "auc") - number(&lines[0], "auc")).abs();
+        assert!(difference <= 1e-3, "{line}");
         assert!(number(line, "balanced_accuracy") > 0.7, "{line}");
     }
-    assert_eq!(lines[0]["stages"]["7"], all, "the gateway has run all");
-    assert_eq!(lines[2]["stages"]["0"], all, "this host has run all");
+    assert_eq!(lines[0]["stages"]["7"], all, "the gateway runs all steps");
+    assert_eq!(lines[2]["stages"]["0"], all, "the host runs all steps");
     assert!(number(&lines[0], "received_bytes") < number(&lines[2], "received_bytes"));
     let plan = lines[1]["plan"].as_str().unwrap_or_default();
     assert!(plan.starts_with("plan: "), "{}", lines[1]);
@@ -69,10 +69,10 @@ fn every_way_tells_the_same_by_the_features_of_a_model() {
         assert!(line["plan"].is_null(), "{line}");
     }
 
-    // What was chosen, by what, and why.
+    // The report shows the plan, the measured tiers, and the classes of objects.
     let table = transfer(&world, "second", &["--ways", "auto", "--samples", "16"]);
-    let (_, behind) = table.split_once("\nauto: ").expect(&table);
-    let mut lines = behind.lines().skip(1);
+    let (_, report_lines) = table.split_once("\nauto: ").expect(&table);
+    let mut lines = report_lines.lines().skip(1);
     let mut next = || lines.next().unwrap_or_default();
     let plan = next();
     assert!(plan.starts_with("  plan: "), "{table}");

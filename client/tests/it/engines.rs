@@ -1,21 +1,25 @@
-//! A gateway that computes otherwise than this host.
+//! A gateway with another version of ONNX Runtime than this host.
 
 use pushdown_client::{Mode, Row, Split};
 use pushdown_testkit::{model_folder, onnxruntime, other_onnxruntime};
 
 use super::{
     cli::pushdown,
-    models::PREPARED,
-    world::{Objects, World, photos, rows},
+    models::PREPARATION,
+    world::{Objects, World, photos, read_rows},
 };
 
-/// Features of one version may not stand beside those of another: such a reader runs the layers itself. What runs here without
-/// a model, and what nothing here follows, comes from the gateway all the same.
+/// Features of two versions must not be mixed, so the reader runs the model itself. A pipeline without a model, or one that runs
+/// completely at the gateway, is still pushed down.
 #[test]
-fn beside_another_onnx_runtime_models_are_read_plainly() {
+fn models_run_on_the_host_if_the_gateway_has_another_onnx_runtime() {
     let models = model_folder(&["squeezenet"]).unwrap();
     let library = other_onnxruntime();
-    assert!(library.exists(), "scripts/models.sh brings {}", library.display());
+    assert!(
+        library.exists(),
+        "scripts/models.sh installs {}",
+        library.display()
+    );
     let flags = [
         format!("--models={}", models.path().display()),
         format!("--onnxruntime={}", library.display()),
@@ -25,7 +29,7 @@ fn beside_another_onnx_runtime_models_are_read_plainly() {
     let stored: usize = objects.values().map(Vec::len).sum();
     let world = World::with_flags(objects, &flags);
     let weights = world.folder().join("weights");
-    let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
+    let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let read = |pipeline: &str, flags: &[&str]| {
         let arguments = [
             "read",
@@ -42,31 +46,34 @@ fn beside_another_onnx_runtime_models_are_read_plainly() {
             .env("ORT_DYLIB_PATH", onnxruntime())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&stderr);
         assert_eq!(
             (&report["samples"], &report["errors"]),
             (&6.into(), &0.into()),
-            "{said}"
+            "{stderr}"
         );
-        (report["value_bytes"].as_u64().unwrap(), said)
+        (report["value_bytes"].as_u64().unwrap(), stderr)
     };
-    for ways in [&["--auto"][..], &["--split", "4"]] {
-        let (bytes, said) = read(&pipeline, ways);
+    for flags in [&["--auto"][..], &["--split", "4"]] {
+        let (bytes, stderr) = read(&pipeline, flags);
         assert!(
             bytes >= stored as u64,
-            "{ways:?}: {bytes} of {stored} bytes: {said}"
+            "{flags:?}: {bytes} of {stored} bytes: {stderr}"
         );
-        let here = format!(
+        let host_engine = format!(
             "this host with {}; onnxruntime=1.31.1; provider=cpu; ",
             pushdown::ENGINE
         );
-        for part in [
+        for expected in [
             "onnxruntime=1.30.0; provider=cpu; ",
-            &here,
+            &host_engine,
             "the same version of ONNX Runtime",
         ] {
-            assert!(said.contains(part), "{ways:?}: no `{part}` in: {said}");
+            assert!(
+                stderr.contains(expected),
+                "{flags:?}: no `{expected}` in: {stderr}"
+            );
         }
     }
     let explained = pushdown(&["explain", "s3://photos/", "-p", &pipeline, "--samples", "2"])
@@ -75,22 +82,26 @@ fn beside_another_onnx_runtime_models_are_read_plainly() {
         .env("ORT_DYLIB_PATH", onnxruntime())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&explained.stderr);
-    assert!(explained.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&explained.stderr);
+    assert!(explained.status.success(), "{stderr}");
     assert!(
-        said.contains("the same version of ONNX Runtime: whatever the plan, a reader reads plainly"),
-        "{said}"
+        stderr.contains("the same version of ONNX Runtime: whatever the plan, a reader reads plainly"),
+        "{stderr}"
     );
-    // Nothing of the model runs here.
-    let (bytes, said) = read(&pipeline, &["--split", "full"]);
-    assert_eq!((bytes, said.contains("plainly")), (6 * 2_000, false), "{said}");
-    // There is no model.
-    let (bytes, said) = read("decode | resize(8, 8) | to_float", &["--split", "2"]);
-    assert_eq!((bytes, said.contains("plainly")), (6 * 192, false), "{said}");
+    // The whole model runs at the gateway.
+    let (bytes, stderr) = read(&pipeline, &["--split", "full"]);
+    assert_eq!(
+        (bytes, stderr.contains("plainly")),
+        (6 * 2_000, false),
+        "{stderr}"
+    );
+    // The pipeline has no model.
+    let (bytes, stderr) = read("decode | resize(8, 8) | to_float", &["--split", "2"]);
+    assert_eq!((bytes, stderr.contains("plainly")), (6 * 192, false), "{stderr}");
 
     let reader = || world.reader(&pipeline).cache(&weights);
     let values = |rows: Vec<Row>| rows.into_iter().map(|row| (row.key, row.stage, row.value));
-    let plain = values(rows(reader().mode(Mode::Plain)));
-    let pushed = values(rows(reader().split(Split::At(4))));
-    assert!(plain.eq(pushed), "the very values of plain reading");
+    let plain = values(read_rows(reader().mode(Mode::Plain)));
+    let pushed = values(read_rows(reader().split(Split::At(4))));
+    assert!(plain.eq(pushed), "expected the values of plain reading");
 }

@@ -1,24 +1,24 @@
-//! Samples that cannot be delivered, and endpoints that cannot deliver any.
+//! Samples that cannot be delivered, and endpoints that are not gateways.
 
 use pushdown_client::{Error, ErrorKind, Mode, OnError, RetryPolicy};
 
-use super::world::{World, assert_same, photos, read, reader, rows};
+use super::world::{World, assert_same_rows, photos, read_batches, read_rows, reader};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
-/// Five photos, and after the second one an object that is none.
+/// Five photos, and after the second one an object that is not a photo.
 fn world() -> World {
     let mut objects: std::collections::BTreeMap<_, _> = photos().into_iter().take(5).collect();
     let second = objects.keys().nth(1).unwrap().clone();
     objects.insert(format!("{second}.txt"), b"no photo at all".to_vec());
-    World::with(objects)
+    World::with_objects(objects)
 }
 
 #[test]
 fn a_bad_sample_keeps_its_position_and_is_named() {
     let world = world();
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let rows = rows(world.reader(PIPELINE).mode(mode).on_error(OnError::SkipAndReport));
+        let rows = read_rows(world.reader(PIPELINE).mode(mode).on_error(OnError::SkipAndReport));
         assert_eq!(rows.len(), 6);
         for (nth, row) in rows.iter().enumerate() {
             assert_eq!(row.position, nth as u64);
@@ -37,7 +37,7 @@ fn a_bad_sample_keeps_its_position_and_is_named() {
 fn raising_names_the_sample_and_ends_the_stream() {
     let world = world();
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let error = read(world.reader(PIPELINE).mode(mode).batch_size(2)).unwrap_err();
+        let error = read_batches(world.reader(PIPELINE).mode(mode).batch_size(2)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Sample);
         let text = error.to_string();
         assert!(
@@ -48,12 +48,12 @@ fn raising_names_the_sample_and_ends_the_stream() {
 }
 
 #[test]
-fn a_missing_object_is_a_row_of_its_own() {
+fn a_missing_object_is_reported_in_its_own_row() {
     let world = World::with_photos(3);
     let mut keys: Vec<String> = world.objects.keys().cloned().collect();
     keys.insert(1, "not/there.jpg".to_owned());
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let rows = rows(
+        let rows = read_rows(
             world
                 .reader(PIPELINE)
                 .keys(keys.clone())
@@ -69,23 +69,26 @@ fn a_missing_object_is_a_row_of_its_own() {
 }
 
 #[test]
-fn a_plain_store_is_told_from_a_gateway() {
+fn a_plain_store_is_distinguished_from_a_gateway() {
     let world = World::with_photos(3);
     let store = format!("http://{}", world.gateway.store().unwrap());
-    let error = read(reader(&store, PIPELINE)).unwrap_err();
+    let error = read_batches(reader(&store, PIPELINE)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotAGateway, "{error}");
     assert!(error.to_string().contains("use plain mode"), "{error}");
     let plain = || reader(&store, PIPELINE).mode(Mode::Plain);
-    assert_same(&rows(plain()), &rows(world.reader(PIPELINE).mode(Mode::Plain)));
+    assert_same_rows(
+        &read_rows(plain()),
+        &read_rows(world.reader(PIPELINE).mode(Mode::Plain)),
+    );
 }
 
 #[test]
 fn wrong_credentials_and_missing_buckets_are_refused() {
     let world = World::with_photos(2);
     let wrong = || pushdown_client::Credentials::new("pushdowntestkey", "wrong");
-    let listing = read(world.reader(PIPELINE).credentials(wrong())).unwrap_err();
+    let listing = read_batches(world.reader(PIPELINE).credentials(wrong())).unwrap_err();
     assert_eq!(listing.kind(), ErrorKind::Refused, "{listing}");
-    let bucket = read(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();
+    let bucket = read_batches(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();
     assert_eq!(bucket.kind(), ErrorKind::Refused, "{bucket}");
     assert!(bucket.to_string().contains("NoSuchBucket"), "{bucket}");
     assert!(
@@ -97,7 +100,7 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
     for mode in [Mode::Pushdown, Mode::Plain] {
         let keys: Vec<String> = world.objects.keys().cloned().collect();
         let reader = world.reader(PIPELINE).credentials(wrong()).keys(keys).mode(mode);
-        let rows = rows(reader.on_error(OnError::SkipAndReport));
+        let rows = read_rows(reader.on_error(OnError::SkipAndReport));
         for row in rows {
             assert_eq!(row.value.unwrap_err().code, "SignatureDoesNotMatch", "{mode:?}");
         }
@@ -105,17 +108,17 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_there_is_an_error_after_the_retries() {
+fn an_unreachable_endpoint_is_an_error_after_the_retries() {
     let retry = RetryPolicy {
         attempts: 2,
         ..RetryPolicy::default()
     };
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let nowhere = reader("http://127.0.0.1:9", PIPELINE)
+        let builder = reader("http://127.0.0.1:9", PIPELINE)
             .keys(["a"])
             .mode(mode)
             .retry(retry);
-        let error: Error = read(nowhere.on_error(OnError::SkipAndReport)).unwrap_err();
+        let error: Error = read_batches(builder.on_error(OnError::SkipAndReport)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unreachable);
         assert!(
             error
@@ -125,7 +128,7 @@ fn an_endpoint_that_is_not_there_is_an_error_after_the_retries() {
         );
     }
     let listing = reader("http://127.0.0.1:9", PIPELINE).retry(RetryPolicy::NEVER);
-    let error = read(listing).unwrap_err();
+    let error = read_batches(listing).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(
         error

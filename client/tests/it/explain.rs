@@ -1,4 +1,4 @@
-//! `pushdown explain` where gateway and host have the same CPUs.
+//! `pushdown explain` on a host that shares its CPUs with the gateway.
 
 use std::thread::available_parallelism;
 
@@ -25,7 +25,7 @@ fn json(world: &World, more: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn cpus_that_both_sides_have_are_counted_once() {
+fn cpus_shared_by_both_tiers_are_counted_once() {
     let world = World::with_photos(5);
     let found = json(&world, &["--bandwidth", "1e6"]);
     let tiers = &found["tiers"];
@@ -33,7 +33,7 @@ fn cpus_that_both_sides_have_are_counted_once() {
         (&tiers["shared"], &tiers["same_cpus"]),
         (&true.into(), &true.into())
     );
-    // The work of both sides adds up on the cores that there are, wherever a sample's steps run.
+    // The work of both tiers adds up on the shared cores, independent of the split.
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     for stage in found["stages"].as_array().unwrap() {
         let seconds = number(&stage["gateway_seconds"]) + number(&stage["host_seconds"]);
@@ -56,9 +56,9 @@ fn cpus_that_both_sides_have_are_counted_once() {
     assert!(text.contains(&cores), "{text}");
 }
 
-/// Numbers of cores are those of two machines, of which one is not this one.
+/// A flag with a number of cores describes another machine, so CPUs are not shared unless `--shared` is set.
 #[test]
-fn what_if_the_gateway_were_elsewhere() {
+fn hypothetical_tiers_have_separate_cpus() {
     let world = World::with_photos(3);
     for (flags, shared) in [
         (&["--gateway-cores", "64"][..], false),
@@ -74,8 +74,12 @@ fn what_if_the_gateway_were_elsewhere() {
             "{flags:?}"
         );
         let text = explain(&world, flags);
-        let says = text.contains("on the same CPUs, as the gateway tells");
-        assert_eq!(says, shared && !flags.contains(&"--shared"), "{flags:?}: {text}");
+        let reported = text.contains("on the same CPUs, as the gateway tells");
+        assert_eq!(
+            reported,
+            shared && !flags.contains(&"--shared"),
+            "{flags:?}: {text}"
+        );
         assert_eq!(
             text.contains("cores that gateway and host share"),
             shared,
@@ -84,9 +88,9 @@ fn what_if_the_gateway_were_elsewhere() {
     }
 }
 
-/// A gateway that leaves a CPU to others does not say which ones it has.
+/// A gateway that leaves a CPU to other processes does not report which CPUs it uses.
 #[test]
-fn cpus_that_are_not_all_the_gateways_are_not_shared() {
+fn cpus_are_not_shared_with_a_gateway_of_fewer_threads() {
     let cpus = available_parallelism().unwrap().get();
     assert!(cpus > 1, "expected a machine with two CPUs or more");
     let objects = super::world::photos().into_iter().take(3).collect();
@@ -99,9 +103,9 @@ fn cpus_that_are_not_all_the_gateways_are_not_shared() {
     assert!(!explain(&world, &[]).contains("share"));
 }
 
-/// As many as were asked for, or all that there are: a step of whole objects would leave out up to half of them.
+/// The requested number is measured, or all objects if there are fewer. A fixed stride would skip up to half of them.
 #[test]
-fn as_many_samples_are_measured_as_were_asked_for() {
+fn explain_measures_the_requested_number_of_samples() {
     let world = World::with_photos(5);
     for (samples, measured) in [("1", 1), ("3", 3), ("4", 4), ("5", 5), ("24", 5)] {
         let found = json(&world, &["--samples", samples]);

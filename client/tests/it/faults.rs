@@ -1,4 +1,4 @@
-//! Law 4 under fire: each sample once, whatever breaks.
+//! Law 4 under faults: each sample is delivered once.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,20 @@ use pushdown_client::{Batch, ErrorKind, Mode, RetryPolicy, Split, Timeouts};
 use pushdown_testkit::{ScriptedOrigin, eventually};
 
 use super::{
-    relay::{Deed, relay},
-    world::{World, assert_same, flat, keys, reader, rows, run},
+    relay::{RelayAction, faulty_relay},
+    world::{World, assert_same_rows, into_rows, keys, read_rows, reader, run},
 };
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32) | to_float";
 
 #[test]
-fn a_gateway_that_is_killed_and_restarted_loses_and_repeats_nothing() {
+fn a_gateway_restart_loses_and_repeats_no_sample() {
     for mode in [Mode::Pushdown, Mode::Plain] {
         let world = World::with_photos(24);
-        let expected = rows(world.reader(PIPELINE).seed(2).mode(mode));
+        let expected = read_rows(world.reader(PIPELINE).seed(2).mode(mode));
         let keys: Vec<String> = world.objects.keys().cloned().collect();
         run(async {
-            // Little is fetched ahead, so that the end comes while there is still something to do.
+            // Prefetch is minimal, so that the gateway is killed before all samples are fetched.
             let builder = world
                 .reader(PIPELINE)
                 .keys(keys)
@@ -33,7 +33,7 @@ fn a_gateway_that_is_killed_and_restarted_loses_and_repeats_nothing() {
             let mut batches = vec![reader.next().await.unwrap().unwrap()];
             let restarted = std::thread::spawn(move || world.restart(Duration::from_millis(300)));
             batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());
-            assert_same(&flat(batches), &expected);
+            assert_same_rows(&into_rows(batches), &expected);
             assert!(reader.stats().retries > 0, "{:?}", reader.stats());
             drop(restarted.join().unwrap());
         });
@@ -41,18 +41,22 @@ fn a_gateway_that_is_killed_and_restarted_loses_and_repeats_nothing() {
 }
 
 #[test]
-fn overload_is_waited_out_as_long_as_it_is_asked_for() {
+fn overload_is_retried_after_the_requested_delay() {
     let world = World::with_photos(8);
-    let expected = rows(world.reader(PIPELINE));
-    let relay = relay(world.gateway.listen(), |earlier| {
-        if earlier < 2 { Deed::SlowDown } else { Deed::Pass }
+    let expected = read_rows(world.reader(PIPELINE));
+    let relay = faulty_relay(world.gateway.listen(), |earlier| {
+        if earlier < 2 {
+            RelayAction::SlowDown
+        } else {
+            RelayAction::Forward
+        }
     });
     let start = Instant::now();
     run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE).requests(1);
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_same(&flat(batches), &expected);
+        assert_same_rows(&into_rows(batches), &expected);
         assert_eq!(reader.stats().retries, 2);
     });
     assert!(
@@ -63,14 +67,14 @@ fn overload_is_waited_out_as_long_as_it_is_asked_for() {
 }
 
 #[test]
-fn only_what_is_missing_of_a_cut_answer_is_asked_for_again() {
+fn only_the_missing_rows_of_a_truncated_answer_are_requested_again() {
     let world = World::with_photos(20);
-    let expected = rows(world.reader(PIPELINE).split(Split::Full));
-    let relay = relay(world.gateway.listen(), |earlier| match earlier {
-        0 => Deed::Cut(60),
-        1 => Deed::Cut(0),
-        2 => Deed::Cut(99),
-        _ => Deed::Pass,
+    let expected = read_rows(world.reader(PIPELINE).split(Split::Full));
+    let relay = faulty_relay(world.gateway.listen(), |earlier| match earlier {
+        0 => RelayAction::Truncate(60),
+        1 => RelayAction::Truncate(0),
+        2 => RelayAction::Truncate(99),
+        _ => RelayAction::Forward,
     });
     run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE)
@@ -78,7 +82,7 @@ fn only_what_is_missing_of_a_cut_answer_is_asked_for_again() {
             .split(Split::Full);
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_same(&flat(batches), &expected);
+        assert_same_rows(&into_rows(batches), &expected);
     });
     let lengths: Vec<usize> = relay
         .requests()
@@ -95,15 +99,15 @@ fn only_what_is_missing_of_a_cut_answer_is_asked_for_again() {
     assert!(lengths.len() >= 3, "{lengths:?}");
     assert!(
         lengths[1] <= lengths[0] && lengths.last().unwrap() < &lengths[0],
-        "ever less is asked for: {lengths:?}"
+        "expected shrinking requests: {lengths:?}"
     );
 }
 
 #[test]
-fn another_engine_is_read_plainly() {
+fn a_gateway_with_another_engine_is_read_plainly() {
     let world = World::with_photos(6);
-    let expected = rows(world.reader(PIPELINE));
-    let relay = relay(world.gateway.listen(), |_| Deed::OtherEngine);
+    let expected = read_rows(world.reader(PIPELINE));
+    let relay = faulty_relay(world.gateway.listen(), |_| RelayAction::OtherEngine);
     run(async {
         let mut reader = reader(&format!("http://{}", relay.address()), PIPELINE)
             .requests(1)
@@ -111,7 +115,7 @@ fn another_engine_is_read_plainly() {
             .await
             .unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        let rows = flat(batches);
+        let rows = into_rows(batches);
         assert_eq!(keys(&rows), keys(&expected));
         assert!(
             rows.iter()
@@ -127,12 +131,12 @@ fn another_engine_is_read_plainly() {
             .filter(|head| head.starts_with("POST"))
             .count(),
         1,
-        "it is tried once"
+        "expected one batch request"
     );
 }
 
 #[test]
-fn silence_is_a_timeout() {
+fn a_silent_gateway_is_a_timeout() {
     let silent = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop)).unwrap();
     let timeouts = Timeouts {
         first_byte: Duration::from_millis(200),
@@ -157,12 +161,12 @@ fn silence_is_a_timeout() {
             "the stream ends with its first error"
         );
     });
-    // A busy machine may not even have seen each of them in that time.
+    // On a busy machine a request may time out before the store has read it.
     assert!(silent.requests().len() <= 3);
 }
 
 #[test]
-fn dropping_the_reader_ends_what_is_under_way() {
+fn dropping_the_reader_cancels_requests_in_flight() {
     let silent = ScriptedOrigin::start(|exchange| exchange.wait_for_close().map(drop)).unwrap();
     run(async {
         let mut reader = reader(&format!("http://{}", silent.address()), PIPELINE)
@@ -172,10 +176,10 @@ fn dropping_the_reader_ends_what_is_under_way() {
             .unwrap();
         while silent.requests().is_empty() {
             let waiting = tokio::time::timeout(Duration::from_millis(50), reader.next());
-            assert!(waiting.await.is_err(), "nothing can have arrived");
+            assert!(waiting.await.is_err(), "a silent store delivers nothing");
         }
         drop(reader);
-        // A new reader's request would come on a connection of its own.
+        // Wait long enough for a retry to show up.
         tokio::time::sleep(Duration::from_millis(300)).await;
     });
     eventually("one request and no retry", Duration::from_secs(1), || {

@@ -1,4 +1,4 @@
-//! Listings of many pages: each is tried again by itself, and said to be there.
+//! Listings of many pages: each page is retried separately, and its arrival is reported.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use pushdown_testkit::ScriptedOrigin;
 
 use super::world::{ACCESS_KEY, SECRET_KEY, reader, run};
 
-/// A page with one object, and the token of the next one.
+/// A page with one object and the token of the next page.
 fn page(key: &str, next: Option<&str>) -> String {
     let token = next.map_or_else(String::new, |next| {
         format!("<NextContinuationToken>{next}</NextContinuationToken>")
@@ -23,7 +23,7 @@ fn page(key: &str, next: Option<&str>) -> String {
     )
 }
 
-/// Three pages. The second one is refused at first, as often as `refusals` says.
+/// A store with three pages. It refuses the second page `refusals` times.
 fn store(refusals: usize) -> ScriptedOrigin {
     let refused = AtomicUsize::new(0);
     ScriptedOrigin::start(move |exchange| {
@@ -55,7 +55,7 @@ fn connect(origin: &ScriptedOrigin) -> Store {
 }
 
 #[test]
-fn every_page_is_told_and_tried_again_by_itself() {
+fn every_page_is_reported_and_retried_separately() {
     let origin = store(2);
     let counts = Mutex::new(Vec::new());
     let store = connect(&origin);
@@ -64,11 +64,15 @@ fn every_page_is_told_and_tried_again_by_itself() {
     assert_eq!(keys, ["a", "b", "c"]);
     assert!(objects.iter().all(|object| object.bytes == Some(5)));
     assert_eq!(*counts.lock(), [1, 2, 3]);
-    assert_eq!(origin.requests().len(), 5, "three pages, one of them three times");
+    assert_eq!(
+        origin.requests().len(),
+        5,
+        "expected three pages, one of them requested three times"
+    );
 }
 
 #[test]
-fn a_store_that_goes_on_refusing_is_an_error() {
+fn a_store_that_keeps_refusing_is_an_error() {
     let origin = store(usize::MAX);
     let store = connect(&origin);
     let error = run(store.list("photos", "x/")).unwrap_err();
@@ -81,13 +85,13 @@ fn a_store_that_goes_on_refusing_is_an_error() {
     assert_eq!(
         origin.requests().len(),
         4,
-        "a page, and three attempts at the next one"
+        "expected one page and three attempts at the next one"
     );
 }
 
-/// Whoever asks for the next page and gets the same one again would ask for ever.
+/// A page that names itself as the next one would cause an endless loop.
 #[test]
-fn a_listing_that_goes_round_in_circles_is_refused() {
+fn a_listing_with_a_repeated_token_is_refused() {
     let origin =
         ScriptedOrigin::start(|exchange| exchange.answer("200 OK", &page("a", Some("again")))).unwrap();
     let error = run(connect(&origin).list("photos", "")).unwrap_err();
@@ -101,13 +105,13 @@ fn a_listing_that_goes_round_in_circles_is_refused() {
 }
 
 #[test]
-fn a_reader_tells_how_far_its_listing_is() {
+fn a_reader_reports_the_progress_of_its_listing() {
     let origin = store(0);
     let counts = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&counts);
+    let recorder = Arc::clone(&counts);
     let builder = reader(&format!("http://{}", origin.address()), "decode");
     let built = run(builder
-        .on_listing(move |objects| told.lock().push(objects))
+        .on_listing(move |objects| recorder.lock().push(objects))
         .build())
     .unwrap();
     assert_eq!(built.len(), 3);

@@ -1,4 +1,4 @@
-//! Layers at the gateway, here, and on both sides.
+//! Models that run at the gateway, on the host, and split between both.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Sp
 use pushdown_testkit::{distance, model_folder};
 use tempfile::TempDir;
 
-use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, rows, run};
+use super::world::{ACCESS_KEY, Objects, SECRET_KEY, World, photos, read_rows, run};
 
-pub(super) const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
+pub(super) const PREPARATION: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
 pub(super) fn world() -> (World, TempDir) {
     let models = model_folder(&["squeezenet"]).unwrap();
@@ -45,61 +45,66 @@ fn halves(row: &Row) -> Vec<f32> {
     }
 }
 
-/// Law 1 for layers: within `1e-5` of the largest element.
+/// Law 1 for models: values agree within `1e-5` of the largest element.
 fn assert_close(found: &[Row], expected: &[Row], how: &str) {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found.key, expected.key);
-        let far = distance(&floats(found), &floats(expected));
-        assert!(far <= 1e-5, "{how}, {}: {far}", found.key);
+        let difference = distance(&floats(found), &floats(expected));
+        assert!(difference <= 1e-5, "{how}, {}: {difference}", found.key);
     }
 }
 
 #[test]
-fn layers_run_on_either_side_with_the_same_result() {
+fn a_model_has_the_same_result_on_either_tier() {
     let (world, models) = world();
     let folder = world.folder().join("weights");
     let reader = |pipeline: &str| -> PushdownReaderBuilder { world.reader(pipeline).cache(&folder) };
-    let whole = format!("{PREPARED} | model(squeezenet, until=cut:14)");
-    let cut =
-        format!("{PREPARED} | model(squeezenet, until=cut:6) | model(squeezenet, from=cut:6, until=cut:14)");
+    let whole = format!("{PREPARATION} | model(squeezenet, until=cut:14)");
+    let cut = format!(
+        "{PREPARATION} | model(squeezenet, until=cut:6) | model(squeezenet, from=cut:6, until=cut:14)"
+    );
 
-    let pushed = rows(reader(&whole).split(Split::Full));
+    let pushed = read_rows(reader(&whole).split(Split::Full));
     assert!(
         !folder.exists(),
-        "no weights are fetched where no layers run here"
+        "no weights are fetched if the host runs no model"
     );
-    let plain = rows(reader(&whole).mode(Mode::Plain));
+    let plain = read_rows(reader(&whole).mode(Mode::Plain));
     assert_close(&plain, &pushed, "plain");
-    let kept: Vec<_> = fs::read_dir(&folder)
+    let cached: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|file| file.unwrap().path())
         .collect();
-    let [kept] = kept.as_slice() else {
-        panic!("one file is kept: {kept:?}")
+    let [cached] = cached.as_slice() else {
+        panic!("expected one cached file: {cached:?}")
     };
     assert_eq!(
-        fs::read(kept).unwrap(),
+        fs::read(cached).unwrap(),
         fs::read(models.path().join("squeezenet.onnx")).unwrap()
     );
 
     for stage in 0..=6 {
-        let split = rows(reader(&cut).split(Split::At(stage)));
+        let split = read_rows(reader(&cut).split(Split::At(stage)));
         assert!(split.iter().all(|row| row.stage == stage));
         assert_close(&split, &pushed, &format!("cut at {stage}"));
     }
-    let of_folder = rows(world.reader(&whole).models(models.path()).mode(Mode::Plain));
-    assert_close(&of_folder, &pushed, "from a folder");
-    // What was kept and has changed since is fetched again.
-    fs::write(kept, b"broken").unwrap();
-    assert_close(&rows(reader(&whole).mode(Mode::Plain)), &pushed, "fetched again");
+    let from_folder = read_rows(world.reader(&whole).models(models.path()).mode(Mode::Plain));
+    assert_close(&from_folder, &pushed, "from a folder");
+    // A cached file that has changed is fetched again.
+    fs::write(cached, b"broken").unwrap();
+    assert_close(
+        &read_rows(reader(&whole).mode(Mode::Plain)),
+        &pushed,
+        "fetched again",
+    );
 }
 
-/// Features behind a rectifier are zeros for a good part.
+/// Many features are zero after a ReLU, so they compress well.
 #[test]
 fn compressed_answers_have_the_same_values_in_fewer_bytes() {
     let (world, models) = world();
-    let pipeline = format!("{PREPARED} | model(squeezenet, until=cut:6)");
+    let pipeline = format!("{PREPARATION} | model(squeezenet, until=cut:6)");
     let read = |compression| {
         let reader = world.reader(&pipeline).models(models.path()).split(Split::Full);
         run(async {
@@ -111,26 +116,26 @@ fn compressed_answers_have_the_same_values_in_fewer_bytes() {
             (rows, reader.stats())
         })
     };
-    let (plain, as_they_are) = read(Compression::None);
+    let (plain, uncompressed) = read(Compression::None);
     let (packed, compressed) = read(Compression::Lz4);
     for (packed, plain) in packed.iter().zip(&plain) {
         assert_eq!((&packed.key, &packed.value), (&plain.key, &plain.value));
     }
     assert_eq!(packed.len(), plain.len());
-    assert_eq!(compressed.value_bytes, as_they_are.value_bytes);
+    assert_eq!(compressed.value_bytes, uncompressed.value_bytes);
     assert!(
-        compressed.wire_bytes_down < as_they_are.wire_bytes_down * 9 / 10,
+        compressed.wire_bytes_down < uncompressed.wire_bytes_down * 9 / 10,
         "{} of {} bytes",
         compressed.wire_bytes_down,
-        as_they_are.wire_bytes_down
+        uncompressed.wire_bytes_down
     );
 }
 
-/// The command measures both sides for real; what it plans follows from what it assumes.
+/// The command measures both tiers; the plan depends on the flags that describe them.
 #[test]
 fn explain_measures_and_plans() {
     let (world, _models) = world();
-    let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
+    let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let explain = |flags: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pushdown"));
         command
@@ -154,29 +159,29 @@ fn explain_measures_and_plans() {
         let shares = plan["shares"].as_array().unwrap();
         shares.iter().map(|share| share.as_f64().unwrap()).collect()
     };
-    // 2,000 bytes behind the model: over a thin link they are made there of all photos that are larger.
+    // The output of the model has 2,000 bytes: over a slow link the gateway computes it for all photos that are larger.
     let thin = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
     let ways = thin["classes"][0]["ways"].as_array().unwrap();
     assert_eq!(ways[0]["stage"], 0);
-    // What is read plainly needs the weights, which measuring brought here.
+    // Plain reading needs the weights. Measuring has fetched them.
     let weights =
         |explained: &serde_json::Value| explained["classes"][0]["ways"][0]["weights"].as_f64().unwrap();
     assert!(weights(&thin) > 4e6, "{}", weights(&thin));
     assert_eq!(thin["samples_left"], 6.0);
     let again = json(&["--epochs", "90"]);
-    assert!(weights(&again) < 1.0, "they are here by now");
+    assert!(weights(&again) < 1.0, "the weights are cached");
     assert_eq!(again["samples_left"], 540.0);
     let last = ways.last().unwrap();
     assert_eq!(last["host_seconds"], 0.0);
     assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
-    assert!(ways.len() >= 5, "splits within the model, too: {ways:?}");
+    assert!(ways.len() >= 5, "expected splits inside the model: {ways:?}");
     let planned = shares(&thin["plan"]);
     assert!((planned.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert!(planned[0] < 0.5, "{planned:?}");
     let rate = |plan: &serde_json::Value| plan["samples_per_second"].as_f64().unwrap();
     assert!(rate(&thin["plan"]) > rate(&thin["plain"]));
     assert_eq!(thin["plan"]["bound"], "the link");
-    // Each stage with what stands there, and what all samples by it would come to.
+    // Each stage has the kind of its value and the rate if all samples use this split.
     let stages = thin["stages"].as_array().unwrap();
     assert_eq!(stages.len(), ways.len());
     assert_eq!(stages[0]["kind"], "Bytes");
@@ -189,12 +194,12 @@ fn explain_measures_and_plans() {
     assert_eq!(features["dtype"], "f16");
     assert_eq!(features["shape"][0], 1000);
     assert_eq!(features["bytes"], 2000.0);
-    // The link is the bound everywhere: as many samples as it carries.
+    // The link limits the rate at every stage.
     for stage in stages {
         let (rate, bytes) = (rate(stage), stage["bytes"].as_f64().unwrap());
         assert!((rate * bytes * 8.0 / 50_000.0 - 1.0).abs() < 1e-6, "{stage}");
     }
-    // A thousand times as fast, whatever else this machine does meanwhile.
+    // A host that is 1000 times as fast: the margin allows for other load on this machine.
     let host = |explained: &serde_json::Value| explained["stages"][0]["host_seconds"].as_f64().unwrap();
     let fast = json(&["--bandwidth", "0.05", "--host-speed", "1000"]);
     assert!(
@@ -203,9 +208,9 @@ fn explain_measures_and_plans() {
         host(&fast),
         host(&thin)
     );
-    // Without cores at the gateway everything is read plainly.
-    let none = json(&["--gateway-cores", "0"]);
-    assert!((shares(&none["plan"])[0] - 1.0).abs() < 1e-9);
+    // If the gateway has no cores, everything is read plainly.
+    let no_cores = json(&["--gateway-cores", "0"]);
+    assert!((shares(&no_cores["plan"])[0] - 1.0).abs() < 1e-9);
     let table = explain(&["--trainer", "50"]);
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
@@ -213,7 +218,7 @@ fn explain_measures_and_plans() {
     assert!(table.contains("assumed: 6 samples to read, "), "{table}");
 }
 
-/// A broken object among those that are measured is read, and reported, like any other.
+/// A broken object among the measured ones is read and reported like any other.
 #[test]
 fn a_plan_survives_broken_objects() {
     let photo = photos().into_values().max_by_key(Vec::len).unwrap();
@@ -221,9 +226,9 @@ fn a_plan_survives_broken_objects() {
         .map(|index| (format!("{index:03}.jpg"), photo.clone()))
         .collect();
     objects.insert("!first.jpg".to_owned(), b"no photo".to_vec());
-    let world = World::with(objects);
+    let world = World::with_objects(objects);
     let reader = world.reader("decode | resize(8, 8) | to_tensor").mode(Mode::Auto);
-    let rows = rows(reader.on_error(OnError::SkipAndReport));
+    let rows = read_rows(reader.on_error(OnError::SkipAndReport));
     assert_eq!(rows.len(), 60);
     for row in rows {
         assert_eq!(row.value.is_ok(), row.key.as_ref() != "!first.jpg", "{}", row.key);
@@ -231,25 +236,28 @@ fn a_plan_survives_broken_objects() {
 }
 
 #[test]
-fn models_that_are_not_there() {
+fn unknown_models_are_refused() {
     let (world, _models) = world();
-    let fault = |pipeline: &str| run(world.reader(pipeline).build()).unwrap_err().to_string();
+    let build_error = |pipeline: &str| run(world.reader(pipeline).build()).unwrap_err().to_string();
     let endpoint = world.endpoint();
-    let unknown = fault(&format!("{PREPARED} | model(resnet)"));
+    let unknown = build_error(&format!("{PREPARATION} | model(resnet)"));
     let expected = format!("expected one of those that {endpoint} serves: squeezenet");
     assert!(unknown.ends_with(&expected), "{unknown}");
-    let bare = World::with_photos(1);
-    let none = run(bare.reader(&format!("{PREPARED} | model(resnet)")).build()).unwrap_err();
+    let without_models = World::with_photos(1);
+    let error = run(without_models
+        .reader(&format!("{PREPARATION} | model(resnet)"))
+        .build())
+    .unwrap_err();
     assert!(
-        none.to_string().contains("found the unknown model `resnet`"),
-        "{none}"
+        error.to_string().contains("found the unknown model `resnet`"),
+        "{error}"
     );
 }
 
-/// A plan over a data set of small and large objects: whatever it is, every sample comes once, with the values of plain
-/// reading, and no more bytes than are stored.
+/// The data set has small and large objects. For any plan every sample is read once, has the value of plain reading, and transfers
+/// at most the stored bytes.
 #[test]
-fn auto_reads_as_it_plans() {
+fn auto_returns_the_values_of_plain_reading() {
     let models = model_folder(&["squeezenet"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let photos: Vec<_> = photos().into_iter().collect();
@@ -264,10 +272,10 @@ fn auto_reads_as_it_plans() {
     let folder = world.folder().join("weights");
     for pipeline in [
         "decode | resize(short=40) | center_crop(32) | to_float | cast(f16)".to_owned(),
-        format!("{PREPARED} | model(squeezenet) | cast(f16)"),
+        format!("{PREPARATION} | model(squeezenet) | cast(f16)"),
     ] {
         let reader = |mode: Mode| world.reader(&pipeline).cache(&folder).mode(mode).batch_size(16);
-        let plain = rows(reader(Mode::Plain));
+        let plain = read_rows(reader(Mode::Plain));
         let (auto, stats) = run(async {
             let mut reader = reader(Mode::Auto).build().await.unwrap();
             let mut found = Vec::new();
@@ -284,10 +292,10 @@ fn auto_reads_as_it_plans() {
                 .iter()
                 .fold(0_f32, |largest, element| largest.max(element.abs()));
             for (found, expected) in found.iter().zip(&expected) {
-                // Law 1, and a step of f16.
-                let far = (found - expected).abs();
+                // The tolerance of law 1 plus one step of f16.
+                let difference = (found - expected).abs();
                 assert!(
-                    far <= 1e-5 * largest + expected.abs() / 1024.0,
+                    difference <= 1e-5 * largest + expected.abs() / 1024.0,
                     "{}: {found} {expected}",
                     auto.key
                 );
@@ -303,7 +311,7 @@ fn auto_reads_as_it_plans() {
                 auto.iter()
                     .zip(&plain)
                     .all(|(auto, plain)| auto.value == plain.value),
-                "bit for bit"
+                "values differ"
             );
         }
     }

@@ -1,11 +1,11 @@
-//! Each sample once, in an order that seed and epoch fix.
+//! Each sample once, in an order fixed by seed and epoch.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Mode, PushdownReader};
 
 use super::{
     throttle::Throttle,
-    world::{World, assert_same, flat, keys, photos, read, reader, rows, run},
+    world::{World, assert_same_rows, into_rows, keys, photos, read_batches, read_rows, reader, run},
 };
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
@@ -14,18 +14,18 @@ const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 fn an_epoch_has_each_sample_once_in_the_seeded_order() {
     let world = World::with_photos(23);
     let listed: Vec<_> = world.objects.keys().map(String::as_str).collect();
-    let unseeded = rows(world.reader(PIPELINE));
+    let unseeded = read_rows(world.reader(PIPELINE));
     assert_eq!(
         keys(&unseeded),
         listed,
-        "without a seed: the order of the listing"
+        "without a seed the order is that of the listing"
     );
 
-    let first = rows(world.reader(PIPELINE).seed(7));
-    let again = rows(world.reader(PIPELINE).seed(7).batch_size(9));
-    let next = rows(world.reader(PIPELINE).seed(7).epoch(1));
-    // The batch size does not matter.
-    assert_same(&first, &again);
+    let first = read_rows(world.reader(PIPELINE).seed(7));
+    let again = read_rows(world.reader(PIPELINE).seed(7).batch_size(9));
+    let next = read_rows(world.reader(PIPELINE).seed(7).epoch(1));
+    // The order does not depend on the batch size.
+    assert_same_rows(&first, &again);
     assert_ne!(keys(&first), listed);
     assert_ne!(keys(&first), keys(&next));
     for rows in [&first, &next] {
@@ -38,24 +38,27 @@ fn an_epoch_has_each_sample_once_in_the_seeded_order() {
                 .all(|(nth, row)| row.position == nth as u64 && listed[row.index] == &*row.key)
         );
     }
-    assert_eq!(keys(&rows(world.reader(PIPELINE).seed(7).shuffle(false))), listed);
+    assert_eq!(
+        keys(&read_rows(world.reader(PIPELINE).seed(7).shuffle(false))),
+        listed
+    );
 }
 
 #[test]
 fn shards_share_one_order() {
     let world = World::with_photos(11);
-    let whole = rows(world.reader(PIPELINE).seed(3));
+    let whole = read_rows(world.reader(PIPELINE).seed(3));
     let mut shards: Vec<_> = (0..3)
-        .flat_map(|rank| rows(world.reader(PIPELINE).seed(3).shard((rank, 3))))
+        .flat_map(|rank| read_rows(world.reader(PIPELINE).seed(3).shard((rank, 3))))
         .collect();
     shards.sort_by_key(|row| row.position);
-    assert_same(&shards, &whole);
+    assert_same_rows(&shards, &whole);
 }
 
 #[test]
 fn a_reader_resumes_at_a_batch() {
     let world = World::with_photos(18);
-    let whole = read(world.reader(PIPELINE).seed(5)).unwrap();
+    let whole = read_batches(world.reader(PIPELINE).seed(5)).unwrap();
     assert_eq!(
         whole
             .iter()
@@ -63,21 +66,24 @@ fn a_reader_resumes_at_a_batch() {
             .collect::<Vec<_>>(),
         [(0, 4), (1, 4), (2, 4), (3, 4), (4, 2)]
     );
-    assert_same(
-        &rows(world.reader(PIPELINE).seed(5).start_at(2)),
-        &flat(whole)[8..],
+    assert_same_rows(
+        &read_rows(world.reader(PIPELINE).seed(5).start_at(2)),
+        &into_rows(whole)[8..],
     );
-    assert_eq!(read(world.reader(PIPELINE).seed(5).start_at(5)).unwrap(), []);
     assert_eq!(
-        read(world.reader(PIPELINE).seed(5).start_at(usize::MAX)).unwrap(),
+        read_batches(world.reader(PIPELINE).seed(5).start_at(5)).unwrap(),
+        []
+    );
+    assert_eq!(
+        read_batches(world.reader(PIPELINE).seed(5).start_at(usize::MAX)).unwrap(),
         []
     );
 }
 
 #[test]
-fn lengths_are_known_and_epochs_follow_each_other() {
+fn lengths_are_known_and_a_reader_starts_another_epoch() {
     let world = World::with_photos(10);
-    let second = rows(world.reader(PIPELINE).seed(1).epoch(1));
+    let second = read_rows(world.reader(PIPELINE).seed(1).epoch(1));
     run(async {
         let mut reader = world.reader(PIPELINE).seed(1).build().await.unwrap();
         assert_eq!(
@@ -89,19 +95,19 @@ fn lengths_are_known_and_epochs_follow_each_other() {
             ),
             (10, 3, false, 10)
         );
-        // Left in the middle of an epoch, with batches on their way.
+        // The epoch is abandoned while batches are in flight.
         reader.next().await.unwrap().unwrap();
         reader.set_epoch(1);
         let batches: Vec<_> = reader.by_ref().try_collect().await.unwrap();
-        assert_same(&flat(batches), &second);
-        assert!(reader.next().await.is_none(), "the stream stays at its end");
+        assert_same_rows(&into_rows(batches), &second);
+        assert!(reader.next().await.is_none(), "the stream has ended");
     });
 }
 
 #[test]
-fn take_gives_samples_by_index_in_the_given_order() {
+fn take_returns_samples_by_index_in_the_requested_order() {
     let world = World::with_photos(8);
-    let whole = rows(world.reader(PIPELINE));
+    let whole = read_rows(world.reader(PIPELINE));
     run(async {
         let reader = world.reader(PIPELINE).seed(1).build().await.unwrap();
         let batch = PushdownReader::take(&reader, &[6, 0, 6]).await.unwrap();
@@ -128,27 +134,27 @@ fn take_gives_samples_by_index_in_the_given_order() {
 }
 
 #[test]
-fn memory_is_bounded_by_the_budget_and_every_batch_still_comes() {
+fn every_batch_is_delivered_with_any_memory_budget() {
     let world = World::with_photos(20);
-    let whole = rows(world.reader(PIPELINE));
+    let whole = read_rows(world.reader(PIPELINE));
     for prefetch in [0, 1, 100_000] {
         let tight = world
             .reader(PIPELINE)
             .prefetch_bytes(prefetch)
             .batch_size(3)
             .requests(8);
-        assert_same(&rows(tight), &whole);
+        assert_same_rows(&read_rows(tight), &whole);
     }
 }
 
-/// Four batches are on their way at a time; were they to begin at once, the first would come with the last of them.
+/// Four batches are in flight. If they all started at once, the first would arrive as late as the last.
 #[test]
-fn the_first_batch_does_not_wait_for_those_behind_it() {
+fn the_first_batch_does_not_wait_for_later_batches() {
     const KEY: &str = "jpeg_large.jpg";
-    let world = World::with(photos().into_iter().filter(|(key, _)| key == KEY).collect());
+    let world = World::with_objects(photos().into_iter().filter(|(key, _)| key == KEY).collect());
     for mode in [Mode::Plain, Mode::Pushdown] {
         let (throttle, address) = Throttle::start(world.gateway.listen());
-        throttle.set(4 << 20);
+        throttle.set_rate(4 << 20);
         let (first, all) = run(async {
             let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")
                 .keys(vec![KEY; 64])
@@ -156,29 +162,29 @@ fn the_first_batch_does_not_wait_for_those_behind_it() {
                 .batch_size(8);
             let mut reader = builder.build().await.unwrap();
             assert!(reader.try_next().await.unwrap().is_some());
-            let first = throttle.passed();
+            let first = throttle.bytes_passed();
             let rest: Vec<_> = reader.try_collect().await.unwrap();
             assert_eq!(rest.len(), 7);
-            (first, throttle.passed())
+            (first, throttle.bytes_passed())
         });
         let batch = all / 8;
         assert!(
             first < 3 * batch,
-            "{mode:?}: {first} bytes came before the first batch was there, which has {batch}"
+            "{mode:?}: {first} bytes were received before the first batch of {batch} bytes was complete"
         );
     }
 }
 
-/// Were two to begin at once, they would come together: the one that is waited for late, and nothing behind them. Half of the next
-/// is there, and what is on its way.
+/// If two batches started at once, they would arrive together, and the first of them late. When a batch is complete, about half of the
+/// next one is received, plus the bytes in flight.
 #[test]
-fn each_batch_comes_before_those_behind_it() {
+fn each_batch_is_fetched_before_the_next() {
     const KEY: &str = "jpeg_large.jpg";
     const BATCHES: usize = 10;
-    let world = World::with(photos().into_iter().filter(|(key, _)| key == KEY).collect());
+    let world = World::with_objects(photos().into_iter().filter(|(key, _)| key == KEY).collect());
     for mode in [Mode::Plain, Mode::Pushdown] {
         let (throttle, address) = Throttle::start(world.gateway.listen());
-        throttle.set(1 << 20);
+        throttle.set_rate(1 << 20);
         let passed = run(async {
             let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")
                 .keys(vec![KEY; 8 * BATCHES])
@@ -187,7 +193,7 @@ fn each_batch_comes_before_those_behind_it() {
             let mut reader = builder.build().await.unwrap();
             let mut passed = Vec::new();
             while reader.try_next().await.unwrap().is_some() {
-                passed.push(throttle.passed());
+                passed.push(throttle.bytes_passed());
             }
             passed
         });
@@ -196,19 +202,19 @@ fn each_batch_comes_before_those_behind_it() {
             .iter()
             .zip(1..)
             .map(|(passed, batches)| passed.saturating_sub(batches * batch));
-        let ahead: Vec<_> = ahead.map(|bytes| 100 * bytes / batch).collect();
+        let ahead_percent: Vec<_> = ahead.map(|bytes| 100 * bytes / batch).collect();
         assert!(
-            ahead.iter().sum::<u64>() < 110 * BATCHES as u64,
-            "{mode:?}: when each batch was there so many hundredths of others were, too: {ahead:?}"
+            ahead_percent.iter().sum::<u64>() < 110 * BATCHES as u64,
+            "{mode:?}: percent of a batch received ahead when each batch was complete: {ahead_percent:?}"
         );
     }
 }
 
-/// Exactly so many, the first ones of the epoch: the last batch is as short as that takes.
+/// A limit selects exactly the first samples of the epoch; the last batch is shorter if needed.
 #[test]
-fn a_limit_is_kept_to_the_sample() {
+fn a_limit_is_exact_to_the_sample() {
     let world = World::with_photos(23);
-    let whole = rows(world.reader(PIPELINE).seed(7));
+    let whole = read_rows(world.reader(PIPELINE).seed(7));
     for (limit, batch_size, batches) in [
         (10, 64, 1),
         (10, 4, 3),
@@ -232,20 +238,20 @@ fn a_limit_is_kept_to_the_sample() {
                 let mut reader = builder().build().await.unwrap();
                 assert_eq!((reader.len(), reader.batches()), (limit.min(23), batches));
                 let read: Vec<_> = reader.by_ref().try_collect().await.unwrap();
-                let (found, expected) = (flat(read), &whole[..limit.min(23)]);
+                let (found, expected) = (into_rows(read), &whole[..limit.min(23)]);
                 assert_eq!(keys(&found), keys(expected), "{limit} by {batch_size}");
                 assert_eq!(reader.stats().samples, limit.min(23) as u64);
-                // Of the next epoch as many.
+                // The limit applies to the next epoch too.
                 reader.set_epoch(1);
                 let next: Vec<_> = reader.by_ref().try_collect().await.unwrap();
-                assert_eq!(flat(next).len(), limit.min(23));
+                assert_eq!(into_rows(next).len(), limit.min(23));
             });
-            let resumed = keys(&rows(builder().start_at(1))).len();
+            let resumed = keys(&read_rows(builder().start_at(1))).len();
             assert_eq!(resumed, limit.min(23).saturating_sub(batch_size));
         }
     }
-    // Of each shard.
-    let shard = rows(world.reader(PIPELINE).seed(7).shard((1, 3)).limit(5));
+    // The limit applies to each shard.
+    let shard = read_rows(world.reader(PIPELINE).seed(7).shard((1, 3)).limit(5));
     let expected: Vec<_> = whole.iter().skip(1).step_by(3).take(5).cloned().collect();
-    assert_same(&shard, &expected);
+    assert_same_rows(&shard, &expected);
 }

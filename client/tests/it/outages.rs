@@ -1,4 +1,4 @@
-//! An endpoint that does not answer: said at the first retry, once, and again when it does.
+//! Outages of an endpoint: logged once at the first retry, and once when the endpoint answers again.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -11,25 +11,25 @@ use pushdown_testkit::{Gateway, ScriptedOrigin, eventually, find_gateway};
 
 use super::{
     cli::pushdown,
-    relay::{Deed, relay},
+    relay::{RelayAction, faulty_relay},
     world::World,
 };
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
-/// An address that nobody listens on.
-fn nobody() -> SocketAddr {
+/// An address without a listener.
+fn unused_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-fn at(endpoint: SocketAddr, arguments: &[&str]) -> Command {
+fn pushdown_at(endpoint: SocketAddr, arguments: &[&str]) -> Command {
     let mut command = pushdown(arguments);
     command.env("PUSHDOWN_ENDPOINT", format!("http://{endpoint}"));
     command
 }
 
-/// The first line that a command says on stderr. It does not run on.
+/// Returns the first line of stderr and kills the command.
 fn first_line(mut command: Command) -> String {
     let mut child = command
         .stdout(Stdio::null())
@@ -37,24 +37,24 @@ fn first_line(mut command: Command) -> String {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    let mut said = BufReader::new(child.stderr.take().unwrap());
-    said.read_line(&mut line).unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    log.read_line(&mut line).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     line
 }
 
-/// What stderr says of outages, without colours and times.
-fn outages(output: &Output) -> Vec<String> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let lines = said.lines().filter_map(|line| {
+/// The lines of stderr about outages, without colours and times.
+fn outage_lines(output: &Output) -> Vec<String> {
+    let log = String::from_utf8_lossy(&output.stderr);
+    let lines = log.lines().filter_map(|line| {
         let start = line.find("retrying").or_else(|| line.find("answers again"))?;
         Some(line[start..].to_owned())
     });
     lines.collect()
 }
 
-fn reads() -> [Vec<&'static str>; 5] {
+fn read_commands() -> [Vec<&'static str>; 5] {
     let (object, prefix) = ("s3://photos/a.jpg", "s3://photos/");
     [
         vec!["get", object, "-p", PIPELINE, "-o", "-"],
@@ -66,88 +66,90 @@ fn reads() -> [Vec<&'static str>; 5] {
 }
 
 #[test]
-fn a_gateway_that_is_down_is_said_at_the_first_retry() {
-    for arguments in reads() {
-        let nobody = nobody();
-        let line = first_line(at(nobody, &arguments));
-        for part in [
+fn a_gateway_that_is_down_is_logged_at_the_first_retry() {
+    for arguments in read_commands() {
+        let unused_address = unused_address();
+        let line = first_line(pushdown_at(unused_address, &arguments));
+        for text in [
             "WARN",
             "onnection refused",
             "; retrying up to 9 times, with pauses of up to 45.5 s in all",
         ] {
-            assert!(line.contains(part), "{arguments:?}: no `{part}` in: {line}");
+            assert!(line.contains(text), "{arguments:?}: no `{text}` in: {line}");
         }
     }
 }
 
 #[test]
-fn a_store_that_is_down_is_said_at_the_first_retry() {
-    let upstream = format!("--upstream=http://{}", nobody());
+fn a_store_that_is_down_is_logged_at_the_first_retry() {
+    let upstream = format!("--upstream=http://{}", unused_address());
     let gateway = Gateway::launch(&find_gateway().unwrap(), [upstream]).unwrap();
-    for arguments in reads() {
-        let line = first_line(at(gateway.listen(), &arguments));
-        for part in [
+    for arguments in read_commands() {
+        let line = first_line(pushdown_at(gateway.listen(), &arguments));
+        for text in [
             "WARN",
             "s3://photos/",
             "OriginUnavailable",
             "; retrying up to 9 times",
         ] {
-            assert!(line.contains(part), "{arguments:?}: no `{part}` in: {line}");
+            assert!(line.contains(text), "{arguments:?}: no `{text}` in: {line}");
         }
     }
 }
 
 #[test]
-fn a_gateway_that_comes_back_is_said_too() {
+fn the_end_of_an_outage_is_logged() {
     let mut world = World::with_photos(6);
     for more in [&[][..], &["--plain"], &["--auto"]] {
         let listen = world.gateway.listen();
         let restarting = std::thread::spawn(move || world.restart(Duration::from_secs(2)));
-        eventually("the gateway is gone", Duration::from_secs(5), || {
+        eventually("the gateway is down", Duration::from_secs(5), || {
             Ok(TcpStream::connect(listen).is_err().then_some(()))
         })
         .unwrap();
         let arguments = ["read", "s3://photos/", "-p", PIPELINE];
-        let output = at(listen, &[&arguments, more].concat()).output().unwrap();
-        let said = outages(&output);
+        let output = pushdown_at(listen, &[&arguments, more].concat())
+            .output()
+            .unwrap();
+        let log = outage_lines(&output);
         assert!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(said.len(), 2, "{more:?}: {said:?}");
-        assert!(said[0].starts_with("retrying up to 9 times"), "{said:?}");
-        assert!(said[1].starts_with("answers again, after "), "{said:?}");
+        assert_eq!(log.len(), 2, "{more:?}: {log:?}");
+        assert!(log[0].starts_with("retrying up to 9 times"), "{log:?}");
+        assert!(log[1].starts_with("answers again, after "), "{log:?}");
         world = restarting.join().unwrap();
     }
 }
 
-/// Many requests fail at once, each of them several times: that is one outage.
+/// Many concurrent requests fail several times each: this is one outage.
 #[test]
-fn an_outage_between_batches_is_said_once() {
+fn an_outage_between_batches_is_logged_once() {
     let world = World::with_photos(24);
-    let relay = relay(world.gateway.listen(), |earlier| match earlier {
-        1..6 => Deed::SlowDown,
-        _ => Deed::Pass,
+    let relay = faulty_relay(world.gateway.listen(), |earlier| match earlier {
+        1..6 => RelayAction::SlowDown,
+        _ => RelayAction::Forward,
     });
     let arguments = ["read", "s3://photos/", "-p", PIPELINE, "--batch-size", "2"];
-    let output = at(relay.address(), &arguments).output().unwrap();
+    let output = pushdown_at(relay.address(), &arguments).output().unwrap();
     assert!(output.status.success());
-    let said = outages(&output);
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[1].starts_with("answers again"), "{said:?}");
+    let log = outage_lines(&output);
+    assert_eq!(log.len(), 2, "{log:?}");
+    assert!(log[1].starts_with("answers again"), "{log:?}");
 }
 
-/// What is refused for good is no outage.
+/// A permanent refusal is not an outage.
 #[test]
-fn a_refusal_is_not_retried_and_nothing_is_said_of_an_outage() {
+fn a_refusal_is_neither_retried_nor_logged_as_an_outage() {
     let refusing = ScriptedOrigin::start(|exchange| {
         exchange.answer("403 Forbidden", "<Error><Code>AccessDenied</Code></Error>")
     })
     .unwrap();
-    for arguments in reads() {
-        let output = at(refusing.address(), &arguments).output().unwrap();
+    for arguments in read_commands() {
+        let output = pushdown_at(refusing.address(), &arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert_eq!(outages(&output), Vec::<String>::new(), "{arguments:?}");
+        assert_eq!(outage_lines(&output), Vec::<String>::new(), "{arguments:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Stands between reader and gateway, and misbehaves.
+//! Relays between reader and gateway that inject faults, record requests, or delay weights.
 
 use std::{
     io,
@@ -12,73 +12,73 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use pushdown_testkit::{Exchange, Request, Response, ScriptedOrigin, first_byte};
 
-/// What to do to an answer.
+/// What a relay does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
-    /// Hand it on.
-    Pass,
-    /// 503 without asking the gateway, and when to come again.
+pub(super) enum RelayAction {
+    /// Forwards the request and the answer.
+    Forward,
+    /// Answers 503 with `Retry-After`, without asking the gateway.
     SlowDown,
-    /// Hand on this share of the body, in percent, and cut the connection.
-    Cut(usize),
-    /// Say that another engine computed it.
+    /// Forwards this share of the body, in percent, and closes the connection.
+    Truncate(usize),
+    /// Replaces the engine in the answer by another one.
     OtherEngine,
-    /// Take the path for that of an object, as a plain store does.
-    Unknown,
+    /// Answers 404, as a plain store does that reads the path as a bucket.
+    NotFound,
 }
 
-/// A relay in front of a gateway; `plot` decides by the number of batch requests so far.
-pub(super) fn relay(
+/// A relay in front of a gateway. `choose` selects the action by the number of earlier batch requests.
+pub(super) fn faulty_relay(
     gateway: SocketAddr,
-    plot: impl Fn(usize) -> Deed + Send + Sync + 'static,
+    choose: impl Fn(usize) -> RelayAction + Send + Sync + 'static,
 ) -> ScriptedOrigin {
     let batches = AtomicUsize::new(0);
     ScriptedOrigin::start(move |exchange| {
-        let request = request(exchange)?;
-        let deed = match request.method.as_str() {
-            "POST" => plot(batches.fetch_add(1, SeqCst)),
-            _ => Deed::Pass,
+        let request = read_request(exchange)?;
+        let action = match request.method.as_str() {
+            "POST" => choose(batches.fetch_add(1, SeqCst)),
+            _ => RelayAction::Forward,
         };
-        if deed == Deed::SlowDown {
+        if action == RelayAction::SlowDown {
             return exchange.send(
                 "HTTP/1.1 503 Slow Down\r\nRetry-After: 1\r\nContent-Length: 35\r\n\r\n<Error><Code>SlowDown</Code></Error>",
             );
         }
-        if deed == Deed::Unknown {
+        if action == RelayAction::NotFound {
             return exchange.send(
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 39\r\n\r\n<Error><Code>NoSuchBucket</Code></Error>",
             );
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
-        hand_on(exchange, &answer, deed)
+        forward(exchange, &answer, action)
     })
     .unwrap()
 }
 
-/// A relay that hands everything on, and the first bytes of the ranges that were asked for through it.
-pub(super) fn listening(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Mutex<Vec<usize>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&asked);
+/// A relay that forwards everything, and the positions of the first bytes of the ranges requested through it.
+pub(super) fn recording_relay(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Mutex<Vec<usize>>>) {
+    let first_bytes = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&first_bytes);
     let relay = ScriptedOrigin::start(move |exchange| {
-        heard.lock().extend(first_byte(exchange));
-        let answer = request(exchange)?.send(gateway).map_err(io::Error::other)?;
-        hand_on(exchange, &answer, Deed::Pass)
+        recorder.lock().extend(first_byte(exchange));
+        let answer = read_request(exchange)?.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
     });
-    (relay.unwrap(), asked)
+    (relay.unwrap(), first_bytes)
 }
 
-/// Where weights wait until it is opened.
+/// Blocks requests for weights until it is opened.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    asked: AtomicUsize,
+    requests: AtomicUsize,
     is_open: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Gate {
-    /// How often weights were asked for.
-    pub(super) fn asked(&self) -> usize {
-        self.asked.load(SeqCst)
+    /// The number of requests for weights.
+    pub(super) fn requests(&self) -> usize {
+        self.requests.load(SeqCst)
     }
 
     pub(super) fn open(&self) {
@@ -86,33 +86,36 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    fn pass(&self) {
-        self.asked.fetch_add(1, SeqCst);
+    fn wait(&self) {
+        self.requests.fetch_add(1, SeqCst);
         self.opened
             .wait_while(&mut self.is_open.lock(), |is_open| !*is_open);
     }
 }
 
-/// A relay that hands everything on, weights once the gate is open.
-pub(super) fn gated(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Gate>) {
+/// A relay that forwards everything, but weights only after the gate is opened.
+pub(super) fn gated_relay(gateway: SocketAddr) -> (ScriptedOrigin, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let passed = Arc::clone(&gate);
+    let gate_at_relay = Arc::clone(&gate);
     let relay = ScriptedOrigin::start(move |exchange| {
-        let request = request(exchange)?;
+        let request = read_request(exchange)?;
         if request.target.starts_with("/_pushdown/v1/models/") {
-            passed.pass();
+            gate_at_relay.wait();
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
-        hand_on(exchange, &answer, Deed::Pass)
+        forward(exchange, &answer, RelayAction::Forward)
     });
     (relay.unwrap(), gate)
 }
 
-fn request(exchange: &mut Exchange) -> io::Result<Request> {
+fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
     let head = exchange.head.clone();
     let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
-    let mut first = lines.next().unwrap_or_default().split(' ');
-    let mut request = Request::new(first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    let mut request_line = lines.next().unwrap_or_default().split(' ');
+    let mut request = Request::new(
+        request_line.next().unwrap_or_default(),
+        request_line.next().unwrap_or_default(),
+    );
     for line in lines {
         let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
         request = request.header(name, value);
@@ -126,7 +129,7 @@ fn request(exchange: &mut Exchange) -> io::Result<Request> {
     Ok(request)
 }
 
-fn hand_on(exchange: &mut Exchange, answer: &Response, deed: Deed) -> io::Result<()> {
+fn forward(exchange: &mut Exchange, answer: &Response, action: RelayAction) -> io::Result<()> {
     let mut head = format!(
         "HTTP/1.1 {} {}\r\nContent-Length: {}\r\n",
         answer.status,
@@ -137,15 +140,15 @@ fn hand_on(exchange: &mut Exchange, answer: &Response, deed: Deed) -> io::Result
         let name = name.to_ascii_lowercase();
         match name.as_str() {
             "content-length" | "transfer-encoding" | "connection" => {}
-            "x-pushdown-engine" if deed == Deed::OtherEngine => {
+            "x-pushdown-engine" if action == RelayAction::OtherEngine => {
                 head.push_str("x-pushdown-engine: 4000000000\r\n");
             }
             _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
         }
     }
     exchange.send(head + "\r\n")?;
-    match deed {
-        Deed::Cut(percent) => {
+    match action {
+        RelayAction::Truncate(percent) => {
             exchange.close();
             exchange.send(&answer.body[..answer.body.len() * percent / 100])
         }

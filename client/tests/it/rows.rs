@@ -1,4 +1,4 @@
-//! Rows of Parquet objects as samples: every one exactly once, in an order that seed and epoch fix, wherever steps run.
+//! Rows of Parquet objects as samples: each exactly once, in an order fixed by seed and epoch, for every split.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, RowId, Split, Tabl
 use pushdown_testkit::Parquet;
 
 use super::{
-    relay::listening,
+    relay::recording_relay,
     world::{Objects, World, photos},
 };
 
 const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
 
-/// Three objects of 1000, 2500 and 10 rows, and what is none of the data set.
+/// Three objects of 1000, 2500 and 10 rows, and two objects outside of the data set.
 fn world() -> World {
     let file = |rows, row_group| {
         let parquet = Parquet {
@@ -24,7 +24,7 @@ fn world() -> World {
         };
         parquet.write().unwrap()
     };
-    World::with(Objects::from([
+    World::with_objects(Objects::from([
         ("t/a.parquet".to_owned(), file(1000, 300)),
         ("t/b.parquet".to_owned(), file(2500, 1000)),
         ("t/c.parquet".to_owned(), file(10, 10)),
@@ -65,26 +65,26 @@ fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a Int64Array {
     rows.column_by_name(name).unwrap().as_primitive::<Int64Type>()
 }
 
-/// What fulfils the condition of an object with so many rows.
+/// The rows of an object with `rows` rows that match the condition.
 fn expected(object: usize, rows: u64) -> impl Iterator<Item = RowId> {
     let kept = (200..rows).filter(|row| row % 3 == 0);
     kept.map(move |row| RowId { object, row })
 }
 
 #[tokio::test]
-async fn every_row_comes_once_wherever_the_steps_run() {
+async fn every_row_is_read_once_for_every_split() {
     let world = world();
-    let mut of_epoch = BTreeMap::new();
+    let mut order_by_epoch = BTreeMap::new();
     for epoch in [0, 1] {
         let builder = || reader(&world, PIPELINE).epoch(epoch);
-        let ways = [
+        let splits = [
             ("gateway", builder().split(Split::Full)),
-            ("here", builder().split(Split::At(0))),
+            ("host", builder().split(Split::At(0))),
             ("plain", builder().mode(Mode::Plain)),
-            ("left to the reader", builder()),
+            ("default", builder()),
         ];
-        for (name, way) in ways {
-            let reader = way.build_table().await.unwrap();
+        for (name, reader_builder) in splits {
+            let reader = reader_builder.build_table().await.unwrap();
             assert_eq!(reader.schema().fields().len(), 2);
             let batches = all(reader).await;
             for batch in &batches {
@@ -95,19 +95,19 @@ async fn every_row_comes_once_wherever_the_steps_run() {
                 }
             }
             let mut seen = ids(&batches);
-            let order = of_epoch.entry(epoch).or_insert_with(|| seen.clone());
-            assert_eq!(&seen, order, "{name}: one order");
+            let order = order_by_epoch.entry(epoch).or_insert_with(|| seen.clone());
+            assert_eq!(&seen, order, "{name}: the order differs");
             seen.sort_unstable();
             let all: Vec<_> = expected(0, 1000).chain(expected(1, 2500)).collect();
             assert_eq!(seen, all, "{name}: each row once");
         }
     }
-    assert_ne!(of_epoch[&0], of_epoch[&1]);
-    assert!(!of_epoch[&0].is_sorted());
+    assert_ne!(order_by_epoch[&0], order_by_epoch[&1]);
+    assert!(!order_by_epoch[&0].is_sorted());
 }
 
 #[tokio::test]
-async fn ranks_share_the_rows_and_resume_where_they_were() {
+async fn ranks_share_the_rows_and_resume_at_a_batch() {
     let world = world();
     let whole = ids(&all(reader(&world, PIPELINE).build_table().await.unwrap()).await);
     let mut together = Vec::new();
@@ -128,7 +128,7 @@ async fn ranks_share_the_rows_and_resume_where_they_were() {
 }
 
 #[tokio::test]
-async fn without_a_seed_rows_come_in_the_order_of_the_data_set() {
+async fn without_a_seed_rows_are_in_the_order_of_the_data_set() {
     let world = world();
     let builder = world.reader("select(columns=[n])").prefix("t/").batch_size(1000);
     let batches = all(builder.build_table().await.unwrap()).await;
@@ -144,9 +144,9 @@ async fn without_a_seed_rows_come_in_the_order_of_the_data_set() {
     );
 }
 
-/// A projection alone is shorter as it is stored; a condition that leaves little is shorter as rows.
+/// A projection has fewer bytes as stored columns; a selective filter has fewer bytes as rows.
 #[tokio::test]
-async fn steps_run_where_fewer_bytes_travel() {
+async fn the_split_that_transfers_fewer_bytes_is_chosen() {
     let world = world();
     for (pipeline, stage) in [
         ("select(columns=[text])", 0),
@@ -157,12 +157,12 @@ async fn steps_run_where_fewer_bytes_travel() {
     }
 }
 
-/// Texts that are two hundred times as long as their statistics let expect: what came first tells.
+/// The texts are 200 times as long as their statistics suggest. The reader notices it from the first rows.
 #[tokio::test]
-async fn rows_that_outgrow_their_columns_are_made_here() {
+async fn rows_larger_than_estimated_are_computed_locally() {
     let file = Parquet::hushed(40_000, 1000).unwrap();
     let stored = file.len() as u64;
-    let world = World::with(Objects::from([("t.parquet".to_owned(), file)]));
+    let world = World::with_objects(Objects::from([("t.parquet".to_owned(), file)]));
     let pipeline = "select(where='n < 0.1')";
     let read = async |split| {
         let builder = world.reader(pipeline).requests(1).prefetch_bytes(1).split(split);
@@ -173,23 +173,23 @@ async fn rows_that_outgrow_their_columns_are_made_here() {
         }
         (stage, rows, reader.stats().wire_bytes_down)
     };
-    let (stage, rows, travelled) = read(Split::Smallest).await;
-    assert_eq!(stage, 1, "they are taken to be few");
+    let (stage, rows, transferred) = read(Split::Smallest).await;
+    assert_eq!(stage, 1, "the rows are estimated to be few");
     assert_eq!(rows, read(Split::At(0)).await.1);
     let all: usize = rows.iter().map(RecordBatch::get_array_memory_size).sum();
     assert!(all as u64 > 10 * stored, "{all} bytes of rows, {stored} stored");
-    // Places, the first row groups, and footers.
-    assert!(travelled < 3 * stored, "{travelled} of {stored}");
+    // Row positions, the first row groups, and footers.
+    assert!(transferred < 3 * stored, "{transferred} of {stored}");
 }
 
-/// A tensor of 602 KB for a photo of 100 does not travel, one of 3 KB does.
+/// A tensor of 602 KB is not transferred for a photo of 100 KB, but a tensor of 3 KB is.
 #[tokio::test]
-async fn what_each_makes_is_never_more_bytes_than_the_object() {
+async fn values_of_each_transfer_at_most_the_bytes_of_the_object() {
     let photos = photos();
     let photos: Vec<&[u8]> = photos.values().map(Vec::as_slice).collect();
     let file = Parquet::of_photos(&photos, 20).unwrap();
     let stored = file.len() as u64;
-    let world = World::with(Objects::from([("p.parquet".to_owned(), file)]));
+    let world = World::with_objects(Objects::from([("p.parquet".to_owned(), file)]));
     for (each, stage) in [
         ("decode | resize(224, 224) | to_float", 0),
         ("decode | resize(32, 32) | to_tensor", 2),
@@ -200,15 +200,15 @@ async fn what_each_makes_is_never_more_bytes_than_the_object() {
         assert_eq!(reader.stage(), stage, "{each}");
         let mut reader = reader;
         while reader.try_next().await.unwrap().is_some() {}
-        let travelled = reader.stats().wire_bytes_down;
+        let transferred = reader.stats().wire_bytes_down;
         assert!(
-            travelled * 10 < stored * 11 + 400_000,
-            "{each}: {travelled} of {stored}"
+            transferred * 10 < stored * 11 + 400_000,
+            "{each}: {transferred} of {stored}"
         );
     }
 }
 
-/// Each row group is read by it again.
+/// All row groups share the footer that was read first.
 #[tokio::test]
 async fn a_long_footer_is_read_once() {
     let file = Parquet {
@@ -221,35 +221,35 @@ async fn a_long_footer_is_read_once() {
     let footer = file.len() - 8 - u32::from_le_bytes(length) as usize;
     assert!(
         file.len() - footer > 100_000,
-        "longer than the end that is read first"
+        "expected a footer longer than the first read"
     );
-    let world = World::with(Objects::from([("t.parquet".to_owned(), file)]));
-    let (relay, asked) = listening(world.gateway.listen());
+    let world = World::with_objects(Objects::from([("t.parquet".to_owned(), file)]));
+    let (relay, first_bytes) = recording_relay(world.gateway.listen());
     let builder = super::world::reader(&format!("http://{}", relay.address()), "select(columns=[n])");
     let reader = builder.split(Split::At(0)).build_table().await.unwrap();
     assert_eq!(all(reader).await.len(), 100);
-    let asked = asked.lock();
-    let footers = asked.iter().filter(|first| **first == footer).count();
-    assert_eq!(footers, 1, "{asked:?}");
-    assert!(asked.len() >= 8, "{asked:?}");
+    let first_bytes = first_bytes.lock();
+    let footers = first_bytes.iter().filter(|first| **first == footer).count();
+    assert_eq!(footers, 1, "{first_bytes:?}");
+    assert!(first_bytes.len() >= 8, "{first_bytes:?}");
 }
 
 #[tokio::test]
-async fn photos_in_a_column_go_through_their_pipeline() {
+async fn each_runs_its_pipeline_over_a_column_of_photos() {
     let photos: Vec<_> = photos().into_values().take(12).collect();
     let mut photos: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
     photos[3] = b"no photo";
     let file = Parquet::of_photos(&photos, 5).unwrap();
-    let world = World::with(Objects::from([("p.parquet".to_owned(), file)]));
+    let world = World::with_objects(Objects::from([("p.parquet".to_owned(), file)]));
     let pipeline = "select(row_number=at) | each(photo: decode | random_resized_crop(32) | flip_h)";
-    let mut ways = Vec::new();
+    let mut splits = Vec::new();
     for split in [Split::At(0), Split::At(1), Split::Full] {
         let builder = world.reader(pipeline).seed(3).batch_size(5).split(split);
         let batches = all(builder.build_table().await.unwrap()).await;
-        ways.push(batches);
+        splits.push(batches);
     }
-    assert_eq!(ways[0], ways[1]);
-    assert_eq!(ways[0], ways[2]);
+    assert_eq!(splits[0], splits[1]);
+    assert_eq!(splits[0], splits[2]);
     let failed = |batch: &TableBatch| {
         let errors = batch
             .rows
@@ -262,11 +262,11 @@ async fn photos_in_a_column_go_through_their_pipeline() {
             .map(place)
             .collect::<Vec<_>>()
     };
-    assert_eq!(ways[0].iter().flat_map(failed).collect::<Vec<_>>(), [(3, true)]);
+    assert_eq!(splits[0].iter().flat_map(failed).collect::<Vec<_>>(), [(3, true)]);
 }
 
 #[tokio::test]
-async fn what_has_no_rows_for_samples_is_refused_with_the_reason() {
+async fn unsuitable_pipelines_are_refused_with_the_reason() {
     let world = world();
     let mut texts = Vec::new();
     for (pipeline, prefix) in [
@@ -296,7 +296,7 @@ async fn what_has_no_rows_for_samples_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_replaced_ends_the_stream() {
+async fn a_replaced_object_ends_the_stream() {
     for split in [Split::At(0), Split::Full] {
         let world = world();
         let mut reader = reader(&world, PIPELINE)
@@ -322,7 +322,7 @@ async fn an_object_that_is_replaced_ends_the_stream() {
         let error = loop {
             match reader.try_next().await {
                 Ok(Some(_)) => {}
-                Ok(None) => panic!("the end"),
+                Ok(None) => panic!("the stream ended without an error"),
                 Err(error) => break error,
             }
         };
@@ -336,7 +336,7 @@ async fn an_object_that_is_replaced_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn a_limit_is_kept_to_the_row() {
+async fn a_limit_is_exact_to_the_row() {
     let world = world();
     let builder = || reader(&world, PIPELINE);
     let whole = ids(&all(builder().build_table().await.unwrap()).await);

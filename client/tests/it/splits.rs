@@ -1,9 +1,9 @@
-//! Law 1: where a step runs never changes what it computes.
+//! Law 1: the split never changes the values.
 
 use pushdown::Pipeline;
 use pushdown_client::{Mode, Split};
 
-use super::world::{Objects, World, photos, rows};
+use super::world::{Objects, World, photos, read_rows};
 
 const PIPELINES: [&str; 6] = [
     "decode | resize(short=40) | center_crop(32) | to_float | normalize(imagenet) | cast(f16)",
@@ -14,12 +14,12 @@ const PIPELINES: [&str; 6] = [
     "decode | resize(30, 30, filter=nearest) | encode(png) | decode | to_float | quantize(int8)",
 ];
 
-/// Samples of several formats, some under odd keys, of which some may not fit the pipeline.
+/// Samples of several formats, some with unusual keys. Some may not suit the pipeline.
 fn world() -> World {
     let mut objects: Objects = photos().into_iter().step_by(3).collect();
     let photo = objects.values().next().unwrap().clone();
     objects.insert("odd/a b+c \u{e9}.jpg".to_owned(), photo);
-    World::with(objects)
+    World::with_objects(objects)
 }
 
 #[test]
@@ -34,16 +34,16 @@ fn plain_and_every_split_agree_bit_for_bit() {
                 .epoch(2)
                 .on_error(pushdown_client::OnError::SkipAndReport)
         };
-        let plain = rows(reader().mode(Mode::Plain));
+        let plain = read_rows(reader().mode(Mode::Plain));
         assert_eq!(plain.len(), world.objects.len());
         for row in &plain {
             let expected = world.expected(pipeline, &row.key, Some(4), 2);
-            // Values are too long to be shown.
+            // Values are too long to print.
             assert!(row.value == expected, "{pipeline}: {}", row.key);
         }
         let splits = (0..=steps).map(|stage| Split::At(u8::try_from(stage).unwrap()));
         for split in splits.chain([Split::Full, Split::Smallest]) {
-            let pushed = rows(reader().split(split));
+            let pushed = read_rows(reader().split(split));
             assert_eq!(pushed.len(), plain.len());
             for (pushed, plain) in pushed.iter().zip(&plain) {
                 assert_eq!(
@@ -64,11 +64,11 @@ fn plain_and_every_split_agree_bit_for_bit() {
 }
 
 #[test]
-fn epochs_draw_anew_and_the_order_takes_no_part() {
+fn random_draws_depend_on_the_epoch_but_not_on_the_order() {
     let world = World::with_photos(6);
     let pipeline = "decode | random_resized_crop(32) | to_float";
     let by_key = |epoch, shuffle| {
-        let mut rows = rows(world.reader(pipeline).seed(4).epoch(epoch).shuffle(shuffle));
+        let mut rows = read_rows(world.reader(pipeline).seed(4).epoch(epoch).shuffle(shuffle));
         rows.sort_by_key(|row| row.index);
         rows.into_iter().map(|row| row.value.unwrap()).collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! What the reader counts.
+//! Counters of the reader.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
@@ -23,22 +23,22 @@ fn read(world: &World, mode: Mode, split: Split) -> (Stats, f64) {
     })
 }
 
-fn within(share: f64, a: f64, b: f64) -> bool {
+fn is_within(share: f64, a: f64, b: f64) -> bool {
     (a - b).abs() <= share * b
 }
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "compared within 2 %")]
-fn they_agree_with_the_gateways_metrics() {
-    // Large ones, so that heads of answers, which the gateway does not count, hardly matter.
+fn reader_stats_agree_with_the_metrics_of_the_gateway() {
+    // Large photos: the gateway does not count the heads of answers, and their share must be small.
     let mut photos: Vec<_> = photos().into_iter().collect();
     photos.sort_by_key(|(_, object)| std::cmp::Reverse(object.len()));
-    let world = World::with(photos.into_iter().take(12).collect());
+    let world = World::with_objects(photos.into_iter().take(12).collect());
     let stored: u64 = world.objects.values().map(|object| object.len() as u64).sum();
 
     let (stats, sent) = read(&world, Mode::Pushdown, Split::At(1));
     assert!(
-        within(0.02, stats.wire_bytes_down as f64, sent),
+        is_within(0.02, stats.wire_bytes_down as f64, sent),
         "{stats:?}, the gateway sent {sent}"
     );
     assert!(
@@ -54,14 +54,14 @@ fn they_agree_with_the_gateways_metrics() {
 
     let (stats, sent) = read(&world, Mode::Plain, Split::Full);
     assert!(
-        within(0.02, stats.wire_bytes_down as f64, sent),
+        is_within(0.02, stats.wire_bytes_down as f64, sent),
         "{stats:?}, the gateway sent {sent}"
     );
     assert_eq!((stats.value_bytes, stats.stored_bytes), (stored, stored));
 }
 
 #[test]
-fn a_batch_asks_for_less_than_single_requests_do() {
+fn a_batch_request_uploads_fewer_bytes_than_single_requests() {
     let world = World::with_photos(20);
     let read = |mode| {
         run(async {
@@ -84,7 +84,7 @@ fn a_batch_asks_for_less_than_single_requests_do() {
 }
 
 #[test]
-fn what_is_passed_over_is_counted() {
+fn skipped_samples_are_counted() {
     let world = World::with_photos(10);
     run(async {
         let mut reader = world
@@ -99,9 +99,9 @@ fn what_is_passed_over_is_counted() {
     });
 }
 
-/// Objects of no more bytes than a photo of ImageNet has on average, 107 KB, in place of photos that tests do not have.
+/// The objects have at most 107 KB, the average size of a photo in ImageNet.
 #[test]
-fn features_take_a_fifteenth_of_the_wire() {
+fn features_transfer_a_fifteenth_of_the_bytes() {
     let models = model_folder(&["efficientnet_lite0"]).unwrap();
     let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=97)").unwrap();
     let photo = Sample::Bytes(photos().remove("jpeg_large.jpg").unwrap().into());
@@ -126,20 +126,20 @@ fn features_take_a_fifteenth_of_the_wire() {
     };
     let features = "decode | resize(short=256) | center_crop(224) | to_float | \
                     normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
-    // The bytes of a plain GET are those of the object, whatever is made of it.
+    // A plain GET transfers the object, independent of the pipeline.
     let (pushed, plain) = (wire(Mode::Pushdown, features), wire(Mode::Plain, "decode"));
     assert!(pushed * 15 <= plain, "{pushed} of {plain} bytes");
 }
 
-/// No plan may take a link for open because every object is short.
+/// A plan must not assume a fast link because every object is short.
 #[test]
-fn short_objects_tell_together_how_fast_the_link_is() {
+fn the_link_rate_is_measured_over_several_short_objects() {
     let short = photos()
         .into_iter()
         .filter(|(name, bytes)| name.starts_with("jpeg_") && (8_000..60_000).contains(&bytes.len()));
     let short: Vec<_> = short.collect();
     let objects = (0..12).map(|index| (format!("{index:02}.jpg"), short[index % short.len()].1.clone()));
-    let world = World::with(objects.collect());
+    let world = World::with_objects(objects.collect());
     run(async {
         let store = Store::builder()
             .endpoint(world.endpoint())
@@ -148,12 +148,16 @@ fn short_objects_tell_together_how_fast_the_link_is() {
         let store = store.build().await.unwrap();
         let objects = store.list(BUCKET, "").await.unwrap();
         let pipeline = store.pipeline("decode | resize(8, 8)").await.unwrap();
-        let link = async |objects| {
+        let link_rate = async |objects| {
             let profile = store.profile(BUCKET, objects, &pipeline, None, 0).await.unwrap();
             assert_eq!(profile.failed, []);
             profile.link_bytes
         };
-        assert!(link(&objects).await.is_some_and(|rate| rate > 10_000.0));
-        assert_eq!(link(&objects[..1]).await, None, "too few bytes to tell");
+        assert!(link_rate(&objects).await.is_some_and(|rate| rate > 10_000.0));
+        assert_eq!(
+            link_rate(&objects[..1]).await,
+            None,
+            "too few bytes to measure the rate"
+        );
     });
 }

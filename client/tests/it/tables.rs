@@ -1,4 +1,4 @@
-//! The command line on tables: through the gateway, here, and what a table is.
+//! The command line on tables: remote and local scans, and `schema`.
 
 use std::process::Output;
 
@@ -23,7 +23,7 @@ fn world() -> World {
         ("t.parquet".to_owned(), object.write().unwrap()),
         ("none.txt".to_owned(), b"text".to_vec()),
     ];
-    World::with(Objects::from(objects))
+    World::with_objects(Objects::from(objects))
 }
 
 fn output(world: &World, arguments: &[&str]) -> Output {
@@ -51,8 +51,9 @@ fn table(bytes: Vec<u8>) -> Table {
     }
 }
 
+/// With `--split smallest` the footer decides: rows of a narrow range have fewer bytes than their columns, all rows have more.
 #[test]
-fn get_gives_the_same_rows_wherever_they_are_made() {
+fn get_returns_the_same_rows_for_every_split() {
     let world = world();
     let pipeline = Pipeline::parse(PIPELINE).unwrap();
     let object = Sample::Bytes(world.objects["t.parquet"].clone().into());
@@ -79,9 +80,8 @@ fn get_gives_the_same_rows_wherever_they_are_made() {
     assert_eq!(table(output(&world, &arguments).stdout), expected);
 }
 
-/// Of `smallest` the footer decides: a narrow range of many rows is few rows, all of them are more bytes than their columns.
 #[test]
-fn many_objects_are_one_table_wherever_it_is_made() {
+fn many_objects_are_one_table_for_every_split() {
     let part = |rows: &str| format!("n,text\n{rows}").into_bytes();
     let objects = [
         ("parts/a.csv".to_owned(), part("1,one\n2,two\n")),
@@ -90,7 +90,7 @@ fn many_objects_are_one_table_wherever_it_is_made() {
         ("mixed/a.csv".to_owned(), part("1,one\n")),
         ("mixed/b.csv".to_owned(), b"n,more\n2,x\n".to_vec()),
     ];
-    let world = World::with(Objects::from(objects));
+    let world = World::with_objects(Objects::from(objects));
     let get = |prefix: &str, more: &[&str]| {
         let prefix = format!("s3://photos/{prefix}");
         let arguments = [
@@ -103,24 +103,24 @@ fn many_objects_are_one_table_wherever_it_is_made() {
         ];
         shown(&output(&world, &[&arguments[..], more].concat()))
     };
-    for way in [&[][..], &["--plain"], &["--split", "0"], &["--split", "smallest"]] {
-        let with = |more: &[&'static str]| [way, more].concat();
+    for route_flags in [&[][..], &["--plain"], &["--split", "0"], &["--split", "smallest"]] {
+        let with = |more: &[&'static str]| [route_flags, more].concat();
         assert_eq!(
-            get("parts/", way),
+            get("parts/", route_flags),
             "exit 0: n,text\n2,two\n3,three\n4,four\n",
-            "{way:?}"
+            "{route_flags:?}"
         );
         assert_eq!(
             get("parts/", &with(&["--key-column"])),
             "exit 0: key,n,text\nparts/a.csv,2,two\nparts/b.csv,3,three\nparts/c/d.csv,4,four\n",
-            "{way:?}"
+            "{route_flags:?}"
         );
         assert_eq!(
             get("mixed/", &with(&["--schema", "union"])),
             "exit 0: n,text,more\n2,,x\n",
-            "{way:?}"
+            "{route_flags:?}"
         );
-        let refused = get("mixed/", way);
+        let refused = get("mixed/", route_flags);
         assert!(
             refused.starts_with("exit 1: ") && refused.contains("unlike `mixed/a.csv`"),
             "{refused}"
@@ -130,7 +130,7 @@ fn many_objects_are_one_table_wherever_it_is_made() {
 }
 
 #[test]
-fn here_no_more_is_read_than_it_takes() {
+fn a_local_scan_reads_only_the_needed_bytes() {
     let world = world();
     let before = world
         .gateway
@@ -156,7 +156,7 @@ fn here_no_more_is_read_than_it_takes() {
         .metric("pushdown_store_received_bytes_total")
         .unwrap()
         - before;
-    // A column of one row group, and the end of the object.
+    // One column of one row group, and the end of the object.
     assert!(read < 40_000.0 + 70_000.0, "{read}");
 }
 
@@ -186,7 +186,7 @@ fn a_failed_get_leaves_no_file() {
     );
 }
 
-/// As JSON lines no rows are no bytes.
+/// A table without rows is an empty JSON lines file.
 #[test]
 fn no_rows_are_an_empty_file() {
     let world = world();
@@ -211,7 +211,7 @@ fn no_rows_are_an_empty_file() {
 }
 
 #[test]
-fn schema_tells_what_a_table_is() {
+fn schema_describes_a_table() {
     let world = world();
     let stored = world.objects["t.parquet"].len().to_string();
     let text = shown(&output(&world, &["schema", OBJECT]));
@@ -236,7 +236,7 @@ fn schema_tells_what_a_table_is() {
 }
 
 #[test]
-fn check_shows_that_a_table_comes_out() {
+fn check_shows_that_the_result_is_a_table() {
     let shown = |arguments: &[&str]| shown(&pushdown(arguments).output().unwrap());
     insta::assert_snapshot!(
         [

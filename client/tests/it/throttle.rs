@@ -1,4 +1,4 @@
-//! A link whose rate is known.
+//! A link with a known rate.
 
 use std::{
     io::{Read as _, Write as _},
@@ -13,14 +13,14 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// A link in front of a server: what comes down passes at a rate that can be changed, 0 for any.
+/// A link in front of a server with a configurable rate from the server to the client; rate 0 is unlimited.
 #[derive(Clone)]
 pub(super) struct Throttle {
     bytes_per_second: Arc<AtomicU64>,
-    /// When the link is free again.
-    free: Arc<Mutex<Instant>>,
-    /// Bytes that have come down.
-    passed: Arc<AtomicU64>,
+    /// When the link can send the next bytes.
+    free_at: Arc<Mutex<Instant>>,
+    /// Bytes sent to the client.
+    bytes_passed: Arc<AtomicU64>,
 }
 
 impl Throttle {
@@ -29,50 +29,50 @@ impl Throttle {
         let address = listener.local_addr().unwrap();
         let throttle = Self {
             bytes_per_second: Arc::default(),
-            free: Arc::new(Mutex::new(Instant::now())),
-            passed: Arc::default(),
+            free_at: Arc::new(Mutex::new(Instant::now())),
+            bytes_passed: Arc::default(),
         };
-        let this = throttle.clone();
+        let link = throttle.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (this, client) = (this.clone(), client.unwrap());
+                let (link, client) = (link.clone(), client.unwrap());
                 let server = TcpStream::connect(server).unwrap();
-                // Without it the last piece of an answer waits for an acknowledgement, and the link seems slow.
+                // With Nagle's algorithm the last piece of an answer waits for an acknowledgement, and the link looks slow.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
                 let (up, down) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                thread::spawn(move || pass(up, server, |_| ()));
-                thread::spawn(move || pass(down, client, |bytes| this.wait(bytes)));
+                thread::spawn(move || copy(up, server, |_| ()));
+                thread::spawn(move || copy(down, client, |bytes| link.wait(bytes)));
             }
         });
         (throttle, address)
     }
 
-    pub(super) fn set(&self, bytes_per_second: u64) {
+    pub(super) fn set_rate(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Relaxed);
     }
 
-    pub(super) fn passed(&self) -> u64 {
-        self.passed.load(Relaxed)
+    pub(super) fn bytes_passed(&self) -> u64 {
+        self.bytes_passed.load(Relaxed)
     }
 
     fn wait(&self, bytes: usize) {
-        self.passed.fetch_add(bytes as u64, Relaxed);
+        self.bytes_passed.fetch_add(bytes as u64, Relaxed);
         let rate = self.bytes_per_second.load(Relaxed);
         let Some(nanos) = (bytes as u64 * 1_000_000_000).checked_div(rate) else {
             return;
         };
         let until = {
-            let mut free = self.free.lock();
-            *free = (*free).max(Instant::now()) + Duration::from_nanos(nanos);
-            *free
+            let mut free_at = self.free_at.lock();
+            *free_at = (*free_at).max(Instant::now()) + Duration::from_nanos(nanos);
+            *free_at
         };
         thread::sleep(until.saturating_duration_since(Instant::now()));
     }
 }
 
-/// Copies until either end is gone.
-fn pass(mut from: TcpStream, mut to: TcpStream, wait: impl Fn(usize)) {
+/// Copies until either end closes its connection.
+fn copy(mut from: TcpStream, mut to: TcpStream, wait: impl Fn(usize)) {
     let mut buffer = vec![0; 16 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
         wait(read);

@@ -1,4 +1,4 @@
-//! What the command line warns of: pipelines that run, and may not give what is expected of their models.
+//! Warnings of the command line: pipelines that run, but may not give the results expected of their models.
 
 use std::fs;
 
@@ -19,9 +19,9 @@ fn check_warns_of_models_that_take_one_sample_at_a_time() {
             .env("ORT_DYLIB_PATH", onnxruntime())
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        said
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
+        stderr
     };
     assert_eq!(check("constants"), "");
     assert_eq!(
@@ -30,12 +30,13 @@ fn check_warns_of_models_that_take_one_sample_at_a_time() {
     );
 }
 
-/// Whoever prepares inputs otherwise than a model was trained is told so, whether its card is here or the gateway's.
+/// A pipeline that normalizes its inputs unlike the training of the model gets a warning, with a local description of the model
+/// or the description of the gateway.
 #[test]
-fn check_and_explain_warn_of_inputs_that_are_prepared_otherwise() {
+fn check_and_explain_warn_of_inputs_with_another_normalization() {
     let models = model_folder(&["tiny/constants"]).unwrap();
-    let card = r#"{"mean": [0.5], "std": [0.25]}"#;
-    fs::write(models.path().join("constants.json"), card).unwrap();
+    let description = r#"{"mean": [0.5], "std": [0.25]}"#;
+    fs::write(models.path().join("constants.json"), description).unwrap();
     let folder = models.path().to_str().unwrap();
     let objects: Objects = photos().into_iter().take(2).collect();
     let world = World::with_flags(objects, &[format!("--models={folder}")]);
@@ -46,9 +47,9 @@ fn check_and_explain_warn_of_inputs_that_are_prepared_otherwise() {
             .env("XDG_CACHE_HOME", world.folder())
             .env("ORT_DYLIB_PATH", onnxruntime());
         let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        let warnings = said.lines().filter_map(|line| line.strip_prefix("warning: "));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
+        let warnings = stderr.lines().filter_map(|line| line.strip_prefix("warning: "));
         warnings.map(str::to_owned).collect::<Vec<_>>()
     };
     let trained = "the model constants was trained with mean=[0.5] and std=[0.25], and";

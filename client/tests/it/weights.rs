@@ -1,4 +1,4 @@
-//! Weights of models: on their way, and of no use.
+//! Weights of models: fetched in the background, or useless without ONNX Runtime.
 
 use std::fs;
 
@@ -9,20 +9,20 @@ use tempfile::TempDir;
 
 use super::{
     cli::pushdown,
-    relay::gated,
-    world::{Objects, World, photos, reader, rows, run},
+    relay::gated_relay,
+    world::{Objects, World, photos, read_rows, reader, run},
 };
 
-const PREPARED: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
+const PREPARATION: &str = "decode | resize(224, 224) | to_float | normalize(imagenet)";
 
-/// A gateway with these models, and so many photos in turns.
+/// A gateway with these models, and `count` objects made of a few photos.
 fn world(models: &TempDir, count: usize, flag: &str) -> World {
-    let some = photos()
+    let small = photos()
         .into_iter()
         .filter(|(_, bytes)| (5_000..12_000).contains(&bytes.len()));
-    let some: Vec<_> = some.collect();
+    let small: Vec<_> = small.collect();
     let object = |index: usize| {
-        let (name, bytes) = &some[index % some.len()];
+        let (name, bytes) = &small[index % small.len()];
         (format!("{index:03}-{name}"), bytes.clone())
     };
     let objects: Objects = (0..count).map(object).collect();
@@ -30,15 +30,15 @@ fn world(models: &TempDir, count: usize, flag: &str) -> World {
     World::with_flags(objects, &flags)
 }
 
-/// Even with weights at hand: ways that run layers here are none of the plan's.
+/// Even with cached weights, no plan runs the model on this host.
 #[test]
-fn a_host_without_onnx_runtime_reads_by_pushing() {
+fn a_host_without_onnx_runtime_runs_models_at_the_gateway() {
     let models = model_folder(&["squeezenet"]).unwrap();
     let world = world(&models, 6, "--threads=2");
-    let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
+    let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let weights = world.folder().join("weights");
     let plain = world.reader(&pipeline).cache(&weights).mode(Mode::Plain);
-    assert_eq!(rows(plain).len(), 6);
+    assert_eq!(read_rows(plain).len(), 6);
     let cache = world.folder().join("pushdown");
     fs::create_dir(&cache).unwrap();
     fs::rename(weights, cache.join("models")).unwrap();
@@ -61,41 +61,41 @@ fn a_host_without_onnx_runtime_reads_by_pushing() {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         (report, String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (report, said) = read(&["--auto"]);
+    let (report, stderr) = read(&["--auto"]);
     assert_eq!(
         (&report["samples"], &report["errors"]),
         (&6.into(), &0.into()),
-        "{said}"
+        "{stderr}"
     );
     assert_eq!(
         report["value_bytes"],
         6 * 2_000,
-        "what came is what is behind the model"
+        "only the outputs of the model are transferred"
     );
-    assert!(said.contains("cannot load ONNX Runtime from /nowhere"), "{said}");
-    assert!(said.contains("models run at the gateway alone"), "{said}");
-    // What is kept then are values behind the model, too.
-    let kept = world.folder().join("kept");
+    assert!(
+        stderr.contains("cannot load ONNX Runtime from /nowhere"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("models run at the gateway alone"), "{stderr}");
+    // The value cache then has the outputs of the model.
+    let cached_values = world.folder().join("cached_values");
     for (epoch, bytes) in [(0, 6 * 2_000), (1, 0)] {
-        let (report, said) = read(&["--auto", "--keep", kept.to_str().unwrap()]);
-        assert_eq!(report["errors"], 0, "{said}");
+        let (report, stderr) = read(&["--auto", "--keep", cached_values.to_str().unwrap()]);
+        assert_eq!(report["errors"], 0, "{stderr}");
         assert_eq!(report["value_bytes"], bytes, "epoch {epoch}");
     }
-    let (report, said) = read(&["--plain"]);
-    assert_eq!(
-        report["errors"], 6,
-        "the rest of the pipeline is for a host that can: {said}"
-    );
+    let (report, stderr) = read(&["--plain"]);
+    assert_eq!(report["errors"], 6, "the host cannot run the pipeline: {stderr}");
 }
 
-/// With one thread at the gateway and a link that is open, a plan has this host run layers, too.
+/// With one thread at the gateway and a fast link, a plan runs the model on this host too.
 #[test]
-fn weights_come_once_and_nobody_waits_for_them() {
+fn weights_are_fetched_once_in_the_background() {
     let models = model_folder(&["squeezenet"]).unwrap();
     let world = world(&models, 400, "--threads=1");
-    let (relay, gate) = gated(world.gateway.listen());
+    let (relay, gate) = gated_relay(world.gateway.listen());
     let endpoint = format!("http://{}", relay.address());
-    let pipeline = format!("{PREPARED} | model(squeezenet) | cast(f16)");
+    let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let cache = world.folder().join("weights");
     let auto = || {
         let reader = reader(&endpoint, &pipeline).cache(&cache);
@@ -103,19 +103,23 @@ fn weights_come_once_and_nobody_waits_for_them() {
     };
     run(async {
         let mut reader = auto().build().await.unwrap();
-        let behind = reader.pipeline().len() - 1;
+        let after_model = reader.pipeline().len() - 1;
         let mut rows: Vec<Row> = Vec::new();
-        while gate.asked() == 0 {
+        while gate.requests() == 0 {
             let batch = reader.try_next().await.unwrap();
-            rows.extend(batch.expect("no plan needs the weights").into_rows());
+            rows.extend(
+                batch
+                    .expect("the epoch ends before the weights are requested")
+                    .into_rows(),
+            );
         }
         for _ in 0..8 {
             rows.extend(reader.try_next().await.unwrap().unwrap().into_rows());
         }
-        assert!(!cache.exists(), "they are still on their way");
+        assert!(!cache.exists(), "the weights are not cached yet");
         assert!(
             rows.iter()
-                .all(|row| usize::from(row.stage) >= behind && row.value.is_ok())
+                .all(|row| usize::from(row.stage) >= after_model && row.value.is_ok())
         );
         gate.open();
         let mut later: Vec<Row> = Vec::new();
@@ -124,13 +128,13 @@ fn weights_come_once_and_nobody_waits_for_them() {
         }
         assert_eq!(rows.len() + later.len(), 400);
         assert!(
-            later.iter().any(|row| usize::from(row.stage) < behind),
-            "they are of use"
+            later.iter().any(|row| usize::from(row.stage) < after_model),
+            "expected samples whose model runs on the host"
         );
         assert!(later.iter().all(|row| row.value.is_ok()));
     });
-    assert_eq!(gate.asked(), 1);
+    assert_eq!(gate.requests(), 1);
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
-    assert_eq!(rows(auto()).len(), 400);
-    assert_eq!(gate.asked(), 1, "what was kept is not asked for again");
+    assert_eq!(read_rows(auto()).len(), 400);
+    assert_eq!(gate.requests(), 1, "cached weights are not requested again");
 }

@@ -1,4 +1,4 @@
-//! A gateway on the embedded store, with photos.
+//! A gateway on the embedded store with objects, and helpers to read them.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ pub(super) const SECRET_KEY: &str = "pushdowntestsecret";
 /// Objects by key.
 pub(super) type Objects = BTreeMap<String, Vec<u8>>;
 
-/// A store that outlives its gateway.
+/// A gateway whose store folder survives a restart of the gateway.
 pub(super) struct World {
     pub(super) gateway: Gateway,
     pub(super) objects: Objects,
     folder: TempDir,
 }
 
-/// The fixtures: photos in many formats and sizes, some of them broken.
+/// Photos in many formats and sizes, some of them broken.
 static FIXTURES: LazyLock<Objects> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     let files = std::fs::read_dir(folder)
@@ -44,7 +44,7 @@ static FIXTURES: LazyLock<Objects> = LazyLock::new(|| {
         .collect()
 });
 
-/// Photos that decode and have at least 40 pixels on each side, so that they can be cropped.
+/// Valid photos with at least 40 pixels on each side, so that they can be cropped.
 pub(super) fn photos() -> Objects {
     let pipeline = Pipeline::parse("decode").unwrap();
     let decodes =
@@ -62,12 +62,12 @@ pub(super) fn photos() -> Objects {
 }
 
 impl World {
-    /// A gateway whose bucket holds these objects.
-    pub(super) fn with(objects: Objects) -> Self {
+    /// Launches a gateway whose bucket has these objects.
+    pub(super) fn with_objects(objects: Objects) -> Self {
         Self::with_flags(objects, &[])
     }
 
-    /// The same, started with these flags besides.
+    /// Launches a gateway with additional flags.
     pub(super) fn with_flags(objects: Objects, flags: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
@@ -84,12 +84,12 @@ impl World {
         world
     }
 
-    /// A gateway with the first so many photos.
+    /// Launches a gateway with the first `count` photos.
     pub(super) fn with_photos(count: usize) -> Self {
-        Self::with(photos().into_iter().take(count).collect())
+        Self::with_objects(photos().into_iter().take(count).collect())
     }
 
-    /// A folder for files of a test.
+    /// A folder for the files of a test.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -103,7 +103,7 @@ impl World {
         reader(&self.endpoint(), pipeline)
     }
 
-    /// Kills the gateway and starts it again, at once or after `pause`, at the same address.
+    /// Kills the gateway, waits for `pause`, and starts it again at the same address.
     pub(super) fn restart(self, pause: std::time::Duration) -> Self {
         let Self {
             gateway,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// What the pipeline makes of an object, in this process.
+    /// Runs the pipeline on an object in this process and returns the value.
     pub(super) fn expected(
         &self,
         pipeline: &str,
@@ -157,7 +157,7 @@ impl World {
     }
 }
 
-fn launch(store: &Path, listen: SocketAddr, more: &[String]) -> Gateway {
+fn launch(store: &Path, listen: SocketAddr, extra_flags: &[String]) -> Gateway {
     let binary: PathBuf = find_gateway().unwrap();
     let flags = [
         format!("--store={}", store.display()),
@@ -165,7 +165,7 @@ fn launch(store: &Path, listen: SocketAddr, more: &[String]) -> Gateway {
         format!("--secret-key={SECRET_KEY}"),
         format!("--listen={listen}"),
     ];
-    Gateway::launch(&binary, flags.iter().chain(more)).unwrap()
+    Gateway::launch(&binary, flags.iter().chain(extra_flags)).unwrap()
 }
 
 /// A reader of the whole bucket at an endpoint.
@@ -179,7 +179,7 @@ pub(super) fn reader(endpoint: &str, pipeline: &str) -> PushdownReaderBuilder {
         .batch_size(4)
 }
 
-/// Runs a future on a runtime of its own: the test kit blocks.
+/// Runs a future on its own runtime, since the test kit blocks.
 pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -189,14 +189,14 @@ pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// All batches of an epoch.
-pub(super) fn read(builder: PushdownReaderBuilder) -> Result<Vec<Batch>> {
+/// Reads all batches of an epoch.
+pub(super) fn read_batches(builder: PushdownReaderBuilder) -> Result<Vec<Batch>> {
     run(async { builder.build().await?.try_collect().await })
 }
 
-/// All rows of an epoch.
-pub(super) fn rows(builder: PushdownReaderBuilder) -> Vec<Row> {
-    flat(read(builder).unwrap())
+/// Reads all rows of an epoch.
+pub(super) fn read_rows(builder: PushdownReaderBuilder) -> Vec<Row> {
+    into_rows(read_batches(builder).unwrap())
 }
 
 /// The keys of rows.
@@ -204,8 +204,8 @@ pub(super) fn keys(rows: &[Row]) -> Vec<&str> {
     rows.iter().map(|row| row.key.as_ref()).collect()
 }
 
-/// Fails at the first row that differs, and names it: values are too long to be shown.
-pub(super) fn assert_same(rows: &[Row], expected: &[Row]) {
+/// Fails at the first row that differs and names its key. Values are too long to print.
+pub(super) fn assert_same_rows(rows: &[Row], expected: &[Row]) {
     assert_eq!(keys(rows), keys(expected));
     for (row, expected) in rows.iter().zip(expected) {
         assert_eq!(
@@ -219,6 +219,6 @@ pub(super) fn assert_same(rows: &[Row], expected: &[Row]) {
 }
 
 /// The rows of batches.
-pub(super) fn flat(batches: Vec<Batch>) -> Vec<Row> {
+pub(super) fn into_rows(batches: Vec<Batch>) -> Vec<Row> {
     batches.into_iter().flat_map(Batch::into_rows).collect()
 }

@@ -1,4 +1,4 @@
-//! Values that are kept: nobody asks for them again, and nothing else changes.
+//! The value cache: cached values are not fetched again, and results do not change.
 
 use std::{
     fs,
@@ -9,12 +9,12 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Row, Split, Stats};
 use pushdown_testkit::model_folder;
 
-use super::world::{Objects, World, flat, photos, run};
+use super::world::{Objects, World, into_rows, photos, run};
 
-const STEADY: &str = "decode | resize(short=40) | center_crop(16) | to_float | cast(f16)";
+const DETERMINISTIC: &str = "decode | resize(short=40) | center_crop(16) | to_float | cast(f16)";
 const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 
-/// As many photos as a plan is made for: larger than what is made of them, and smaller than their pixels.
+/// Enough photos for a plan. They have more bytes than the value of the pipeline and fewer than their pixels.
 fn world() -> World {
     world_with_flags(&[])
 }
@@ -37,7 +37,7 @@ fn read(builder: PushdownReaderBuilder) -> (Vec<Row>, Stats) {
     run(async {
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        (flat(batches), reader.stats())
+        (into_rows(batches), reader.stats())
     })
 }
 
@@ -57,7 +57,7 @@ fn assert_same(found: &[Row], expected: &[Row], how: &str) {
     }
 }
 
-/// The files of a folder of kept values.
+/// The files of a value cache.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = |path: &Path| -> Vec<_> {
         let entries = fs::read_dir(path).unwrap();
@@ -70,10 +70,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_mode_gives_the_same_and_asks_once() {
+fn every_mode_returns_the_same_values_and_fetches_them_once() {
     let world = world();
     let count = world.objects.len() as u64;
-    let reader = |mode| world.reader(STEADY).mode(mode).seed(3).batch_size(16);
+    let reader = |mode| world.reader(DETERMINISTIC).mode(mode).seed(3).batch_size(16);
     for mode in MODES {
         let folder = world.folder().join(format!("kept-{mode:?}"));
         let (expected, _) = read(reader(mode));
@@ -81,26 +81,36 @@ fn every_mode_gives_the_same_and_asks_once() {
         assert_same(&first, &expected, "first");
         assert_eq!((stats.kept, stats.samples), (0, count));
         assert_eq!(files(&folder).len() as u64, count);
-        // Whoever comes next asks for no value, in whatever mode.
-        for again in MODES {
-            let (rows, stats) = read(reader(again).keep(&folder));
+        // The next reader fetches no value, in any mode.
+        for next_mode in MODES {
+            let (rows, stats) = read(reader(next_mode).keep(&folder));
             assert_same(&rows, &expected, "again");
-            assert_eq!((stats.kept, stats.value_bytes), (count, 0), "{mode:?}, {again:?}");
+            assert_eq!(
+                (stats.kept, stats.value_bytes),
+                (count, 0),
+                "{mode:?}, {next_mode:?}"
+            );
             assert_eq!(
                 (stats.wire_bytes_down, stats.wire_bytes_up),
                 (0, 0),
-                "{mode:?}, {again:?}"
+                "{mode:?}, {next_mode:?}"
             );
         }
     }
 }
 
 #[test]
-fn the_next_epoch_of_a_reader_asks_for_nothing() {
+fn the_next_epoch_of_a_reader_fetches_nothing() {
     let world = world();
     let folder = world.folder().join("kept");
     run(async {
-        let mut reader = world.reader(STEADY).seed(3).keep(&folder).build().await.unwrap();
+        let mut reader = world
+            .reader(DETERMINISTIC)
+            .seed(3)
+            .keep(&folder)
+            .build()
+            .await
+            .unwrap();
         let first: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
         let before = reader.stats();
         reader.set_epoch(1);
@@ -109,7 +119,7 @@ fn the_next_epoch_of_a_reader_asks_for_nothing() {
         assert_eq!(after.kept, world.objects.len() as u64);
         assert_eq!(after.wire_bytes_down, before.wire_bytes_down);
         let sorted = |batches: Vec<Batch>| {
-            let mut rows = flat(batches);
+            let mut rows = into_rows(batches);
             rows.sort_by_key(|row| row.index);
             rows.into_iter().map(|row| row.value).collect::<Vec<_>>()
         };
@@ -118,10 +128,10 @@ fn the_next_epoch_of_a_reader_asks_for_nothing() {
 }
 
 #[test]
-fn a_broken_file_is_read_anew() {
+fn a_corrupt_cache_file_is_fetched_again() {
     let world = world();
     let folder = world.folder().join("kept");
-    let reader = || world.reader(STEADY).keep(&folder);
+    let reader = || world.reader(DETERMINISTIC).keep(&folder);
     let (expected, _) = read(reader());
     let files = files(&folder);
     for (index, file) in files.iter().take(4).enumerate() {
@@ -139,30 +149,30 @@ fn a_broken_file_is_read_anew() {
     assert_same(&rows, &expected, "broken");
     assert_eq!(stats.kept, files.len() as u64 - 4);
     let (rows, stats) = read(reader());
-    assert_same(&rows, &expected, "mended");
+    assert_same(&rows, &expected, "repaired");
     assert_eq!(stats.kept, files.len() as u64);
 }
 
 #[test]
-fn a_replaced_object_is_read_anew() {
+fn a_replaced_object_is_fetched_again() {
     let mut world = world();
     let folder = world.folder().join("kept");
     let count = world.objects.len() as u64;
-    read(world.reader(STEADY).keep(&folder));
+    read(world.reader(DETERMINISTIC).keep(&folder));
     let mut keys = world.objects.keys().cloned();
     let (key, other) = (keys.next().unwrap(), keys.next().unwrap());
     let bytes = world.objects[&other].clone();
     world.put(&key, &bytes);
     world.objects.insert(key, bytes);
-    let (expected, _) = read(world.reader(STEADY));
-    let (rows, stats) = read(world.reader(STEADY).keep(&folder));
+    let (expected, _) = read(world.reader(DETERMINISTIC));
+    let (rows, stats) = read(world.reader(DETERMINISTIC).keep(&folder));
     assert_same(&rows, &expected, "replaced");
     assert_eq!(stats.kept, count - 1);
 }
 
-/// What random steps start from is kept where it is smaller than the object, and nothing behind it.
+/// The value before the first random step is cached if it is smaller than the object. No later value is cached.
 #[test]
-fn of_an_augmented_pipeline_the_steady_part_is_kept() {
+fn the_deterministic_prefix_of_an_augmented_pipeline_is_cached() {
     let world = world();
     let count = world.objects.len() as u64;
     let kept = "decode | resize(short=40) | center_crop(32) | random_crop(24) | flip_h | to_float";
@@ -175,22 +185,22 @@ fn of_an_augmented_pipeline_the_steady_part_is_kept() {
                 let (expected, _) = read(reader(epoch));
                 let (rows, stats) = read(reader(epoch).keep(&folder));
                 assert_same(&rows, &expected, name);
-                let again = if epoch == 0 { 0 } else { kept };
-                assert_eq!(stats.kept, again, "{name}, {mode:?}, {epoch}");
+                let from_cache = if epoch == 0 { 0 } else { kept };
+                assert_eq!(stats.kept, from_cache, "{name}, {mode:?}, {epoch}");
             }
             assert_eq!(files(&folder).len() as u64, kept);
         }
     }
 }
 
-/// A gateway may be told to go no further than before what is kept: the rest runs here, and is kept.
+/// A split may end before the cached stage: the host runs the remaining steps and caches the value.
 #[test]
-fn every_split_fills_the_folder() {
+fn every_split_fills_the_cache() {
     let world = world();
-    let (expected, _) = read(world.reader(STEADY));
+    let (expected, _) = read(world.reader(DETERMINISTIC));
     for stage in 0..=5 {
         let folder = world.folder().join(format!("kept-{stage}"));
-        let reader = || world.reader(STEADY).split(Split::At(stage)).keep(&folder);
+        let reader = || world.reader(DETERMINISTIC).split(Split::At(stage)).keep(&folder);
         let (rows, _) = read(reader());
         assert_same(&rows, &expected, "first");
         assert!(rows.iter().all(|row| row.stage == stage));
@@ -201,11 +211,11 @@ fn every_split_fills_the_folder() {
 }
 
 #[test]
-fn keys_that_are_given_are_known_by_their_keys_alone() {
+fn unlisted_keys_are_cached_by_key() {
     let world = world();
     let folder = world.folder().join("kept");
     let keys: Vec<_> = world.objects.keys().take(5).cloned().collect();
-    let reader = || world.reader(STEADY).keys(keys.clone()).keep(&folder);
+    let reader = || world.reader(DETERMINISTIC).keys(keys.clone()).keep(&folder);
     let (expected, _) = read(reader());
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "again");
@@ -213,11 +223,11 @@ fn keys_that_are_given_are_known_by_their_keys_alone() {
 }
 
 #[test]
-fn a_full_folder_takes_no_more() {
+fn a_full_cache_accepts_no_more_values() {
     let world = world();
     let folder = world.folder().join("kept");
     let size = |file: &PathBuf| fs::metadata(file).unwrap().len();
-    let reader = || world.reader(STEADY).keep(&folder).keep_bytes(20_000);
+    let reader = || world.reader(DETERMINISTIC).keep(&folder).keep_bytes(20_000);
     let (expected, _) = read(reader());
     let kept = files(&folder);
     assert!(!kept.is_empty() && kept.iter().map(size).sum::<u64>() <= 20_000);
@@ -228,7 +238,7 @@ fn a_full_folder_takes_no_more() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_refused() {
+fn an_unusable_cache_folder_is_refused() {
     let world = World::with_photos(1);
     let file = world.folder().join("file");
     fs::write(&file, b"").unwrap();
@@ -239,9 +249,9 @@ fn a_folder_that_cannot_be_is_refused() {
     );
 }
 
-/// Plans cut models; what is kept is the same.
+/// Plans split models; the cached values are the same.
 #[test]
-fn features_are_kept_whatever_is_planned() {
+fn cached_features_do_not_depend_on_the_plan() {
     let models = model_folder(&["squeezenet"]).unwrap();
     let world = world_with_flags(&[format!("--models={}", models.path().display())]);
     let pipeline =

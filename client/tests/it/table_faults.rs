@@ -1,4 +1,4 @@
-//! Tables that are read here, of stores that change, or do not do as they are told.
+//! Local scans of tables whose stores replace the object or answer wrongly while it is read.
 
 use pushdown_testkit::{Exchange, Parquet, ScriptedOrigin, ranged};
 
@@ -7,7 +7,7 @@ use super::cli::pushdown;
 /// What a store does from its second answer on.
 type Script = fn(&mut Exchange, &[u8]) -> std::io::Result<()>;
 
-/// Reads a column of a table whose store does as the script says: what is written, and what is said of it.
+/// Reads a column of a table from a scripted store, and returns the exit code, the rows and stderr.
 fn read(script: Script) -> (Option<i32>, Vec<u8>, String) {
     let object = Parquet {
         rows: 20_000,
@@ -25,32 +25,32 @@ fn read(script: Script) -> (Option<i32>, Vec<u8>, String) {
         .args(["--pipeline", "select(columns=[n])", "--endpoint-url", &endpoint])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    (done.status.code(), done.stdout, said)
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    (done.status.code(), done.stdout, stderr)
 }
 
 #[test]
-fn a_replaced_object_is_no_mixture() {
+fn a_replaced_object_is_an_error() {
     let scripts: [Script; 4] = [
         |exchange, _| exchange.answer("412 Precondition Failed", ""),
         |exchange, _| exchange.answer("416 Range Not Satisfiable", ""),
-        // Stores that do not heed If-Match.
+        // Stores that ignore If-Match.
         |exchange, object| ranged(exchange, object, "another"),
         |exchange, object| ranged(exchange, &[object, &[0]].concat(), "one"),
     ];
     for (number, script) in scripts.into_iter().enumerate() {
-        let (code, rows, said) = read(script);
+        let (code, rows, stderr) = read(script);
         assert_ne!(code, Some(0), "{number}");
         assert!(rows.is_empty(), "{number}: {} bytes of rows", rows.len());
-        assert!(said.contains("s3://bucket/t.parquet"), "{number}: {said}");
+        assert!(stderr.contains("s3://bucket/t.parquet"), "{number}: {stderr}");
     }
-    let (_, _, said) = read(scripts[2]);
-    assert!(said.contains("was replaced while it was read"), "{said}");
+    let (_, _, stderr) = read(scripts[2]);
+    assert!(stderr.contains("was replaced while it was read"), "{stderr}");
 }
 
 #[test]
-fn a_store_that_answers_with_another_range_is_told_so() {
-    let (code, rows, said) = read(|exchange, object| {
+fn an_answer_with_another_range_is_an_error() {
+    let (code, rows, stderr) = read(|exchange, object| {
         let (part, total) = (&object[10..30], object.len());
         exchange.send(format!(
             "HTTP/1.1 206 Partial Content\r\nContent-Length: 20\r\nETag: \"one\"\r\n\
@@ -58,25 +58,28 @@ fn a_store_that_answers_with_another_range_is_told_so() {
         ))?;
         exchange.send(part)
     });
-    assert!(code != Some(0) && rows.is_empty(), "{said}");
-    assert!(said.contains("answered a range with another one"), "{said}");
+    assert!(code != Some(0) && rows.is_empty(), "{stderr}");
+    assert!(stderr.contains("answered a range with another one"), "{stderr}");
 }
 
 #[test]
-fn a_store_that_gives_parts_no_more_is_told_so() {
-    let (code, rows, said) = read(|exchange, object| {
+fn a_store_that_stops_serving_ranges_is_an_error() {
+    let (code, rows, stderr) = read(|exchange, object| {
         exchange.send(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"one\"\r\n\r\n",
             object.len()
         ))?;
         exchange.send(object)
     });
-    assert!(code != Some(0) && rows.is_empty(), "{said}");
-    assert!(said.contains("answered a range with the whole object"), "{said}");
+    assert!(code != Some(0) && rows.is_empty(), "{stderr}");
+    assert!(
+        stderr.contains("answered a range with the whole object"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn a_text_that_is_replaced_is_no_mixture() {
+fn a_replaced_text_object_is_an_error() {
     let scripts: [Script; 3] = [
         |exchange, _| exchange.answer("412 Precondition Failed", ""),
         |exchange, object| ranged(exchange, object, "another"),
@@ -93,17 +96,17 @@ fn a_text_that_is_replaced_is_no_mixture() {
             .args(["--pipeline", "select", "--endpoint-url", &endpoint])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
+        let stderr = String::from_utf8_lossy(&done.stderr);
         assert!(
             !done.status.success() && done.stdout.is_empty(),
-            "{number}: {said}"
+            "{number}: {stderr}"
         );
     }
 }
 
-/// Text is read from its start to its end: it is asked for again while nothing of it has come.
+/// Text is read from start to end: the request is retried as long as no byte is received.
 #[test]
-fn a_store_that_is_busy_at_first_is_asked_again() {
+fn a_busy_store_is_asked_again() {
     let origin = ScriptedOrigin::start(|exchange| match exchange.earlier {
         1 => exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>"),
         _ => ranged(
@@ -123,7 +126,7 @@ fn a_store_that_is_busy_at_first_is_asked_again() {
         ])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{stderr}");
     assert_eq!(String::from_utf8_lossy(&done.stdout), "n\n1\n1\n1\n");
 }

@@ -1,4 +1,4 @@
-//! `pushdown get -o FILE`: the form of what is written, by the file's ending.
+//! `pushdown get -o FILE`: the format of the file, selected by its extension.
 
 use std::{fs, process::Output};
 
@@ -15,10 +15,10 @@ fn world() -> World {
     objects.retain(|key, _| key == "jpeg_420.jpg");
     assert_eq!(objects.len(), 1);
     objects.insert("t.csv".to_owned(), b"n,text\n1,a\n2,b\n".to_vec());
-    World::with(objects)
+    World::with_objects(objects)
 }
 
-/// The exit code, what stderr says, and what is in the file, if it is there.
+/// Runs the command and returns the exit code, stderr, and the contents of the file if it exists.
 fn get(endpoint: &str, world: &World, arguments: &[&str], name: &str) -> (i32, String, Option<Vec<u8>>) {
     let file = world.folder().join(name);
     drop(fs::remove_file(&file));
@@ -27,26 +27,26 @@ fn get(endpoint: &str, world: &World, arguments: &[&str], name: &str) -> (i32, S
         .env("PUSHDOWN_ENDPOINT", endpoint)
         .output()
         .unwrap();
-    let said = String::from_utf8(stderr).unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
     let folder = format!("{}/", world.folder().display());
     (
         status.code().unwrap(),
-        said.replace(&folder, ""),
+        stderr.replace(&folder, ""),
         fs::read(&file).ok(),
     )
 }
 
-/// Where the steps may run.
-const WAYS: [&[&str]; 2] = [&[], &["--plain"]];
+/// Flags that select where the steps run.
+const MODES: [&[&str]; 2] = [&[], &["--plain"]];
 
 #[test]
-fn a_known_ending_decides_the_form() {
+fn a_known_extension_selects_the_format() {
     let world = world();
     let endpoint = world.endpoint();
     let jpeg = format!("{PIXELS} | encode(jpeg)");
     let png = format!("{PIXELS} | encode(png)");
     let webp = format!("{PIXELS} | encode(webp)");
-    for way in WAYS {
+    for mode_flags in MODES {
         for (name, pipeline, magic) in [
             ("x.npy", PIXELS, &b"\x93NUMPY"[..]),
             ("x.arrow", PIXELS, b"\xff\xff\xff\xff"),
@@ -56,35 +56,35 @@ fn a_known_ending_decides_the_form() {
             ("x.png", &png, b"\x89PNG"),
             ("x.webp", &webp, b"RIFF"),
         ] {
-            let arguments = [&["get", OBJECT, "-p", pipeline], way].concat();
-            let (code, said, written) = get(&endpoint, &world, &arguments, name);
-            assert_eq!((code, said.as_str()), (0, ""), "{name} {way:?}");
+            let arguments = [&["get", OBJECT, "-p", pipeline], mode_flags].concat();
+            let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
+            assert_eq!((code, stderr.as_str()), (0, ""), "{name} {mode_flags:?}");
             let written = written.unwrap();
-            // The head's length depends on the numbers in it.
+            // The length of the header depends on the numbers in it.
             let from = if name == "x.safetensors" { 8 } else { 0 };
-            assert_eq!(written[from..magic.len()], magic[from..], "{name} {way:?}");
+            assert_eq!(written[from..magic.len()], magic[from..], "{name} {mode_flags:?}");
         }
-        let arguments = [&["get", OBJECT, "-p", PIXELS], way].concat();
+        let arguments = [&["get", OBJECT, "-p", PIXELS], mode_flags].concat();
         let (_, _, raw) = get(&endpoint, &world, &arguments, "x.raw");
         assert_eq!(raw.unwrap().len(), 32 * 24 * 3);
     }
 }
 
-/// Nobody listens at the endpoint: what is refused is refused before anything is asked for.
+/// The endpoint has no listener, so the refusal precedes any request.
 #[test]
-fn a_wrong_ending_is_refused_before_anything_is_fetched() {
+fn a_wrong_extension_is_refused_before_any_request() {
     let world = world();
-    let nobody = "http://127.0.0.1:9";
+    let unused_endpoint = "http://127.0.0.1:9";
     let refused = |pipeline: &str, more: &[&str], name: &str| {
-        let mut said = Vec::new();
-        for way in WAYS {
-            let arguments = [&["get", OBJECT, "-p", pipeline], more, way].concat();
-            let (code, text, written) = get(nobody, &world, &arguments, name);
+        let mut errors = Vec::new();
+        for mode_flags in MODES {
+            let arguments = [&["get", OBJECT, "-p", pipeline], more, mode_flags].concat();
+            let (code, text, written) = get(unused_endpoint, &world, &arguments, name);
             assert_eq!((code, written), (2, None), "{text}");
-            said.push(text);
+            errors.push(text);
         }
-        assert_eq!(said[0], said[1]);
-        said.remove(0)
+        assert_eq!(errors[0], errors[1]);
+        errors.remove(0)
     };
     assert_eq!(
         refused("decode | resize(224, 224)", &[], "x.jpg"),
@@ -111,54 +111,62 @@ fn a_wrong_ending_is_refused_before_anything_is_fetched() {
 }
 
 #[test]
-fn an_unknown_ending_is_written_and_said() {
+fn a_file_with_an_unknown_extension_is_written_with_a_note() {
     let world = world();
     let endpoint = world.endpoint();
-    for way in WAYS {
-        for (name, pipeline, form, magic) in [
+    for mode_flags in MODES {
+        for (name, pipeline, format_name, magic) in [
             ("x.dat", PIXELS, "npy", &b"\x93NUMPY"[..]),
             ("x", PIXELS, "npy", b"\x93NUMPY"),
             ("x.bin", "decode | resize(8, 8) | encode(png)", "png", b"\x89PNG"),
         ] {
-            let arguments = [&["get", OBJECT, "-p", pipeline], way].concat();
-            let (code, said, written) = get(&endpoint, &world, &arguments, name);
+            let arguments = [&["get", OBJECT, "-p", pipeline], mode_flags].concat();
+            let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
             let expected =
-                format!("note: {name} is written as {form}: its name has no ending that is known\n");
-            assert_eq!((code, said), (0, expected), "{way:?}");
+                format!("note: {name} is written as {format_name}: its name has no ending that is known\n");
+            assert_eq!((code, stderr), (0, expected), "{mode_flags:?}");
             assert!(written.unwrap().starts_with(magic), "{name}");
         }
-        let arguments = [&["get", "s3://photos/t.csv", "-p", "select(columns=[n])"], way].concat();
-        let (code, said, written) = get(&endpoint, &world, &arguments, "x.table");
+        let arguments = [
+            &["get", "s3://photos/t.csv", "-p", "select(columns=[n])"],
+            mode_flags,
+        ]
+        .concat();
+        let (code, stderr, written) = get(&endpoint, &world, &arguments, "x.table");
         let expected = "note: x.table is written as arrow: its name has no ending that is known\n";
-        assert_eq!((code, said.as_str()), (0, expected), "{way:?}");
+        assert_eq!((code, stderr.as_str()), (0, expected), "{mode_flags:?}");
         assert!(written.unwrap().starts_with(b"\xff\xff\xff\xff"));
-        let asked = [&["get", OBJECT, "-p", PIXELS, "--accept", "npy"], way].concat();
-        let (code, said, _) = get(&endpoint, &world, &asked, "x.dat");
-        assert_eq!((code, said.as_str()), (0, ""), "who says how it is written knows");
+        let explicit_format = [&["get", OBJECT, "-p", PIXELS, "--accept", "npy"], mode_flags].concat();
+        let (code, stderr, _) = get(&endpoint, &world, &explicit_format, "x.dat");
+        assert_eq!(
+            (code, stderr.as_str()),
+            (0, ""),
+            "no note if --accept names the format"
+        );
     }
 }
 
 #[test]
-fn the_object_itself_is_written_under_any_name_and_said() {
+fn the_stored_object_is_written_under_any_name_with_a_note() {
     let world = world();
     let endpoint = world.endpoint();
-    for way in WAYS {
+    for mode_flags in MODES {
         for name in ["x.jpg", "x.npy", "x"] {
-            let arguments = [&["get", OBJECT, "-p", PIXELS, "--split", "0"], way].concat();
-            let (code, said, written) = get(&endpoint, &world, &arguments, name);
+            let arguments = [&["get", OBJECT, "-p", PIXELS, "--split", "0"], mode_flags].concat();
+            let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
             let expected = format!("note: {name} is the object as it is stored (stage 0)\n");
-            assert_eq!((code, said), (0, expected), "{way:?}");
+            assert_eq!((code, stderr), (0, expected), "{mode_flags:?}");
             assert_eq!(written.unwrap(), world.objects["jpeg_420.jpg"]);
         }
     }
 }
 
-/// Where to stop follows from the object: the form follows from that, or there is no file.
+/// The smallest stage depends on the object, and the format on the stage. If the extension does not match, no file is written.
 #[test]
-fn the_smallest_stage_is_written_under_its_own_name_only() {
+fn the_smallest_stage_needs_a_matching_extension() {
     let world = world();
     let endpoint = world.endpoint();
-    // Eight by eight pixels are fewer bytes than the object, a thousand by a thousand are more.
+    // 8 x 8 pixels have fewer bytes than the object, 1000 x 1000 pixels have more.
     for (pipeline, name, expected) in [
         ("decode | resize(8, 8)", "x.npy", Ok("")),
         ("decode | resize(8, 8)", "x.safetensors", Ok("")),
@@ -176,14 +184,22 @@ fn the_smallest_stage_is_written_under_its_own_name_only() {
             Ok("note: x.npy is the object as it is stored (stage 0)\n"),
         ),
     ] {
-        for way in WAYS {
-            let arguments = [&["get", OBJECT, "-p", pipeline, "--split", "smallest"], way].concat();
-            let (code, said, written) = get(&endpoint, &world, &arguments, name);
+        for mode_flags in MODES {
+            let arguments = [
+                &["get", OBJECT, "-p", pipeline, "--split", "smallest"],
+                mode_flags,
+            ]
+            .concat();
+            let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
             let (expected_code, text) = match expected {
                 Ok(text) => (0, text),
                 Err(text) => (2, text),
             };
-            assert_eq!((code, said.as_str()), (expected_code, text), "{pipeline} {way:?}");
+            assert_eq!(
+                (code, stderr.as_str()),
+                (expected_code, text),
+                "{pipeline} {mode_flags:?}"
+            );
             assert_eq!(written.is_some(), expected.is_ok());
         }
     }

@@ -1,4 +1,5 @@
-//! Where the rows of tables are made: at the gateway, or here of columns as they are stored, whichever is sooner.
+//! Placement of table scans: rows are computed at the gateway, or locally from the stored columns, depending on which is ready
+//! first.
 
 use pushdown_testkit::Parquet;
 
@@ -8,12 +9,12 @@ use super::{
     world::{Objects, World},
 };
 
-/// Four fifths of 4 MB: not much is spared, so that a link has to be thin to be waited for.
+/// The filter keeps four fifths of 4 MB. Pushing down saves few bytes, so it pays only over a slow link.
 const PIPELINE: &str = "select(columns=[c000], where='c000 < 0.8')";
-const THIN: u64 = 4 << 20;
-/// Even where the reader waits for a CPU for a quarter of a second, no burst of what waited for it seems fast.
-const VERY_THIN: u64 = 1 << 20;
-const OPEN: u64 = 0;
+const SLOW_LINK: u64 = 4 << 20;
+/// So slow that the link does not look fast even after the reader waits 250 ms for a CPU and then reads a burst from buffers.
+const VERY_SLOW_LINK: u64 = 1 << 20;
+const UNLIMITED_LINK: u64 = 0;
 
 fn world() -> (World, Throttle, String) {
     let object = Parquet {
@@ -22,7 +23,7 @@ fn world() -> (World, Throttle, String) {
         row_group: 50_000,
     };
     let object = object.write().unwrap();
-    let world = World::with(Objects::from([
+    let world = World::with_objects(Objects::from([
         ("t/a.parquet".to_owned(), object.clone()),
         ("t/b.parquet".to_owned(), object),
     ]));
@@ -31,10 +32,10 @@ fn world() -> (World, Throttle, String) {
 }
 
 #[test]
-fn a_table_is_made_where_it_is_there_sooner() {
+fn a_table_is_computed_where_it_is_ready_first() {
     let (world, throttle, endpoint) = world();
-    let made_there = |what: &str, pipeline: &str, rate: u64| {
-        throttle.set(rate);
+    let get_at_rate = |what: &str, pipeline: &str, rate: u64| {
+        throttle.set_rate(rate);
         let metric = "pushdown_step_seconds_total{step=\"select\"}";
         let seconds = || world.gateway.metric(metric).unwrap_or_default();
         let before = seconds();
@@ -46,36 +47,43 @@ fn a_table_is_made_where_it_is_there_sooner() {
         let lines = String::from_utf8_lossy(&done.stdout).lines().count();
         (lines, seconds() > before)
     };
-    // An open link is as slow as the machine behind it, where that has other work: not each time then.
-    let made_here = |what: &str, lines: usize| {
+    // On a busy machine even an unlimited link is slow, so only one of eight attempts has to be local.
+    let is_computed_locally = |what: &str, lines: usize| {
         (0..8).any(|_| {
-            let (found, there) = made_there(what, PIPELINE, OPEN);
+            let (found, is_remote) = get_at_rate(what, PIPELINE, UNLIMITED_LINK);
             assert_eq!(found, lines);
-            !there
+            !is_remote
         })
     };
-    let (of_one, there) = made_there("s3://photos/t/a.parquet", PIPELINE, VERY_THIN);
-    assert!(there, "over a thin link it is made at the gateway");
-    assert!(made_here("s3://photos/t/a.parquet", of_one));
-    // A projection alone takes as many bytes as rows.
-    let all = made_there("s3://photos/t/a.parquet", "select(columns=[c000])", VERY_THIN);
+    let (one_object_lines, is_remote) = get_at_rate("s3://photos/t/a.parquet", PIPELINE, VERY_SLOW_LINK);
+    assert!(is_remote, "expected a remote scan over a slow link");
+    assert!(is_computed_locally("s3://photos/t/a.parquet", one_object_lines));
+    // The rows of a projection have as many bytes as its stored columns.
+    let all = get_at_rate(
+        "s3://photos/t/a.parquet",
+        "select(columns=[c000])",
+        VERY_SLOW_LINK,
+    );
     assert_eq!(all, (500_001, false));
-    let of_both = 2 * of_one - 1;
-    assert_eq!(made_there("s3://photos/t/", PIPELINE, VERY_THIN), (of_both, true));
-    assert!(made_here("s3://photos/t/", of_both));
+    let both_objects_lines = 2 * one_object_lines - 1;
+    assert_eq!(
+        get_at_rate("s3://photos/t/", PIPELINE, VERY_SLOW_LINK),
+        (both_objects_lines, true)
+    );
+    assert!(is_computed_locally("s3://photos/t/", both_objects_lines));
 }
 
-/// What is not known beforehand is measured: of text how many rows it makes, of a query how few are left.
+/// Unknown sizes are measured during the scan: the number of rows of a text object, the size of the result of a query.
 #[test]
-fn what_cannot_be_told_beforehand_is_measured() {
+fn unknown_sizes_are_measured() {
     let line = |n: u32| format!("{n},{}\n", n.wrapping_mul(2_654_435_761));
     let text: String = ["n,m\n".to_owned()]
         .into_iter()
         .chain((0..400_000).map(line))
         .collect();
-    let world = World::with(Objects::from([("t.csv".to_owned(), text.into_bytes())]));
+    let world = World::with_objects(Objects::from([("t.csv".to_owned(), text.into_bytes())]));
     let (throttle, address) = Throttle::start(world.gateway.listen());
-    throttle.set(THIN);
+    throttle.set_rate(SLOW_LINK);
     let stored = f64::from(u32::try_from(world.objects["t.csv"].len()).unwrap());
     let endpoint = format!("http://{address}");
     let sent = || world.gateway.metric("pushdown_client_sent_bytes_total").unwrap();
@@ -93,15 +101,18 @@ fn what_cannot_be_told_beforehand_is_measured() {
         .output()
         .unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let travelled = sent() - before;
-        assert!(travelled < 1.1 * stored, "{pipeline}: {travelled} of {stored}");
+        let transferred = sent() - before;
+        assert!(
+            transferred < 1.1 * stored,
+            "{pipeline}: {transferred} of {stored}"
+        );
     }
 }
 
-/// Rows that turn out to be many more bytes than was to be expected are read here after all, from where they were.
+/// If the rows have many more bytes than estimated, the scan continues locally at the row where it stopped.
 #[test]
-fn no_more_than_the_object_travels_whatever_the_rows_are() {
-    let world = World::with(Objects::from([
+fn rows_transfer_at_most_the_bytes_of_the_object() {
+    let world = World::with_objects(Objects::from([
         (
             "skewed.parquet".to_owned(),
             Parquet::skewed(600_000, 60_000).unwrap(),
@@ -115,13 +126,13 @@ fn no_more_than_the_object_travels_whatever_the_rows_are() {
     let endpoint = format!("http://{address}");
     let metric = |name: &str| world.gateway.metric(name).unwrap_or_default();
     for (object, step, pipeline) in [
-        // Taken to be a hundredth of the rows by their least and their greatest value, and nearly all.
+        // Estimated as a hundredth of the rows from the minimum and maximum; in fact nearly all rows match.
         (
             "skewed.parquet",
             "select",
             "select(columns=[n, x], where='x >= 990000')",
         ),
-        // Of groups nothing is known before they are made.
+        // The number of groups is unknown before they are computed.
         (
             "unique.parquet",
             "sql",
@@ -137,18 +148,21 @@ fn no_more_than_the_object_travels_whatever_the_rows_are() {
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
             done.stdout
         };
-        throttle.set(OPEN);
+        throttle.set_rate(UNLIMITED_LINK);
         let all = get("full");
-        throttle.set(THIN);
-        let made = || metric(&format!("pushdown_step_seconds_total{{step=\"{step}\"}}"));
-        let before = (throttle.passed(), made());
+        throttle.set_rate(SLOW_LINK);
+        let remote_seconds = || metric(&format!("pushdown_step_seconds_total{{step=\"{step}\"}}"));
+        let before = (throttle.bytes_passed(), remote_seconds());
         let rows = get("smallest");
-        let travelled = throttle.passed() - before.0;
-        assert!(made() > before.1, "{object}: it was begun at the gateway");
+        let transferred = throttle.bytes_passed() - before.0;
+        assert!(
+            remote_seconds() > before.1,
+            "{object}: expected a scan that starts at the gateway"
+        );
         assert!(rows == all, "{object}: {} bytes of {}", rows.len(), all.len());
         let stored = world.objects[object].len() as u64;
-        // Beside what the reader took there is what waited for it in buffers: a busy machine fills them.
-        let most = stored / 10 * 11 + (1 << 20);
-        assert!(travelled < most, "{object}: {travelled} of {stored}");
+        // The allowance of 1 MiB is for bytes in buffers that the reader did not read: a busy machine fills them.
+        let limit = stored / 10 * 11 + (1 << 20);
+        assert!(transferred < limit, "{object}: {transferred} of {stored}");
     }
 }

@@ -1,4 +1,4 @@
-//! Why values are not kept: each reason, by the reader's counts and by the report of `pushdown read`.
+//! Why values are not cached: each reason in the stats of the reader and in the report of `pushdown read`.
 
 use std::fs;
 
@@ -14,8 +14,8 @@ use super::{
 const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
 const COUNT: u64 = 6;
 
-/// Photos with more bytes than a small crop of them, and fewer than all of their pixels.
-fn photos_of_some_size() -> Objects {
+/// Photos with more bytes than a small crop and fewer bytes than their pixels.
+fn photos_larger_than_crops() -> Objects {
     let large: Vec<_> = photos()
         .into_iter()
         .filter(|(name, bytes)| name.starts_with("jpeg_") && bytes.len() > 5_000)
@@ -36,15 +36,15 @@ fn stats(builder: PushdownReaderBuilder) -> Stats {
         assert_eq!(
             stats.kept + stats.newly_kept + stats.not_kept.total(),
             COUNT,
-            "each value is kept, or there is a reason: {stats:?}"
+            "each value is cached or has a reason: {stats:?}"
         );
         stats
     })
 }
 
 #[test]
-fn each_value_that_is_not_kept_has_a_reason() {
-    let world = World::with(photos_of_some_size());
+fn each_value_that_is_not_cached_has_a_reason() {
+    let world = World::with_objects(photos_larger_than_crops());
     let all = |set: fn(&mut NotKept)| {
         let mut not_kept = NotKept::default();
         set(&mut not_kept);
@@ -57,7 +57,7 @@ fn each_value_that_is_not_kept_has_a_reason() {
     for (pipeline, mode, split, expected) in [
         (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
         (SMALL, Mode::Plain, Split::Smallest, NotKept::default()),
-        // Pixels, and floats, are more than what is stored.
+        // Pixels and floats have more bytes than the object.
         ("decode | to_float", Mode::Pushdown, Split::Smallest, larger),
         ("decode | to_float", Mode::Pushdown, Split::Full, larger),
         ("decode | to_float", Mode::Auto, Split::Smallest, larger),
@@ -68,7 +68,7 @@ fn each_value_that_is_not_kept_has_a_reason() {
             Split::Smallest,
             larger,
         ),
-        // Before the first random step there are only pixels.
+        // Before the first random step only whole images are available.
         (cropped, Mode::Plain, Split::Smallest, random),
         (cropped, Mode::Pushdown, Split::At(0), random),
         (cropped, Mode::Pushdown, Split::At(1), random),
@@ -88,10 +88,10 @@ fn each_value_that_is_not_kept_has_a_reason() {
     }
 }
 
-/// The gateway alone sees how large an object is whose key was given, and goes on to where values are smallest.
+/// Without a listing only the gateway knows the size of an object, and it runs steps up to the smallest value.
 #[test]
-fn keys_without_a_listing_may_come_too_late() {
-    let world = World::with(photos_of_some_size());
+fn values_of_unlisted_keys_may_be_past_the_cached_stage() {
+    let world = World::with_objects(photos_larger_than_crops());
     let pipeline = "decode | resize(short=40) | center_crop(32) | random_crop(24) | flip_h";
     let keys: Vec<String> = world.objects.keys().cloned().collect();
     for (listed, expected) in [(true, 0), (false, COUNT)] {
@@ -107,10 +107,10 @@ fn keys_without_a_listing_may_come_too_late() {
 }
 
 #[test]
-fn a_folder_takes_no_more_than_it_may_and_can() {
-    let world = World::with(photos_of_some_size());
+fn a_cache_folder_has_a_limit_and_may_be_unwritable() {
+    let world = World::with_objects(photos_larger_than_crops());
     let folder = tempfile::tempdir().unwrap();
-    // Three of 16 x 16 x 3 bytes with their heads.
+    // The limit fits three values of 16 x 16 x 3 bytes with their headers.
     let reader = || world.reader(SMALL).keep(folder.path()).batch_size(1).requests(1);
     let first = stats(reader().keep_bytes(3_500));
     assert_eq!((first.newly_kept, first.not_kept.folder_full), (3, 3));
@@ -121,7 +121,7 @@ fn a_folder_takes_no_more_than_it_may_and_can() {
     );
 
     let folder = tempfile::tempdir().unwrap();
-    // Files stand where folders belong.
+    // Files take the names of the subfolders.
     for byte in 0..=u8::MAX {
         fs::write(folder.path().join(format!("{byte:02x}")), b"").unwrap();
     }
@@ -130,9 +130,9 @@ fn a_folder_takes_no_more_than_it_may_and_can() {
 }
 
 #[test]
-fn tables_are_not_kept() {
+fn tables_are_not_cached() {
     let objects = (0..COUNT).map(|index| (format!("{index}.csv"), b"n,text\n1,a\n2,b\n".to_vec()));
-    let world = World::with(objects.collect());
+    let world = World::with_objects(objects.collect());
     for mode in [Mode::Pushdown, Mode::Plain] {
         let folder = tempfile::tempdir().unwrap();
         let stats = stats(
@@ -145,12 +145,12 @@ fn tables_are_not_kept() {
     }
 }
 
-/// The report has the same counts, in words and for programs.
+/// The report has the same counts as text and as JSON.
 #[test]
-fn the_report_says_why() {
+fn the_report_lists_the_reasons() {
     let models = model_folder(&["tiny/constants"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
-    let world = World::with_flags(photos_of_some_size(), &flags);
+    let world = World::with_flags(photos_larger_than_crops(), &flags);
     let read = |pipeline: &str, more: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["read", "s3://photos/", "-p", pipeline, "--seed", "1", "--keep"];
@@ -161,19 +161,19 @@ fn the_report_says_why() {
             .env("XDG_CACHE_HOME", world.folder())
             .env("ORT_DYLIB_PATH", "/no/library.so");
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         String::from_utf8(output.stdout).unwrap()
     };
     let text = read("decode | to_float", &[]);
-    let why = "0 values are kept now; not kept: 6 larger than their objects\n";
-    assert!(text.ends_with(why), "{text}");
+    let summary = "0 values are kept now; not kept: 6 larger than their objects\n";
+    assert!(text.ends_with(summary), "{text}");
     let json: serde_json::Value = serde_json::from_str(&read("decode | to_float", &["--json"])).unwrap();
     assert_eq!(json["not_kept"], serde_json::json!({"larger": COUNT}));
     assert_eq!(json["newly_kept"], 0);
     let kept = read(SMALL, &[]);
     assert!(!kept.contains("not kept"), "{kept}");
-    // What stands before the first random step is of no use to a host that has no ONNX Runtime.
+    // A host without ONNX Runtime cannot use the value before the first random step.
     let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
     let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();
     assert_eq!(json["not_kept"], serde_json::json!({"no_models": COUNT}));

@@ -1,4 +1,4 @@
-"""Every test here runs twice: in front of the embedded store and in front of SeaweedFS."""
+"""Every test runs twice: with a gateway in front of the embedded store, and in front of SeaweedFS."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stores import ACCESS, BACKENDS, REGION, ROOT, SECRET, Store, certificate, start_gateway, start_seaweedfs  # noqa: E402
 
 
-def wanted() -> list[str]:
-    """`PUSHDOWN_TEST_BACKENDS` names some, separated by commas; all by default."""
+def selected_backends() -> list[str]:
+    """The stores named by `PUSHDOWN_TEST_BACKENDS`, separated by commas; all by default."""
     names = os.environ.get("PUSHDOWN_TEST_BACKENDS", ",".join(BACKENDS)).split(",")
     unknown = set(names) - set(BACKENDS)
     if unknown:
@@ -24,12 +24,12 @@ def wanted() -> list[str]:
 
 
 def pytest_report_header() -> list[str]:
-    left_out = set(BACKENDS) - set(wanted())
+    left_out = set(BACKENDS) - set(selected_backends())
     return [f"SKIPPED: no test in front of {name}, because PUSHDOWN_TEST_BACKENDS leaves it out" for name in left_out]
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """What the embedded store lacks is expected to fail there, and noticed once it no longer does."""
+    """Features missing in the embedded store are expected failures; an unexpected pass is reported."""
     for item in items:
         marker = item.get_closest_marker("embedded_lacks")
         if marker and item.callspec.params["store"] == "embedded":
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory):
-    """No client may find a configuration, a proxy or an account of the person who runs the tests."""
+    """Hides the configuration, proxy and credentials of the user from all clients."""
     nothing = tmp_path_factory.mktemp("aws") / "none"
     patch = pytest.MonkeyPatch()
     for name in list(os.environ):
@@ -54,9 +54,9 @@ def environment(tmp_path_factory):
     patch.undo()
 
 
-@pytest.fixture(scope="session", params=wanted())
+@pytest.fixture(scope="session", params=selected_backends())
 def store(request, environment, tmp_path_factory):
-    """A store with a gateway in front of it, and another one that speaks TLS."""
+    """A store with two gateways in front of it, one of them with TLS."""
     folder = tmp_path_factory.mktemp(request.param)
     with contextlib.ExitStack() as running:
         if request.param == "embedded":
@@ -71,7 +71,7 @@ def store(request, environment, tmp_path_factory):
         authority = files.pop("authority")
         upstream = f"http://{addresses.get('store') or address}"
         if "PUSHDOWN_TEST_DIRECT" in os.environ:
-            # Tells whether a failure is the gateway's or the store's.
+            # Shows whether the gateway or the store causes a failure.
             yield Store(request.param, upstream, upstream, folder, upstream)
             return
         tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files)
@@ -80,7 +80,7 @@ def store(request, environment, tmp_path_factory):
             request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, upstream
         )
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
-            assert b"\npushdown_permits_in_use_bytes 0\n" in metrics.read(), "permits outlived their requests"
+            assert b"\npushdown_permits_in_use_bytes 0\n" in metrics.read(), "memory permits remain in use"
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +90,7 @@ def s3(store):
 
 @pytest.fixture
 def bucket(s3):
-    """A bucket of the test's own, emptied and removed after it."""
+    """A bucket for one test, emptied and removed afterwards."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(Bucket=name)
     yield name

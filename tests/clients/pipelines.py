@@ -1,4 +1,4 @@
-"""What a foreign client does to ask for a pipeline: one more header, or one more query parameter."""
+"""How a client without pushdown support requests a pipeline: by a header or a query parameter."""
 
 import urllib.parse
 
@@ -8,9 +8,9 @@ from PIL import Image
 SHORT = "decode | resize(short=64) | center_crop(48)"
 
 
-def with_pipeline(client, pipeline: str | None, **others: str) -> None:
-    """From now on this boto3 client sends the pipeline with every GetObject and HeadObject, as a signed header."""
-    headers = {f"x-pushdown-{name}": value for name, value in others.items()}
+def with_pipeline(client, pipeline: str | None, **options: str) -> None:
+    """Makes this boto3 client send the pipeline with every GetObject and HeadObject, as a signed header."""
+    headers = {f"x-pushdown-{name}": value for name, value in options.items()}
     if pipeline is not None:
         headers["x-pushdown-pipeline"] = pipeline
 
@@ -23,7 +23,7 @@ def with_pipeline(client, pipeline: str | None, **others: str) -> None:
 
 
 def with_parameter(client, pipeline: str) -> None:
-    """From now on this boto3 client sends the pipeline with every GetObject and HeadObject, as a signed query parameter."""
+    """Makes this boto3 client send the pipeline with every GetObject and HeadObject, as a signed query parameter."""
 
     def add(request, **_):
         query = urllib.parse.urlencode({"x-pushdown-pipeline": pipeline}, quote_via=urllib.parse.quote)
@@ -33,8 +33,8 @@ def with_parameter(client, pipeline: str) -> None:
         client.meta.events.register(f"before-sign.s3.{operation}", add)
 
 
-def accepting(client, media_type: str) -> None:
-    """From now on this boto3 client asks for this form."""
+def with_accept(client, media_type: str) -> None:
+    """Makes this boto3 client request this content type."""
 
     def add(request, **_):
         request.headers["accept"] = media_type
@@ -43,7 +43,7 @@ def accepting(client, media_type: str) -> None:
 
 
 def reference(path, short: int = 64, crop: int = 48) -> np.ndarray:
-    """What Pillow makes of a photo."""
+    """The pixels that Pillow computes for a photo."""
     with Image.open(path) as image:
         image = image.convert("RGB")
     width, height = image.size

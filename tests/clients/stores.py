@@ -1,4 +1,4 @@
-"""The stores that clients are tried on, each with gateways in front of it."""
+"""The stores under test, each with gateways in front of it."""
 
 import dataclasses
 import json
@@ -15,14 +15,14 @@ from process import Process, free_ports
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACCESS, SECRET, REGION = "pushdowntestkey", "pushdowntestsecret", "us-east-1"
 OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
-# An account that may do everything, but in one bucket only.
+# An account with all permissions on one bucket only.
 LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdownlimitedsecret", "the-limited-bucket"
 BACKENDS = ("embedded", "seaweedfs")
 
 
 @dataclasses.dataclass
 class Store:
-    """A running store. Clients talk to the gateways in front of it, and to the store itself only to compare."""
+    """A running store. Clients connect to the gateways in front of it; only comparisons use the store directly."""
 
     name: str
     endpoint: str
@@ -31,9 +31,9 @@ class Store:
     upstream: str = ""
 
     def client(self, **options):
-        """A boto3 client of the gateway; `tls=True` for the one that speaks TLS."""
+        """A boto3 client of the gateway; `tls=True` selects the gateway with TLS."""
         tls = options.pop("tls", False)
-        # Links would be signed by the method before SigV4 otherwise, which a pipeline's batch does not take.
+        # By default boto3 presigns links with SigV2, and batch requests require SigV4.
         config = {"signature_version": "s3v4", "retries": {"total_max_attempts": 1}}
         config |= options.pop("config", {})
         settings = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": REGION}
@@ -91,23 +91,23 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             "server", "-s3", "-filer", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
             f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}",
             f"-s3.config={identities}", "-master.telemetry=false", "-master.electionTimeout=1s",
-            # Each bucket has volumes of its own.
+            # Each bucket needs its own volumes.
             "-volume.max=2000", "-master.volumeSizeLimitMB=64",
-            # With less than a hundredth of the disk free, gigabytes, it would take no object.
+            # By default SeaweedFS refuses objects if less than 1 % of the disk is free, even if that is gigabytes.
             "-volume.minFreeSpace=100MiB",
-            # Services at fixed ports, which a second SeaweedFS on this machine could not have.
+            # These services use fixed ports, which a second SeaweedFS on this machine could not open.
             "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],
         folder / "log",
-        # It would take credentials that it finds there for those of an administrator.
+        # SeaweedFS uses AWS credentials of the environment as those of an administrator.
         {name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
     )  # fmt: skip
-    weed.wait_until("SeaweedFS takes an object", lambda: _takes_an_object(f"http://127.0.0.1:{s3}"))
+    weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
 
 
-def _takes_an_object(endpoint: str) -> bool:
-    """Its parts find each other one after the other; an object needs them all."""
+def _stores_an_object(endpoint: str) -> bool:
+    """The services of SeaweedFS connect one after the other; storing an object needs all of them."""
     client = Store("", endpoint, "", pathlib.Path()).client()
     try:
         client.create_bucket(Bucket="readiness")
@@ -120,7 +120,7 @@ def _takes_an_object(endpoint: str) -> bool:
 
 
 def certificate(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """A certificate for 127.0.0.1 and the authority that signed it."""
+    """Files of a certificate for 127.0.0.1, its key, and the authority that signed it."""
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
     files = {name: folder / f"{name}.pem" for name in ("authority", "tls_cert", "tls_key")}

@@ -1,4 +1,4 @@
-"""Who may, and who may not: the store decides, plain and pushed down."""
+"""Access control: the store decides, for plain requests and requests with a pipeline."""
 
 import urllib.error
 import urllib.request
@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from pipelines import SHORT, with_pipeline
-from test_objects import code_of
+from test_objects import status_and_code
 
 
 @pytest.fixture
@@ -26,26 +26,26 @@ def key(s3, bucket, photos):
     ],
     ids=["wrong secret", "unknown key"],
 )
-def test_wrong_credentials(store, bucket, key, credentials, code, pipeline):
+def test_wrong_credentials_are_refused(store, bucket, key, credentials, code, pipeline):
     client = store.client(**credentials)
     with_pipeline(client, pipeline)
     with pytest.raises(ClientError) as error:
         client.get_object(Bucket=bucket, Key=key)
-    assert code_of(error)[0] == 403
+    assert status_and_code(error)[0] == 403
     if store.name == "seaweedfs":
-        assert code_of(error)[1] == code
+        assert status_and_code(error)[1] == code
 
 
 @pytest.mark.parametrize("pipeline", [None, SHORT], ids=["plain", "pipeline"])
-def test_an_anonymous_caller(store, bucket, key, pipeline):
+def test_an_anonymous_caller_is_refused(store, bucket, key, pipeline):
     client = store.client(config={"signature_version": botocore.UNSIGNED})
     with_pipeline(client, pipeline)
     with pytest.raises(ClientError) as error:
         client.get_object(Bucket=bucket, Key=key)
-    assert code_of(error)[0] == 403
+    assert status_and_code(error)[0] == 403
 
 
-def test_an_expired_link(store, s3, bucket, key):
+def test_an_expired_link_is_refused(store, s3, bucket, key):
     client = store.client()
     link = client.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=-1)
     with pytest.raises(urllib.error.HTTPError) as error:
@@ -54,12 +54,12 @@ def test_an_expired_link(store, s3, bucket, key):
 
 
 @pytest.mark.parametrize("pipeline", [None, SHORT], ids=["plain", "pipeline"])
-def test_what_is_not_there(store, bucket, pipeline):
+def test_missing_objects_and_buckets_are_404(store, bucket, pipeline):
     client = store.client()
     with_pipeline(client, pipeline)
     with pytest.raises(ClientError) as error:
         client.get_object(Bucket=bucket, Key="missing")
-    assert code_of(error) == (404, "NoSuchKey")
+    assert status_and_code(error) == (404, "NoSuchKey")
     with pytest.raises(ClientError) as error:
         client.get_object(Bucket="no-such-bucket-here", Key="missing")
-    assert code_of(error)[0] == 404
+    assert status_and_code(error)[0] == 404

@@ -1,4 +1,4 @@
-"""aws-cli: the commands that people type."""
+"""aws-cli: common commands."""
 
 import json
 import os
@@ -14,18 +14,18 @@ import pytest
 def aws(store):
     """Runs an `aws` command against the gateway and returns its output."""
 
-    def run(*arguments: object, stdin: bytes = b"", fails: bool = False) -> str:
+    def run(*arguments: object, stdin: bytes = b"", expect_failure: bool = False) -> str:
         program = pathlib.Path(sys.executable).with_name("aws")
-        # As a module of this Python, whose folder is not on anybody's PATH.
+        # Run with this Python, since the folder of its programs is not in PATH.
         command = [sys.executable, str(program), "--endpoint-url", store.endpoint, *map(str, arguments)]
         ended = subprocess.run(command, input=stdin, capture_output=True, env=os.environ, timeout=120, check=False)
-        assert (ended.returncode != 0) == fails, ended.stderr.decode()
-        return (ended.stderr if fails else ended.stdout).decode()
+        assert (ended.returncode != 0) == expect_failure, ended.stderr.decode()
+        return (ended.stderr if expect_failure else ended.stdout).decode()
 
     return run
 
 
-def test_copying_there_and_back(aws, bucket, photos, tmp_path):
+def test_copies_to_and_from_a_bucket(aws, bucket, photos, tmp_path):
     photo = photos / "jpeg_large.jpg"
     aws("s3", "cp", photo, f"s3://{bucket}/a folder/cat ü.jpg", "--no-progress")
     assert "cat ü.jpg" in aws("s3", "ls", f"s3://{bucket}/a folder/")
@@ -36,7 +36,7 @@ def test_copying_there_and_back(aws, bucket, photos, tmp_path):
     assert aws("s3", "ls", f"s3://{bucket}/", "--recursive") == ""
 
 
-def test_parts(aws, bucket, tmp_path):
+def test_a_multipart_upload(aws, bucket, tmp_path):
     large = tmp_path / "large.bin"
     large.write_bytes(os.urandom(20 << 20))
     aws("s3", "cp", large, f"s3://{bucket}/large.bin", "--no-progress")
@@ -53,17 +53,17 @@ def test_a_pipe(aws, bucket):
 
 
 def test_synchronising_folders(aws, bucket, photos, tmp_path):
-    wanted = sorted(photos.glob("gif_*"))
+    selected = sorted(photos.glob("gif_*"))
     aws("s3", "sync", photos, f"s3://{bucket}/photos", "--exclude", "*", "--include", "gif_*", "--no-progress")
     again = aws("s3", "sync", photos, f"s3://{bucket}/photos", "--exclude", "*", "--include", "gif_*", "--no-progress")
-    assert again == "", "nothing is left to do"
+    assert again == "", "expected nothing to synchronise"
     aws("s3", "sync", f"s3://{bucket}/photos", tmp_path, "--no-progress")
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in wanted]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in selected]
     aws("s3", "rm", f"s3://{bucket}/photos", "--recursive")
     assert aws("s3", "ls", f"s3://{bucket}/", "--recursive") == ""
 
 
-def test_the_api(aws, bucket, tmp_path):
+def test_s3api_commands(aws, bucket, tmp_path):
     body = tmp_path / "body"
     body.write_bytes(b"0123456789")
     put = json.loads(
@@ -76,17 +76,17 @@ def test_the_api(aws, bucket, tmp_path):
     )
     assert (got["ContentRange"], got["ETag"], got["Metadata"]) == ("bytes 2-5/10", put["ETag"], {"label": "7"})
     assert (tmp_path / "part").read_bytes() == b"2345"
-    assert "404" in aws("s3api", "head-object", "--bucket", bucket, "--key", "missing", fails=True)
+    assert "404" in aws("s3api", "head-object", "--bucket", bucket, "--key", "missing", expect_failure=True)
 
 
-def test_a_link(aws, bucket):
+def test_a_presigned_link(aws, bucket):
     aws("s3", "cp", "-", f"s3://{bucket}/k", stdin=b"linked")
     link = aws("s3", "presign", f"s3://{bucket}/k").strip()
     with urllib.request.urlopen(link) as answer:
         assert answer.read() == b"linked"
 
 
-def test_buckets_come_and_go(aws):
+def test_buckets_are_created_and_removed(aws):
     aws("s3", "mb", "s3://made-by-aws-cli")
     assert "made-by-aws-cli" in aws("s3", "ls")
     aws("s3", "rb", "s3://made-by-aws-cli")

@@ -1,4 +1,4 @@
-"""POST of many samples, from Python: signatures by botocore, rows by pyarrow."""
+"""Batch requests from Python: signatures by botocore, rows by pyarrow."""
 
 import gzip
 import io
@@ -17,7 +17,7 @@ NAMES = ["jpeg_large.jpg", "jpeg_grey.jpg", "png_rgb.png", "webp_lossless.webp"]
 
 @pytest.fixture
 def keys(s3, bucket, photos):
-    """Sixteen photos; the sixth is none."""
+    """Sixteen objects; the sixth is not a photo."""
     keys = {f"Zürich/{index:02} +%2F.jpg": photos / NAMES[index % len(NAMES)] for index in range(16)}
     for key, path in keys.items():
         s3.upload_file(str(path), bucket, key)
@@ -26,7 +26,7 @@ def keys(s3, bucket, photos):
 
 
 def presigned(s3, bucket, keys) -> tuple[str, list[dict]]:
-    """The signing parameters that all samples share, and each sample's path and signature."""
+    """The signing parameters shared by all samples, and the path and signature of each sample."""
     while True:
         samples, shared = [], set()
         for key in keys:
@@ -35,7 +35,7 @@ def presigned(s3, bucket, keys) -> tuple[str, list[dict]]:
             presign, signature = query.split("&X-Amz-Signature=")
             samples.append({"path": path, "signature": signature})
             shared.add(presign)
-        # A signature holds its second; all are to be of the same one.
+        # A signature contains its time in seconds, which has to be equal for all samples.
         if len(shared) == 1:
             return shared.pop(), samples
 
@@ -48,7 +48,7 @@ def post(store, request: dict, **headers: str) -> urllib3.BaseHTTPResponse:
     return urllib3.request("POST", url, body=body, headers=headers, preload_content=False, retries=False)
 
 
-def rows_of(answer: urllib3.BaseHTTPResponse) -> list[pa.RecordBatch]:
+def read_batches(answer: urllib3.BaseHTTPResponse) -> list[pa.RecordBatch]:
     assert answer.status == 200, answer.read()
     return list(pa.ipc.open_stream(answer.read()))
 
@@ -61,11 +61,11 @@ def test_rows_become_arrays_and_a_bad_sample_fails_alone(store, s3, bucket, keys
         {"pipeline": f"{SHORT}", "presign": presign, "samples": samples},
         **{"content-encoding": encoding} if encoding == "gzip" else {},
     )
-    batches = rows_of(answer)
+    batches = read_batches(answer)
     assert [row for batch in batches for row in batch["row"].to_pylist()] == list(range(16))
     good = [batch for batch in batches if batch["error"].null_count == len(batch)]
     (bad,) = (batch for batch in batches if batch["error"].null_count < len(batch))
-    assert bad["row"].to_pylist() == [5], "a record batch holds good rows only or failed ones only"
+    assert bad["row"].to_pylist() == [5], "a record batch has either good rows or failed rows"
     assert bad["error"][0].as_py().startswith("UndecodableObject")
     paths = list(keys.values())
     for batch in good:
@@ -78,21 +78,21 @@ def test_rows_become_arrays_and_a_bad_sample_fails_alone(store, s3, bucket, keys
         assert set(batch["stage"].to_pylist()) == {3}
 
 
-def test_encoded_photos_come_as_binary(store, s3, bucket, keys):
+def test_encoded_photos_are_binary_values(store, s3, bucket, keys):
     presign, samples = presigned(s3, bucket, list(keys)[:3])
     request = {"pipeline": f"{SHORT} | encode(png)", "presign": presign, "samples": samples}
-    for batch in rows_of(post(store, request)):
+    for batch in read_batches(post(store, request)):
         for row, value in zip(batch["row"].to_pylist(), batch["value"].to_pylist(), strict=True):
             found = np.asarray(Image.open(io.BytesIO(value)))
             assert_within(found, reference(list(keys.values())[row]))
 
 
-def test_mixed_splits_say_what_each_value_is(store, s3, bucket, keys):
+def test_mixed_splits_describe_each_value(store, s3, bucket, keys):
     presign, samples = presigned(s3, bucket, list(keys)[:4])
     for index, split in enumerate([0, 1, 3, "smallest"]):
         samples[index]["split"] = split
     request = {"pipeline": SHORT, "presign": presign, "samples": samples, "order": "any"}
-    rows = {row["row"]: row for batch in rows_of(post(store, request)) for row in batch.to_pylist()}
+    rows = {row["row"]: row for batch in read_batches(post(store, request)) for row in batch.to_pylist()}
     paths = list(keys.values())
     assert rows[0]["value"]["data"] == paths[0].read_bytes()
     whole = rows[1]["value"]
@@ -109,22 +109,22 @@ def test_a_wrong_signature_fails_its_own_row(store, s3, bucket, keys):
     samples[1]["signature"] = "0" * 64
     rows = {
         row["row"]: row
-        for batch in rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
+        for batch in read_batches(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
         for row in batch.select(["row", "error"]).to_pylist()
     }
     assert [rows[row]["error"] is None for row in range(3)] == [True, False, True]
     assert "SignatureDoesNotMatch" in rows[1]["error"]
 
 
-def test_a_signature_for_another_bucket_is_worth_nothing(store, s3, bucket, keys):
+def test_a_signature_for_another_bucket_is_refused(store, s3, bucket, keys):
     presign, samples = presigned(s3, bucket, list(keys)[:1])
     samples[0]["path"] = samples[0]["path"].replace(bucket, "another-bucket")
-    (batch,) = rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
+    (batch,) = read_batches(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
     assert batch["error"][0].as_py() is not None
     assert batch["value"].null_count == 1
 
 
-def test_a_faulty_request_fails_as_a_whole(store, s3, bucket, keys):
+def test_an_invalid_request_fails_as_a_whole(store, s3, bucket, keys):
     presign, samples = presigned(s3, bucket, list(keys)[:1])
     good = {"pipeline": SHORT, "presign": presign, "samples": samples}
     for fault in ({"pipeline": "decode | x"}, {"samples": []}, {"presign": "acl"}, {"unknown": 1}):

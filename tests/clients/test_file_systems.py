@@ -1,4 +1,4 @@
-"""s3fs and pyarrow's own client: file systems and data sets of Parquet files over S3."""
+"""s3fs and the S3 client of pyarrow: file systems and data sets of Parquet files."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ import s3fs
 from stores import ACCESS, REGION, SECRET
 
 
-def of_s3fs(store):
+def s3fs_file_system(store):
     return s3fs.S3FileSystem(
         key=ACCESS,
         secret=SECRET,
@@ -22,7 +22,7 @@ def of_s3fs(store):
     )
 
 
-def of_pyarrow(store):
+def pyarrow_file_system(store):
     return pyarrow.fs.S3FileSystem(
         access_key=ACCESS,
         secret_key=SECRET,
@@ -46,7 +46,7 @@ def table() -> pa.Table:
 
 
 @pytest.mark.embedded_lacks("answers HEAD of a folder with 500")
-@pytest.mark.parametrize("file_system", [of_s3fs, of_pyarrow], ids=["s3fs", "pyarrow"])
+@pytest.mark.parametrize("file_system", [s3fs_file_system, pyarrow_file_system], ids=["s3fs", "pyarrow"])
 def test_a_data_set_of_parquet_files(store, bucket, table, file_system):
     files = file_system(store)
     partitioning = ds.partitioning(pa.schema([("label", pa.int8())]), flavor="hive")
@@ -57,12 +57,12 @@ def test_a_data_set_of_parquet_files(store, bucket, table, file_system):
     found = ds.dataset(f"{bucket}/set", format="parquet", partitioning=partitioning, filesystem=files)
     assert len(found.files) == 3
     assert found.count_rows() == table.num_rows
-    wanted = (pc.field("label") == 1) & (pc.field("user") >= 19_000)
-    part = found.to_table(columns=["user", "text"], filter=wanted).sort_by("user")
-    assert part.equals(table.filter(wanted).select(["user", "text"]))
+    condition = (pc.field("label") == 1) & (pc.field("user") >= 19_000)
+    part = found.to_table(columns=["user", "text"], filter=condition).sort_by("user")
+    assert part.equals(table.filter(condition).select(["user", "text"]))
 
 
-@pytest.mark.parametrize("file_system", [of_s3fs, of_pyarrow], ids=["s3fs", "pyarrow"])
+@pytest.mark.parametrize("file_system", [s3fs_file_system, pyarrow_file_system], ids=["s3fs", "pyarrow"])
 def test_one_column_of_one_parquet_file(store, s3, bucket, table, tmp_path, file_system):
     pq.write_table(table, tmp_path / "table.parquet", row_group_size=1000)
     s3.upload_file(str(tmp_path / "table.parquet"), bucket, "table.parquet")
@@ -71,7 +71,7 @@ def test_one_column_of_one_parquet_file(store, s3, bucket, table, tmp_path, file
 
 
 def test_s3fs_as_a_file_system(store, bucket):
-    files = of_s3fs(store)
+    files = s3fs_file_system(store)
     with files.open(f"{bucket}/a folder/ü.txt", "wb") as file:
         file.write(b"line\n" * 100)
     assert files.ls(f"{bucket}/a folder") == [f"{bucket}/a folder/ü.txt"]
@@ -85,7 +85,7 @@ def test_s3fs_as_a_file_system(store, bucket):
 
 @pytest.mark.embedded_lacks("finds nothing when the delimiter is empty")
 def test_s3fs_finds_by_pattern(store, bucket):
-    files = of_s3fs(store)
+    files = s3fs_file_system(store)
     files.pipe(f"{bucket}/a folder/ü.txt", b"x")
     assert files.glob(f"{bucket}/**/*.txt") == [f"{bucket}/a folder/ü.txt"]
     files.mv(f"{bucket}/a folder/ü.txt", f"{bucket}/moved.txt")
@@ -93,7 +93,7 @@ def test_s3fs_finds_by_pattern(store, bucket):
 
 
 def test_pyarrow_as_a_file_system(store, bucket):
-    files = of_pyarrow(store)
+    files = pyarrow_file_system(store)
     with files.open_output_stream(f"{bucket}/folder/stream.bin", metadata={"Content-Type": "text/x-test"}) as stream:
         for _ in range(12):
             stream.write(b"x" * (1 << 20))

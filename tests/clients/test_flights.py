@@ -1,4 +1,4 @@
-"""Real flights as the CSV that they come in, and as the Parquet that DuckDB writes of it: rows of DuckDB and pyarrow."""
+"""A public data set of flights as CSV and as Parquet written by DuckDB: the rows match DuckDB and pyarrow."""
 
 import json
 import subprocess
@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stores import ROOT
-from test_tpch import rows, same
+from test_tpch import is_same_value, rows
 
-# What is not known is NA in the file: a text among numbers, so that the whole column is one of texts.
+# Missing values are `NA` in the file, so a column of numbers with missing values is a text column.
 DELAY = {"csv": "cast(nullif(arr_delay, 'NA') as bigint)", "parquet": "arr_delay"}
 QUERIES = [
     "select origin, count(*) as c, count({delay}) as arrived, avg({delay}) as mean from object group by origin order by origin",
@@ -35,15 +35,15 @@ QUERIES = [
 def files(tmp_path_factory):
     subprocess.run([ROOT / "scripts/flights.sh"], check=True)
     files = {"csv": ROOT / ".cache/tables/flights.csv", "parquet": tmp_path_factory.mktemp("flights") / "flights.parquet"}
-    made = f"copy (from read_csv('{files['csv']}', nullstr = 'NA')) to '{files['parquet']}' (format parquet, row_group_size 40960)"
-    duckdb.sql(made)
+    copy = f"copy (from read_csv('{files['csv']}', nullstr = 'NA')) to '{files['parquet']}' (format parquet, row_group_size 40960)"
+    duckdb.sql(copy)
     assert pq.ParquetFile(files["parquet"]).metadata.created_by.startswith("DuckDB")
     return files
 
 
 @pytest.fixture(scope="module")
 def ask(store, files):
-    """Runs a pipeline over one of the files, and returns the rows."""
+    """Runs a pipeline over one of the files and returns the rows."""
     if store.name == "embedded":
         pytest.skip("one store is enough: these are files of tens of megabytes")
     client = store.client()
@@ -60,11 +60,11 @@ def ask(store, files):
     return run
 
 
-# A text is read from its start to its end by each query, which takes seconds.
+# Each query on the CSV reads the whole file, which takes seconds, so only some run.
 @pytest.mark.parametrize(
     ("suffix", "query"), [*(("parquet", query) for query in QUERIES), *(("csv", query) for query in QUERIES[::3])]
 )
-def test_rows_are_those_of_duckdb(files, ask, suffix, query):
+def test_rows_match_duckdb(files, ask, suffix, query):
     sql = query.format(delay=DELAY[suffix])
     found = ask(suffix, f"sql({json.dumps(sql)})")
     connection = duckdb.connect()
@@ -72,20 +72,20 @@ def test_rows_are_those_of_duckdb(files, ask, suffix, query):
     expected = connection.sql(sql).to_arrow_table()
     assert found.column_names == expected.column_names
     assert found.num_rows == expected.num_rows > 0
-    for mine, theirs in zip(rows(found), rows(expected), strict=True):
-        assert all(same(mine[name], value) for name, value in theirs.items()), (mine, theirs)
+    for found_row, expected_row in zip(rows(found), rows(expected), strict=True):
+        assert all(is_same_value(found_row[name], value) for name, value in expected_row.items()), (found_row, expected_row)
 
 
-def test_a_file_of_duckdb_has_the_rows_and_types_that_pyarrow_reads(files, ask):
+def test_a_parquet_file_of_duckdb_matches_pyarrow(files, ask):
     expected = pq.read_table(files["parquet"])
     assert ask("parquet", "select()").equals(expected)
-    wanted = ["time_hour", "tailnum", "air_time"]
-    far = expected.filter(pc.greater(expected["air_time"], 600)).select(wanted)
-    assert far.num_rows > 0
-    assert ask("parquet", f"select(columns=[{', '.join(wanted)}], where='air_time > 600')").equals(far)
+    columns = ["time_hour", "tailnum", "air_time"]
+    long_flights = expected.filter(pc.greater(expected["air_time"], 600)).select(columns)
+    assert long_flights.num_rows > 0
+    assert ask("parquet", f"select(columns=[{', '.join(columns)}], where='air_time > 600')").equals(long_flights)
 
 
-def test_a_csv_has_the_rows_that_pyarrow_reads(files, ask):
+def test_a_csv_matches_pyarrow(files, ask):
     options = pa.csv.ConvertOptions(null_values=[""])
     expected = pa.csv.read_csv(files["csv"], convert_options=options)
     found = ask("csv", "select()")

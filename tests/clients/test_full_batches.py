@@ -1,4 +1,4 @@
-"""A batch of the size that trainings ask for, and what only shows there."""
+"""Batches of the size that training uses, and errors that appear only at this size."""
 
 import datetime
 import io
@@ -11,15 +11,15 @@ import pytest
 from PIL import Image
 
 from pipelines import SHORT, assert_within, with_parameter
-from test_batches import post, presigned, rows_of
+from test_batches import post, presigned, read_batches
 
 BAD = 97
-AUGMENTING = "decode | random_resized_crop(32) | flip_h"
+AUGMENTED = "decode | random_resized_crop(32) | flip_h"
 
 
 @pytest.fixture(scope="module")
 def photos_in_store(store):
-    """256 photos, each of a colour of its own, but one that is none; bucket, keys and colours."""
+    """256 photos of different colours, one of them undecodable; yields bucket, keys and colours."""
     s3, bucket = store.client(), "full-batches"
     s3.create_bucket(Bucket=bucket)
     colours = [(index, 255 - index, index // 2) for index in range(256)]
@@ -35,10 +35,10 @@ def photos_in_store(store):
 
 
 @pytest.mark.parametrize("order", ["request", "any"])
-def test_256_samples_of_which_one_is_bad(store, s3, photos_in_store, order):
+def test_a_batch_of_256_samples_with_a_bad_one(store, s3, photos_in_store, order):
     bucket, keys, colours = photos_in_store
     presign, samples = presigned(s3, bucket, keys)
-    batches = rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples, "order": order}))
+    batches = read_batches(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples, "order": order}))
     rows = [row for batch in batches for row in batch["row"].to_pylist()]
     assert sorted(rows) == list(range(256)), "every sample exactly once"
     if order == "request":
@@ -52,29 +52,29 @@ def test_256_samples_of_which_one_is_bad(store, s3, photos_in_store, order):
             assert_within(pixels, np.broadcast_to(np.uint8(colours[row]), (48, 48, 3)))
 
 
-def test_a_failure_may_end_the_whole(store, s3, photos_in_store):
+def test_on_error_fail_ends_the_answer(store, s3, photos_in_store):
     bucket, keys, _ = photos_in_store
     presign, samples = presigned(s3, bucket, keys)
     request = {"pipeline": SHORT, "presign": presign, "samples": samples, "on_error": "fail"}
     with pytest.raises(Exception, match="(?i)incomplete|ended|broken|reset|422"):  # noqa: B017, PT011
-        rows_of(post(store, request))
+        read_batches(post(store, request))
 
 
-def test_random_steps_want_a_seed_and_an_epoch(store, s3, photos_in_store):
+def test_random_steps_require_a_seed_and_an_epoch(store, s3, photos_in_store):
     bucket, keys, _ = photos_in_store
     presign, samples = presigned(s3, bucket, keys[:4])
-    request = {"pipeline": AUGMENTING, "presign": presign, "samples": samples}
+    request = {"pipeline": AUGMENTED, "presign": presign, "samples": samples}
     for given in ({}, {"seed": 7}, {"epoch": 0}):
         answer = post(store, request | given)
         assert answer.status == 400, given
         assert b"<Code>InvalidPipeline</Code>" in answer.read()
-    first, again = (pa.Table.from_batches(rows_of(post(store, request | {"seed": 7, "epoch": 0}))) for _ in range(2))
-    # What it took is all that may differ.
+    first, again = (pa.Table.from_batches(read_batches(post(store, request | {"seed": 7, "epoch": 0}))) for _ in range(2))
+    # Only the CPU time may differ.
     assert min(first["seconds"].to_pylist()) > 0
     assert first.drop_columns(["seconds"]).equals(again.drop_columns(["seconds"]))
 
 
-def test_links_that_expired(store, s3, photos_in_store):
+def test_expired_links_are_refused(store, s3, photos_in_store):
     bucket, keys, _ = photos_in_store
     client = store.client()
     with_parameter(client, SHORT)
@@ -84,7 +84,7 @@ def test_links_that_expired(store, s3, photos_in_store):
     moment = datetime.datetime.strptime(signed, "%Y%m%dT%H%M%SZ")
     long_ago = (moment - datetime.timedelta(days=8)).strftime("%Y%m%dT%H%M%SZ")
     old = presign.replace(signed, long_ago).replace(signed[:8], long_ago[:8])
-    (batch,) = rows_of(post(store, {"pipeline": SHORT, "presign": old, "samples": samples}))
+    (batch,) = read_batches(post(store, {"pipeline": SHORT, "presign": old, "samples": samples}))
     assert batch["error"][0].as_py() is not None
     assert batch["value"].null_count == 1
     with pytest.raises(urllib.error.HTTPError) as error:

@@ -1,4 +1,4 @@
-"""boto3: objects, one request at a time."""
+"""boto3: requests for single objects."""
 
 import base64
 import hashlib
@@ -23,13 +23,13 @@ KEYS = [
 ]
 
 
-def code_of(error: pytest.ExceptionInfo[ClientError]) -> tuple[int, str]:
+def status_and_code(error: pytest.ExceptionInfo[ClientError]) -> tuple[int, str]:
     response = error.value.response
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_an_object_comes_back_as_it_was_put(s3, bucket, key):
+def test_an_object_is_read_as_it_was_put(s3, bucket, key):
     body = key.encode() * 100
     metadata = {"label": "7", "origin": "camera one"}
     put = s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="text/x-test", Metadata=metadata)
@@ -44,7 +44,7 @@ def test_an_object_comes_back_as_it_was_put(s3, bucket, key):
     s3.delete_object(Bucket=bucket, Key=key)
     with pytest.raises(ClientError) as error:
         s3.get_object(Bucket=bucket, Key=key)
-    assert code_of(error) == (404, "NoSuchKey")
+    assert status_and_code(error) == (404, "NoSuchKey")
 
 
 def test_an_empty_object(s3, bucket):
@@ -54,14 +54,14 @@ def test_an_empty_object(s3, bucket):
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("range_header", "first", "last"),
     [("bytes=0-0", 0, 0), ("bytes=10-19", 10, 19), ("bytes=990-", 990, 999), ("bytes=-5", 995, 999),
      ("bytes=900-5000", 900, 999)],
 )  # fmt: skip
-def test_ranges(s3, bucket, asked, first, last):
+def test_ranges(s3, bucket, range_header, first, last):
     body = bytes(index % 251 for index in range(1000))
     s3.put_object(Bucket=bucket, Key="k", Body=body)
-    got = s3.get_object(Bucket=bucket, Key="k", Range=asked)
+    got = s3.get_object(Bucket=bucket, Key="k", Range=range_header)
     assert got["ResponseMetadata"]["HTTPStatusCode"] == 206
     assert got["ContentRange"] == f"bytes {first}-{last}/1000"
     assert got["Body"].read() == body[first : last + 1]
@@ -71,7 +71,7 @@ def test_a_range_beyond_the_end(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"short")
     with pytest.raises(ClientError) as error:
         s3.get_object(Bucket=bucket, Key="k", Range="bytes=100-200")
-    assert code_of(error) == (416, "InvalidRange")
+    assert status_and_code(error) == (416, "InvalidRange")
 
 
 @pytest.mark.embedded_lacks("ignores conditions on GET")
@@ -80,7 +80,7 @@ def test_conditions(s3, bucket):
     assert s3.get_object(Bucket=bucket, Key="k", IfMatch=etag)["Body"].read() == b"one"
     with pytest.raises(ClientError) as error:
         s3.get_object(Bucket=bucket, Key="k", IfNoneMatch=etag)
-    assert code_of(error)[0] == 304
+    assert status_and_code(error)[0] == 304
 
 
 @pytest.mark.embedded_lacks("ignores conditions on GET")
@@ -88,13 +88,13 @@ def test_conditions_that_fail(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"one")
     with pytest.raises(ClientError) as error:
         s3.get_object(Bucket=bucket, Key="k", IfMatch='"00000000000000000000000000000000"')
-    assert code_of(error) == (412, "PreconditionFailed")
+    assert status_and_code(error) == (412, "PreconditionFailed")
     with pytest.raises(ClientError) as error:
         s3.put_object(Bucket=bucket, Key="k", Body=b"two", IfNoneMatch="*")
-    assert code_of(error) == (412, "PreconditionFailed")
+    assert status_and_code(error) == (412, "PreconditionFailed")
 
 
-def test_checksums_travel(s3, bucket):
+def test_checksums_are_forwarded(s3, bucket):
     body = b"checked" * 1000
     crc32 = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
     put = s3.put_object(Bucket=bucket, Key="crc", Body=body)
@@ -110,7 +110,7 @@ def test_a_wrong_digest_is_refused_by_the_store(s3, bucket):
     wrong = base64.b64encode(hashlib.md5(b"another").digest()).decode()
     with pytest.raises(ClientError) as error:
         s3.put_object(Bucket=bucket, Key="k", Body=b"one", ContentMD5=wrong)
-    assert code_of(error) == (400, "BadDigest")
+    assert status_and_code(error) == (400, "BadDigest")
 
 
 def test_copy(s3, bucket):
@@ -138,8 +138,8 @@ def test_listing(s3, bucket):
     assert [entry["Key"] for page in pages for entry in page["Contents"]] == keys
     folders = s3.list_objects_v2(Bucket=bucket, Delimiter="/")["CommonPrefixes"]
     assert [folder["Prefix"] for folder in folders] == ["a/", "b b/", "ü/"]
-    within = s3.list_objects_v2(Bucket=bucket, Prefix="b b/", StartAfter="b b/03")["Contents"]
-    assert [entry["Key"] for entry in within] == ["b b/04", "b b/05", "b b/06"]
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix="b b/", StartAfter="b b/03")["Contents"]
+    assert [entry["Key"] for entry in listed] == ["b b/04", "b b/05", "b b/06"]
     assert bucket in [entry["Name"] for entry in s3.list_buckets()["Buckets"]]
 
 

@@ -1,46 +1,46 @@
-"""boto3: what a store says is what the gateway says, also where the store refuses or lacks a feature."""
+"""boto3: the gateway answers like the store, also when the store refuses a request or lacks a feature."""
 
 from collections.abc import Callable
 
 import pytest
 from botocore.exceptions import ClientError
 
-# They name one answer or its moment, and whether a connection lives on is each hop's own affair.
-OF_THE_MOMENT = {
+# Fields that differ between two answers, and headers that concern one hop.
+VOLATILE = {
     "connection", "date", "hostid", "last-modified", "lastmodified", "requestid", "x-amz-id-2", "x-amz-request-id",
 }  # fmt: skip
 
 
-def told(client, call: Callable) -> object:
-    """What a call brings, error or not, without what differs from one call to the next."""
+def result_of_call(client, call: Callable) -> object:
+    """The answer or error of a call, without the fields that differ between calls."""
     try:
-        return lasting(call(client))
+        return without_volatile(call(client))
     except ClientError as error:
-        return {"error": lasting(error.response)}
+        return {"error": without_volatile(error.response)}
 
 
-def lasting(answer: object) -> object:
+def without_volatile(answer: object) -> object:
     if isinstance(answer, dict):
-        kept = {name: value for name, value in answer.items() if name.lower() not in OF_THE_MOMENT}
+        kept = {name: value for name, value in answer.items() if name.lower() not in VOLATILE}
         if kept.get("content-type") == "application/xml":
-            # A time in it loses the last zeros of its fraction of a second.
+            # Trailing zeros of a fraction of a second are omitted, so the length varies.
             kept.pop("content-length", None)
-        return {name: value.read() if name == "Body" else lasting(value) for name, value in kept.items()}
+        return {name: value.read() if name == "Body" else without_volatile(value) for name, value in kept.items()}
     if isinstance(answer, list):
-        return [lasting(entry) for entry in answer]
+        return [without_volatile(entry) for entry in answer]
     return answer
 
 
-def both(store, call: Callable) -> object:
-    """Makes a call straight to the store and through the gateway; the answers must be equal."""
-    direct, through = told(store.direct(), call), told(store.client(), call)
+def assert_equal_answers(store, call: Callable) -> object:
+    """Sends a call to the store and through the gateway, and asserts equal answers."""
+    direct, through = result_of_call(store.direct(), call), result_of_call(store.client(), call)
     assert through == direct
     return through
 
 
 @pytest.fixture(scope="module")
 def target(store):
-    """A bucket and an object in it that the calls only read."""
+    """A bucket with one object. The calls only read it."""
     client = store.direct()
     client.create_bucket(Bucket="parity")
     body = bytes(index % 251 for index in range(100_000))
@@ -63,14 +63,14 @@ READS = {
     "get the first part": {"PartNumber": 1},
     "get with the checksum": {"ChecksumMode": "ENABLED"},
     "get as another type": {"ResponseContentType": "text/plain", "ResponseContentDisposition": 'attachment; filename="ü"'},
-    "get a version that is none": {"VersionId": "no-such-version"},
+    "get a missing version": {"VersionId": "no-such-version"},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("options", READS.values(), ids=READS)
 @pytest.mark.parametrize("operation", ["get_object", "head_object"])
 def test_reading_an_object(store, target, operation, options):
-    both(store, lambda client: getattr(client, operation)(**target, **options))
+    assert_equal_answers(store, lambda client: getattr(client, operation)(**target, **options))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_reading_an_object(store, target, operation, options):
 )
 def test_sub_resources_of_an_object(store, target, operation):
     attributes = {"ObjectAttributes": ["ETag", "ObjectSize"]} if operation == "get_object_attributes" else {}
-    both(store, lambda client: getattr(client, operation)(**target, **attributes))
+    assert_equal_answers(store, lambda client: getattr(client, operation)(**target, **attributes))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_sub_resources_of_an_object(store, target, operation):
     ],
 )  # fmt: skip
 def test_buckets(store, target, operation):
-    both(store, lambda client: getattr(client, operation)(Bucket=target["Bucket"]))
-    both(store, lambda client: getattr(client, operation)(Bucket="no-such-bucket-here"))
+    assert_equal_answers(store, lambda client: getattr(client, operation)(Bucket=target["Bucket"]))
+    assert_equal_answers(store, lambda client: getattr(client, operation)(Bucket="no-such-bucket-here"))
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_buckets(store, target, operation):
     ids=str,
 )
 def test_listing_options(store, target, options):
-    both(store, lambda client: client.list_objects_v2(Bucket=target["Bucket"], **options))
+    assert_equal_answers(store, lambda client: client.list_objects_v2(Bucket=target["Bucket"], **options))
     if "FetchOwner" not in options:
-        both(store, lambda client: client.list_objects(Bucket=target["Bucket"], **options))
+        assert_equal_answers(store, lambda client: client.list_objects(Bucket=target["Bucket"], **options))
 
 
 def test_writing(store, target):
-    """Calls that leave the same behind however often they are made."""
+    """Idempotent calls, since each runs twice."""
     bucket, source = target["Bucket"], dict(target)
     for call in (
         lambda client: client.put_object(Bucket=bucket, Key="twice", Body=b"body", Metadata={"origin": "a  b"}),
@@ -125,4 +125,4 @@ def test_writing(store, target):
         lambda client: client.delete_object(Bucket=bucket, Key="not there"),
         lambda client: client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "not there"}], "Quiet": True}),
     ):
-        both(store, call)
+        assert_equal_answers(store, call)

@@ -1,4 +1,4 @@
-"""A GET with a pipeline, by clients that know nothing of pushdown."""
+"""A GET with a pipeline, sent by clients without pushdown support."""
 
 import io
 import json
@@ -12,8 +12,8 @@ import safetensors.numpy
 from botocore.exceptions import ClientError
 from PIL import Image
 
-from pipelines import SHORT, accepting, assert_within, reference, with_parameter, with_pipeline
-from test_objects import code_of
+from pipelines import SHORT, assert_within, reference, with_accept, with_parameter, with_pipeline
+from test_objects import status_and_code
 
 PHOTOS = [
     "jpeg_large.jpg",
@@ -27,14 +27,14 @@ PHOTOS = [
 
 @pytest.fixture
 def large(s3, bucket, photos):
-    """The bucket, key and path of a photo, with metadata."""
+    """Bucket, key and path of a photo with metadata."""
     path = photos / "jpeg_large.jpg"
     s3.upload_file(str(path), bucket, "Zürich/a photo.jpg", ExtraArgs={"Metadata": {"label": "42"}})
     return {"Bucket": bucket, "Key": "Zürich/a photo.jpg"}, path
 
 
 @pytest.mark.parametrize("name", PHOTOS)
-def test_pixels_are_pillows(store, s3, bucket, photos, name):
+def test_pixels_match_pillow(store, s3, bucket, photos, name):
     s3.upload_file(str(photos / name), bucket, name)
     client = store.client()
     with_pipeline(client, SHORT)
@@ -43,7 +43,7 @@ def test_pixels_are_pillows(store, s3, bucket, photos, name):
     assert_within(pixels, reference(photos / name))
 
 
-def test_the_head_tells_what_came(store, s3, large):
+def test_headers_describe_the_value(store, s3, large):
     target, path = large
     client = store.client()
     with_pipeline(client, SHORT)
@@ -62,27 +62,27 @@ def test_the_head_tells_what_came(store, s3, large):
     assert "x-pushdown-pipeline" in headers["vary"]
     assert "no-cache" in headers["cache-control"]
     assert not [name for name in headers if name.startswith("x-amz-checksum")]
-    assert answer["Metadata"] == {"label": "42"}, "labels travel with the pixels"
+    assert answer["Metadata"] == {"label": "42"}, "the metadata is sent with the pixels"
 
 
-def test_the_etag_spares_the_work(store, large):
+def test_a_matching_etag_is_304(store, large):
     target, _ = large
     client = store.client()
     with_pipeline(client, SHORT)
     etag = client.get_object(**target)["ETag"]
     with pytest.raises(ClientError) as error:
         client.get_object(**target, IfNoneMatch=etag)
-    assert code_of(error)[0] == 304
+    assert status_and_code(error)[0] == 304
 
 
-def test_the_query_parameter_says_the_same(store, large):
+def test_the_query_parameter_is_equivalent_to_the_header(store, large):
     target, path = large
     client = store.client()
     with_parameter(client, SHORT)
     assert_within(np.load(io.BytesIO(client.get_object(**target)["Body"].read())), reference(path))
 
 
-def test_a_link_carries_a_pipeline(store, large):
+def test_a_presigned_link_with_a_pipeline(store, large):
     target, path = large
     client = store.client()
     with_parameter(client, SHORT)
@@ -95,7 +95,7 @@ def test_arrow(store, large):
     target, path = large
     client = store.client()
     with_pipeline(client, SHORT)
-    accepting(client, "application/vnd.apache.arrow.stream")
+    with_accept(client, "application/vnd.apache.arrow.stream")
     table = pa.ipc.open_stream(client.get_object(**target)["Body"].read()).read_all()
     column = table["value"].combine_chunks()
     assert isinstance(column.type, pa.FixedShapeTensorType)
@@ -106,12 +106,12 @@ def test_safetensors(store, large):
     target, path = large
     client = store.client()
     with_pipeline(client, SHORT)
-    accepting(client, "application/vnd.safetensors")
+    with_accept(client, "application/vnd.safetensors")
     (pixels,) = safetensors.numpy.load(client.get_object(**target)["Body"].read()).values()
     assert_within(pixels, reference(path))
 
 
-def test_bf16_has_no_npy_and_comes_as_safetensors(store, large):
+def test_bf16_is_sent_as_safetensors(store, large):
     target, path = large
     client = store.client()
     with_pipeline(client, f"{SHORT} | to_float | cast(bf16)")
@@ -130,7 +130,7 @@ def test_raw_bytes(store, large):
     target, path = large
     client = store.client()
     with_pipeline(client, f"{SHORT} | to_float")
-    accepting(client, "application/octet-stream")
+    with_accept(client, "application/octet-stream")
     answer = client.get_object(**target)
     headers = answer["ResponseMetadata"]["HTTPHeaders"]
     assert headers["x-pushdown-dtype"] == "f32"
@@ -167,22 +167,22 @@ def test_smallest_never_sends_more_than_the_object(store, s3, bucket, photos):
     assert answer["Body"].read() == (photos / "jpeg_420.jpg").read_bytes()
 
 
-def test_random_steps_draw_by_seed_and_epoch(store, large):
+def test_random_steps_depend_on_seed_and_epoch(store, large):
     target, _ = large
 
-    def draw(**others):
+    def draw(**options):
         client = store.client()
-        with_pipeline(client, "decode | random_resized_crop(32) | flip_h", **others)
+        with_pipeline(client, "decode | random_resized_crop(32) | flip_h", **options)
         return client.get_object(**target)["Body"].read()
 
     assert draw(seed="7", epoch="0") == draw(seed="7", epoch="0")
     assert draw(seed="7", epoch="0") != draw(seed="7", epoch="1")
     with pytest.raises(ClientError) as error:
         draw()
-    assert code_of(error) == (400, "InvalidPipeline")
+    assert status_and_code(error) == (400, "InvalidPipeline")
 
 
-def test_an_unsigned_range_addresses_the_result(store, large):
+def test_an_unsigned_range_applies_to_the_result(store, large):
     target, _ = large
     client = store.client()
     with_parameter(client, SHORT)
@@ -202,39 +202,39 @@ def test_a_signed_range_is_refused(store, large):
     with_pipeline(client, SHORT)
     with pytest.raises(ClientError, match="signed") as error:
         client.get_object(**target, Range="bytes=0-9")
-    assert code_of(error)[0] == 400
+    assert status_and_code(error)[0] == 400
 
 
 @pytest.mark.parametrize(
     ("pipeline", "position"),
     [("decode | rezise(8)", 10), ("resize(8, 8)", 1), ("decode |", 9), ("decode | resize(short=x)", 17)],
 )
-def test_a_faulty_pipeline(store, large, pipeline, position):
+def test_an_invalid_pipeline_is_refused_with_the_position(store, large, pipeline, position):
     target, _ = large
     client = store.client()
     with_pipeline(client, pipeline)
     with pytest.raises(ClientError) as error:
         client.get_object(**target)
-    assert code_of(error) == (400, "InvalidPipeline")
+    assert status_and_code(error) == (400, "InvalidPipeline")
     assert f"at {position}: " in error.value.response["Error"]["Message"], "positions count from 1"
 
 
 @pytest.mark.parametrize("name", ["jpeg_half.jpg", "no photo at all"])
-def test_what_cannot_be_decoded(store, s3, bucket, photos, name):
+def test_undecodable_objects_are_refused(store, s3, bucket, photos, name):
     path = photos / name
     s3.put_object(Bucket=bucket, Key="bad", Body=path.read_bytes() if path.exists() else name.encode())
     client = store.client()
     with_pipeline(client, SHORT)
     with pytest.raises(ClientError) as error:
         client.get_object(Bucket=bucket, Key="bad")
-    assert code_of(error) == (422, "UndecodableObject")
+    assert status_and_code(error) == (422, "UndecodableObject")
 
 
-def test_nothing_acceptable(store, large):
+def test_an_unacceptable_content_type_is_refused(store, large):
     target, _ = large
     client = store.client()
     with_pipeline(client, SHORT)
-    accepting(client, "image/png")
+    with_accept(client, "image/png")
     with pytest.raises(ClientError) as error:
         client.get_object(**target)
-    assert code_of(error)[0] == 406
+    assert status_and_code(error)[0] == 406

@@ -1,4 +1,4 @@
-"""`pushdown get` of a table, as people type it: what it writes, other libraries read."""
+"""`pushdown get` of a table: other libraries read the files that it writes."""
 
 import datetime
 import decimal
@@ -35,16 +35,16 @@ def table() -> pa.Table:
 
 @pytest.fixture
 def stored(s3, bucket, table, tmp_path):
-    """The table as it is stored, and what pyarrow finds in it."""
+    """The name of a stored table, and the rows that pyarrow reads from it."""
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=5000)
     s3.upload_file(str(tmp_path / "t.parquet"), bucket, "t.parquet")
     found = pq.read_table(tmp_path / "t.parquet")
-    wanted = ["item", "word", "price", "day", "moment", "tags"]
-    return f"s3://{bucket}/t.parquet", found.filter(pc.equal(found["label"], 1)).select(wanted)
+    columns = ["item", "word", "price", "day", "moment", "tags"]
+    return f"s3://{bucket}/t.parquet", found.filter(pc.equal(found["label"], 1)).select(columns)
 
 
 def command(store, *arguments: object) -> list[str]:
-    """The client that was built beside the gateway."""
+    """The command line of the client built together with the gateway."""
     program = gateway_binary().with_name("pushdown")
     return [str(program), "get", "--endpoint-url", store.endpoint, *map(str, arguments)]
 
@@ -57,12 +57,12 @@ def test_a_parquet_file_is_read_back_with_the_same_rows_and_types(store, stored,
     found = pq.read_table(out)
     assert found.schema.equals(expected.schema), found.schema
     assert found.num_rows == expected.num_rows > 0
-    # Two columns of the same words with other dictionaries differ for Arrow.
+    # Arrow treats columns with equal words and different dictionaries as different.
     assert found.to_pylist() == expected.to_pylist()
 
 
 def test_a_terminal_gets_csv(store, stored):
-    """Without -o and --format; what is no terminal gets Arrow."""
+    """Without -o and --format a terminal gets CSV, and a pipe gets Arrow."""
     name, expected = stored
     few = "select(columns=[item, word], where='label = 1', limit=3)"
     expected = expected.slice(0, 3)
@@ -79,7 +79,7 @@ def test_a_terminal_gets_csv(store, stored):
 
 
 def read(terminal: int) -> bytes:
-    """What comes next; nothing once nobody writes any more, of which Linux makes an error."""
+    """Reads the next bytes, or nothing at the end, which Linux reports as an error."""
     try:
         return os.read(terminal, 4096)
     except OSError:

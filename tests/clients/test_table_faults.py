@@ -1,4 +1,4 @@
-"""Bad queries and bad objects over HTTP: a 4xx that says what is wrong and where, and never a wrong row."""
+"""Invalid queries and broken objects over HTTP: a 4xx that names the error and its position, and never a wrong row."""
 
 import csv
 import io
@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_I64, MAX_I64 = -(2**63), 2**63 - 1
 
 
 @pytest.fixture
 def ask(s3, bucket):
-    """Stores an object and runs a pipeline over it: the rows, or status, code and message of a failure."""
+    """Stores an object and runs a pipeline over it; returns the rows, or status, code and message of a failure."""
 
     def run(name: str, body: bytes, pipeline: str, seconds: float = 60) -> pa.Table | tuple[int, str, str]:
         s3.put_object(Bucket=bucket, Key=name, Body=body)
@@ -27,8 +27,8 @@ def ask(s3, bucket):
             with urllib.request.urlopen(request, timeout=seconds) as answer, pa.ipc.open_stream(answer) as stream:
                 return stream.read_all()
         except urllib.error.HTTPError as error:
-            fault = xml.etree.ElementTree.fromstring(error.read())
-            return error.code, fault.findtext("Code"), fault.findtext("Message")
+            element = xml.etree.ElementTree.fromstring(error.read())
+            return error.code, element.findtext("Code"), element.findtext("Message")
 
     return run
 
@@ -60,29 +60,29 @@ def small() -> bytes:
         ("select(columns=[n) | sample(0.5, 1)", ") |"),
     ],
 )
-def test_what_cannot_be_parsed_has_its_place_in_the_pipeline(ask, small, pipeline, at):
+def test_syntax_errors_have_a_position_in_the_pipeline(ask, small, pipeline, at):
     status, code, message = ask("t.parquet", small, pipeline)
     assert (status, code) == (400, "InvalidPipeline")
     assert message.startswith(f"at {pipeline.index(at) + 1}: "), message
 
 
 @pytest.mark.parametrize(
-    ("query", "place"),
+    ("query", "position"),
     [
         ("select n, texd from object", "line 1, column 11 of the query"),
-        # No header holds the end of a line as it is.
+        # A header cannot contain a line feed, so it is escaped.
         ("select n,\\u{a}  texd\\u{a}from object", "line 2, column 3 of the query"),
     ],
 )
-def test_a_column_that_there_is_not_has_its_place_in_the_query(ask, small, query, place):
+def test_an_unknown_column_has_a_position_in_the_query(ask, small, query, position):
     status, code, message = ask("t.parquet", small, f'sql("{query}")')
     assert (status, code) == (422, "UnsuitableObject")
-    assert "`texd`" in message and "`text`" in message and place in message, message
+    assert "`texd`" in message and "`text`" in message and position in message, message
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
 @pytest.mark.parametrize(
-    ("pipeline", "said"),
+    ("pipeline", "reason"),
     [
         (sql("select cast(text as bigint) as v from object"), '"three"'),
         (sql("select n from object where cast(text as bigint) > 1"), '"three"'),
@@ -98,37 +98,37 @@ def test_a_column_that_there_is_not_has_its_place_in_the_query(ask, small, query
         (sql("select sqrt(n - 3) as v from object"), "negative"),
     ],
 )
-def test_what_fails_before_the_first_row_is_the_objects_fault(ask, small, name, pipeline, said):
+def test_failures_before_the_first_row_are_422(ask, small, name, pipeline, reason):
     body = small if name.endswith("parquet") else b"n,text\n1,1\n0,three\n2,4\n"
     status, code, message = ask(name, body, pipeline)
     assert (status, code) == (422, "UnsuitableObject")
-    assert said in message, message
+    assert reason in message, message
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "right"),
+    ("pipeline", "correct"),
     [
-        (sql(f"select n + {MOST} as v from object"), [MOST + 1, MOST + 2, MOST, MOST - 1]),
-        (sql(f"select n - {MOST} - 2 as v from object"), [-1 - MOST, -MOST, -2 - MOST, -3 - MOST]),
-        (sql(f"select n * {MOST} as v from object"), [MOST, 2 * MOST, 0, -MOST]),
+        (sql(f"select n + {MAX_I64} as v from object"), [MAX_I64 + 1, MAX_I64 + 2, MAX_I64, MAX_I64 - 1]),
+        (sql(f"select n - {MAX_I64} - 2 as v from object"), [-1 - MAX_I64, -MAX_I64, -2 - MAX_I64, -3 - MAX_I64]),
+        (sql(f"select n * {MAX_I64} as v from object"), [MAX_I64, 2 * MAX_I64, 0, -MAX_I64]),
         (sql("select i + i as v from object"), [2**32 - 2] * 4),
-        (sql(f"select sum(n + {MOST - 2}) as v from object"), [4 * MOST - 6]),
-        (sql(f"select -(n + {LEAST}) as v from object where n = 0"), [-LEAST]),
-        (sql(f"select n as v from object where n + {MOST} > 0"), [1, 2, 0, -1]),
+        (sql(f"select sum(n + {MAX_I64 - 2}) as v from object"), [4 * MAX_I64 - 6]),
+        (sql(f"select -(n + {MIN_I64}) as v from object where n = 0"), [-MIN_I64]),
+        (sql(f"select n as v from object where n + {MAX_I64} > 0"), [1, 2, 0, -1]),
     ],
 )
-def test_numbers_that_overflow_are_right_or_told(ask, small, pipeline, right):
-    """As in DuckDB: a number that was turned round is a wrong row, which nobody sees."""
+def test_overflow_is_correct_or_refused(ask, small, pipeline, correct):
+    """As in DuckDB: a number that wraps around would be a wrong row that nobody notices."""
     found = ask("t.parquet", small, pipeline)
     if isinstance(found, pa.Table):
-        assert found["v"].to_pylist() == right
+        assert found["v"].to_pylist() == correct
     else:
         status, code, message = found
         assert (status, code) == (422, "UnsuitableObject")
         assert "verflow" in message, message
 
 
-def test_quoted_texts_of_csv_come_back(ask):
+def test_quoted_csv_texts_are_read_exactly(ask):
     texts = ["plain", 'say "yes"', "a, b", "two\nlines", "two\r\nlines", '"', ' "padded" ', "größe; 東京"]
     out = io.StringIO(newline="")
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
@@ -139,7 +139,7 @@ def test_quoted_texts_of_csv_come_back(ask):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "reason"),
     [
         (b'n,text\n1,"x\n2,y\n', "line 2: a quote is not closed"),
         (b"n,text\n1,x\0y\n", "line 2: found a byte of zero"),
@@ -150,24 +150,24 @@ def test_quoted_texts_of_csv_come_back(ask):
         (b"", "empty"),
     ],
 )
-def test_broken_csv_is_told_with_its_line(ask, body, said):
+def test_broken_csv_is_reported_with_its_line(ask, body, reason):
     status, code, message = ask("t.csv", body, "select()")
     assert (status, code) == (422, "UndecodableObject")
-    assert said in message, message
+    assert reason in message, message
 
 
 @pytest.mark.parametrize("body", [b"n\0,text\n1,x\n", b'n,"te\0xt"\n1,x\n', bytes(1000)], ids=["name", "quoted", "nothing-else"])
-def test_a_byte_of_zero_among_the_names_of_csv_is_told_as_well(ask, body):
+def test_a_zero_byte_in_the_csv_header_is_reported(ask, body):
     found = ask("t.csv", body, "select()")
     assert not isinstance(found, pa.Table), found.schema
     assert found[:2] == (422, "UndecodableObject")
     assert "line 1: found a byte of zero" in found[2], found
 
 
-@pytest.mark.parametrize("late", [b"2,a\0b\n", b'2,"ab\n'], ids=["zero", "quote"])
-def test_broken_csv_behind_the_first_rows_is_no_short_table(ask, late):
+@pytest.mark.parametrize("broken_line", [b"2,a\0b\n", b'2,"ab\n'], ids=["zero", "quote"])
+def test_broken_csv_after_the_first_rows_does_not_truncate_the_table(ask, broken_line):
     with pytest.raises(Exception, match="(?i)incomplete|ended|broken|reset"):  # noqa: B017, PT011
-        ask("t.csv", b"n,text\n" + b"1,x\n" * 400_000 + late, "select()")
+        ask("t.csv", b"n,text\n" + b"1,x\n" * 400_000 + broken_line, "select()")
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def wide(store) -> pa.Table:
 
 
 def test_ten_thousand_columns(ask, wide):
-    """All of them, three of them, a condition, and one that there is not."""
+    """Selects all columns, three columns, three with a condition, and an unknown column."""
     body = parquet(wide)
     assert ask("wide.parquet", body, "select()").equals(wide)
     few = ["c09999", "c00000", "c05000"]
@@ -192,9 +192,9 @@ def test_ten_thousand_columns(ask, wide):
     assert "c10000" in message and len(message) < 500
 
 
-def test_a_query_of_ten_thousand_columns_is_answered_soon(ask, wide):
-    """Rows, or that it is too large; but no minutes of planning."""
-    began = time.monotonic()
+def test_a_query_of_ten_thousand_columns_is_answered_quickly(ask, wide):
+    """Either the rows or a refusal as too large, but not minutes of planning."""
+    start = time.monotonic()
     found = ask("wide.parquet", parquet(wide), sql("select * from object"))
     assert isinstance(found, pa.Table) or found[0] in (400, 413), found
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start < 20

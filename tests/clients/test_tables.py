@@ -1,4 +1,4 @@
-"""Tables out of Parquet: rows by a plain HTTP client and pyarrow, and no row for an account without rights."""
+"""Parquet tables: rows for a plain HTTP client and pyarrow, and no row for an account without rights."""
 
 import urllib.request
 
@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 
 from pipelines import with_pipeline
 from stores import LIMITED_ACCESS, LIMITED_SECRET
-from test_batches import post, presigned, rows_of
-from test_objects import code_of
+from test_batches import post, presigned, read_batches
+from test_objects import status_and_code
 
-FEW = "select(columns=[item, word], where='label = 1')"
+FILTER = "select(columns=[item, word], where='label = 1')"
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def key(s3, bucket, table, tmp_path):
 
 
 def test_a_presigned_url_and_pyarrow(s3, bucket, key, table):
-    """The URL is signed for the object alone; the pipeline is a header that nobody signed."""
+    """The signature of the URL covers the object; the pipeline is an unsigned header."""
     url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key})
-    request = urllib.request.Request(url, headers={"x-pushdown-pipeline": FEW})
+    request = urllib.request.Request(url, headers={"x-pushdown-pipeline": FILTER})
     with urllib.request.urlopen(request) as answer:
         assert answer.headers["x-pushdown-kind"] == "table"
         with pa.ipc.open_stream(answer) as stream:
@@ -74,7 +74,7 @@ def test_boto3_signs_the_pipeline(store, bucket, key, table):
 
 @pytest.fixture
 def limited(store):
-    """Makes a client of an account that may not read the table."""
+    """Creates a client of an account that must not read the table."""
     if store.name == "embedded":
         pytest.skip("the embedded store has one account")
     return lambda: store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
@@ -82,42 +82,42 @@ def limited(store):
 
 @pytest.mark.parametrize("operation", ["get_object", "head_object"])
 def test_an_account_without_rights_gets_neither_rows_nor_footer(store, limited, bucket, key, operation):
-    """Right after the owner was served the same: nothing that is remembered of it is anybody else's."""
+    """The owner sends the same request first: a cached result must not be served to another account."""
     owner = store.client()
-    with_pipeline(owner, FEW)
+    with_pipeline(owner, FILTER)
     etag = getattr(owner, operation)(Bucket=bucket, Key=key)["ETag"]
-    for pipeline in [FEW, "select(columns=[wrod])"]:
+    for pipeline in [FILTER, "select(columns=[wrod])"]:
         other = limited()
         with_pipeline(other, pipeline)
         for conditions in [{}, {"IfNoneMatch": etag}]:
             with pytest.raises(ClientError) as error:
                 getattr(other, operation)(Bucket=bucket, Key=key, **conditions)
-            assert code_of(error)[0] == 403
-            assert "word" not in str(error.value), "not even the names of its columns"
+            assert status_and_code(error)[0] == 403
+            assert "word" not in str(error.value), "the names of the columns must not leak"
 
 
-@pytest.mark.parametrize("pipeline", [FEW, "select(columns=[wrod])"])
+@pytest.mark.parametrize("pipeline", [FILTER, "select(columns=[wrod])"])
 def test_a_table_of_a_batch_fails_for_an_account_without_rights(store, s3, limited, bucket, key, pipeline):
     def ask(client, pipeline: str) -> pa.RecordBatch:
         presign, samples = presigned(client, bucket, [key])
-        (batch,) = rows_of(post(store, {"pipeline": pipeline, "presign": presign, "samples": samples}))
+        (batch,) = read_batches(post(store, {"pipeline": pipeline, "presign": presign, "samples": samples}))
         return batch
 
-    assert ask(s3, FEW)["error"].to_pylist() == [None]
+    assert ask(s3, FILTER)["error"].to_pylist() == [None]
     refused = ask(limited(), pipeline)
     assert refused["value"].null_count == 1
     assert "AccessDenied" in refused["error"][0].as_py()
     assert "word" not in refused["error"][0].as_py()
 
 
-@pytest.mark.parametrize("pipeline", [FEW, "select(columns=[wrod])"])
-def test_one_table_of_what_an_account_may_not_read_is_refused(store, s3, limited, bucket, key, table, pipeline):
+@pytest.mark.parametrize("pipeline", [FILTER, "select(columns=[wrod])"])
+def test_a_table_of_many_objects_is_refused_for_an_account_without_rights(store, s3, limited, bucket, key, table, pipeline):
     def ask(client, pipeline: str, keys: list[str]):
         presign, samples = presigned(client, bucket, keys)
         rule = {"key": True, "schema": "union"}
         return post(store, {"pipeline": pipeline, "presign": presign, "samples": samples, "table": rule})
 
-    rows = pa.Table.from_batches(rows_of(ask(s3, FEW, [key])))
+    rows = pa.Table.from_batches(read_batches(ask(s3, FILTER, [key])))
     assert rows.column_names == ["key", "item", "word"]
     assert rows.num_rows == pc.sum(pc.equal(table["label"], 1)).as_py()
     for keys in [key], [key, key]:

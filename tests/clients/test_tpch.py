@@ -1,4 +1,4 @@
-"""TPC-H at two scales through the gateway, on the real store: the rows that DuckDB finds in the same files, and few bytes."""
+"""TPC-H at two scales through the gateway, on SeaweedFS: the rows match DuckDB on the same files, and few bytes are transferred."""
 
 import datetime
 import json
@@ -22,8 +22,8 @@ from golden_tables_cases.queries import TPCH  # noqa: E402
 TABLES = sorted({table for table, _ in TPCH})
 COLUMNS = ["l_orderkey", "l_extendedprice", "l_shipdate"]
 FROM, TO = datetime.date(1994, 1, 1), datetime.date(1995, 1, 1)
-# So much of an object's end is asked for first, before its footer tells its own length.
-END = 64 << 10
+# The first read covers this many bytes at the end of an object, since the length of the footer is unknown.
+FOOTER_READ_BYTES = 64 << 10
 
 
 @pytest.fixture(scope="module", params=["0.01", "0.1"])
@@ -47,7 +47,7 @@ def bucket(scale):
 
 @pytest.fixture(scope="module")
 def sorted_by_date(store, files, bucket):
-    """The file of `lineitem`, sorted; the bucket holds it and all other files."""
+    """The file of `lineitem`, sorted by date. The bucket has this file and all others."""
     if store.name == "embedded":
         pytest.skip("one store is enough: these are files of tens of megabytes")
     ordered = files["lineitem"].with_name("sorted.parquet")
@@ -60,7 +60,7 @@ def sorted_by_date(store, files, bucket):
     return ordered
 
 
-def test_of_a_sorted_table_few_bytes_are_read_and_sent(store, bucket, sorted_by_date):
+def test_a_filter_on_a_sorted_table_reads_and_sends_few_bytes(store, bucket, sorted_by_date):
     where = f"l_shipdate >= date '{FROM}' and l_shipdate < date '{TO}'"
     pipeline = f"select(columns=[{', '.join(COLUMNS)}], where={json.dumps(where)})"
     url = store.client().generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "sorted.parquet"})
@@ -81,12 +81,12 @@ def test_of_a_sorted_table_few_bytes_are_read_and_sent(store, bucket, sorted_by_
         dates = chunks["l_shipdate"].statistics
         if dates.max >= FROM and dates.min < TO:
             needed += sum(chunks[name].total_compressed_size for name in COLUMNS)
-    assert read <= max(1.15 * needed, needed + END), "a small table is a few times its end"
+    assert read <= max(1.15 * needed, needed + FOOTER_READ_BYTES), "a small table is read almost completely by the first read"
     assert len(body) <= 1.1 * found.nbytes
     assert len(ask(f"{stream}; compression=lz4")[0]) < len(body)
 
 
-def test_rows_are_those_of_duckdb(store, files, bucket, sorted_by_date):
+def test_rows_match_duckdb(store, files, bucket, sorted_by_date):
     for table, sql in TPCH:
         client = store.client()
         with_pipeline(client, f"sql({json.dumps(sql)})")
@@ -96,20 +96,24 @@ def test_rows_are_those_of_duckdb(store, files, bucket, sorted_by_date):
         connection.sql(f"create view object as select * from read_parquet('{files[table]}')")
         expected = connection.sql(sql).to_arrow_table()
         assert found.num_rows == expected.num_rows > 0, sql
-        for mine, theirs in zip(rows(found), rows(expected), strict=True):
-            assert mine.keys() == theirs.keys(), sql
-            different = {name: (mine[name], value) for name, value in theirs.items() if not same(mine[name], value)}
+        for found_row, expected_row in zip(rows(found), rows(expected), strict=True):
+            assert found_row.keys() == expected_row.keys(), sql
+            different = {
+                name: (found_row[name], value)
+                for name, value in expected_row.items()
+                if not is_same_value(found_row[name], value)
+            }
             assert not different, sql
 
 
-def same(mine, theirs) -> bool:
-    """An average of decimals is a decimal of six digits here, and a float of DuckDB's."""
-    numbers = isinstance(mine, float) and isinstance(theirs, float)
-    return mine == theirs or numbers and math.isclose(mine, theirs, rel_tol=1e-9, abs_tol=1e-6)
+def is_same_value(found_value, expected_value) -> bool:
+    """Compares values. An average of decimals is a decimal with six digits in pushdown and a float in DuckDB."""
+    numbers = isinstance(found_value, float) and isinstance(expected_value, float)
+    return found_value == expected_value or numbers and math.isclose(found_value, expected_value, rel_tol=1e-9, abs_tol=1e-6)
 
 
 def rows(table: pa.Table) -> list[dict]:
-    """Values that both libraries write alike: decimals as floats, and dates and times as texts."""
+    """Rows with comparable values: decimals as floats, dates and times as texts."""
 
     def plain(column: pa.ChunkedArray) -> list:
         if pa.types.is_decimal(column.type) or pa.types.is_integer(column.type):

@@ -1,4 +1,4 @@
-"""boto3: uploads in parts, in a stream, by a link and by a form, and the way back."""
+"""boto3: uploads in parts, as a stream, by a link and by a form, and downloads of them."""
 
 import base64
 import io
@@ -20,7 +20,7 @@ def large() -> bytes:
 
 
 class Pipe(io.RawIOBase):
-    """A body that cannot be read twice, as that of a running program."""
+    """A body that can be read only once, like the output of a running program."""
 
     def __init__(self, content: bytes):
         self.content = io.BytesIO(content)
@@ -52,7 +52,7 @@ def test_a_body_that_cannot_be_read_twice(store, bucket, large):
 def test_a_stream_with_a_checksum_in_the_trailer(store, bucket, large):
     """Over TLS boto3 sends aws-chunked framing with the CRC32 after the body."""
     if not store.tls_endpoint.startswith("https:"):
-        pytest.skip("the store itself speaks no TLS here")
+        pytest.skip("the store has no TLS")
     client = store.client(tls=True)
     sent = {}
     client.meta.events.register("before-send.s3.PutObject", lambda request, **_: sent.update(request.headers))
@@ -63,7 +63,7 @@ def test_a_stream_with_a_checksum_in_the_trailer(store, bucket, large):
     assert got["Body"].read() == large
 
 
-def test_parts_by_hand(s3, bucket, large):
+def test_a_multipart_upload_with_a_copied_part(s3, bucket, large):
     s3.put_object(Bucket=bucket, Key="source", Body=large)
     upload = s3.create_multipart_upload(Bucket=bucket, Key="parts", Metadata={"label": "9"})["UploadId"]
     target = {"Bucket": bucket, "Key": "parts", "UploadId": upload}
@@ -82,16 +82,16 @@ def test_parts_by_hand(s3, bucket, large):
     assert (got["Body"].read(), got["Metadata"]) == (large, {"label": "9"})
 
 
-def test_an_upload_given_up(s3, bucket):
-    upload = s3.create_multipart_upload(Bucket=bucket, Key="given-up")["UploadId"]
-    s3.upload_part(Bucket=bucket, Key="given-up", UploadId=upload, PartNumber=1, Body=b"x")
-    s3.abort_multipart_upload(Bucket=bucket, Key="given-up", UploadId=upload)
+def test_an_aborted_upload(s3, bucket):
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="aborted")["UploadId"]
+    s3.upload_part(Bucket=bucket, Key="aborted", UploadId=upload, PartNumber=1, Body=b"x")
+    s3.abort_multipart_upload(Bucket=bucket, Key="aborted", UploadId=upload)
     with pytest.raises(s3.exceptions.ClientError):
-        s3.upload_part(Bucket=bucket, Key="given-up", UploadId=upload, PartNumber=2, Body=b"x")
+        s3.upload_part(Bucket=bucket, Key="aborted", UploadId=upload, PartNumber=2, Body=b"x")
 
 
 @pytest.mark.parametrize("key", ["plain.bin", "Zürich/a +b%2F.bin"])
-def test_links(s3, bucket, key):
+def test_presigned_links(s3, bucket, key):
     put = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": key})
     request = urllib.request.Request(put, data=b"by a link", method="PUT", headers={"Content-Type": ""})
     with urllib.request.urlopen(request) as answer:
@@ -101,7 +101,7 @@ def test_links(s3, bucket, key):
         assert answer.read() == b"by a link"
 
 
-def test_a_form(s3, bucket):
+def test_a_presigned_form(s3, bucket):
     form = s3.generate_presigned_post(bucket, "by-form", Conditions=[["content-length-range", 1, 100]])
     fields = dict(form["fields"]) | {"file": ("name", b"by a form")}
     answer = urllib3.request("POST", form["url"], fields=fields)

@@ -1,4 +1,4 @@
-"""Each check of `lint_docker.py` finds what it is for: docker/ with one thing wrong, and what is said of it."""
+"""Each check of `lint_docker.py` finds its error: docker/ with one error, and the expected message."""
 
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ PROVIDERS = "grafana/provisioning/dashboards/pushdown.yaml"
 
 @pytest.fixture(name="docker")
 def docker_(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """A copy of docker/ that may be spoiled."""
+    """A copy of docker/ that tests can modify."""
     copy = tmp_path / "docker"
     shutil.copytree(lint_docker.DOCKER, copy)
     monkeypatch.setattr(lint_docker, "DOCKER", copy)
@@ -25,13 +25,13 @@ def lint(docker: pathlib.Path) -> list[str]:
     return lint_docker.main([docker / COMPOSE, *sorted(docker.glob("compose.*.yaml"))])
 
 
-def test_nothing_is_found_where_nothing_is_wrong(docker: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+def test_valid_files_have_no_findings(docker: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
     assert lint(docker) == []
     assert "queries of the dashboard, all of what the gateway exports" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    "file, found, instead, said",
+    "file, original, replacement, message",
     [
         (COMPOSE, "${BUCKET:-photos}", "${BUCKET}", "compose.yaml: found ${BUCKET}, expected a default"),
         (COMPOSE, "${BUCKET:-photos}", "${BUCKET:-}", "compose.yaml: found ${BUCKET:-}, expected a default"),
@@ -62,14 +62,14 @@ def test_nothing_is_found_where_nothing_is_wrong(docker: pathlib.Path, capsys: p
         (DASHBOARD, "label_values(", "label_values(pushdown_", "the gateway exports no pushdown_"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(docker: pathlib.Path, file: str, found: str, instead: str, said: str) -> None:
+def test_each_error_is_reported(docker: pathlib.Path, file: str, original: str, replacement: str, message: str) -> None:
     text = (docker / file).read_text(encoding="utf-8")
-    assert found in text
-    (docker / file).write_text(text.replace(found, instead), encoding="utf-8")
-    faults = lint(docker)
-    assert any(said in fault for fault in faults), faults
+    assert original in text
+    (docker / file).write_text(text.replace(original, replacement), encoding="utf-8")
+    errors = lint(docker)
+    assert any(message in error for error in errors), errors
 
 
 @pytest.mark.parametrize("text, cpus", [("0", [0]), ("0,2", [0, 2]), ("4-7", [4, 5, 6, 7]), ("0,2-3", [0, 2, 3])])
-def test_a_set_of_cpus_is_read_as_docker_does(text: str, cpus: list[int]) -> None:
+def test_cpu_sets_are_parsed_like_docker(text: str, cpus: list[int]) -> None:
     assert lint_docker.cpus(text) == cpus

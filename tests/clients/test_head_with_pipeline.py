@@ -1,4 +1,4 @@
-"""HEAD with a pipeline: its signature is for HEAD, so nothing is computed, but the ETag is told."""
+"""HEAD with a pipeline: the signature permits no GET, so nothing is computed, but the ETag is returned."""
 
 import http.client
 import urllib.parse
@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from pipelines import SHORT, with_parameter, with_pipeline
-from test_objects import code_of
+from test_objects import status_and_code
 
 
 @pytest.fixture
@@ -16,36 +16,36 @@ def target(s3, bucket, photos):
     return {"Bucket": bucket, "Key": "photo.jpg"}
 
 
-def test_it_tells_what_a_get_would_bring(store, s3, target):
+def test_head_returns_the_etag_of_the_get(store, s3, target):
     client = store.client()
     with_pipeline(client, SHORT)
     head, got = client.head_object(**target), client.get_object(**target)
     assert head["ETag"] == got["ETag"] != s3.head_object(**target)["ETag"]
-    told, sent = (answer["ResponseMetadata"]["HTTPHeaders"] for answer in (head, got))
-    assert told["x-pushdown-source-etag"] == s3.head_object(**target)["ETag"]
-    assert told.get("content-length") in (None, sent["content-length"])
+    head_headers, get_headers = (answer["ResponseMetadata"]["HTTPHeaders"] for answer in (head, got))
+    assert head_headers["x-pushdown-source-etag"] == s3.head_object(**target)["ETag"]
+    assert head_headers.get("content-length") in (None, get_headers["content-length"])
 
 
-def test_it_spares_the_work(store, target):
+def test_a_matching_etag_is_304(store, target):
     client = store.client()
     with_pipeline(client, SHORT)
     etag = client.head_object(**target)["ETag"]
     for operation in (client.head_object, client.get_object):
         with pytest.raises(ClientError) as error:
             operation(**target, IfNoneMatch=etag)
-        assert code_of(error)[0] == 304
+        assert status_and_code(error)[0] == 304
 
 
-def test_a_faulty_pipeline(store, target):
+def test_an_invalid_pipeline_is_refused(store, target):
     client = store.client()
     with_pipeline(client, "dekode")
     with pytest.raises(ClientError) as error:
         client.head_object(**target)
-    assert code_of(error)[0] == 400
+    assert status_and_code(error)[0] == 400
 
 
-def test_no_body_follows(store, target):
-    """boto3 would not notice one: the next answer on the connection would be it."""
+def test_head_has_no_body(store, target):
+    """boto3 does not detect a body: it would be read as the next answer on the connection."""
     client = store.client()
     with_parameter(client, SHORT)
     link = urllib.parse.urlsplit(client.generate_presigned_url("head_object", Params=target))

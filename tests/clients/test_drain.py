@@ -1,4 +1,4 @@
-"""SIGTERM, while a client keeps its connections."""
+"""SIGTERM while a client keeps its connections open."""
 
 import io
 
@@ -10,7 +10,7 @@ from pipelines import SHORT, assert_within, reference, with_pipeline
 from stores import Store, start_gateway
 
 
-def test_idle_clients_do_not_hold_it_up(store, s3, bucket, photos, tmp_path):
+def test_idle_clients_do_not_delay_the_drain(store, s3, bucket, photos, tmp_path):
     s3.upload_file(str(photos / "jpeg_large.jpg"), bucket, "photo.jpg")
     gateway, addresses = start_gateway(tmp_path / "gateway", upstream=store.upstream, drain_timeout="60s")
     try:

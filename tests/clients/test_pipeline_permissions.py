@@ -1,4 +1,4 @@
-"""An account with rights on one bucket: no pipeline brings it a byte of another one."""
+"""An account with permissions on one bucket: no pipeline returns a byte of another bucket."""
 
 import io
 
@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 
 from pipelines import SHORT, assert_within, reference, with_pipeline
 from stores import LIMITED_ACCESS, LIMITED_BUCKET, LIMITED_SECRET
-from test_batches import post, presigned, rows_of
-from test_objects import code_of
+from test_batches import post, presigned, read_batches
+from test_objects import status_and_code
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def key(s3, bucket, photos):
     return "photo.jpg"
 
 
-def test_its_own_bucket(s3, limited, photos):
+def test_an_account_reads_its_own_bucket(s3, limited, photos):
     s3.create_bucket(Bucket=LIMITED_BUCKET)
     limited.upload_file(str(photos / "jpeg_large.jpg"), LIMITED_BUCKET, "photo.jpg")
     with_pipeline(limited, SHORT)
@@ -38,25 +38,25 @@ def test_its_own_bucket(s3, limited, photos):
 
 @pytest.mark.parametrize("operation", ["get_object", "head_object"])
 @pytest.mark.parametrize("pipeline", [None, SHORT], ids=["plain", "pipeline"])
-def test_another_bucket(store, limited, bucket, key, operation, pipeline):
+def test_another_bucket_is_refused(store, limited, bucket, key, operation, pipeline):
     with_pipeline(limited, pipeline)
     with pytest.raises(ClientError) as error:
         getattr(limited, operation)(Bucket=bucket, Key=key)
-    assert code_of(error)[0] == 403
+    assert status_and_code(error)[0] == 403
 
 
-def test_a_result_that_another_account_just_had(store, s3, limited, bucket, key):
+def test_a_result_of_another_account_is_refused(store, s3, limited, bucket, key):
     owner = store.client()
     with_pipeline(owner, SHORT)
     etag = owner.get_object(Bucket=bucket, Key=key)["ETag"]
     with_pipeline(limited, SHORT)
     with pytest.raises(ClientError) as error:
         limited.get_object(Bucket=bucket, Key=key, IfNoneMatch=etag)
-    assert code_of(error)[0] == 403, "not even that it did not change"
+    assert status_and_code(error)[0] == 403, "a 304 would reveal that the object did not change"
 
 
-def test_a_row_of_a_batch(store, s3, limited, bucket, key):
+def test_a_batch_row_of_another_bucket_is_refused(store, s3, limited, bucket, key):
     presign, samples = presigned(limited, bucket, [key])
-    (batch,) = rows_of(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
+    (batch,) = read_batches(post(store, {"pipeline": SHORT, "presign": presign, "samples": samples}))
     assert "AccessDenied" in batch["error"][0].as_py()
     assert batch["value"].null_count == 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# SeaweedFS with the store's keys, and with those of tenant1 to tenant9, whose secret is the same: jobs of the benchmark's
-# scenario `tenants`. Usage: seaweedfs.sh [FLAG...], flags of `weed server`; the keys are those of the environment.
+# Starts SeaweedFS with the account of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), and with the accounts tenant1 to
+# tenant9 with the same secret, for the benchmark scenario `tenants`. Usage: seaweedfs.sh [FLAG...], flags of `weed server`.
 set -eu
 users=/tmp/identities.json
 

@@ -1,5 +1,5 @@
-//! Unusable models and unsuitable inputs are assert_refused before any object is read, by GET and by batch requests. The gateway keeps
-//! serving others.
+//! Unusable models and unsuitable inputs are refused before any object is read, by GET and by batch requests. The gateway keeps
+//! serving other requests.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use super::{
 
 const GOOD: &str = "decode | resize(4, 4) | to_float | model(constants)";
 
-/// Sends a GET and a batch request of single_answer sample.
+/// Sends a GET and a batch request of one sample.
 fn ask(lab: &Lab, key: &str, pipeline: &str) -> Result<[Response; 2]> {
     let request = batch::request(lab, "decode".parse()?, &[key.to_owned()])?;
     let mut request = serde_json::to_value(request)?;
@@ -24,7 +24,7 @@ fn ask(lab: &Lab, key: &str, pipeline: &str) -> Result<[Response; 2]> {
     Ok([lab.get(key, pipeline, &[])?, batch_answer])
 }
 
-/// Asserts that both requests are assert_refused. The object is missing: the refusal must precede the read.
+/// Asserts that both requests are refused. The object is missing: the refusal must precede the read.
 fn assert_refused(lab: &Lab, pipeline: &str, status: u16, reason: &str) -> Result<()> {
     for answer in ask(lab, "missing.png", pipeline)? {
         let text = answer.text();
@@ -88,7 +88,7 @@ fn unusable_models_are_refused_by_name() -> Result<()> {
 #[test]
 fn inputs_of_a_wrong_shape_are_refused_before_the_object_is_read() -> Result<()> {
     let folder = model_folder(&["tiny/constants", "tiny/batch_mean"])?;
-    // Only the description declares the order of the axes, and for this model it declares the wrong single_answer.
+    // Only the description declares the order of the axes, and for this model it declares the wrong one.
     fs::write(folder.path().join("batch_mean.json"), r#"{"layout": "hwc"}"#)?;
     let lab = launch(&folder, &[])?;
     lab.put("cat.png", photo(16, 16, "png"))?;

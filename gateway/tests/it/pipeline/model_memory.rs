@@ -21,7 +21,7 @@ const COPIES: u64 = 3;
 fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;
     let budget = format!("--memory-budget={BUDGET}");
-    // The check takes seconds, and longer when second tests run.
+    // The check takes seconds, and longer when other tests run.
     let lab = launch(&folder, &[budget.as_str(), "--threads=2", "--queue-wait=2m"])?;
     lab.put("cat.jpg", photo(300, 230, "jpeg"))?;
     let list: Value = serde_json::from_slice(&request_models(&lab, "GET", "")?.body)?;
@@ -47,7 +47,7 @@ fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
     assert_within_limit("after a run")
 }
 
-/// Two models requested at once are loaded first after the second: the first is in memory once, and the budget keeps no unused weights.
+/// Two models requested at once are loaded one after the other: the first is in memory once, and the budget keeps no unused weights.
 #[test]
 fn models_are_loaded_one_at_a_time() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;

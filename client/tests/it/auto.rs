@@ -92,8 +92,8 @@ fn a_plan_adapts_to_the_link_rate() {
     });
 }
 
-/// Before there is a plan, half of the objects are requested on each route. If a slow link has not started to deliver an object when
-/// the gateway is done, the value of the gateway is used.
+/// Before there is a plan, half of the objects are requested on each route. If a slow link has not started to deliver an object
+/// when the gateway is done, the value of the gateway is used.
 #[test]
 fn a_slow_link_delays_few_objects() {
     let world = World::with_objects(bitmap());

@@ -39,7 +39,7 @@ fn shown(arguments: &[&str]) -> String {
     )
 }
 
-fn output(world: &World, arguments: &[&str]) -> Output {
+fn run_command(world: &World, arguments: &[&str]) -> Output {
     pushdown(arguments)
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .output()
@@ -150,7 +150,7 @@ fn get_writes_the_value_of_the_pipeline() {
     let file = file.to_str().unwrap();
     let expected = world.expected(SHORT, key, None, 0).unwrap();
     for accept in ["npy", "arrow", "safetensors", "raw"] {
-        let get = |more: &[&str]| {
+        let get = |extra_arguments: &[&str]| {
             let arguments = [
                 "get",
                 &object,
@@ -161,8 +161,12 @@ fn get_writes_the_value_of_the_pipeline() {
                 "-o",
                 file,
             ];
-            let done = output(&world, &[&arguments, more].concat());
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            let output = run_command(&world, &[&arguments, extra_arguments].concat());
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             std::fs::read(file).unwrap()
         };
         let pushed = get(&[]);
@@ -191,14 +195,14 @@ fn get_writes_the_value_of_the_pipeline() {
         "-o",
         "-",
     ];
-    let done = output(&world, &arguments);
+    let output = run_command(&world, &arguments);
     assert_eq!(
         world.expected(random, key, Some(3), 2).unwrap(),
-        Sample::Bytes(done.stdout.clone().into())
+        Sample::Bytes(output.stdout.clone().into())
     );
     assert_eq!(
-        done.stdout,
-        output(&world, &[&arguments[..], &["--plain"]].concat()).stdout
+        output.stdout,
+        run_command(&world, &[&arguments[..], &["--plain"]].concat()).stdout
     );
 }
 
@@ -209,11 +213,11 @@ fn get_reports_errors() {
     objects.insert("none.txt".to_owned(), b"text".to_vec());
     let world = World::with_objects(objects);
     let get = |arguments: &[&str]| {
-        let done = output(&world, &[&["get", "-o", "-"], arguments].concat());
+        let output = run_command(&world, &[&["get", "-o", "-"], arguments].concat());
         format!(
             "exit {}: {}",
-            done.status.code().unwrap(),
-            String::from_utf8_lossy(&done.stderr)
+            output.status.code().unwrap(),
+            String::from_utf8_lossy(&output.stderr)
         )
     };
     let store = format!("http://{}", world.gateway.store().unwrap());
@@ -238,7 +242,7 @@ fn read_reports_its_statistics() {
     let mut objects: super::world::Objects = photos().into_iter().take(6).collect();
     objects.insert("none.txt".to_owned(), b"text".to_vec());
     let world = World::with_objects(objects);
-    for (mode, more) in [("pushdown", &[][..]), ("plain", &["--plain"][..])] {
+    for (mode, extra_arguments) in [("pushdown", &[][..]), ("plain", &["--plain"][..])] {
         let arguments = [
             "read",
             "s3://photos/",
@@ -250,14 +254,14 @@ fn read_reports_its_statistics() {
             "3",
             "--json",
         ];
-        let done = output(&world, &[&arguments, more].concat());
-        assert_eq!(done.status.code(), Some(1), "one sample failed");
-        let stderr = String::from_utf8(done.stderr).unwrap();
+        let output = run_command(&world, &[&arguments, extra_arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "one sample failed");
+        let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(
             stderr.starts_with("none.txt: UndecodableObject: ") && stderr.lines().count() == 1,
             "{stderr}"
         );
-        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let mut names: Vec<_> = report.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();
         assert_eq!(
@@ -320,7 +324,7 @@ fn read_reports_its_statistics() {
             (&mode.into(), &6.into(), &1.into())
         );
     }
-    let nothing = output(&world, &["read", "s3://photos/nothing/", "--pipeline", SHORT]);
+    let nothing = run_command(&world, &["read", "s3://photos/nothing/", "--pipeline", SHORT]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(
         String::from_utf8_lossy(&nothing.stderr)
@@ -332,7 +336,7 @@ fn read_reports_its_statistics() {
 #[test]
 fn read_stops_exactly_at_the_limit() {
     let world = World::with_photos(20);
-    for (limit, more, samples) in [
+    for (limit, extra_arguments, samples) in [
         ("10", &[][..], 10),
         ("10", &["--batch-size", "4"], 10),
         ("10", &["--batch-size", "64", "--plain"], 10),
@@ -354,14 +358,18 @@ fn read_stops_exactly_at_the_limit() {
             "--limit",
             limit,
         ];
-        let done = output(&world, &[&arguments, more].concat());
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-        assert_eq!(report["samples"], samples, "--limit {limit} {more:?}");
+        let output = run_command(&world, &[&arguments, extra_arguments].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["samples"], samples, "--limit {limit} {extra_arguments:?}");
         let stages = report["stages"].as_object().unwrap();
         let delivered: u64 = stages.values().filter_map(serde_json::Value::as_u64).sum();
-        assert_eq!(delivered, samples, "--limit {limit} {more:?}");
+        assert_eq!(delivered, samples, "--limit {limit} {extra_arguments:?}");
     }
-    let zero_limit = output(&world, &["read", "s3://photos/", "-p", SHORT, "--limit", "0"]);
+    let zero_limit = run_command(&world, &["read", "s3://photos/", "-p", SHORT, "--limit", "0"]);
     assert_eq!(zero_limit.status.code(), Some(2));
 }

@@ -58,11 +58,11 @@ pub(super) fn brightness_labels(world: &World) -> String {
     )
 }
 
-fn transfer(world: &World, labels: &str, more: &[&str]) -> Output {
-    transfer_with_pipeline(world, labels, PIPELINE, more)
+fn transfer(world: &World, labels: &str, extra_arguments: &[&str]) -> Output {
+    transfer_with_pipeline(world, labels, PIPELINE, extra_arguments)
 }
 
-fn transfer_with_pipeline(world: &World, labels: &str, pipeline: &str, more: &[&str]) -> Output {
+fn transfer_with_pipeline(world: &World, labels: &str, pipeline: &str, extra_arguments: &[&str]) -> Output {
     let file = self::labels(world, labels);
     let arguments = [
         "demo",
@@ -72,7 +72,7 @@ fn transfer_with_pipeline(world: &World, labels: &str, pipeline: &str, more: &[&
         file.to_str().unwrap(),
     ];
     let pipelines = ["--pipeline", pipeline, "--augmented-pipeline", AUGMENTED];
-    pushdown(&[&arguments[..], &pipelines, more].concat())
+    pushdown(&[&arguments[..], &pipelines, extra_arguments].concat())
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .output()
         .unwrap()
@@ -97,20 +97,20 @@ fn every_mode_trains_the_same_head() {
         "--plain-endpoint",
         &store,
     ];
-    let done = transfer(
+    let output = transfer(
         &world,
         &brightness_labels(&world),
         &[&flags[..], &["--json"]].concat(),
     );
-    let stderr = text(&done.stderr);
-    assert!(done.status.success(), "{stderr}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     assert!(
         stderr.contains("1 objects have no label and are left out: set/unlabelled.png"),
         "{stderr}"
     );
     assert!(stderr.contains("1 labels have no object: gone.png"), "{stderr}");
 
-    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&report["samples"], &report["held_out"]),
         (&60.into(), &16.into())
@@ -171,13 +171,13 @@ fn every_mode_trains_the_same_head() {
 #[test]
 fn invalid_inputs_are_reported() {
     let world = world();
-    let error_of = |done: Output| {
-        let stderr = text(&done.stderr);
+    let error_of = |output: Output| {
+        let stderr = text(&output.stderr);
         let line = stderr.lines().find(|line| line.starts_with("error: "));
         let line = line.unwrap_or_default();
-        format!("exit {}: {line}", done.status.code().unwrap())
+        format!("exit {}: {line}", output.status.code().unwrap())
     };
-    let error = |labels: &str, more: &[&str]| error_of(transfer(&world, labels, more));
+    let error = |labels: &str, extra_arguments: &[&str]| error_of(transfer(&world, labels, extra_arguments));
     let labels = brightness_labels(&world);
     let store = format!("http://{}", world.gateway.store().unwrap());
     let file = world.folder().join("labels.csv").display().to_string();

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Runs the default pipeline of the demonstration over one epoch, with weights cached in a folder of this name.
-fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
+fn transfer(world: &World, cache: &str, extra_arguments: &[&str]) -> String {
     let file = labels(world, &brightness_labels(world));
     let arguments = [
         "demo",
@@ -21,14 +21,14 @@ fn transfer(world: &World, cache: &str, more: &[&str]) -> String {
         "--epochs",
         "0",
     ];
-    let done = pushdown(&[&arguments[..], more].concat())
+    let output = pushdown(&[&arguments[..], extra_arguments].concat())
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .env("XDG_CACHE_HOME", world.folder().join(cache))
         .env("ORT_DYLIB_PATH", onnxruntime())
         .output()
         .unwrap();
-    assert!(done.status.success(), "{}", text(&done.stderr));
-    text(&done.stdout)
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 /// Features computed on different tiers differ by the tolerance of law 1 and one step of f16. This is thousands of times less than

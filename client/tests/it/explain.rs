@@ -6,9 +6,9 @@ use super::{cli::pushdown, world::World};
 
 const PIPELINE: &str = "decode | resize(64, 64) | to_float";
 
-fn explain(world: &World, more: &[&str]) -> String {
+fn explain(world: &World, extra_arguments: &[&str]) -> String {
     let arguments = ["explain", "s3://photos/", "-p", PIPELINE];
-    let output = pushdown(&[&arguments, more].concat())
+    let output = pushdown(&[&arguments, extra_arguments].concat())
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .output()
         .unwrap();
@@ -20,8 +20,8 @@ fn explain(world: &World, more: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn json(world: &World, more: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&explain(world, &[more, &["--json"]].concat())).unwrap()
+fn json(world: &World, extra_arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&explain(world, &[extra_arguments, &["--json"]].concat())).unwrap()
 }
 
 #[test]

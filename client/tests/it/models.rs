@@ -100,7 +100,7 @@ fn a_model_has_the_same_result_on_either_tier() {
     );
 }
 
-/// Many features are zero after a ReLU, so they compress well.
+/// Many features are zero after a rectifier, so they compress well.
 #[test]
 fn compressed_answers_have_the_same_values_in_fewer_bytes() {
     let (world, models) = world();
@@ -160,29 +160,29 @@ fn explain_measures_and_plans() {
         shares.iter().map(|share| share.as_f64().unwrap()).collect()
     };
     // The output of the model has 2,000 bytes: over a slow link the gateway computes it for all photos that are larger.
-    let thin = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
-    let ways = thin["classes"][0]["ways"].as_array().unwrap();
+    let slow = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
+    let ways = slow["classes"][0]["ways"].as_array().unwrap();
     assert_eq!(ways[0]["stage"], 0);
     // Plain reading needs the weights. Measuring has fetched them.
     let weights =
         |explained: &serde_json::Value| explained["classes"][0]["ways"][0]["weights"].as_f64().unwrap();
-    assert!(weights(&thin) > 4e6, "{}", weights(&thin));
-    assert_eq!(thin["samples_left"], 6.0);
-    let again = json(&["--epochs", "90"]);
-    assert!(weights(&again) < 1.0, "the weights are cached");
-    assert_eq!(again["samples_left"], 540.0);
+    assert!(weights(&slow) > 4e6, "{}", weights(&slow));
+    assert_eq!(slow["samples_left"], 6.0);
+    let many_epochs = json(&["--epochs", "90"]);
+    assert!(weights(&many_epochs) < 1.0, "the weights are cached");
+    assert_eq!(many_epochs["samples_left"], 540.0);
     let last = ways.last().unwrap();
     assert_eq!(last["host_seconds"], 0.0);
     assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
     assert!(ways.len() >= 5, "expected splits inside the model: {ways:?}");
-    let planned = shares(&thin["plan"]);
+    let planned = shares(&slow["plan"]);
     assert!((planned.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert!(planned[0] < 0.5, "{planned:?}");
     let rate = |plan: &serde_json::Value| plan["samples_per_second"].as_f64().unwrap();
-    assert!(rate(&thin["plan"]) > rate(&thin["plain"]));
-    assert_eq!(thin["plan"]["bound"], "the link");
+    assert!(rate(&slow["plan"]) > rate(&slow["plain"]));
+    assert_eq!(slow["plan"]["bound"], "the link");
     // Each stage has the kind of its value and the rate if all samples use this split.
-    let stages = thin["stages"].as_array().unwrap();
+    let stages = slow["stages"].as_array().unwrap();
     assert_eq!(stages.len(), ways.len());
     assert_eq!(stages[0]["kind"], "Bytes");
     assert!(stages[0]["shape"].is_null());
@@ -203,10 +203,10 @@ fn explain_measures_and_plans() {
     let host = |explained: &serde_json::Value| explained["stages"][0]["host_seconds"].as_f64().unwrap();
     let fast = json(&["--bandwidth", "0.05", "--host-speed", "1000"]);
     assert!(
-        host(&fast) < host(&thin) / 10.0,
+        host(&fast) < host(&slow) / 10.0,
         "{} {}",
         host(&fast),
-        host(&thin)
+        host(&slow)
     );
     // If the gateway has no cores, everything is read plainly.
     let no_cores = json(&["--gateway-cores", "0"]);

@@ -175,8 +175,8 @@ fn the_first_batch_does_not_wait_for_later_batches() {
     }
 }
 
-/// If two batches started at once, they would arrive together, and the first of them late. When a batch is complete, about half of the
-/// next one is received, plus the bytes in flight.
+/// If two batches started at once, they would arrive together, and the first of them late. When a batch is complete, about half
+/// of the next one is received, plus the bytes in flight.
 #[test]
 fn each_batch_is_fetched_before_the_next() {
     const KEY: &str = "jpeg_large.jpg";

@@ -100,7 +100,7 @@ fn a_store_that_is_down_is_logged_at_the_first_retry() {
 #[test]
 fn the_end_of_an_outage_is_logged() {
     let mut world = World::with_photos(6);
-    for more in [&[][..], &["--plain"], &["--auto"]] {
+    for extra_arguments in [&[][..], &["--plain"], &["--auto"]] {
         let listen = world.gateway.listen();
         let restarting = std::thread::spawn(move || world.restart(Duration::from_secs(2)));
         eventually("the gateway is down", Duration::from_secs(5), || {
@@ -108,7 +108,7 @@ fn the_end_of_an_outage_is_logged() {
         })
         .unwrap();
         let arguments = ["read", "s3://photos/", "-p", PIPELINE];
-        let output = pushdown_at(listen, &[&arguments, more].concat())
+        let output = pushdown_at(listen, &[&arguments, extra_arguments].concat())
             .output()
             .unwrap();
         let log = outage_lines(&output);
@@ -117,7 +117,7 @@ fn the_end_of_an_outage_is_logged() {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(log.len(), 2, "{more:?}: {log:?}");
+        assert_eq!(log.len(), 2, "{extra_arguments:?}: {log:?}");
         assert!(log[0].starts_with("retrying up to 9 times"), "{log:?}");
         assert!(log[1].starts_with("answers again, after "), "{log:?}");
         world = restarting.join().unwrap();

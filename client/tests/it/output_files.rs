@@ -61,8 +61,12 @@ fn a_known_extension_selects_the_format() {
             assert_eq!((code, stderr.as_str()), (0, ""), "{name} {mode_flags:?}");
             let written = written.unwrap();
             // The length of the header depends on the numbers in it.
-            let from = if name == "x.safetensors" { 8 } else { 0 };
-            assert_eq!(written[from..magic.len()], magic[from..], "{name} {mode_flags:?}");
+            let skipped = if name == "x.safetensors" { 8 } else { 0 };
+            assert_eq!(
+                written[skipped..magic.len()],
+                magic[skipped..],
+                "{name} {mode_flags:?}"
+            );
         }
         let arguments = [&["get", OBJECT, "-p", PIXELS], mode_flags].concat();
         let (_, _, raw) = get(&endpoint, &world, &arguments, "x.raw");
@@ -75,10 +79,10 @@ fn a_known_extension_selects_the_format() {
 fn a_wrong_extension_is_refused_before_any_request() {
     let world = world();
     let unused_endpoint = "http://127.0.0.1:9";
-    let refused = |pipeline: &str, more: &[&str], name: &str| {
+    let refused = |pipeline: &str, extra_arguments: &[&str], name: &str| {
         let mut errors = Vec::new();
         for mode_flags in MODES {
-            let arguments = [&["get", OBJECT, "-p", pipeline], more, mode_flags].concat();
+            let arguments = [&["get", OBJECT, "-p", pipeline], extra_arguments, mode_flags].concat();
             let (code, text, written) = get(unused_endpoint, &world, &arguments, name);
             assert_eq!((code, written), (2, None), "{text}");
             errors.push(text);

@@ -39,12 +39,16 @@ fn a_table_is_computed_where_it_is_ready_first() {
         let metric = "pushdown_step_seconds_total{step=\"select\"}";
         let seconds = || world.gateway.metric(metric).unwrap_or_default();
         let before = seconds();
-        let done = pushdown(&["get", what, "--pipeline", pipeline, "--split", "smallest"])
+        let output = pushdown(&["get", what, "--pipeline", pipeline, "--split", "smallest"])
             .args(["--format", "csv", "--endpoint-url", &endpoint])
             .output()
             .unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let lines = String::from_utf8_lossy(&done.stdout).lines().count();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let lines = String::from_utf8_lossy(&output.stdout).lines().count();
         (lines, seconds() > before)
     };
     // On a busy machine even an unlimited link is slow, so only one of eight attempts has to be local.
@@ -89,7 +93,7 @@ fn unknown_sizes_are_measured() {
     let sent = || world.gateway.metric("pushdown_client_sent_bytes_total").unwrap();
     for pipeline in ["select", "sql(\"select count(*) as n from object\")"] {
         let before = sent();
-        let done = pushdown(&[
+        let output = pushdown(&[
             "get",
             "s3://photos/t.csv",
             "--pipeline",
@@ -100,7 +104,11 @@ fn unknown_sizes_are_measured() {
         .args(["--split", "smallest", "--endpoint-url", &endpoint])
         .output()
         .unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let transferred = sent() - before;
         assert!(
             transferred < 1.1 * stored,
@@ -141,12 +149,16 @@ fn rows_transfer_at_most_the_bytes_of_the_object() {
     ] {
         let get = |split: &str| {
             let key = format!("s3://photos/{object}");
-            let done = pushdown(&["get", &key, "--pipeline", pipeline, "--format", "ndjson"])
+            let output = pushdown(&["get", &key, "--pipeline", pipeline, "--format", "ndjson"])
                 .args(["--split", split, "--endpoint-url", &endpoint])
                 .output()
                 .unwrap();
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-            done.stdout
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            output.stdout
         };
         throttle.set_rate(UNLIMITED_LINK);
         let all = get("full");

@@ -46,7 +46,7 @@ fn reader(world: &World, pipeline: &str) -> PushdownReaderBuilder {
     world.reader(pipeline).prefix("t/").batch_size(64).seed(7)
 }
 
-async fn all(mut reader: TableReader) -> Vec<TableBatch> {
+async fn read_all(mut reader: TableReader) -> Vec<TableBatch> {
     let mut batches = Vec::new();
     while let Some(batch) = reader.try_next().await.unwrap() {
         batches.push(batch);
@@ -67,8 +67,8 @@ fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a Int64Array {
 
 /// The rows of an object with `rows` rows that match the condition.
 fn expected(object: usize, rows: u64) -> impl Iterator<Item = RowId> {
-    let kept = (200..rows).filter(|row| row % 3 == 0);
-    kept.map(move |row| RowId { object, row })
+    let matching = (200..rows).filter(|row| row % 3 == 0);
+    matching.map(move |row| RowId { object, row })
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn every_row_is_read_once_for_every_split() {
         for (name, reader_builder) in splits {
             let reader = reader_builder.build_table().await.unwrap();
             assert_eq!(reader.schema().fields().len(), 2);
-            let batches = all(reader).await;
+            let batches = read_all(reader).await;
             for batch in &batches {
                 let n = column(&batch.rows, "n");
                 assert_eq!(n.null_count(), 0);
@@ -94,12 +94,12 @@ async fn every_row_is_read_once_for_every_split() {
                     assert_eq!(id.row, u64::try_from(*n).unwrap(), "{name}");
                 }
             }
-            let mut seen = ids(&batches);
-            let order = order_by_epoch.entry(epoch).or_insert_with(|| seen.clone());
-            assert_eq!(&seen, order, "{name}: the order differs");
-            seen.sort_unstable();
+            let mut found = ids(&batches);
+            let order = order_by_epoch.entry(epoch).or_insert_with(|| found.clone());
+            assert_eq!(&found, order, "{name}: the order differs");
+            found.sort_unstable();
             let all: Vec<_> = expected(0, 1000).chain(expected(1, 2500)).collect();
-            assert_eq!(seen, all, "{name}: each row once");
+            assert_eq!(found, all, "{name}: each row once");
         }
     }
     assert_ne!(order_by_epoch[&0], order_by_epoch[&1]);
@@ -109,11 +109,11 @@ async fn every_row_is_read_once_for_every_split() {
 #[tokio::test]
 async fn ranks_share_the_rows_and_resume_at_a_batch() {
     let world = world();
-    let whole = ids(&all(reader(&world, PIPELINE).build_table().await.unwrap()).await);
+    let whole = ids(&read_all(reader(&world, PIPELINE).build_table().await.unwrap()).await);
     let mut together = Vec::new();
     for rank in 0..3 {
         let shard = reader(&world, PIPELINE).shard((rank, 3));
-        let batches = all(shard.clone().build_table().await.unwrap()).await;
+        let batches = read_all(shard.clone().build_table().await.unwrap()).await;
         let part = ids(&batches);
         assert!(part.len().abs_diff(whole.len() / 3) <= 1, "{}", part.len());
         let mut resumed = shard.clone().start_at(2).build_table().await.unwrap();
@@ -131,10 +131,10 @@ async fn ranks_share_the_rows_and_resume_at_a_batch() {
 async fn without_a_seed_rows_are_in_the_order_of_the_data_set() {
     let world = world();
     let builder = world.reader("select(columns=[n])").prefix("t/").batch_size(1000);
-    let batches = all(builder.build_table().await.unwrap()).await;
-    let seen = ids(&batches);
-    assert!(seen.is_sorted());
-    assert_eq!(seen.len(), 3510);
+    let batches = read_all(builder.build_table().await.unwrap()).await;
+    let found = ids(&batches);
+    assert!(found.is_sorted());
+    assert_eq!(found.len(), 3510);
     assert_eq!(
         batches
             .iter()
@@ -227,7 +227,7 @@ async fn a_long_footer_is_read_once() {
     let (relay, first_bytes) = recording_relay(world.gateway.listen());
     let builder = super::world::reader(&format!("http://{}", relay.address()), "select(columns=[n])");
     let reader = builder.split(Split::At(0)).build_table().await.unwrap();
-    assert_eq!(all(reader).await.len(), 100);
+    assert_eq!(read_all(reader).await.len(), 100);
     let first_bytes = first_bytes.lock();
     let footers = first_bytes.iter().filter(|first| **first == footer).count();
     assert_eq!(footers, 1, "{first_bytes:?}");
@@ -245,7 +245,7 @@ async fn each_runs_its_pipeline_over_a_column_of_photos() {
     let mut splits = Vec::new();
     for split in [Split::At(0), Split::At(1), Split::Full] {
         let builder = world.reader(pipeline).seed(3).batch_size(5).split(split);
-        let batches = all(builder.build_table().await.unwrap()).await;
+        let batches = read_all(builder.build_table().await.unwrap()).await;
         splits.push(batches);
     }
     assert_eq!(splits[0], splits[1]);
@@ -256,10 +256,10 @@ async fn each_runs_its_pipeline_over_a_column_of_photos() {
             .column_by_name("photo_error")
             .unwrap()
             .as_string::<i32>();
-        let place = |row: usize| (batch.ids[row].row, batch.rows["photo"].is_null(row));
+        let row_and_is_null = |row: usize| (batch.ids[row].row, batch.rows["photo"].is_null(row));
         (0..errors.len())
             .filter(|row| errors.is_valid(*row))
-            .map(place)
+            .map(row_and_is_null)
             .collect::<Vec<_>>()
     };
     assert_eq!(splits[0].iter().flat_map(failed).collect::<Vec<_>>(), [(3, true)]);
@@ -339,11 +339,11 @@ async fn a_replaced_object_ends_the_stream() {
 async fn a_limit_is_exact_to_the_row() {
     let world = world();
     let builder = || reader(&world, PIPELINE);
-    let whole = ids(&all(builder().build_table().await.unwrap()).await);
+    let whole = ids(&read_all(builder().build_table().await.unwrap()).await);
     for limit in [1, 63, 64, 65, 100, 1_000_000] {
-        let limited = all(builder().limit(limit).build_table().await.unwrap()).await;
+        let limited = read_all(builder().limit(limit).build_table().await.unwrap()).await;
         assert_eq!(ids(&limited), whole[..limit.min(whole.len())], "{limit}");
     }
     let second = builder().limit(100).shard((1, 2)).build_table().await.unwrap();
-    assert_eq!(ids(&all(second).await), whole[whole.len() / 2..][..100]);
+    assert_eq!(ids(&read_all(second).await), whole[whole.len() / 2..][..100]);
 }

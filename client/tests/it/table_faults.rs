@@ -21,12 +21,12 @@ fn read(script: Script) -> (Option<i32>, Vec<u8>, String) {
     });
     let origin = origin.unwrap();
     let endpoint = format!("http://{}", origin.address());
-    let done = pushdown(&["get", "s3://bucket/t.parquet", "--plain", "--format", "csv"])
+    let output = pushdown(&["get", "s3://bucket/t.parquet", "--plain", "--format", "csv"])
         .args(["--pipeline", "select(columns=[n])", "--endpoint-url", &endpoint])
         .output()
         .unwrap();
-    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
-    (done.status.code(), done.stdout, stderr)
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), output.stdout, stderr)
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn a_replaced_text_object_is_an_error() {
             _ => script(exchange, &text),
         });
         let endpoint = format!("http://{}", origin.as_ref().unwrap().address());
-        let done = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
+        let output = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
             .args(["--pipeline", "select", "--endpoint-url", &endpoint])
             .output()
             .unwrap();
-        let stderr = String::from_utf8_lossy(&done.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !done.status.success() && done.stdout.is_empty(),
+            !output.status.success() && output.stdout.is_empty(),
             "{number}: {stderr}"
         );
     }
@@ -117,7 +117,7 @@ fn a_busy_store_is_asked_again() {
     });
     let origin = origin.unwrap();
     let endpoint = format!("http://{}", origin.address());
-    let done = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
+    let output = pushdown(&["get", "s3://bucket/t.csv", "--plain", "--format", "csv"])
         .args([
             "--pipeline",
             "select(columns=[n], limit=3)",
@@ -126,7 +126,7 @@ fn a_busy_store_is_asked_again() {
         ])
         .output()
         .unwrap();
-    let stderr = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{stderr}");
-    assert_eq!(String::from_utf8_lossy(&done.stdout), "n\n1\n1\n1\n");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "n\n1\n1\n1\n");
 }

@@ -26,7 +26,7 @@ fn world() -> World {
     World::with_objects(Objects::from(objects))
 }
 
-fn output(world: &World, arguments: &[&str]) -> Output {
+fn run_command(world: &World, arguments: &[&str]) -> Output {
     pushdown(arguments)
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .output()
@@ -63,7 +63,7 @@ fn get_returns_the_same_rows_for_every_split() {
     let file = world.folder().join("rows.arrow");
     let file = file.to_str().unwrap();
     let stored = format!("http://{}", world.gateway.store().unwrap());
-    for more in [
+    for extra_arguments in [
         &[][..],
         &["--split", "1"],
         &["--split", "smallest"],
@@ -72,12 +72,16 @@ fn get_returns_the_same_rows_for_every_split() {
         &["--plain", "--endpoint-url", &stored],
     ] {
         let arguments = ["get", OBJECT, "--pipeline", PIPELINE, "-o", file];
-        let done = output(&world, &[&arguments, more].concat());
-        assert!(done.status.success(), "{more:?}: {}", shown(&done));
-        assert_eq!(table(std::fs::read(file).unwrap()), expected, "{more:?}");
+        let output = run_command(&world, &[&arguments, extra_arguments].concat());
+        assert!(output.status.success(), "{extra_arguments:?}: {}", shown(&output));
+        assert_eq!(
+            table(std::fs::read(file).unwrap()),
+            expected,
+            "{extra_arguments:?}"
+        );
     }
     let arguments = ["get", OBJECT, "--pipeline", PIPELINE, "--format", "arrow"];
-    assert_eq!(table(output(&world, &arguments).stdout), expected);
+    assert_eq!(table(run_command(&world, &arguments).stdout), expected);
 }
 
 #[test]
@@ -91,7 +95,7 @@ fn many_objects_are_one_table_for_every_split() {
         ("mixed/b.csv".to_owned(), b"n,more\n2,x\n".to_vec()),
     ];
     let world = World::with_objects(Objects::from(objects));
-    let get = |prefix: &str, more: &[&str]| {
+    let get = |prefix: &str, extra_arguments: &[&str]| {
         let prefix = format!("s3://photos/{prefix}");
         let arguments = [
             "get",
@@ -101,10 +105,10 @@ fn many_objects_are_one_table_for_every_split() {
             "--format",
             "csv",
         ];
-        shown(&output(&world, &[&arguments[..], more].concat()))
+        shown(&run_command(&world, &[&arguments[..], extra_arguments].concat()))
     };
     for route_flags in [&[][..], &["--plain"], &["--split", "0"], &["--split", "smallest"]] {
-        let with = |more: &[&'static str]| [route_flags, more].concat();
+        let with = |extra_arguments: &[&'static str]| [route_flags, extra_arguments].concat();
         assert_eq!(
             get("parts/", route_flags),
             "exit 0: n,text\n2,two\n3,three\n4,four\n",
@@ -137,7 +141,7 @@ fn a_local_scan_reads_only_the_needed_bytes() {
         .metric("pushdown_store_received_bytes_total")
         .unwrap();
     let pipeline = "select(columns=[n], where='n < 5000')";
-    let done = output(
+    let output = run_command(
         &world,
         &[
             "get",
@@ -150,7 +154,7 @@ fn a_local_scan_reads_only_the_needed_bytes() {
             "arrow",
         ],
     );
-    assert_eq!(table(done.stdout).rows(), 5000);
+    assert_eq!(table(output.stdout).rows(), 5000);
     let read = world
         .gateway
         .metric("pushdown_store_received_bytes_total")
@@ -165,11 +169,11 @@ fn a_failed_get_leaves_no_file() {
     let world = world();
     let file = world.folder().join("rows.arrow");
     let path = file.to_str().unwrap();
-    let get = |object: &str, pipeline: &str, more: &[&str]| {
+    let get = |object: &str, pipeline: &str, extra_arguments: &[&str]| {
         let arguments = ["get", object, "--pipeline", pipeline, "-o", path];
-        let done = output(&world, &[&arguments, more].concat());
+        let output = run_command(&world, &[&arguments, extra_arguments].concat());
         assert!(!file.exists());
-        shown(&done)
+        shown(&output)
     };
     insta::assert_snapshot!(
         [
@@ -201,11 +205,11 @@ fn no_rows_are_an_empty_file() {
             "--split",
             split,
         ];
-        let done = output(
+        let output = run_command(
             &world,
             &[&arguments[..], &["-o", file.to_str().unwrap()]].concat(),
         );
-        assert!(done.status.success(), "{}", shown(&done));
+        assert!(output.status.success(), "{}", shown(&output));
         assert_eq!(std::fs::read(&file).unwrap(), b"", "{split}");
     }
 }
@@ -214,21 +218,21 @@ fn no_rows_are_an_empty_file() {
 fn schema_describes_a_table() {
     let world = world();
     let stored = world.objects["t.parquet"].len().to_string();
-    let text = shown(&output(&world, &["schema", OBJECT]));
+    let text = shown(&run_command(&world, &["schema", OBJECT]));
     let filters = [(stored.as_str(), "[stored]"), (r"\([\d.]+ [KM]iB\)", "([size])")];
     insta::with_settings!({ filters => filters }, {
         insta::assert_snapshot!(
             [
                 text,
-                shown(&output(&world, &["schema", "s3://photos/none.txt"])),
-                shown(&output(&world, &["schema", "s3://photos/missing"])),
-                shown(&output(&world, &["schema", "s3://photos"])),
+                shown(&run_command(&world, &["schema", "s3://photos/none.txt"])),
+                shown(&run_command(&world, &["schema", "s3://photos/missing"])),
+                shown(&run_command(&world, &["schema", "s3://photos"])),
             ]
             .join("")
         );
     });
-    let done = output(&world, &["schema", OBJECT, "--json"]);
-    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let output = run_command(&world, &["schema", OBJECT, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"], 20_000);
     assert_eq!(json["row_groups"], 4);
     assert_eq!(json["stored_bytes"], world.objects["t.parquet"].len());

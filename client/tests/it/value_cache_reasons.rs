@@ -14,7 +14,7 @@ use super::{
 const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
 const COUNT: u64 = 6;
 
-/// Photos with more bytes than a small crop and fewer bytes than their pixels.
+/// Photos with extra_arguments bytes than a small crop and fewer bytes than their pixels.
 fn photos_larger_than_crops() -> Objects {
     let large: Vec<_> = photos()
         .into_iter()
@@ -57,7 +57,7 @@ fn each_value_that_is_not_cached_has_a_reason() {
     for (pipeline, mode, split, expected) in [
         (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
         (SMALL, Mode::Plain, Split::Smallest, NotKept::default()),
-        // Pixels and floats have more bytes than the object.
+        // Pixels and floats have extra_arguments bytes than the object.
         ("decode | to_float", Mode::Pushdown, Split::Smallest, larger),
         ("decode | to_float", Mode::Pushdown, Split::Full, larger),
         ("decode | to_float", Mode::Auto, Split::Smallest, larger),
@@ -151,11 +151,11 @@ fn the_report_lists_the_reasons() {
     let models = model_folder(&["tiny/constants"]).unwrap();
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos_larger_than_crops(), &flags);
-    let read = |pipeline: &str, more: &[&str]| {
+    let read = |pipeline: &str, extra_arguments: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["read", "s3://photos/", "-p", pipeline, "--seed", "1", "--keep"];
         let mut command = pushdown(&arguments);
-        command.arg(folder.path()).args(more);
+        command.arg(folder.path()).args(extra_arguments);
         command
             .env("PUSHDOWN_ENDPOINT", world.endpoint())
             .env("XDG_CACHE_HOME", world.folder())

@@ -35,8 +35,8 @@ fn check(backend: Backend) -> Result<()> {
     };
     lab.create_objects()?;
     let mut differences = Vec::new();
-    let reads = reads::all(&lab)?;
-    let writes = writes::all();
+    let reads = reads::requests(&lab)?;
+    let writes = writes::scenarios();
     let count = reads.len() + writes.len();
     ensure!(count >= 60, "only {count} requests");
     for (name, request) in reads {

@@ -39,10 +39,10 @@ struct Lab {
 impl Lab {
     fn new(flags: &[&str]) -> Result<Self> {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
-        Self::with(Gateway::embedded(binary(), &keys, flags)?, keys)
+        Self::with_gateway(Gateway::embedded(binary(), &keys, flags)?, keys)
     }
 
-    fn with(gateway: Gateway, keys: Keys) -> Result<Self> {
+    fn with_gateway(gateway: Gateway, keys: Keys) -> Result<Self> {
         let lab = Self { gateway, keys };
         lab.put("", "")?;
         Ok(lab)

@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 type Cases = Vec<(&'static str, Request)>;
 
-pub(super) fn all(lab: &Lab) -> Result<Cases> {
+pub(super) fn requests(lab: &Lab) -> Result<Cases> {
     let mut cases = Vec::new();
     plain(lab, &mut cases)?;
     ranges(lab, &mut cases)?;

@@ -13,7 +13,7 @@ use super::{BUCKET, Lab};
 /// Sends a sequence of requests to one address and returns the answers.
 type Scenario = fn(&Lab, SocketAddr) -> Result<Vec<Response>>;
 
-pub(super) fn all() -> Vec<(&'static str, Scenario)> {
+pub(super) fn scenarios() -> Vec<(&'static str, Scenario)> {
     vec![
         ("put and get", put_and_get),
         ("put with metadata", put_with_metadata),
@@ -207,7 +207,7 @@ fn create_upload(lab: &Lab, to: SocketAddr) -> Result<(Response, String)> {
     Ok((created, id))
 }
 
-fn part(lab: &Lab, id: &str, number: u8, body: Vec<u8>) -> Result<Request> {
+fn upload_part(lab: &Lab, id: &str, number: u8, body: Vec<u8>) -> Result<Request> {
     lab.put(
         &format!("{BUCKET}/w/parts?partNumber={number}&uploadId={id}"),
         body,
@@ -221,7 +221,7 @@ fn multipart(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
     let upload = format!("{object}?uploadId={id}");
     let mut list = String::from("<CompleteMultipartUpload>");
     for (number, body) in [(1, vec![b'1'; 5 << 20]), (2, vec![b'2'; 100])] {
-        let answer = part(lab, &id, number, body)?.send(to)?;
+        let answer = upload_part(lab, &id, number, body)?.send(to)?;
         let tag = answer.header("etag").context("a part without a tag")?;
         write!(
             list,
@@ -253,7 +253,7 @@ fn multipart_aborted(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
     let (created, id) = create_upload(lab, to)?;
     let upload = format!("{BUCKET}/w/parts?uploadId={id}");
     let requests = [
-        part(lab, &id, 1, b"part".to_vec()),
+        upload_part(lab, &id, 1, b"part".to_vec()),
         lab.signed("DELETE", &upload),
         get(lab, "w/parts"),
     ];
@@ -265,7 +265,7 @@ fn multipart_aborted(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
 fn multipart_unknown(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
     run(
         to,
-        [part(
+        [upload_part(
             lab,
             "00000000-0000-4000-8000-000000000000",
             1,

@@ -1,4 +1,5 @@
-//! Models that are broken, replaced, or limited to one sample at a time: errors and warnings name the model, and others keep working.
+//! Models that are broken, replaced, or limited to one sample at a time: errors and warnings name the model, and other models keep
+//! working.
 
 use std::fs;
 

@@ -47,7 +47,8 @@ fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
     assert_within_limit("after a run")
 }
 
-/// Two models requested at once are loaded one after the other: the first is in memory once, and the budget keeps no unused weights.
+/// Two models requested at once are loaded one after the other: the first is in memory once, and the budget keeps no unused
+/// weights.
 #[test]
 fn models_are_loaded_one_at_a_time() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;

@@ -84,9 +84,9 @@ fn a_model_computes_at_the_gateway_what_it_computes_locally() -> Result<()> {
     let runtime = RUNTIME.clone()?.identity();
     assert_eq!(runtime.onnxruntime, "1.31.1");
     assert_eq!(engine, format!("{}; {runtime}", pushdown::ENGINE));
-    let before = lab.get(&keys[0], &text, &[accept[0], ("x-pushdown-split", "4")])?;
+    let before_model = lab.get(&keys[0], &text, &[accept[0], ("x-pushdown-split", "4")])?;
     assert_eq!(
-        before.header("x-pushdown-engine"),
+        before_model.header("x-pushdown-engine"),
         Some(pushdown::ENGINE.to_string().as_str())
     );
     let other = lab.get(&keys[0], &text.replace("cut:12", "cut:11"), &accept)?;
@@ -213,9 +213,9 @@ fn models_are_listed_and_their_weights_served() -> Result<()> {
     }
     assert_eq!(model["batched"], true);
     let mut left_out = model["left_out"].as_array().context("no list")?.iter();
-    let within = left_out.find(|left| left["tensor"] == "r0").context("r0")?;
+    let inner_cut = left_out.find(|left| left["tensor"] == "r0").context("r0")?;
     assert_eq!(
-        within["reason"],
+        inner_cut["reason"],
         "`Conv` and the `Relu` behind it are computed as one"
     );
     let digest = model["digest"].as_str().context("no digest")?;

@@ -272,7 +272,7 @@ fn an_object_with_hundreds_of_metadata_entries_is_stored_and_read() -> Result<()
             continue;
         }
         let store = backend.start(binary())?;
-        let lab = Lab::with(store.gateway, store.keys)?;
+        let lab = Lab::with_gateway(store.gateway, store.keys)?;
         let mut put = lab.request("PUT", "tagged.jpg");
         for index in 0..120 {
             put = put.header(&format!("x-amz-meta-{index:03}"), &index.to_string());

@@ -54,7 +54,7 @@ fn the_environment_can_name_the_onnx_runtime_library() -> Result<()> {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
         let environment = [("ORT_DYLIB_PATH", library.as_os_str())];
         let gateway = Gateway::embedded_with(binary(), &keys, flags, &environment)?;
-        let lab = Lab::with(gateway, keys)?;
+        let lab = Lab::with_gateway(gateway, keys)?;
         lab.put("cat.png", photo(16, 12, "png"))?;
         let pipeline = "decode | resize(4, 4) | to_float | model(constants)";
         let answer = lab.get("cat.png", pipeline, &[])?;

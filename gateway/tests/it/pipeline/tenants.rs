@@ -187,7 +187,7 @@ fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Resu
         format!("--memory-budget={budget}"),
         format!("--threads={THREADS}"),
     ];
-    let lab = Lab::with(Gateway::launch(binary(), flags)?, keys[0].clone())?;
+    let lab = Lab::with_gateway(Gateway::launch(binary(), flags)?, keys[0].clone())?;
     for (name, object) in &objects {
         lab.put(name, object.clone())?;
     }

@@ -14,7 +14,7 @@ use super::{
 const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
 const COUNT: u64 = 6;
 
-/// Photos with extra_arguments bytes than a small crop and fewer bytes than their pixels.
+/// Photos with more bytes than a small crop and fewer bytes than their pixels.
 fn photos_larger_than_crops() -> Objects {
     let large: Vec<_> = photos()
         .into_iter()

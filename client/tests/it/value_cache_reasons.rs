@@ -57,7 +57,7 @@ fn each_value_that_is_not_cached_has_a_reason() {
     for (pipeline, mode, split, expected) in [
         (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
         (SMALL, Mode::Plain, Split::Smallest, NotKept::default()),
-        // Pixels and floats have extra_arguments bytes than the object.
+        // Pixels and floats have more bytes than the object.
         ("decode | to_float", Mode::Pushdown, Split::Smallest, larger),
         ("decode | to_float", Mode::Pushdown, Split::Full, larger),
         ("decode | to_float", Mode::Auto, Split::Smallest, larger),

@@ -59,7 +59,7 @@ impl Scan {
         let schema = SchemaRef::clone(rows.schema());
         let batches = self.batches.map(|batches| follow(batches, rows));
         Self {
-            estimate: self.estimate.of_columns(&self.schema, &schema),
+            estimate: self.estimate.with_columns(&self.schema, &schema),
             schema,
             batches,
         }

@@ -121,7 +121,7 @@ impl StoredTables {
         while let Some(look) = looks.next().await {
             let (key, schema, of_one) = look?;
             several.add(key, &schema).map_err(|error| disagree(&error))?;
-            estimate = Some(estimate.map_or(of_one, |all| all.and(&of_one)));
+            estimate = Some(estimate.map_or(of_one, |all| all.combined_with(&of_one)));
         }
         drop(looks);
         Ok(TablesScan {

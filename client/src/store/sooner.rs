@@ -42,7 +42,11 @@ impl StoredTable {
     /// there. It is the first of several, which come to `all` together. Unless the rows are more bytes than what is read for
     /// them it is begun, to see at what rate that comes, and how many rows it makes.
     pub(super) async fn sooner_here(&self, all: &Estimate, mut scan: Scan) -> Result<Sooner> {
-        if !all.rows_are_fewer_bytes() || all.likely.is_some_and(|rows| rows > all.spare()) {
+        if !all.is_reducing()
+            || all
+                .expected_output_bytes
+                .is_some_and(|rows| rows > all.spare_bytes())
+        {
             return Ok(Sooner::Here(scan));
         }
         // Else it is the first of several objects.
@@ -78,7 +82,7 @@ impl StoredTable {
             return Ok(Sooner::Here(scan.behind(taken.build().into_batches())));
         }
         // What has come would come again.
-        Ok(Sooner::There(all.spare().saturating_sub(look.come)))
+        Ok(Sooner::There(all.spare_bytes().saturating_sub(look.come)))
     }
 }
 
@@ -88,7 +92,7 @@ impl StoredTable {
 /// So what speaks for the gateway has to be clear, or to be seen some times. What has come need not come again.
 fn here(all: &Estimate, look: &Look) -> Option<bool> {
     let enough = look.made >= LOOKED_AT;
-    let likely = match (all.likely, all.read) {
+    let likely = match (all.expected_output_bytes, all.scan_bytes) {
         (Some(likely), _) => Some(likely),
         // Nothing is known of the rows: they are taken to go on as they began.
         (None, Some(read)) if look.come > 0 && (look.waits || enough) => {
@@ -99,15 +103,15 @@ fn here(all: &Estimate, look: &Look) -> Option<bool> {
         (None, None) => None,
     };
     let left = Estimate {
-        read: all.read.map(|read| read.saturating_sub(look.come)),
-        likely,
+        scan_bytes: all.scan_bytes.map(|read| read.saturating_sub(look.come)),
+        expected_output_bytes: likely,
         ..*all
     };
-    let there = |rate| left.sooner_beside_the_store(rate);
+    let there = |rate| left.is_faster_at_gateway(rate);
     let Seen { fastest, times } = look.seen;
-    let spare = all.spare().checked_sub(look.come);
+    let spare = all.spare_bytes().checked_sub(look.come);
     let fits = spare.is_some_and(|spare| likely.is_none_or(|rows| rows <= spare));
-    if !fits || !left.rows_are_fewer_bytes() || times > 0 && !there(fastest) {
+    if !fits || !left.is_reducing() || times > 0 && !there(fastest) {
         return Some(true);
     }
     let clear = times > 0 && there(fastest * CLEAR);
@@ -119,13 +123,13 @@ mod tests {
     use super::*;
 
     const ALL: Estimate = Estimate {
-        stored: 100_000_000,
-        read: Some(60_000_000),
-        rows: None,
-        answer: None,
-        most: None,
-        likely: Some(30_000_000),
-        held: None,
+        object_bytes: 100_000_000,
+        scan_bytes: Some(60_000_000),
+        max_rows: None,
+        output_bytes: None,
+        max_output_bytes: None,
+        expected_output_bytes: Some(30_000_000),
+        peak_memory_bytes: None,
     };
 
     fn look(fastest: f64, times: usize) -> Look {
@@ -166,7 +170,10 @@ mod tests {
 
     #[test]
     fn rows_of_which_nothing_is_known_are_taken_to_go_on_as_they_began() {
-        let unknown = Estimate { likely: None, ..ALL };
+        let unknown = Estimate {
+            expected_output_bytes: None,
+            ..ALL
+        };
         let after = |made, waits| {
             let look = Look {
                 come: 1_000_000,

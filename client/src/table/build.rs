@@ -162,8 +162,8 @@ impl Source {
             0_u64,
             0_u64,
             Estimate {
-                read: Some(0),
-                likely: Some(0),
+                scan_bytes: Some(0),
+                expected_output_bytes: Some(0),
                 ..Estimate::default()
             },
         );
@@ -173,7 +173,7 @@ impl Source {
                 .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
             let of = scan.estimate();
-            let left = of.answer.zip(of.rows).map(|(bytes, of)| {
+            let left = of.output_bytes.zip(of.max_rows).map(|(bytes, of)| {
                 let bytes = u128::from(bytes) * u128::from(unit.count()) / u128::from(of.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             });
@@ -181,19 +181,19 @@ impl Source {
             rows = rows.saturating_add(unit.count());
             let range = unit.rows();
             stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
-            all.read = sum(all.read, of.read);
-            all.likely = sum(all.likely, left);
+            all.scan_bytes = sum(all.scan_bytes, of.scan_bytes);
+            all.expected_output_bytes = sum(all.expected_output_bytes, left);
         }
         // What `each` makes of values may be any number of bytes.
-        let stage = if all.likely.is_some() && all.rows_are_fewer_bytes() {
+        let stage = if all.expected_output_bytes.is_some() && all.is_reducing() {
             settings.pipeline.len()
         } else {
             0
         };
         Ok(Cheaper {
             stage,
-            row_bytes: all.likely.or(all.read).unwrap_or_default() / rows.max(1),
-            read_row_bytes: all.read.unwrap_or_default().div_ceil(stored_rows.max(1)),
+            row_bytes: all.expected_output_bytes.or(all.scan_bytes).unwrap_or_default() / rows.max(1),
+            read_row_bytes: all.scan_bytes.unwrap_or_default().div_ceil(stored_rows.max(1)),
         })
     }
 }

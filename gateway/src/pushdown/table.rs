@@ -76,7 +76,7 @@ impl Pushdown {
         job: &Job,
         form: TableForm,
     ) -> Result<Response<Body>> {
-        let source_bytes = format!("{}/{}", planned.source_bytes(), planned.estimate().stored);
+        let source_bytes = format!("{}/{}", planned.source_bytes(), planned.estimate().object_bytes);
         insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
         insert(&mut headers, wire::header::KIND, "table");
         headers.insert(
@@ -108,5 +108,5 @@ impl Pushdown {
 fn pays(planned: &Planned, form: TableForm) -> bool {
     let estimate = planned.estimate();
     let most = form.most_bytes(planned.schema(), estimate);
-    most.is_some_and(|bytes| bytes < estimate.stored)
+    most.is_some_and(|bytes| bytes < estimate.object_bytes)
 }

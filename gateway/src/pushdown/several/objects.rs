@@ -116,7 +116,7 @@ impl Objects {
             let add = move || all.add(&key, &schema).map(|()| all);
             several = self.faces.cpu.run(&self.tenant.now(), add).await??;
             read = read.saturating_add(planned.source_bytes());
-            stored = stored.saturating_add(planned.estimate().stored);
+            stored = stored.saturating_add(planned.estimate().object_bytes);
         }
         Ok((several, format!("{read}/{stored}")))
     }
@@ -152,7 +152,7 @@ impl Objects {
         let fitting = Arc::new(self.faces.cpu.run(&self.tenant.now(), fit).await??);
         let rows = planned
             .estimate()
-            .rows
+            .max_rows
             .map_or(BATCH_ROWS as u64, |rows| rows.min(BATCH_ROWS as u64));
         let added = fitting
             .added_bytes()

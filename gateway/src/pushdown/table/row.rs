@@ -31,7 +31,7 @@ impl Pushdown {
 
     /// Waits for the memory of the scan and of all its rows.
     pub(in crate::pushdown) async fn admit_row(&self, planned: Planned, job: &Job) -> Result<Admitted> {
-        let answer = planned.estimate().answer.unwrap_or(ANSWER_BYTES);
+        let answer = planned.estimate().output_bytes.unwrap_or(ANSWER_BYTES);
         // What is over the limit fails when it comes: the estimate is none of what a filter leaves.
         let answer = answer.min(self.limits.max_output_bytes);
         self.admit_scan(planned, job, answer).await

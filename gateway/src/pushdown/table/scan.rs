@@ -140,7 +140,7 @@ impl Pushdown {
         let scan = turns.run(planning).await?.map_err(|error| fault.of(error))?;
         let (asked, held) = match reading {
             Reading::Parts(footer) => footer.end()?,
-            Reading::Whole(permit) => (scan.estimate().stored, permit),
+            Reading::Whole(permit) => (scan.estimate().object_bytes, permit),
         };
         timing.add("plan", started.elapsed());
         Ok(Planned {
@@ -196,7 +196,7 @@ impl Pushdown {
 /// What a scan holds at once, its source apart: a row group as it is stored, record batches, and what grouping and joining
 /// take. What sorting takes is part of the estimate.
 fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
-    let batch = match (estimate.answer, estimate.rows) {
+    let batch = match (estimate.output_bytes, estimate.max_rows) {
         (Some(bytes), Some(rows)) => {
             let rows = rows.max(1);
             (bytes / rows)
@@ -212,13 +212,13 @@ fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
     } else {
         (batch, 0)
     };
-    let computing = match (steps.first(), estimate.answer) {
+    let computing = match (steps.first(), estimate.output_bytes) {
         (Some(Step::Sql(_)), None) => query,
         _ => 0,
     };
-    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.stored.saturating_mul(INFLATED));
+    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.object_bytes.saturating_mul(INFLATED));
     estimate
-        .held
+        .peak_memory_bytes
         .unwrap_or_else(streamed)
         .saturating_add(batch.saturating_add(values).saturating_mul(BATCHES as u64))
         .saturating_add(computing)
@@ -239,8 +239,13 @@ impl Planned {
 
     /// Bytes of the object that are read, what was read for the plan among them.
     pub(in crate::pushdown) fn source_bytes(&self) -> u64 {
-        let Estimate { stored, read, .. } = *self.estimate();
-        self.asked.saturating_add(read.unwrap_or(stored)).min(stored)
+        let Estimate {
+            object_bytes,
+            scan_bytes,
+            ..
+        } = *self.estimate();
+        let scan_bytes = scan_bytes.unwrap_or(object_bytes);
+        self.asked.saturating_add(scan_bytes).min(object_bytes)
     }
 }
 
@@ -303,7 +308,7 @@ mod tests {
         let sql: Pipeline = "sql('select 1 from object')".parse().unwrap();
         let of = |stored, pipeline: &Pipeline| {
             let estimate = Estimate {
-                stored,
+                object_bytes: stored,
                 ..Estimate::default()
             };
             working(&estimate, pipeline.steps(), 256 << 20)
@@ -323,9 +328,9 @@ mod tests {
             .parse()
             .unwrap();
         let estimate = Estimate {
-            rows: Some(100_000),
-            answer: Some(100_000 * 602_112),
-            held: Some(1000),
+            max_rows: Some(100_000),
+            output_bytes: Some(100_000 * 602_112),
+            peak_memory_bytes: Some(1000),
             ..Estimate::default()
         };
         let of = |pipeline: &Pipeline| working(&estimate, pipeline.steps(), 0) - 1000;

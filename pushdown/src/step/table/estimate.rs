@@ -28,24 +28,24 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         Stored::Parquet(file) => file,
         Stored::Stream(file) => {
             return Estimate {
-                stored: file.total(),
-                read: Some(file.total()),
-                rows: None,
-                answer: None,
-                most: None,
-                likely: None,
-                held: None,
+                object_bytes: file.total(),
+                scan_bytes: Some(file.total()),
+                max_rows: None,
+                output_bytes: None,
+                max_output_bytes: None,
+                expected_output_bytes: None,
+                peak_memory_bytes: None,
             };
         }
     };
     let mut estimate = Estimate {
-        stored: file.total(),
-        read: Some(scans.iter().map(|scan| scan.bytes).sum()),
-        rows: None,
-        answer: None,
-        most: None,
-        likely: None,
-        held: Some(scans.iter().map(|scan| held(file, scan)).sum()),
+        object_bytes: file.total(),
+        scan_bytes: Some(scans.iter().map(|scan| scan.bytes).sum()),
+        max_rows: None,
+        output_bytes: None,
+        max_output_bytes: None,
+        expected_output_bytes: None,
+        peak_memory_bytes: Some(scans.iter().map(|scan| held(file, scan)).sum()),
     };
     // Of grouping and joining nothing is known beforehand.
     if let [scan] = scans.as_slice()
@@ -71,17 +71,17 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         let short = |bytes| Some(u64::try_from(bytes).unwrap_or(u64::MAX));
         if keeps_rows(plan) {
             let query = file.limits().max_query_bytes;
-            estimate.held = estimate.held.map(|held| held.saturating_add(query));
+            estimate.peak_memory_bytes = estimate.peak_memory_bytes.map(|held| held.saturating_add(query));
         }
-        estimate.rows = Some(rows);
-        estimate.answer = short(answer);
+        estimate.max_rows = Some(rows);
+        estimate.output_bytes = short(answer);
         let sure = schema.fields().iter().all(|field| {
             let index = file.schema().index_of(field.name()).ok();
             fixed_width(field.data_type()).is_some()
                 || index.is_some_and(|column| is_sure(file, scan, column))
         });
-        estimate.most = estimate.answer.filter(|_| sure);
-        estimate.likely = short(likely);
+        estimate.max_output_bytes = estimate.output_bytes.filter(|_| sure);
+        estimate.expected_output_bytes = short(likely);
     }
     estimate
 }

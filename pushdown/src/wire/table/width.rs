@@ -10,7 +10,7 @@ impl TableForm {
     /// is sure: of strings in texts, say.
     pub fn most_bytes(self, schema: &Schema, estimate: &Estimate) -> Option<u64> {
         let named = match self {
-            Self::ArrowStream(_) | Self::Parquet => return estimate.most,
+            Self::ArrowStream(_) | Self::Parquet => return estimate.max_output_bytes,
             Self::Csv => false,
             Self::Ndjson => true,
         };
@@ -24,7 +24,7 @@ impl TableForm {
             Some(name + width(field.data_type())?)
         };
         let row: u64 = schema.fields().iter().map(column).sum::<Option<u64>>()?;
-        Some(estimate.rows?.saturating_mul(row + 3))
+        Some(estimate.max_rows?.saturating_mul(row + 3))
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let estimate = Estimate {
-            rows: Some(rows as u64 + 1),
+            max_rows: Some(rows as u64 + 1),
             ..Estimate::default()
         };
         for form in [TableForm::Csv, TableForm::Ndjson] {
@@ -94,8 +94,8 @@ mod tests {
     fn nothing_is_sure_of_strings_as_text() {
         let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
         let estimate = Estimate {
-            rows: Some(10),
-            most: Some(100),
+            max_rows: Some(10),
+            max_output_bytes: Some(100),
             ..Estimate::default()
         };
         let of = |form: TableForm| form.most_bytes(&schema, &estimate);

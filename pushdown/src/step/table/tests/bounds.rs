@@ -70,7 +70,7 @@ fn sorting_is_taken_to_hold_all_of_the_memory_of_a_query() {
     let object = parquet_of(&numbers(1000), 1000);
     let held = |query: &str| {
         let estimate = scan(&format!("sql('{query}')"), object.clone()).unwrap().1;
-        estimate.held.unwrap()
+        estimate.peak_memory_bytes.unwrap()
     };
     let query = TableLimits::default().max_query_bytes;
     assert!(held("select n, text from object") < 1 << 20);
@@ -89,7 +89,11 @@ fn pages_of_large_values_are_taken_to_be_large() {
     let texts = StringArray::from_iter_values((10..74).map(|n| format!("{n}").repeat(50_000)));
     let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
     let object = parquet_of(&batch, 64);
-    let held = scan("select", object.clone()).unwrap().1.held.unwrap();
+    let held = scan("select", object.clone())
+        .unwrap()
+        .1
+        .peak_memory_bytes
+        .unwrap();
     let bytes = object.len() as u64;
     assert!(held >= 2 * bytes - bytes / 10, "{held} of {bytes}");
 }

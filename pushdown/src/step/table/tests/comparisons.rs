@@ -138,7 +138,7 @@ fn row_groups_are_left_out_by_what_a_literal_means() {
             object.clone(),
         )
         .unwrap();
-        assert_eq!(estimate.rows, Some(rows), "{condition}");
+        assert_eq!(estimate.max_rows, Some(rows), "{condition}");
     }
 }
 

@@ -209,5 +209,5 @@ fn an_arrow_schema_in_the_footer_changes_the_zone_alone() {
     let (table, estimate) = scan("select", object).unwrap();
     assert_eq!(table.batches()[0].column(0).data_type(), &microseconds);
     assert_eq!(micros(table.batches()[0].column(0)), RIGHT);
-    assert_eq!(estimate.answer, Some(48));
+    assert_eq!(estimate.output_bytes, Some(48));
 }

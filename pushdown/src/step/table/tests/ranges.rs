@@ -32,13 +32,16 @@ fn only_what_the_condition_leaves_is_read() {
         1,
         "the footer is read by one suffix read"
     );
-    assert_eq!(estimate.stored, object.len() as u64);
+    assert_eq!(estimate.object_bytes, object.len() as u64);
     // Half of one row group in ten, by its pages.
-    assert!(estimate.rows.unwrap() <= 5_000, "{estimate:?}");
-    assert!(estimate.read.unwrap() <= object.len() as u64 / 20, "{estimate:?}");
-    let index = source.read() - estimate.read.unwrap();
+    assert!(estimate.max_rows.unwrap() <= 5_000, "{estimate:?}");
+    assert!(
+        estimate.scan_bytes.unwrap() <= object.len() as u64 / 20,
+        "{estimate:?}"
+    );
+    let index = source.read() - estimate.scan_bytes.unwrap();
     assert!(index < 64 * 1024, "{index} bytes of page index");
-    assert!(table.bytes() <= estimate.answer.unwrap(), "{estimate:?}");
+    assert!(table.bytes() <= estimate.output_bytes.unwrap(), "{estimate:?}");
 }
 
 #[test]
@@ -47,9 +50,9 @@ fn what_is_read_is_what_was_estimated() {
     for text in ["select", "select(columns=[m])", "select(columns=[n, text])"] {
         let source = Counted::new(object.clone());
         let (table, estimate) = scan(text, source.clone()).unwrap();
-        assert_eq!(source.read(), estimate.read.unwrap(), "{text}");
-        assert_eq!(estimate.rows, Some(100_000));
-        let (bytes, answer) = (table.bytes(), estimate.answer.unwrap());
+        assert_eq!(source.read(), estimate.scan_bytes.unwrap(), "{text}");
+        assert_eq!(estimate.max_rows, Some(100_000));
+        let (bytes, answer) = (table.bytes(), estimate.output_bytes.unwrap());
         assert!(
             answer.abs_diff(bytes) < bytes / 4,
             "{text}: {bytes} bytes, estimated {answer}"
@@ -64,7 +67,10 @@ fn what_a_condition_likely_leaves_is_estimated() {
     let object = parquet_of(&numbers(40_000), 40_000);
     let likely = |text: &str| {
         let estimate = scan(text, object.clone()).unwrap().1;
-        (estimate.likely.unwrap(), estimate.answer.unwrap())
+        (
+            estimate.expected_output_bytes.unwrap(),
+            estimate.output_bytes.unwrap(),
+        )
     };
     let (all, answer) = likely("select(columns=[n])");
     assert_eq!((all, answer), (320_000, 320_000));
@@ -107,7 +113,11 @@ fn of_numbers_with_fractions_the_width_counts() {
         ("x < 2", 32_000),
     ] {
         let text = format!("select(columns=[x], where='{condition}')");
-        let likely = scan(&text, object.clone()).unwrap().1.likely.unwrap();
+        let likely = scan(&text, object.clone())
+            .unwrap()
+            .1
+            .expected_output_bytes
+            .unwrap();
         assert!(likely.abs_diff(8 * rows) <= 8 * 100, "{condition}: {likely}");
     }
 }
@@ -155,7 +165,7 @@ fn bloom_filters_leave_row_groups_out() {
     let (with, without) = (written(true), written(false));
     let (table, estimate) = scan(text, with.clone()).unwrap();
     assert_eq!(int64s(&table, 0), [74_567]);
-    assert!(estimate.rows.unwrap() <= 20_000, "{estimate:?}");
+    assert!(estimate.max_rows.unwrap() <= 20_000, "{estimate:?}");
     assert_eq!(scan(text, without.clone()).unwrap().0, table);
     assert!(
         with.read() < without.read() * 3 / 4,
@@ -237,7 +247,10 @@ fn what_is_held_are_row_groups_of_the_columns_that_are_read() {
     let object = parquet_of(&numbers(2_000_000), 200_000);
     let held = |text: &str| {
         let scanned = scan_with(text, object.clone(), Limits::default()).expect(text);
-        (scanned.1.held.unwrap(), scanned.1.read.unwrap())
+        (
+            scanned.1.peak_memory_bytes.unwrap(),
+            scanned.1.scan_bytes.unwrap(),
+        )
     };
     let (one, of_one) = held("select(columns=[n])");
     let (all, of_all) = held("select()");
@@ -267,7 +280,7 @@ fn rows_between_two_places_are_read_alone() {
         let expected: Vec<_> = (from..to.min(40_000)).collect();
         assert_eq!(int64s(&table, 0), expected, "{text}");
         assert_eq!(int64s(&table, 1), expected, "{text}");
-        assert_eq!(estimate.rows, Some(expected.len() as u64), "{text}");
+        assert_eq!(estimate.max_rows, Some(expected.len() as u64), "{text}");
         assert_eq!(run(&text, &object).unwrap(), table, "{text}");
         let text = format!("sql('select n, place from object', rows=[{from}, {to}], row_number=place)");
         assert_eq!(scan(&text, object.clone()).unwrap().0, table, "{text}");
@@ -284,7 +297,7 @@ fn rows_between_two_places_are_read_alone() {
     let one = scan("select(columns=[n], rows=[10000, 20000])", object.clone())
         .unwrap()
         .1;
-    assert_eq!(one.read.unwrap(), all.read.unwrap() / 4);
+    assert_eq!(one.scan_bytes.unwrap(), all.scan_bytes.unwrap() / 4);
     let few = scan(
         "select(columns=[n], where='n % 1000 = 0', rows=[10000, 20000], limit=3)",
         object,

@@ -84,7 +84,7 @@ fn bounds_without_a_count_of_nulls_are_still_bounds() {
         chunk.set_statistics(statistics)
     });
     let (table, estimate) = scan("select(where='x > 5')", object).unwrap();
-    assert_eq!((table.rows(), estimate.rows), (2, Some(4)));
+    assert_eq!((table.rows(), estimate.max_rows), (2, Some(4)));
 }
 
 #[test]

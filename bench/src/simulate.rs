@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use pushdown::plan::{
-    Bound, Candidate, Class, Loading, Plan, Rules, Tiers,
-    simulate::{self, Reading},
+    Bound, Candidate, Class, LoadingCost, Plan, Rules, Tiers,
+    simulate::{self, ReadAhead},
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,8 +73,8 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     let tiers = Tiers {
         gateway_cores: recorded.store_cores,
         // Those are in what each way costs.
-        beside_steps: 0.0,
-        link_bytes: recorded.link_bits.map_or(f64::INFINITY, |bits| bits / 8.0),
+        background_seconds: 0.0,
+        link_bytes_per_second: recorded.link_bits.map_or(f64::INFINITY, |bits| bits / 8.0),
         host_cores: recorded.host_cores,
         trainer_seconds: recorded.trainer_seconds,
         shared: false,
@@ -82,8 +82,8 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     let (plain, pushed) = (&recorded.plain, &recorded.pushed);
     let classes = classes(plain, pushed);
     let of = |classes: &[Class], plan: &Plan| {
-        let jobs = simulate::jobs(classes, plan, recorded.samples);
-        simulate::run(&tiers, &jobs, Reading::of(recorded.batch_size))
+        let samples = simulate::sample_costs(classes, plan, recorded.samples);
+        simulate::epoch_seconds(&tiers, &samples, ReadAhead::for_batch(recorded.batch_size))
     };
     let epoch = |plan: &Plan| of(&classes, plan);
     let rules = Rules {
@@ -95,12 +95,12 @@ pub fn run(recorded: &str) -> Result<Epochs> {
     let auto = recorded.auto.as_ref().map(|mixture| {
         let classes = mixture.classes(plain, pushed);
         let shares = vec![vec![mixture.plainly, 1.0 - mixture.plainly]];
-        let plan = Plan::of(&tiers, &classes, shares, &rules);
+        let plan = Plan::from_shares(&tiers, &classes, shares, &rules);
         of(&classes, &plan)
     });
     Ok(Epochs {
         plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
-        pushed: epoch(&Plan::of(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
+        pushed: epoch(&Plan::from_shares(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
         auto,
         best: epoch(&best),
         bound: match best.load.bound() {
@@ -128,8 +128,8 @@ fn classes(plain: &Way, pushed: &Way) -> [Class; 1] {
         bytes: way.bytes,
         gateway_seconds: way.store_seconds,
         host_seconds: way.host_seconds,
-        weights: 0.0,
-        loading: Loading::default(),
+        weights_bytes: 0.0,
+        loading: LoadingCost::default(),
     };
     [Class {
         share: 1.0,

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use pushdown::{
     Pipeline, Timed,
-    plan::{Lacking, Loading, Plan, Replanner, Rules},
+    plan::{LoadingCost, Plan, Replanner, Rules, SetupCosts},
     step::model::Model,
     wire::{CpuTime, Split},
 };
@@ -165,7 +165,7 @@ impl Adapter {
         for Timed { steps, time } in ran {
             state
                 .replanner
-                .host(class, steps.start, steps.len(), time.as_secs_f64());
+                .observe_host_seconds(class, steps.start, steps.len(), time.as_secs_f64());
         }
         if let Some(stored) = stored.filter(|_| !self.listed) {
             state.found(class, stored);
@@ -185,9 +185,13 @@ impl Adapter {
         let mut state = self.state.lock();
         // Where nothing ran, nothing is known of what it takes.
         if came.seconds > 0.0 {
-            state.replanner.gateway(class, stage, came.seconds.into());
+            state
+                .replanner
+                .observe_gateway_seconds(class, stage, came.seconds.into());
         }
-        state.replanner.value(class, stage, bytes, stored_instead);
+        state
+            .replanner
+            .observe_value_bytes(class, stage, bytes, stored_instead);
     }
 
     /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
@@ -195,7 +199,7 @@ impl Adapter {
         let mut state = self.state.lock();
         let own = float(state.under_way.max(1) as u64);
         let part = batches.map_or(1.0, |all| own / all.max(own));
-        state.replanner.gateway_cores(cores * part);
+        state.replanner.set_gateway_cores(cores * part);
     }
 
     /// The gateway says what its CPUs have done.
@@ -210,14 +214,14 @@ impl Adapter {
     /// The gateway names its CPUs, if it does: those of this host add nothing to the same ones.
     pub(crate) fn gateway_cpus(&self, name: Option<&str>) {
         let shared = name.is_some() && name == self.cpus.as_deref();
-        self.state.lock().replanner.shared(shared);
+        self.state.lock().replanner.set_shared(shared);
     }
 
     /// The consumer took so long for a batch.
     pub(crate) fn trainer(&self, time: Duration, samples: usize) {
         if samples > 0 {
             let seconds = time.as_secs_f64() / float(samples as u64);
-            self.state.lock().replanner.trainer(seconds);
+            self.state.lock().replanner.observe_trainer_seconds(seconds);
         }
     }
 
@@ -236,12 +240,12 @@ impl Adapter {
         let weights: f64 = far.map(|model| float(model.description().bytes)).sum();
         // A side takes as long to load layers as this host took.
         let all = self.pipeline.len();
-        let loading = (0..=all).map(|stage| Loading {
+        let loading = (0..=all).map(|stage| LoadingCost {
             gateway_seconds: self.pipeline.loading_time(0..stage).as_secs_f64(),
             host_seconds: self.pipeline.loading_time(stage..all).as_secs_f64(),
         });
-        let lacking = Lacking {
-            weights,
+        let lacking = SetupCosts {
+            weights_bytes: weights,
             loading: loading.collect(),
         };
         // Behind the last batch the plan is one for the next epoch.
@@ -253,7 +257,7 @@ impl Adapter {
             samples_left: float(left as u64),
             batch_size: float(self.batch_size as u64),
             max_expand: state.unlisted.max_expand(self.ground.max_expand),
-            weights_on_their_way: state.fetching,
+            weights_in_flight: state.fetching,
             ..Rules::default()
         };
         let before = state
@@ -277,7 +281,7 @@ impl Adapter {
             }
             // Samples that need weights which are still to come would wait for them, and all behind them in the order.
             let waits = decision.needs_weights();
-            let meanwhile = waits.then(|| decision.meanwhile()).flatten();
+            let meanwhile = waits.then(|| decision.plan_without_weights()).flatten();
             state.assignment = Arc::new(meanwhile.map_or(planned, |plan| begin(&plan)));
             state.fetching |= waits;
         }
@@ -289,7 +293,7 @@ impl State {
     /// An object has so many bytes stored, which no listing told. What was asked for before stays as it is.
     fn found(&mut self, class: usize, stored: u64) {
         self.unlisted.seen(stored);
-        self.replanner.stored(class, self.unlisted.mean());
+        self.replanner.set_object_bytes(class, self.unlisted.mean());
         let least = self.unlisted.least();
         if self.assignment.unlisted != least {
             Arc::make_mut(&mut self.assignment).unlisted = least;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
     Context, Engine, Kind, Limits, Pipeline, Sample,
-    plan::{Candidate, Class, Loading},
+    plan::{Candidate, Class, LoadingCost},
     step::model::Model,
     wire::{Split, header},
 };
@@ -303,7 +303,7 @@ fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
         bytes: mean(|way| way.bytes),
         gateway_seconds: mean(|way| way.gateway_seconds),
         host_seconds: mean(|way| way.host_seconds),
-        weights: mean(|way| way.weights),
-        loading: Loading::default(),
+        weights_bytes: mean(|way| way.weights_bytes),
+        loading: LoadingCost::default(),
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{
 
 use pushdown::{
     Engine, Limits, Pipeline,
-    plan::simulate::Reading,
+    plan::simulate::ReadAhead,
     wire::{Compression, Split},
 };
 
@@ -112,7 +112,7 @@ pub(crate) struct Job {
 impl Job {
     /// One side has brought all it was to: these samples.
     fn side_is_done(&self, samples: usize) {
-        if samples * Reading::PART >= self.places.len() {
+        if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.places.len() {
             self.progress.half();
         }
     }

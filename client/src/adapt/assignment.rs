@@ -156,14 +156,14 @@ impl Assignment {
         let lacks_weights = |stage: u8| {
             let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
             let mut there = candidates.filter(|way| way.stage == usize::from(stage));
-            there.any(|way| way.weights > 0.0)
+            there.any(|way| way.weights_bytes > 0.0)
         };
         let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
         let explored = std::iter::once(0).chain(ground.explored.iter().copied());
         let explored: Vec<u8> = explored.filter(worthwhile).collect();
         let rooms = explored
             .iter()
-            .map(|stage| decision.room(plan, usize::from(*stage)));
+            .map(|stage| decision.trial_share(plan, usize::from(*stage)));
         let room = rooms.fold(1.0, f64::min);
         let mut stride = EXPLORED;
         while float(stride) * room < 1.0 && stride < FEWEST {

@@ -58,17 +58,17 @@ impl Adapter {
             let replanner = &mut state.replanner;
             for (way, next) in sample.ways.iter().zip(sample.ways.iter().skip(1)) {
                 let seconds = way.host_seconds - next.host_seconds;
-                replanner.host(class, way.stage, next.stage - way.stage, seconds);
+                replanner.observe_host_seconds(class, way.stage, next.stage - way.stage, seconds);
             }
             if let Some(last) = sample.ways.last() {
                 let rest = self.pipeline.len() - last.stage;
-                replanner.host(class, last.stage, rest, last.host_seconds);
+                replanner.observe_host_seconds(class, last.stage, rest, last.host_seconds);
             }
             for way in sample.ways.iter().skip(1) {
-                replanner.gateway(class, way.stage, way.gateway_seconds);
+                replanner.observe_gateway_seconds(class, way.stage, way.gateway_seconds);
                 let stored = stored.map_or(f64::INFINITY, float);
                 let instead = way.bytes > stored * self.ground.max_expand;
-                replanner.value(
+                replanner.observe_value_bytes(
                     class,
                     way.stage,
                     if instead { stored } else { way.bytes },
@@ -77,10 +77,10 @@ impl Adapter {
             }
         }
         if let Some(rate) = profile.link_bytes {
-            state.replanner.link().measured(rate);
+            state.replanner.link_mut().observe_bandwidth(rate);
         }
         if let Some(cores) = profile.gateway_cores {
-            state.replanner.gateway_cores(cores);
+            state.replanner.set_gateway_cores(cores);
         }
         state.batches = EXPLORING;
         self.plan(&mut state, left);

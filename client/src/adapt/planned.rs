@@ -55,8 +55,8 @@ impl fmt::Display for Planned {
             self.samples_per_second(),
             self.plainly()
         )?;
-        if tiers.link_bytes.is_finite() {
-            write!(f, "  link {:.0} Mbit/s", tiers.link_bytes * 8e-6)?;
+        if tiers.link_bytes_per_second.is_finite() {
+            write!(f, "  link {:.0} Mbit/s", tiers.link_bytes_per_second * 8e-6)?;
         } else {
             write!(f, "  link not measured")?;
         }

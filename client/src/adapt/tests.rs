@@ -69,7 +69,7 @@ fn a_plan_is_made_for_what_has_not_begun() {
         adapter.batch_done(left, &traffic);
         adapter.batch_done(left, &traffic);
         let rules = adapter.decision().unwrap().decision.rules;
-        (rules.samples_left, rules.under_way.bytes)
+        (rules.samples_left, rules.in_flight.bytes)
     };
     let near = |found: (f64, f64), expected: (f64, f64)| {
         let apart = (found.0 - expected.0).abs() + (found.1 - expected.1).abs();

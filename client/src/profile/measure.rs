@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use pushdown::{
     Context, Pipeline, Sample, Step,
-    plan::{Candidate, Loading},
+    plan::{Candidate, LoadingCost},
     step::model::Model,
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -115,8 +115,8 @@ pub(super) fn ways(
             bytes: float(bytes),
             gateway_seconds: gateway,
             host_seconds: (total - done_here).max(0.0),
-            weights: weights(&pipeline.steps()[stage..], far),
-            loading: Loading::default(),
+            weights_bytes: weights(&pipeline.steps()[stage..], far),
+            loading: LoadingCost::default(),
         }));
     };
     way(0, 0.0, 0.0);

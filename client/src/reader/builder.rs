@@ -8,7 +8,7 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use pushdown::{
     BytesKind, Limits, Pipeline,
-    plan::simulate::Reading,
+    plan::simulate::ReadAhead,
     wire::{Compression, Split},
 };
 
@@ -90,8 +90,8 @@ impl Default for PushdownReaderBuilder {
             limit: None,
             listing: None,
             prefetch_bytes: 256 << 20,
-            requests: Reading::BATCHES.get(),
-            gets: Reading::GETS.get(),
+            requests: ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get(),
+            gets: ReadAhead::DEFAULT_CONCURRENT_GETS.get(),
             threads: None,
             limits: Limits::default(),
             models: None,

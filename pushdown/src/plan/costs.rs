@@ -1,29 +1,29 @@
-//! What tiers there are, and what a sample costs them.
+//! The tiers, and the cost of a sample on each of them.
 
 use std::iter::Sum;
 
-/// What there is to work with.
+/// The capacity of each tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tiers {
-    /// Cores of the gateway that are free for this reader; 0 for none.
+    /// Cores of the gateway that are free for this reader; 0 without a gateway.
     pub gateway_cores: f64,
-    /// Seconds in which those cores, all of them together, have something else to do for each sample than steps, whichever way
-    /// it goes: for the store beside the gateway, say. Not where both sides [share](Self::shared) theirs.
-    pub beside_steps: f64,
-    /// Bytes per second from gateway to host; infinite where it was never the bound.
-    pub link_bytes: f64,
+    /// Seconds per sample, on all gateway cores together, of work other than steps, such as that of a store on the same
+    /// machine; the same for every split. Ignored if gateway and host [share](Self::shared) their cores.
+    pub background_seconds: f64,
+    /// Bandwidth from gateway to host; infinite if the link never was the bottleneck.
+    pub link_bytes_per_second: f64,
     /// Cores of the host that are free for steps.
     pub host_cores: f64,
-    /// Seconds that the trainer takes for one sample.
+    /// Seconds that the trainer takes per sample.
     pub trainer_seconds: f64,
-    /// Whether gateway and host are the same machine: their work adds up, on the cores of the host.
+    /// Whether gateway and host are the same machine, so that the work of both runs on the cores of the host.
     pub shared: bool,
 }
 
-/// What one way of a sample costs.
+/// The cost of a sample at one split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Steps that the gateway runs; 0 to read the object as it is.
+    /// Number of steps that the gateway runs; 0 to read the object unchanged.
     pub stage: usize,
     /// Bytes of the value at that stage.
     pub bytes: f64,
@@ -31,57 +31,57 @@ pub struct Candidate {
     pub gateway_seconds: f64,
     /// CPU seconds on the host.
     pub host_seconds: f64,
-    /// Bytes of weights that the host still has to fetch for this, once.
-    pub weights: f64,
-    /// What either side still has to do for this, once.
-    pub loading: Loading,
+    /// Weights that the host still has to fetch for this split, once.
+    pub weights_bytes: f64,
+    /// One-time cost of loading layers for this split.
+    pub loading: LoadingCost,
 }
 
-/// CPU seconds to have layers in memory that have not run yet: those of each cut are made by themselves.
+/// CPU seconds to load layers that have not run yet. The layers of each split are loaded separately.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Loading {
+pub struct LoadingCost {
     /// At the gateway.
     pub gateway_seconds: f64,
     /// On the host.
     pub host_seconds: f64,
 }
 
-/// What is not where it is needed yet, for samples to go other ways than they did.
+/// One-time costs of splits that have not been used yet.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Lacking {
-    /// Bytes of weights that the host would fetch to run models.
-    pub weights: f64,
-    /// What either side would load for a way, by its stage; nothing behind the last one told.
-    pub loading: Vec<Loading>,
+pub struct SetupCosts {
+    /// Weights that the host would have to fetch to run models.
+    pub weights_bytes: f64,
+    /// Loading cost by stage; zero for stages past the end of the list.
+    pub loading: Vec<LoadingCost>,
 }
 
-/// Samples that are alike: of about the same size.
+/// Samples of about the same size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Its share of the samples; those of all classes add up to 1.
+    /// Share of all samples. The shares of all classes sum to 1.
     pub share: f64,
-    /// Every way that its samples can go. One has stage 0.
+    /// The possible splits. One of them has stage 0.
     pub candidates: Vec<Candidate>,
 }
 
-/// What a plan may do.
+/// Constraints on a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// A value has at most so many times the bytes of its object.
+    /// Upper bound of the ratio of value bytes to object bytes.
     pub max_expand: f64,
-    /// Samples that are still to come, over which weights are spread.
+    /// Samples that remain to be read. One-time costs are spread over them.
     pub samples_left: f64,
-    /// Samples that the trainer takes at once: it waits for all of its first ones. 0 where it takes them as they come.
+    /// Samples that the trainer takes at once. It waits for its whole first batch. 0 if it takes samples one by one.
     pub batch_size: f64,
-    /// Weights that the host lacks are being fetched, whatever the plan: they cost nothing more.
-    pub weights_on_their_way: bool,
-    /// What the tiers have to do before any of those samples.
-    pub under_way: UnderWay,
+    /// Whether the host already fetches the weights that it lacks, so that they cost a plan nothing.
+    pub weights_in_flight: bool,
+    /// Work of the tiers that precedes those samples.
+    pub in_flight: InFlight,
 }
 
-/// What was asked for and has not come: a plan goes on from there.
+/// The remaining cost of samples that were requested and have not arrived. A plan starts after them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct UnderWay {
+pub struct InFlight {
     /// CPU seconds at the gateway.
     pub gateway_seconds: f64,
     /// Bytes on the link.
@@ -90,7 +90,7 @@ pub struct UnderWay {
     pub host_seconds: f64,
 }
 
-/// What limits an epoch.
+/// The tier that limits an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The gateway's CPU.
@@ -99,26 +99,26 @@ pub enum Bound {
     Link,
     /// The host's CPU.
     Host,
-    /// The training itself: nothing is to be gained.
+    /// The training itself: no split can speed it up.
     Trainer,
 }
 
-/// What each tier needs for a sample on average, in seconds.
+/// Mean seconds per sample that each tier is busy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// The gateway, all of its cores together.
-    pub gateway: f64,
+    /// The gateway, with all of its cores.
+    pub gateway_seconds: f64,
     /// The link.
-    pub link: f64,
-    /// The host, all of its cores together.
-    pub host: f64,
+    pub link_seconds: f64,
+    /// The host, with all of its cores.
+    pub host_seconds: f64,
     /// The trainer.
-    pub trainer: f64,
+    pub trainer_seconds: f64,
 }
 
-// === impl Loading ===
+// === impl LoadingCost ===
 
-impl Sum for Loading {
+impl Sum for LoadingCost {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, next| Self {
             gateway_seconds: sum.gateway_seconds + next.gateway_seconds,
@@ -130,9 +130,9 @@ impl Sum for Loading {
 // === impl Candidate ===
 
 impl Candidate {
-    /// Whether either side has layers to load for it.
-    pub(super) fn loads(&self) -> bool {
-        self.loading != Loading::default()
+    /// Whether gateway or host has to load layers for this split first.
+    pub(super) fn has_loading_cost(&self) -> bool {
+        self.loading != LoadingCost::default()
     }
 }
 
@@ -144,31 +144,32 @@ impl Default for Rules {
             max_expand: 1.0,
             samples_left: f64::INFINITY,
             batch_size: 0.0,
-            weights_on_their_way: false,
-            under_way: UnderWay::default(),
+            weights_in_flight: false,
+            in_flight: InFlight::default(),
         }
     }
 }
 
 impl Rules {
-    /// The part of what is left that is the trainer's first batch, and its last.
-    fn batch(&self) -> f64 {
+    /// One batch as a ratio of the remaining samples.
+    fn batch_ratio(&self) -> f64 {
         (self.batch_size / self.samples_left.max(1.0)).min(1.0)
     }
 
-    /// Seconds for each sample that is left, where those before the trainer take so many and the trainer so many: it waits for
-    /// its first batch, and has its last one before it when they are done.
-    pub(super) fn paced(&self, tiers: f64, trainer: f64) -> f64 {
-        tiers.max(trainer) + self.batch() * tiers.min(trainer)
+    /// Seconds per remaining sample if the tiers before the trainer need `upstream_seconds` and the trainer `trainer_seconds`.
+    /// The trainer waits for its first batch, and trains its last batch after the other tiers have finished.
+    pub(super) fn pace_seconds(&self, upstream_seconds: f64, trainer_seconds: f64) -> f64 {
+        upstream_seconds.max(trainer_seconds) + self.batch_ratio() * upstream_seconds.min(trainer_seconds)
     }
 
-    /// The most seconds that those before the trainer may take for a sample to be [paced](Self::paced) at so many.
-    pub(super) fn most(&self, seconds: f64, trainer: f64) -> f64 {
-        let batch = self.batch();
-        if seconds >= trainer * (1.0 + batch) {
-            seconds - batch * trainer
+    /// The inverse of [`pace_seconds`](Self::pace_seconds): the longest time that the tiers before the trainer may take per
+    /// sample to stay within `budget_seconds`.
+    pub(super) fn max_upstream_seconds(&self, budget_seconds: f64, trainer_seconds: f64) -> f64 {
+        let batch_ratio = self.batch_ratio();
+        if budget_seconds >= trainer_seconds * (1.0 + batch_ratio) {
+            budget_seconds - batch_ratio * trainer_seconds
         } else {
-            (seconds - trainer) / batch
+            (budget_seconds - trainer_seconds) / batch_ratio
         }
     }
 }
@@ -176,24 +177,24 @@ impl Rules {
 // === impl Load ===
 
 impl Load {
-    /// What the slowest tier needs: seconds per sample.
+    /// Seconds per sample of the slowest tier.
     pub fn seconds(&self) -> f64 {
-        self.before_trainer().max(self.trainer)
+        self.upstream_seconds().max(self.trainer_seconds)
     }
 
-    /// What the slowest tier but the trainer needs.
-    pub(super) fn before_trainer(&self) -> f64 {
-        self.gateway.max(self.link).max(self.host)
+    /// Seconds per sample of the slowest tier before the trainer.
+    pub(super) fn upstream_seconds(&self) -> f64 {
+        self.gateway_seconds.max(self.link_seconds).max(self.host_seconds)
     }
 
-    /// The slowest tier; of equal ones the last.
+    /// The slowest tier; among equals, the last one on the path of a sample.
     pub fn bound(&self) -> Bound {
         let seconds = self.seconds();
-        if self.trainer >= seconds {
+        if self.trainer_seconds >= seconds {
             Bound::Trainer
-        } else if self.host >= seconds {
+        } else if self.host_seconds >= seconds {
             Bound::Host
-        } else if self.link >= seconds {
+        } else if self.link_seconds >= seconds {
             Bound::Link
         } else {
             Bound::Gateway
@@ -204,32 +205,32 @@ impl Load {
 // === impl Tiers ===
 
 impl Tiers {
-    /// What one sample takes of each tier when it goes this way.
+    /// The load of one sample at this split.
     pub(super) fn load(&self, candidate: &Candidate) -> Load {
-        let (gateway, host) = (candidate.gateway_seconds, candidate.host_seconds);
-        let (gateway, host) = if self.shared {
-            (0.0, (gateway + host) / self.host_cores)
+        let (gateway_cpu, host_cpu) = (candidate.gateway_seconds, candidate.host_seconds);
+        let (gateway_seconds, host_seconds) = if self.shared {
+            (0.0, (gateway_cpu + host_cpu) / self.host_cores)
         } else {
             (
-                if gateway > 0.0 {
-                    gateway / self.gateway_cores
+                if gateway_cpu > 0.0 {
+                    gateway_cpu / self.gateway_cores
                 } else {
                     0.0
                 },
-                host / self.host_cores,
+                host_cpu / self.host_cores,
             )
         };
         Load {
-            gateway,
-            link: candidate.bytes / self.link_bytes,
-            host,
-            trainer: self.trainer_seconds,
+            gateway_seconds,
+            link_seconds: candidate.bytes / self.link_bytes_per_second,
+            host_seconds,
+            trainer_seconds: self.trainer_seconds,
         }
     }
 
-    /// Seconds that the first sample takes on this way when no other is there: no more than a core of each side works on it.
-    pub(super) fn alone(&self, candidate: &Candidate) -> f64 {
-        let on = |seconds: f64, cores: f64| {
+    /// Latency of the first sample at this split with all tiers idle. At most one core of each tier works on a sample.
+    pub(super) fn latency_seconds(&self, candidate: &Candidate) -> f64 {
+        let on_one_core = |seconds: f64, cores: f64| {
             if seconds > 0.0 {
                 seconds / cores.min(1.0)
             } else {
@@ -242,22 +243,22 @@ impl Tiers {
             self.gateway_cores
         };
         let loading = candidate.loading;
-        on(candidate.gateway_seconds + loading.gateway_seconds, gateway_cores)
-            + candidate.bytes / self.link_bytes
-            + on(candidate.host_seconds + loading.host_seconds, self.host_cores)
+        on_one_core(candidate.gateway_seconds + loading.gateway_seconds, gateway_cores)
+            + candidate.bytes / self.link_bytes_per_second
+            + on_one_core(candidate.host_seconds + loading.host_seconds, self.host_cores)
     }
 
-    /// Seconds of each tier, for each sample that is left, to be done with what is under way, to load layers, and for what each
-    /// sample takes whichever way it goes.
-    pub(super) fn before(&self, loading: Loading, rules: &Rules) -> Load {
-        let UnderWay {
+    /// The load per remaining sample that does not depend on the split of that sample: work in flight, loading of layers, and
+    /// the background work of the gateway.
+    pub(super) fn fixed_load(&self, loading: LoadingCost, rules: &Rules) -> Load {
+        let InFlight {
             gateway_seconds,
             bytes,
             host_seconds,
-        } = rules.under_way;
+        } = rules.in_flight;
         let gateway_seconds = gateway_seconds + loading.gateway_seconds;
         let host_seconds = host_seconds + loading.host_seconds;
-        let each = |seconds: f64| {
+        let per_sample = |seconds: f64| {
             if seconds > 0.0 {
                 seconds / rules.samples_left.max(1.0)
             } else {
@@ -273,27 +274,28 @@ impl Tiers {
                 0.0
             },
             host_seconds,
-            weights: 0.0,
-            loading: Loading::default(),
+            weights_bytes: 0.0,
+            loading: LoadingCost::default(),
         });
+        let background_seconds = if self.shared { 0.0 } else { self.background_seconds };
         Load {
-            gateway: each(load.gateway) + if self.shared { 0.0 } else { self.beside_steps },
-            link: each(load.link),
-            host: each(load.host),
-            trainer: 0.0,
+            gateway_seconds: per_sample(load.gateway_seconds) + background_seconds,
+            link_seconds: per_sample(load.link_seconds),
+            host_seconds: per_sample(load.host_seconds),
+            trainer_seconds: 0.0,
         }
     }
 
-    /// Seconds of the link, for each sample that is left, to fetch so many bytes of weights.
-    pub(super) fn fetching(&self, weights: f64, rules: &Rules) -> f64 {
-        if rules.weights_on_their_way {
+    /// Seconds of the link per remaining sample to fetch these weights.
+    pub(super) fn weights_seconds(&self, weights_bytes: f64, rules: &Rules) -> f64 {
+        if rules.weights_in_flight {
             return 0.0;
         }
-        weights / rules.samples_left.max(1.0) / self.link_bytes
+        weights_bytes / rules.samples_left.max(1.0) / self.link_bytes_per_second
     }
 
-    /// Whether the tiers can take a sample this way at all.
-    pub(super) fn can(&self, candidate: &Candidate) -> bool {
+    /// Whether the tiers have the cores that this split needs.
+    pub(super) fn can_run(&self, candidate: &Candidate) -> bool {
         self.shared || self.gateway_cores > 0.0 || candidate.gateway_seconds <= 0.0
     }
 }

@@ -1,60 +1,66 @@
-//! Plans again while an epoch runs.
+//! Replaces the plan in force only for a clearly better one.
 
 use super::{Candidate, Class, Plan, Rules, Tiers};
 
-/// A plan stays until another one is so much faster: measurements are never the same twice.
-const FASTER: f64 = 0.04;
-/// Or sends so much less.
-const LESS: f64 = 0.10;
+/// Speed-up that replaces a plan. Smaller differences are measurement noise.
+const MIN_SPEEDUP_RATIO: f64 = 0.04;
+/// Reduction of the bytes sent that replaces a plan.
+const MIN_BYTES_SAVED_RATIO: f64 = 0.10;
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Hysteresis {
-    /// For each class its stages, each with its part of the class.
-    ways: Option<Vec<Vec<(usize, f64)>>>,
+    /// The splits in use by class: pairs of a stage and its part of the class.
+    splits: Option<Vec<Vec<(usize, f64)>>>,
 }
 
 impl Hysteresis {
-    /// The plan to go on with, by what is known now. The plan in force stays while it is about as good as the best one;
-    /// it never stays behind reading plainly.
+    /// The plan to continue with, from the current observations. The plan in force stays while it is about as good as the best
+    /// one and no slower than plain reading.
     pub(super) fn decide(&mut self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Plan {
         let best = Plan::best(tiers, classes, rules);
         let seconds = best.seconds(rules);
         let plain = Plan::plain(tiers, classes, rules).seconds(rules);
-        if let Some(stays) = self.current(tiers, classes, rules)
-            && stays.seconds(rules) <= (seconds * (1.0 + FASTER)).min(plain)
-            && stays.bytes * (1.0 - LESS) <= best.bytes
+        if let Some(current) = self.current(tiers, classes, rules)
+            && current.seconds(rules) <= (seconds * (1.0 + MIN_SPEEDUP_RATIO)).min(plain)
+            && current.bytes_per_sample * (1.0 - MIN_BYTES_SAVED_RATIO) <= best.bytes_per_sample
         {
-            return stays;
+            return current;
         }
-        let ways = classes.iter().zip(&best.shares).map(|(class, shares)| {
-            let taken = class.candidates.iter().zip(shares);
-            let taken = taken.filter(|(_, share)| **share > 0.0);
-            taken
-                .map(|(way, share)| (way.stage, share / class.share))
+        let splits = classes.iter().zip(&best.shares).map(|(class, shares)| {
+            let used = class
+                .candidates
+                .iter()
+                .zip(shares)
+                .filter(|(_, share)| **share > 0.0);
+            used.map(|(split, share)| (split.stage, share / class.share))
                 .collect()
         });
-        self.ways = Some(ways.collect());
+        self.splits = Some(splits.collect());
         best
     }
 
-    /// The plan in force at today's costs; `None` where it can no longer be kept to.
+    /// The plan in force at the current costs; `None` if a split is no longer possible.
     fn current(&self, tiers: &Tiers, classes: &[Class], rules: &Rules) -> Option<Plan> {
-        let ways = self.ways.as_ref().filter(|ways| ways.len() == classes.len())?;
+        let splits = self
+            .splits
+            .as_ref()
+            .filter(|splits| splits.len() == classes.len())?;
         let mut shares = Vec::new();
-        for (class, ways) in classes.iter().zip(ways) {
-            let stored = class.candidates.iter().find(|way| way.stage == 0)?.bytes;
-            let mut of_class = vec![0.0; class.candidates.len()];
-            for (stage, part) in ways {
-                let place = class.candidates.iter().position(|way| way.stage == *stage)?;
-                let way: &Candidate = &class.candidates[place];
-                if *stage > 0 && (way.bytes > rules.max_expand * stored || !tiers.can(way)) {
+        for (class, splits) in classes.iter().zip(splits) {
+            let candidates = &class.candidates;
+            let object_bytes = candidates.iter().find(|split| split.stage == 0)?.bytes;
+            let mut class_shares = vec![0.0; candidates.len()];
+            for (stage, part) in splits {
+                let index = candidates.iter().position(|split| split.stage == *stage)?;
+                let split: &Candidate = &candidates[index];
+                if *stage > 0 && (split.bytes > rules.max_expand * object_bytes || !tiers.can_run(split)) {
                     return None;
                 }
-                of_class[place] = part * class.share;
+                class_shares[index] = part * class.share;
             }
-            shares.push(of_class);
+            shares.push(class_shares);
         }
-        Some(Plan::of(tiers, classes, shares, rules))
+        Some(Plan::from_shares(tiers, classes, shares, rules))
     }
 }

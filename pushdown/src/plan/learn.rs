@@ -1,162 +1,162 @@
-//! What samples cost, learned while they are read.
+//! Learns the costs of samples while they are read.
 //!
-//! The host times each group of steps that it runs, whichever stage a sample came at; the gateway tells of each sample
-//! what all of its steps took. What steps take in relation to one another hardly changes, and is a mean of many samples:
-//! of the host's seconds by step and class, and of the gateway's for each of the host's by stage. How fast either side is
-//! just now is a pace, the same for all its steps, those too that it has not run for a while.
+//! The host times each group of steps that it runs, at any stage; the gateway reports the total time of its steps per
+//! sample. The relative costs of steps hardly change, so they are means over many samples: host seconds by step and class,
+//! and the ratio of gateway to host seconds by stage. The current speed of each tier is its pace: one factor for all steps
+//! of the tier, including those that it has not run for a while.
 
-use super::{Candidate, Class, Lacking, mean::Mean, recent::Recent};
+use super::{Candidate, Class, SetupCosts, mean::Mean, recent::RecentMedian};
 use crate::{Kind, Pipeline, Step};
 
-/// Samples that a mean is made of.
-const MEMORY: f64 = 256.0;
-/// Samples from which on a mean is one to hold others against.
-const ENOUGH: f64 = 6.0;
-/// The most that is kept of what the gateway told first: it is looked through whenever the host tells of a sample, and a host
-/// that cannot run models never tells of some steps.
-const EARLY: usize = 64;
+/// Samples over which a mean is taken.
+const MEMORY_SAMPLES: f64 = 256.0;
+/// Samples from which on a mean serves as a reference for others.
+const MIN_REFERENCE_SAMPLES: f64 = 6.0;
+/// Upper bound of the gateway observations kept for later. All of them are visited at each host observation, and a host that
+/// cannot run models never observes some steps.
+const MAX_EARLY_OBSERVATIONS: usize = 64;
 
-/// What is known of the samples of a pipeline.
+/// The learned costs of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    stages: Vec<Stage>,
-    classes: Vec<Samples>,
-    /// Seconds of the gateway for one of the host, whichever the stage.
-    ratio: Mean,
-    host_pace: Recent,
-    gateway_pace: Recent,
-    /// What the gateway told of stages up to which nothing had run on the host yet.
-    early: Vec<Told>,
+    stages: Vec<StageCosts>,
+    classes: Vec<ClassCosts>,
+    /// Ratio of gateway to host seconds over all stages.
+    gateway_ratio: Mean,
+    host_pace: RecentMedian,
+    gateway_pace: RecentMedian,
+    /// Gateway observations of stages whose steps the host has not run yet.
+    early: Vec<GatewayObservation>,
 }
 
-/// The gateway took so many seconds for a sample of a class up to a stage.
+/// Gateway seconds for a sample of a class up to a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Told {
+struct GatewayObservation {
     class: usize,
     stage: usize,
     seconds: f64,
 }
 
-/// A stage from 1 on, behind its step.
+/// A stage from 1 on. Its step is the last one applied.
 #[derive(Debug, Clone, PartialEq)]
-struct Stage {
-    /// Bytes of a value, where they are known beforehand.
+struct StageCosts {
+    /// Bytes of a value, if the pipeline determines them.
     bytes: Option<f64>,
-    /// Multiplications of the step before it, where it is of a model.
+    /// Multiply-accumulate operations of its step; 0 for steps other than `model`.
     macs: f64,
-    /// Whether the step before it and the one behind it run as one.
-    inside: bool,
-    /// Whether its step, or one behind it, is of a model.
-    model: bool,
-    /// Seconds of the gateway up to here, for one of the host.
-    ratio: Mean,
+    /// Whether its step and the next one run as one, so that the pipeline cannot be split between them.
+    is_fused: bool,
+    /// Whether its step or a later one runs a model.
+    needs_model: bool,
+    /// Ratio of gateway to host seconds up to this stage.
+    gateway_ratio: Mean,
 }
 
 /// Samples of about the same size.
 #[derive(Debug, Clone, PartialEq)]
-struct Samples {
+struct ClassCosts {
     share: f64,
     /// Mean bytes of an object.
-    stored: f64,
-    /// Seconds of the host, by step.
-    steps: Vec<Mean>,
-    /// By stage from 1 on, where that is not known beforehand: bytes of what comes in answer,
-    values: Vec<Mean>,
-    /// and the part of the samples of which that is the object, its value having more bytes than it may have.
-    stored_instead: Vec<Mean>,
+    object_bytes: f64,
+    /// Host seconds by step.
+    step_seconds: Vec<Mean>,
+    /// Bytes of answers by stage from 1 on, for stages whose size the pipeline does not determine.
+    value_bytes: Vec<Mean>,
+    /// Ratio of answers by stage from 1 on that are the object itself, since the value exceeds its size limit.
+    object_ratio: Vec<Mean>,
 }
 
 impl Costs {
-    /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored.
+    /// Costs without observations. `classes` has the share and the mean object bytes of each class.
     pub fn new(pipeline: &Pipeline, classes: &[(f64, f64)]) -> Self {
         let steps = pipeline.steps();
-        let stage = |(index, kind): (usize, &Kind)| Stage {
+        let stage = |(index, kind): (usize, &Kind)| StageCosts {
             bytes: kind.bytes().map(float),
             macs: match &steps[index] {
                 Step::Model(layers) => float(layers.macs()),
                 _ => 0.0,
             },
-            inside: false,
-            model: steps[index..].iter().any(|step| step.models().next().is_some()),
-            ratio: Mean::default(),
+            is_fused: false,
+            needs_model: steps[index..].iter().any(|step| step.models().next().is_some()),
+            gateway_ratio: Mean::default(),
         };
-        let samples = |&(share, stored): &(f64, f64)| Samples {
+        let class = |&(share, object_bytes): &(f64, f64)| ClassCosts {
             share,
-            stored,
-            steps: vec![Mean::default(); steps.len()],
-            values: vec![Mean::default(); steps.len()],
-            stored_instead: vec![Mean::default(); steps.len()],
+            object_bytes,
+            step_seconds: vec![Mean::default(); steps.len()],
+            value_bytes: vec![Mean::default(); steps.len()],
+            object_ratio: vec![Mean::default(); steps.len()],
         };
         Self {
             stages: pipeline.kinds()[1..].iter().enumerate().map(stage).collect(),
-            classes: classes.iter().map(samples).collect(),
-            ratio: Mean::default(),
-            host_pace: Recent::default(),
-            gateway_pace: Recent::default(),
+            classes: classes.iter().map(class).collect(),
+            gateway_ratio: Mean::default(),
+            host_pace: RecentMedian::default(),
+            gateway_pace: RecentMedian::default(),
             early: Vec::new(),
         }
     }
 
-    /// A batch is done: paces that were told in the one before the last no longer count.
+    /// Ends a batch: paces observed in the batch before the last no longer count.
     pub fn next_batch(&mut self) {
         self.host_pace.next_batch();
         self.gateway_pace.next_batch();
     }
 
-    /// Objects of a class have so many bytes stored on average: told where no listing does.
-    pub fn stored(&mut self, class: usize, bytes: f64) {
-        if let Some(samples) = self.classes.get_mut(class) {
-            samples.stored = bytes;
+    /// Sets the mean object bytes of a class, for data sets without a listing.
+    pub fn set_object_bytes(&mut self, class: usize, bytes: f64) {
+        if let Some(class) = self.classes.get_mut(class) {
+            class.object_bytes = bytes;
         }
     }
 
-    /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
-    pub fn host(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
+    /// Records the seconds that the host took for `steps` steps of a sample from `first` on, which ran as one.
+    pub fn observe_host_seconds(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
         let known = self
             .classes
             .get(class)
-            .and_then(|samples| samples.steps.get(first..first + steps));
-        let expected: Option<f64> = known.and_then(|known| known.iter().map(|mean| mean.of(ENOUGH)).sum());
-        if let Some(expected) = expected.filter(|expected| *expected > 0.0) {
-            self.host_pace.add(seconds / expected);
+            .and_then(|class| class.step_seconds.get(first..first + steps));
+        let reference: Option<f64> = known.and_then(|known| {
+            known
+                .iter()
+                .map(|mean| mean.get_from(MIN_REFERENCE_SAMPLES))
+                .sum()
+        });
+        if let Some(reference) = reference.filter(|reference| *reference > 0.0) {
+            self.host_pace.add(seconds / reference);
         }
         let pace = self.host_pace.median().unwrap_or(1.0);
-        let (Some(stages), Some(samples)) = (
+        let (Some(stages), Some(class)) = (
             self.stages.get_mut(first..first + steps),
             self.classes.get_mut(class),
         ) else {
             return;
         };
-        let means = &mut samples.steps[first..first + steps];
-        let all: f64 = stages.iter().map(|stage| stage.macs).sum();
+        let means = &mut class.step_seconds[first..first + steps];
+        let total_macs: f64 = stages.iter().map(|stage| stage.macs).sum();
         for (index, (stage, mean)) in stages.iter_mut().zip(means).enumerate() {
-            let last = index + 1 == steps;
-            // Layers can be parted anywhere, in the ratio of their work; other steps that run as one cannot.
-            let part = if all > 0.0 {
-                stage.macs / all
-            } else if last {
+            let is_last = index + 1 == steps;
+            // A model can be split between any layers, in the ratio of their work; other fused steps cannot.
+            let part = if total_macs > 0.0 {
+                stage.macs / total_macs
+            } else if is_last {
                 1.0
             } else {
                 0.0
             };
-            stage.inside |= all == 0.0 && !last;
-            mean.add(seconds * part / pace, MEMORY);
+            stage.is_fused |= total_macs == 0.0 && !is_last;
+            mean.add(seconds * part / pace, MEMORY_SAMPLES);
         }
-        for Told {
-            class,
-            stage,
-            seconds,
-        } in std::mem::take(&mut self.early)
-        {
-            self.gateway(class, stage, seconds);
+        for early in std::mem::take(&mut self.early) {
+            self.observe_gateway_seconds(early.class, early.stage, early.seconds);
         }
     }
 
-    /// The gateway took so many seconds for a sample up to `stage`.
-    pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
-        let Some(host) = self.until(class, stage) else {
-            if self.early.len() < EARLY {
-                self.early.push(Told {
+    /// Records the seconds that the gateway took for a sample up to `stage`.
+    pub fn observe_gateway_seconds(&mut self, class: usize, stage: usize, seconds: f64) {
+        let Some(host_seconds) = self.host_seconds(class, stage) else {
+            if self.early.len() < MAX_EARLY_OBSERVATIONS {
+                self.early.push(GatewayObservation {
                     class,
                     stage,
                     seconds,
@@ -164,104 +164,116 @@ impl Costs {
             }
             return;
         };
-        if host <= 0.0 {
+        if host_seconds <= 0.0 {
             return;
         }
-        if let Some(expected) = self.stages[stage - 1].ratio.of(ENOUGH) {
-            self.gateway_pace.add(seconds / host / expected);
+        let stage_ratio = &mut self.stages[stage - 1].gateway_ratio;
+        if let Some(reference) = stage_ratio.get_from(MIN_REFERENCE_SAMPLES) {
+            self.gateway_pace.add(seconds / host_seconds / reference);
         }
-        let ratio = seconds / host / self.gateway_pace.median().unwrap_or(1.0);
-        self.ratio.add(ratio, MEMORY);
-        self.stages[stage - 1].ratio.add(ratio, MEMORY);
+        let ratio = seconds / host_seconds / self.gateway_pace.median().unwrap_or(1.0);
+        stage_ratio.add(ratio, MEMORY_SAMPLES);
+        self.gateway_ratio.add(ratio, MEMORY_SAMPLES);
     }
 
-    /// A value of `stage` was asked for, and so many bytes came: those of the object where the value has more than it may have.
-    /// A stage whose bytes are not known beforehand is planned with once this was told of it.
-    pub fn value(&mut self, class: usize, stage: usize, bytes: f64, stored_instead: bool) {
-        let Some(samples) = self.classes.get_mut(class) else {
+    /// Records the bytes of an answer to a request for a value of `stage`. `is_object`: the gateway sent the object, since the
+    /// value exceeds its size limit. A stage whose size the pipeline does not determine is a candidate only after the first of
+    /// these observations.
+    pub fn observe_value_bytes(&mut self, class: usize, stage: usize, bytes: f64, is_object: bool) {
+        let Some(class) = self.classes.get_mut(class) else {
             return;
         };
-        let Some(place) = stage.checked_sub(1).filter(|place| *place < samples.values.len()) else {
+        let Some(index) = stage
+            .checked_sub(1)
+            .filter(|index| *index < class.value_bytes.len())
+        else {
             return;
         };
-        samples.values[place].add(bytes, MEMORY);
-        samples.stored_instead[place].add(if stored_instead { 1.0 } else { 0.0 }, MEMORY);
+        class.value_bytes[index].add(bytes, MEMORY_SAMPLES);
+        class.object_ratio[index].add(if is_object { 1.0 } else { 0.0 }, MEMORY_SAMPLES);
     }
 
-    /// The classes with every way that can be planned; `None` while the two sides have not been seen at work.
-    pub fn classes(&self, lacking: &Lacking) -> Option<Vec<Class>> {
-        let all = self.stages.len();
-        let told = |samples: &Samples| samples.values.iter().any(|mean| mean.get().is_some());
-        if self.ratio.get().is_none() && !self.classes.iter().any(told) {
+    /// The classes with all possible splits; `None` until both tiers have been observed.
+    pub fn classes(&self, setup: &SetupCosts) -> Option<Vec<Class>> {
+        let has_values = |class: &ClassCosts| class.value_bytes.iter().any(|mean| mean.get().is_some());
+        if self.gateway_ratio.get().is_none() && !self.classes.iter().any(has_values) {
             return None;
         }
+        (0..self.classes.len())
+            .map(|class| {
+                Some(Class {
+                    share: self.classes[class].share,
+                    candidates: self.candidates(class, setup)?,
+                })
+            })
+            .collect()
+    }
+
+    /// The possible splits of a class.
+    fn candidates(&self, class: usize, setup: &SetupCosts) -> Option<Vec<Candidate>> {
+        let costs = &self.classes[class];
         let host_pace = self.host_pace.median().unwrap_or(1.0);
         let gateway_pace = self.gateway_pace.median().unwrap_or(1.0);
-        let weights = |rest: &[Stage]| {
-            if rest.iter().any(|stage| stage.model) {
-                lacking.weights
+        let weights_bytes = |suffix: &[StageCosts]| {
+            if suffix.iter().any(|stage| stage.needs_model) {
+                setup.weights_bytes
             } else {
                 0.0
             }
         };
-        let loading = |stage: usize| lacking.loading.get(stage).copied().unwrap_or_default();
-        let class = |(index, samples): (usize, &Samples)| {
-            let total = self.until(index, all)?;
-            let mut candidates = vec![Candidate {
-                stage: 0,
-                bytes: samples.stored,
-                gateway_seconds: 0.0,
-                host_seconds: total * host_pace,
-                weights: weights(&self.stages),
-                loading: loading(0),
-            }];
-            for (place, stage) in self.stages.iter().enumerate() {
-                let told = samples.values[place].get();
-                let (Some(bytes), false) = (stage.bytes.or(told), stage.inside) else {
-                    continue;
-                };
-                // The gateway has sent objects in place of all values that were asked of it, and has run nothing yet.
-                let Some(ratio) = self.ratio_of(place + 1) else {
-                    continue;
-                };
-                let done = self.until(index, place + 1)?;
-                let again = samples.stored_instead[place].get().unwrap_or_default();
-                candidates.push(Candidate {
-                    stage: place + 1,
-                    bytes,
-                    gateway_seconds: done * ratio * gateway_pace,
-                    host_seconds: (total - done * (1.0 - again)) * host_pace,
-                    weights: weights(&self.stages[place + 1..]),
-                    loading: loading(place + 1),
-                });
-            }
-            Some(Class {
-                share: samples.share,
-                candidates,
-            })
-        };
-        self.classes.iter().enumerate().map(class).collect()
+        let loading = |stage: usize| setup.loading.get(stage).copied().unwrap_or_default();
+        let total_seconds = self.host_seconds(class, self.stages.len())?;
+        let mut candidates = vec![Candidate {
+            stage: 0,
+            bytes: costs.object_bytes,
+            gateway_seconds: 0.0,
+            host_seconds: total_seconds * host_pace,
+            weights_bytes: weights_bytes(&self.stages),
+            loading: loading(0),
+        }];
+        for (index, stage) in self.stages.iter().enumerate() {
+            let observed_bytes = costs.value_bytes[index].get();
+            let (Some(bytes), false) = (stage.bytes.or(observed_bytes), stage.is_fused) else {
+                continue;
+            };
+            // `None` if the gateway has answered all requests with objects so far, without running a step.
+            let Some(ratio) = self.gateway_ratio(index + 1) else {
+                continue;
+            };
+            let prefix_seconds = self.host_seconds(class, index + 1)?;
+            let object_ratio = costs.object_ratio[index].get().unwrap_or_default();
+            candidates.push(Candidate {
+                stage: index + 1,
+                bytes,
+                gateway_seconds: prefix_seconds * ratio * gateway_pace,
+                host_seconds: (total_seconds - prefix_seconds * (1.0 - object_ratio)) * host_pace,
+                weights_bytes: weights_bytes(&self.stages[index + 1..]),
+                loading: loading(index + 1),
+            });
+        }
+        Some(candidates)
     }
 
-    /// Seconds of the gateway for one of the host, up to `stage`.
-    fn ratio_of(&self, stage: usize) -> Option<f64> {
-        let own = self.stages.get(stage.checked_sub(1)?)?.ratio.of(ENOUGH);
-        own.or_else(|| self.ratio.get())
+    /// Ratio of gateway to host seconds up to `stage`; the ratio of all stages if this one has few observations.
+    fn gateway_ratio(&self, stage: usize) -> Option<f64> {
+        let stage = self.stages.get(stage.checked_sub(1)?)?;
+        let stage_ratio = stage.gateway_ratio.get_from(MIN_REFERENCE_SAMPLES);
+        stage_ratio.or_else(|| self.gateway_ratio.get())
     }
 
-    /// Seconds of the host for the steps before `stage`.
-    fn until(&self, class: usize, stage: usize) -> Option<f64> {
-        (0..stage).map(|step| self.step(class, step)).sum()
+    /// Host seconds of the steps before `stage`.
+    fn host_seconds(&self, class: usize, stage: usize) -> Option<f64> {
+        (0..stage).map(|step| self.step_seconds(class, step)).sum()
     }
 
-    /// Seconds of the host for a step; from the other classes where this one has not been seen.
-    fn step(&self, class: usize, step: usize) -> Option<f64> {
-        let own = self.classes.get(class)?.steps.get(step)?.get();
-        own.or_else(|| {
+    /// Host seconds of a step; the mean of the other classes if this one has no observations.
+    fn step_seconds(&self, class: usize, step: usize) -> Option<f64> {
+        let observed = self.classes.get(class)?.step_seconds.get(step)?.get();
+        observed.or_else(|| {
             let others: Vec<f64> = self
                 .classes
                 .iter()
-                .filter_map(|class| class.steps[step].get())
+                .filter_map(|class| class.step_seconds[step].get())
                 .collect();
             (!others.is_empty()).then(|| others.iter().sum::<f64>() / float(others.len() as u64))
         })
@@ -270,7 +282,7 @@ impl Costs {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "sizes and counts, of which a few digits matter"
+    reason = "sizes and counts: a few digits are enough"
 )]
 pub(crate) const fn float(number: u64) -> f64 {
     number as f64

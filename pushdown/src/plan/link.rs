@@ -1,74 +1,77 @@
-//! How fast a link is, told from what passes over it.
+//! Estimates the bandwidth of a link from the transfers over it.
 
-use super::recent::{MOST, Recent};
+use super::recent::{MAX_MEASUREMENTS, RecentMedian};
 
-/// Bytes per second that come through however much else there is to do at either end: a core forwards a hundred times as much
-/// in a second of its own, and a thread that waits for a CPU gets it within milliseconds.
-const DESPITE: f64 = 12.5e6;
+/// Throughput that even a saturated tier achieves: one core forwards a hundred times as much, and a thread that waits for a CPU
+/// gets it within milliseconds.
+const SATURATED_BYTES_PER_SECOND: f64 = 12.5e6;
 
-/// An estimate of a link's rate.
+/// An estimate of the bandwidth of a link.
 ///
-/// What passes tells the rate only while the link is what everything waits for: while an object is on its way that lies
-/// ready on the one side and is taken at once on the other. At any other time what passes is less than could: an end of
-/// the link that has its hands full hands over and takes late.
+/// The throughput equals the bandwidth only while the link is the bottleneck: while an object is in flight that is ready at the
+/// sender and read at once by the receiver. Otherwise the throughput is lower, because a saturated tier sends and reads late.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {
-    measured: Recent,
-    /// Measured since it was last known whether the ends of the link had their hands full.
-    open: Vec<f64>,
-    /// The most that passed during this batch, and during the one before it.
-    passed: [f64; 2],
+    /// Rates measured while the link was the bottleneck.
+    bandwidths: RecentMedian,
+    /// Rates measured since the last call of [`classify_rates`](Self::classify_rates).
+    unclassified: Vec<f64>,
+    /// Maximum throughput during the current batch, and during the one before it.
+    max_throughputs: [f64; 2],
 }
 
 impl Link {
-    /// So many bytes per second passed while the link was the bound.
-    pub fn measured(&mut self, bytes_per_second: f64) {
+    /// Records a rate that was measured while the link was the bottleneck.
+    pub fn observe_bandwidth(&mut self, bytes_per_second: f64) {
         if bytes_per_second > 0.0 {
-            self.measured.add(bytes_per_second);
+            self.bandwidths.add(bytes_per_second);
         }
     }
 
-    /// So many bytes per second passed while objects were on their way: the rate, if neither end [had its hands
-    /// full](Self::settle).
-    pub fn seen(&mut self, bytes_per_second: f64) {
-        if self.open.len() < MOST {
-            self.open.push(bytes_per_second);
+    /// Records a rate that was measured while objects were in flight. It is the bandwidth if neither end of the link was
+    /// saturated; [`classify_rates`](Self::classify_rates) decides.
+    pub fn observe_rate(&mut self, bytes_per_second: f64) {
+        if self.unclassified.len() < MAX_MEASUREMENTS {
+            self.unclassified.push(bytes_per_second);
         }
     }
 
-    /// Whether an end of the link had its hands full while that was seen which was not settled before. Where all of it, and all
-    /// that passed of late, is slower than such an end could make it, it is the link's rate all the same. Taken one by one, what
-    /// was slow by chance would count, and what was fast would not.
-    pub fn settle(&mut self, full: bool) {
-        let seen = std::mem::take(&mut self.open);
-        let fastest = seen.iter().chain(&self.passed).copied().fold(0.0, f64::max);
-        for rate in seen {
-            if full && fastest > DESPITE {
-                self.passed(rate);
+    /// Classifies the rates recorded since the last call, during which an end of the link was `saturated` or not. Rates of a
+    /// saturated end are the bandwidth only if all of them, and the recent throughput, are slower than a saturated end can
+    /// be. A decision for each rate alone would count those that are slow by chance, and not the fast ones.
+    pub fn classify_rates(&mut self, saturated: bool) {
+        let rates = std::mem::take(&mut self.unclassified);
+        let fastest = rates
+            .iter()
+            .chain(&self.max_throughputs)
+            .copied()
+            .fold(0.0, f64::max);
+        for rate in rates {
+            if saturated && fastest > SATURATED_BYTES_PER_SECOND {
+                self.observe_throughput(rate);
             } else {
-                self.measured(rate);
+                self.observe_bandwidth(rate);
             }
         }
     }
 
-    /// So many bytes per second passed: the link is at least as fast.
-    pub fn passed(&mut self, bytes_per_second: f64) {
+    /// Records a throughput: a lower bound of the bandwidth.
+    pub fn observe_throughput(&mut self, bytes_per_second: f64) {
         if bytes_per_second.is_finite() {
-            self.passed[0] = self.passed[0].max(bytes_per_second);
+            self.max_throughputs[0] = self.max_throughputs[0].max(bytes_per_second);
         }
     }
 
-    /// A batch is done: what was measured in the one before the last no longer counts.
+    /// Ends a batch: measurements of the batch before the last no longer count.
     pub fn next_batch(&mut self) {
-        self.measured.next_batch();
-        self.passed = [0.0, self.passed[0]];
+        self.bandwidths.next_batch();
+        self.max_throughputs = [0.0, self.max_throughputs[0]];
     }
 
-    /// Bytes per second: the median of the measurements, or what passed where that is more; `None` where nothing was
-    /// measured.
-    pub fn rate(&self) -> Option<f64> {
-        let median = self.measured.median()?;
-        Some(self.passed.iter().copied().fold(median, f64::max))
+    /// The median of the measured bandwidths, or the maximum throughput if that is higher. `None` without a measured bandwidth.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let median = self.bandwidths.median()?;
+        Some(self.max_throughputs.iter().copied().fold(median, f64::max))
     }
 }
 
@@ -77,58 +80,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_no_slower_than_what_passes() {
+    fn a_link_is_at_least_as_fast_as_its_throughput() {
         let mut link = Link::default();
-        link.passed(4e6);
-        assert_eq!(link.rate(), None, "the least is no rate");
-        link.measured(11e6);
-        assert_eq!(link.rate(), Some(11e6));
-        link.passed(20e6);
+        link.observe_throughput(4e6);
+        assert_eq!(link.bytes_per_second(), None, "a lower bound is not an estimate");
+        link.observe_bandwidth(11e6);
+        assert_eq!(link.bytes_per_second(), Some(11e6));
+        link.observe_throughput(20e6);
         link.next_batch();
-        assert_eq!(link.rate(), Some(20e6));
+        assert_eq!(link.bytes_per_second(), Some(20e6));
         link.next_batch();
-        assert_eq!(link.rate(), Some(11e6));
+        assert_eq!(link.bytes_per_second(), Some(11e6));
     }
 
     #[test]
-    fn what_busy_ends_let_pass_is_the_least() {
+    fn rates_of_saturated_ends_are_a_lower_bound() {
         let mut link = Link::default();
-        link.seen(40e6);
-        assert_eq!(link.rate(), None, "not known yet");
-        link.settle(true);
-        assert_eq!(link.rate(), None, "the least is no rate");
-        link.seen(110e6);
-        link.settle(false);
-        assert_eq!(link.rate(), Some(110e6));
-        link.seen(30e6);
-        link.seen(f64::NAN);
-        link.settle(true);
-        assert_eq!(link.rate(), Some(110e6));
-        link.seen(130e6);
-        link.settle(true);
-        assert_eq!(link.rate(), Some(130e6));
+        link.observe_rate(40e6);
+        assert_eq!(link.bytes_per_second(), None, "not classified yet");
+        link.classify_rates(true);
+        assert_eq!(link.bytes_per_second(), None, "a lower bound is not an estimate");
+        link.observe_rate(110e6);
+        link.classify_rates(false);
+        assert_eq!(link.bytes_per_second(), Some(110e6));
+        link.observe_rate(30e6);
+        link.observe_rate(f64::NAN);
+        link.classify_rates(true);
+        assert_eq!(link.bytes_per_second(), Some(110e6));
+        link.observe_rate(130e6);
+        link.classify_rates(true);
+        assert_eq!(link.bytes_per_second(), Some(130e6));
         for _ in 0..2 {
             link.next_batch();
-            link.seen(4e6);
-            link.settle(true);
+            link.observe_rate(4e6);
+            link.classify_rates(true);
         }
         link.next_batch();
-        assert_eq!(link.rate(), Some(4e6), "no CPU is as slow as that");
+        assert_eq!(
+            link.bytes_per_second(),
+            Some(4e6),
+            "no saturated CPU is that slow"
+        );
     }
 
-    /// Over an open link a busy gateway hands some objects over as slowly as over a thin one.
+    /// Over a fast link a saturated gateway sends some objects as slowly as over a slow link.
     #[test]
-    fn what_is_slow_among_what_is_fast_is_no_rate() {
+    fn slow_rates_among_fast_ones_do_not_count() {
         let mut link = Link::default();
         for rate in [8e6, 60e6, 9e6] {
-            link.seen(rate);
+            link.observe_rate(rate);
         }
-        link.settle(true);
-        assert_eq!(link.rate(), None);
-        // The same one by one: what is faster passed in the batch before.
+        link.classify_rates(true);
+        assert_eq!(link.bytes_per_second(), None);
+        // A single slow rate: the faster throughput is that of the batch before.
         link.next_batch();
-        link.seen(8e6);
-        link.settle(true);
-        assert_eq!(link.rate(), None);
+        link.observe_rate(8e6);
+        link.classify_rates(true);
+        assert_eq!(link.bytes_per_second(), None);
     }
 }

@@ -1,6 +1,6 @@
-//! Means that forget.
+//! A mean that forgets old values.
 
-/// The mean of what came last: the first values count alike, later ones push the oldest out.
+/// The mean of recent values. The first values have equal weight; later ones displace the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Mean {
     count: f64,
@@ -8,7 +8,7 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// Adds a value to the mean of about the last `memory` ones. What is no length of time or size is left out.
+    /// Adds a value to the mean of about the last `memory` values. Ignores negative and non-finite values.
     pub(super) fn add(&mut self, value: f64, memory: f64) {
         if value.is_finite() && value >= 0.0 {
             self.count = (self.count + 1.0).min(memory);
@@ -16,14 +16,14 @@ impl Mean {
         }
     }
 
-    /// The mean; `None` of nothing.
+    /// The mean; `None` without values.
     pub(super) fn get(&self) -> Option<f64> {
-        self.of(1.0)
+        self.get_from(1.0)
     }
 
-    /// The mean of at least `count` values.
-    pub(super) fn of(&self, count: f64) -> Option<f64> {
-        (self.count >= count).then_some(self.mean)
+    /// The mean; `None` of fewer than `min_count` values.
+    pub(super) fn get_from(&self, min_count: f64) -> Option<f64> {
+        (self.count >= min_count).then_some(self.mean)
     }
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgets_what_was_long_ago() {
+    fn old_values_are_forgotten() {
         let mut mean = Mean::default();
         assert_eq!(mean.get(), None);
         mean.add(f64::NAN, 8.0);
@@ -42,7 +42,7 @@ mod tests {
             mean.add(value, 8.0);
         }
         assert_eq!(mean.get(), Some(2.0));
-        assert_eq!(mean.of(4.0), None);
+        assert_eq!(mean.get_from(4.0), None);
         for _ in 0..60 {
             mean.add(10.0, 8.0);
         }

@@ -1,234 +1,245 @@
-//! Keeps the plan of a reader: told what happens, it says which samples go where.
+//! Updates the plan of a reader from observations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Class, Costs, Lacking, Link, Loading, Plan, Rules, Tiers, UnderWay, float, hysteresis::Hysteresis,
-    others::Others, recent::Recent,
+    Class, Costs, InFlight, Link, LoadingCost, Plan, Rules, SetupCosts, Tiers, background::BackgroundLoad,
+    float, hysteresis::Hysteresis, recent::RecentMedian,
 };
 use crate::Pipeline;
 
-/// What is known of a data set's samples and of the tiers, and the plan that follows from it.
+/// The observations of a data set's samples and of the tiers, and the resulting plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replanner {
     costs: Costs,
     link: Link,
-    trainer: Recent,
+    trainer_seconds: RecentMedian,
     host_cores: f64,
     gateway_cores: Option<f64>,
-    others: Others,
+    background_load: BackgroundLoad,
     shared: bool,
     hysteresis: Hysteresis,
     decision: Option<Decision>,
-    /// CPU seconds of gateway and host that were told of since the [last turn](Replanner::elapsed).
-    busy: [f64; 2],
-    /// Samples that were asked for and have not come, by class and stage.
-    asked: BTreeMap<(usize, usize), u64>,
-    /// Stages that samples were asked for at.
-    begun: BTreeSet<usize>,
+    /// CPU seconds of steps at the gateway since the last [interval](Replanner::observe_interval).
+    gateway_step_seconds: f64,
+    /// CPU seconds of steps on the host since then.
+    host_step_seconds: f64,
+    /// Number of samples in flight by class and stage.
+    in_flight: BTreeMap<(usize, usize), u64>,
+    /// Stages that have been requested at least once.
+    requested_stages: BTreeSet<usize>,
 }
 
-/// A tier that is busy for so much of its time has its hands full: it does not wait for the link, or it waits for another tier
-/// now and then.
-const FULL: f64 = 0.7;
+/// A tier that is busy for at least this ratio of the time is saturated: it rarely waits for the link or another tier.
+const SATURATED_RATIO: f64 = 0.7;
 
-/// For what part of a time the CPUs at either end of the link were busy, with whatever; absent where that is not known.
+/// The ratio of an interval in which the CPUs at each end of the link were busy; `None` if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Ends {
-    /// Those of the gateway.
-    pub gateway: Option<f64>,
-    /// Those of the gateway with anything but steps: its store, say. Less than 0 where steps ended that had begun before.
-    pub beside_steps: Option<f64>,
-    /// Those of this host.
-    pub host: Option<f64>,
+pub struct CpuUtilization {
+    /// CPUs of the gateway, with any work.
+    pub gateway_ratio: Option<f64>,
+    /// CPUs of the gateway, with work other than steps, such as that of a store on the same machine. Negative if steps ended
+    /// that had begun before the interval.
+    pub background_ratio: Option<f64>,
+    /// CPUs of the host, with any work.
+    pub host_ratio: Option<f64>,
 }
 
-/// A plan with what it was made from.
+/// A plan and its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// The tiers as they seem.
+    /// The estimated capacity of the tiers.
     pub tiers: Tiers,
-    /// What samples seem to cost.
+    /// The estimated costs of samples.
     pub classes: Vec<Class>,
-    /// What the plan may do.
+    /// The constraints on the plan.
     pub rules: Rules,
-    /// Which share of each class goes which way.
+    /// The share of each class that takes each split.
     pub plan: Plan,
 }
 
 impl Decision {
-    /// Whether a sample goes a way that needs weights which the host lacks.
+    /// Whether a split in use needs weights that the host lacks.
     pub fn needs_weights(&self) -> bool {
-        let taken = self.classes.iter().zip(&self.plan.shares);
-        let mut taken = taken.flat_map(|(class, shares)| class.candidates.iter().zip(shares));
-        taken.any(|(way, share)| *share > 0.0 && way.weights > 0.0)
+        let mut splits = self
+            .classes
+            .iter()
+            .zip(&self.plan.shares)
+            .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        splits.any(|(split, share)| *share > 0.0 && split.weights_bytes > 0.0)
     }
 
-    /// The [share](Plan::room) of samples that may go up to a stage for a trial, besides what a plan has.
-    pub fn room(&self, plan: &Plan, stage: usize) -> f64 {
-        let that_way = |class: &Class| {
+    /// The [share of samples](Plan::trial_share) that may try the split at `stage` in addition to `plan`.
+    pub fn trial_share(&self, plan: &Plan, stage: usize) -> f64 {
+        let class_shares = |class: &Class| {
             let candidates = class.candidates.iter();
             candidates
-                .map(|way| if way.stage == stage { class.share } else { 0.0 })
+                .map(|split| if split.stage == stage { class.share } else { 0.0 })
                 .collect()
         };
-        let shares = self.classes.iter().map(that_way).collect();
-        let alone = Rules {
-            under_way: UnderWay::default(),
+        let shares = self.classes.iter().map(class_shares).collect();
+        let rules = Rules {
+            in_flight: InFlight::default(),
             ..self.rules
         };
-        // Which a sample takes whichever way it goes.
+        // The plan already contains the background load, which is the same for every split.
         let tiers = Tiers {
-            beside_steps: 0.0,
+            background_seconds: 0.0,
             ..self.tiers
         };
-        plan.room(&Plan::of(&tiers, &self.classes, shares, &alone).load)
+        plan.trial_share(&Plan::from_shares(&tiers, &self.classes, shares, &rules).load)
     }
 
-    /// The best plan until those weights are here; none where every plan needs them.
-    pub fn meanwhile(&self) -> Option<Plan> {
-        Plan::meanwhile(&self.tiers, &self.classes, &self.rules)
+    /// The best plan until the host has the weights; `None` if every plan needs them.
+    pub fn plan_without_weights(&self) -> Option<Plan> {
+        Plan::best_without_weights(&self.tiers, &self.classes, &self.rules)
     }
 }
 
 impl Replanner {
-    /// Nothing known yet, of classes of which each is a share of the samples with so many bytes stored; steps run on so
-    /// many cores of this host.
+    /// A planner without observations. `classes` has the share and the mean object bytes of each class. Steps run on
+    /// `host_cores` cores of this host.
     pub fn new(pipeline: &Pipeline, classes: &[(f64, f64)], host_cores: f64) -> Self {
         Self {
             costs: Costs::new(pipeline, classes),
             link: Link::default(),
-            trainer: Recent::default(),
+            trainer_seconds: RecentMedian::default(),
             host_cores,
             gateway_cores: None,
-            others: Others::default(),
+            background_load: BackgroundLoad::default(),
             shared: false,
             hysteresis: Hysteresis::default(),
             decision: None,
-            busy: [0.0; 2],
-            asked: BTreeMap::new(),
-            begun: BTreeSet::new(),
+            gateway_step_seconds: 0.0,
+            host_step_seconds: 0.0,
+            in_flight: BTreeMap::new(),
+            requested_stages: BTreeSet::new(),
         }
     }
 
-    /// Objects of a class have so many bytes stored on average: told where no listing does.
-    pub fn stored(&mut self, class: usize, bytes: f64) {
-        self.costs.stored(class, bytes);
+    /// Sets the mean object bytes of a class, for data sets without a listing.
+    pub fn set_object_bytes(&mut self, class: usize, bytes: f64) {
+        self.costs.set_object_bytes(class, bytes);
     }
 
-    /// The host took so many seconds for a sample's steps from `first` on, so many that ran as one.
-    pub fn host(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
-        self.busy[1] += seconds;
-        self.costs.host(class, first, steps, seconds);
+    /// Records the seconds that the host took for `steps` steps of a sample from `first` on, which ran as one.
+    pub fn observe_host_seconds(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
+        self.host_step_seconds += seconds;
+        self.costs.observe_host_seconds(class, first, steps, seconds);
     }
 
-    /// The gateway took so many seconds for a sample up to `stage`.
-    pub fn gateway(&mut self, class: usize, stage: usize, seconds: f64) {
-        self.busy[0] += seconds;
-        self.others.steps(seconds);
-        self.costs.gateway(class, stage, seconds);
+    /// Records the seconds that the gateway took for a sample up to `stage`.
+    pub fn observe_gateway_seconds(&mut self, class: usize, stage: usize, seconds: f64) {
+        self.gateway_step_seconds += seconds;
+        self.background_load.observe_step_seconds(seconds);
+        self.costs.observe_gateway_seconds(class, stage, seconds);
     }
 
-    /// A sample is asked for at a stage.
-    pub fn asked(&mut self, class: usize, stage: usize) {
-        *self.asked.entry((class, stage)).or_default() += 1;
-        self.begun.insert(stage);
+    /// Records a request for a sample at a stage.
+    pub fn observe_request(&mut self, class: usize, stage: usize) {
+        *self.in_flight.entry((class, stage)).or_default() += 1;
+        self.requested_stages.insert(stage);
     }
 
-    /// A sample that was asked for at a stage is here, or will not come.
-    pub fn ended(&mut self, class: usize, stage: usize) {
-        self.others.came();
-        if let Some(count) = self.asked.get_mut(&(class, stage)) {
+    /// Records that the request for a sample at a stage ended: the sample arrived, or failed.
+    pub fn observe_request_end(&mut self, class: usize, stage: usize) {
+        self.background_load.observe_sample();
+        if let Some(count) = self.in_flight.get_mut(&(class, stage)) {
             *count -= 1;
             if *count == 0 {
-                self.asked.remove(&(class, stage));
+                self.in_flight.remove(&(class, stage));
             }
         }
     }
 
-    /// So many bytes came for a value of `stage`; see [`Costs::value`].
-    pub fn value(&mut self, class: usize, stage: usize, bytes: f64, stored_instead: bool) {
-        self.costs.value(class, stage, bytes, stored_instead);
+    /// Records the bytes of an answer to a request for a value of `stage`; see [`Costs::observe_value_bytes`].
+    pub fn observe_value_bytes(&mut self, class: usize, stage: usize, bytes: f64, is_object: bool) {
+        self.costs.observe_value_bytes(class, stage, bytes, is_object);
     }
 
-    /// So many seconds passed since this was called last. What was [seen](Link::seen) of the link in them is its rate only
-    /// where neither of its ends had its hands full: with steps, by what was told of samples, or with anything.
-    pub fn elapsed(&mut self, seconds: f64, ends: &Ends) {
-        if let Some(part) = ends.beside_steps {
-            let full = ends.gateway.is_some_and(|busy| busy >= FULL);
-            self.others.passed(seconds, part, full);
-        }
-        let [gateway, host] = std::mem::take(&mut self.busy);
-        let full = |busy: f64, cores: f64, end: Option<f64>| {
-            busy >= FULL * seconds * cores || end.is_some_and(|part| part >= FULL)
+    /// Records the time since the last call. The [rates](Link::observe_rate) observed in it are the bandwidth of the link only
+    /// if neither end was saturated, either with the steps observed or with any work.
+    pub fn observe_interval(&mut self, seconds: f64, utilization: &CpuUtilization) {
+        let is_saturated = |step_seconds: f64, cores: f64, ratio: Option<f64>| {
+            step_seconds >= SATURATED_RATIO * seconds * cores
+                || ratio.is_some_and(|ratio| ratio >= SATURATED_RATIO)
         };
-        let gateway_full = self
+        if let Some(background_ratio) = utilization.background_ratio {
+            let cpus_saturated = utilization
+                .gateway_ratio
+                .is_some_and(|ratio| ratio >= SATURATED_RATIO);
+            self.background_load
+                .observe_interval(seconds, background_ratio, cpus_saturated);
+        }
+        let gateway_step_seconds = std::mem::take(&mut self.gateway_step_seconds);
+        let host_step_seconds = std::mem::take(&mut self.host_step_seconds);
+        let gateway_saturated = self
             .gateway_cores
-            .is_some_and(|cores| full(gateway, cores, ends.gateway));
-        self.link
-            .settle(gateway_full || full(host, self.host_cores, ends.host));
+            .is_some_and(|cores| is_saturated(gateway_step_seconds, cores, utilization.gateway_ratio));
+        let host_saturated = is_saturated(host_step_seconds, self.host_cores, utilization.host_ratio);
+        self.link.classify_rates(gateway_saturated || host_saturated);
     }
 
-    /// The link, to be told of more.
-    pub const fn link(&mut self) -> &mut Link {
+    /// The link, for more observations.
+    pub const fn link_mut(&mut self) -> &mut Link {
         &mut self.link
     }
 
-    /// The trainer took so many seconds for a sample.
-    pub fn trainer(&mut self, seconds: f64) {
-        self.trainer.add(seconds);
+    /// Records the seconds that the trainer took per sample.
+    pub fn observe_trainer_seconds(&mut self, seconds: f64) {
+        self.trainer_seconds.add(seconds);
     }
 
-    /// The gateway has so many cores for this reader.
-    pub fn gateway_cores(&mut self, cores: f64) {
+    /// Sets the number of gateway cores for this reader. Ignores negative and non-finite numbers.
+    pub fn set_gateway_cores(&mut self, cores: f64) {
         if cores.is_finite() && cores >= 0.0 {
             self.gateway_cores = Some(cores);
         }
     }
 
-    /// Whether both sides work on the same CPUs, so that their work [adds up](Tiers::shared). Until this is told they do not.
-    pub const fn shared(&mut self, shared: bool) {
+    /// Sets whether gateway and host [share](Tiers::shared) their CPUs. Default: no.
+    pub const fn set_shared(&mut self, shared: bool) {
         self.shared = shared;
     }
 
-    /// What those samples cost that have not come.
-    fn work_under_way(&self, classes: &[Class]) -> UnderWay {
-        let mut all = UnderWay::default();
-        for ((class, stage), count) in &self.asked {
+    /// The cost of the samples in flight.
+    fn in_flight_cost(&self, classes: &[Class]) -> InFlight {
+        let mut total = InFlight::default();
+        for ((class, stage), count) in &self.in_flight {
             let candidates = classes.get(*class).map_or(&[][..], |class| &class.candidates);
-            if let Some(way) = candidates.iter().find(|way| way.stage == *stage) {
+            if let Some(split) = candidates.iter().find(|split| split.stage == *stage) {
                 let count = float(*count);
-                all.gateway_seconds += count * way.gateway_seconds;
-                all.bytes += count * way.bytes;
-                all.host_seconds += count * way.host_seconds;
+                total.gateway_seconds += count * split.gateway_seconds;
+                total.bytes += count * split.bytes;
+                total.host_seconds += count * split.host_seconds;
             }
         }
-        all
+        total
     }
 
-    /// Plans again, behind a batch, for the samples that are still to be asked for, behind those that are under way. Layers
-    /// of a way are loaded, or being loaded, once a sample was asked for that goes it.
+    /// Ends a batch, and plans the samples that have not been requested yet, which follow those in flight. The layers of a split
+    /// cost nothing to load once a sample was requested at it.
     ///
-    /// `None` while too little is known: of either side, or of the gateway's cores.
-    pub fn next_batch(&mut self, mut lacking: Lacking, rules: &Rules) -> Option<&Decision> {
-        for (stage, loading) in lacking.loading.iter_mut().enumerate() {
-            if self.begun.contains(&stage) {
-                *loading = Loading::default();
+    /// `None` while the costs of both tiers, or the cores of the gateway, are unknown.
+    pub fn next_batch(&mut self, mut setup: SetupCosts, rules: &Rules) -> Option<&Decision> {
+        for (stage, loading) in setup.loading.iter_mut().enumerate() {
+            if self.requested_stages.contains(&stage) {
+                *loading = LoadingCost::default();
             }
         }
-        if let Some(classes) = self.costs.classes(&lacking)
+        if let Some(classes) = self.costs.classes(&setup)
             && let Some(gateway_cores) = self.gateway_cores
         {
             let tiers = Tiers {
                 gateway_cores,
-                beside_steps: self.others.seconds(),
-                link_bytes: self.link.rate().unwrap_or(f64::INFINITY),
+                background_seconds: self.background_load.seconds_per_sample(),
+                link_bytes_per_second: self.link.bytes_per_second().unwrap_or(f64::INFINITY),
                 host_cores: self.host_cores,
-                trainer_seconds: self.trainer.median().unwrap_or_default(),
+                trainer_seconds: self.trainer_seconds.median().unwrap_or_default(),
                 shared: self.shared,
             };
             let rules = Rules {
-                under_way: self.work_under_way(&classes),
+                in_flight: self.in_flight_cost(&classes),
                 ..*rules
             };
             let plan = self.hysteresis.decide(&tiers, &classes, &rules);
@@ -241,7 +252,7 @@ impl Replanner {
         }
         self.costs.next_batch();
         self.link.next_batch();
-        self.trainer.next_batch();
+        self.trainer_seconds.next_batch();
         self.decision()
     }
 

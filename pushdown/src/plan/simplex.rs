@@ -1,21 +1,21 @@
 //! The simplex method on a dense tableau, for programs of a few rows (Dantzig, 1951; Bland's rule, 1977, against cycles).
 
-/// Below this a number is taken for 0.
-const TINY: f64 = 1e-9;
-/// Pivots after which the best solution so far is good enough.
-const PIVOTS: usize = 2_000;
+/// Numbers below this value count as 0.
+const EPSILON: f64 = 1e-9;
+/// Pivots after which the best solution so far is returned.
+const MAX_PIVOTS: usize = 2_000;
 
-/// Equations over variables of at least 0, solved for as many of them, the basis; the others are 0.
+/// Equations over non-negative variables, solved for one variable per equation, the basis. All other variables are 0.
 #[derive(Debug)]
 pub(super) struct Tableau {
-    /// Coefficients and right side; each row is scaled so that its basic variable has the coefficient 1, and no other
-    /// row has that variable.
+    /// Coefficients and right side. Each row is scaled so that its basic variable has the coefficient 1; no other row has that
+    /// variable.
     rows: Vec<(Vec<f64>, f64)>,
     basis: Vec<usize>,
 }
 
 impl Tableau {
-    /// `basis` names a variable for each row, with which all of them are at least 0.
+    /// `basis` names one variable per row. The solution for it has to be feasible: no variable below 0.
     pub(super) fn new(rows: Vec<(Vec<f64>, f64)>, basis: Vec<usize>) -> Self {
         let mut tableau = Self { rows, basis };
         for row in 0..tableau.rows.len() {
@@ -30,16 +30,16 @@ impl Tableau {
         row.map_or(0.0, |row| self.rows[row].1.max(0.0))
     }
 
-    /// Gives the basic variable `slack` another value, which moves the bound that it is the slack of.
-    pub(super) fn bound(&mut self, slack: usize, value: f64) {
+    /// Sets the value of the basic variable `slack`, which moves the bound that it belongs to.
+    pub(super) fn set_slack(&mut self, slack: usize, value: f64) {
         if let Some(row) = self.basis.iter().position(|basic| *basic == slack) {
             self.rows[row].1 = value;
         }
     }
 
-    /// Changes the basis until no other has a lower `objective`.
+    /// Changes the basis until `objective` is minimal.
     pub(super) fn minimise(&mut self, objective: &[f64]) {
-        for _ in 0..PIVOTS {
+        for _ in 0..MAX_PIVOTS {
             let Some(entering) = self.entering(objective) else {
                 return;
             };
@@ -61,11 +61,11 @@ impl Tableau {
             let saved: f64 = basic
                 .map(|(basic, (row, _))| objective[*basic] * row[*column])
                 .sum();
-            !self.basis.contains(column) && objective[*column] - saved < -TINY * scale
+            !self.basis.contains(column) && objective[*column] - saved < -EPSILON * scale
         })
     }
 
-    /// The row whose basic variable reaches 0 first as `entering` grows; of equal ones that of the first variable.
+    /// The row whose basic variable reaches 0 first as `entering` grows; among equals, the one with the first variable.
     fn leaving(&self, entering: usize) -> Option<usize> {
         let ratios = self
             .rows
@@ -73,7 +73,7 @@ impl Tableau {
             .enumerate()
             .filter_map(|(row, (coefficients, right))| {
                 let coefficient = coefficients[entering];
-                (coefficient > TINY * TINY).then(|| (right.max(0.0) / coefficient, row))
+                (coefficient > EPSILON * EPSILON).then(|| (right.max(0.0) / coefficient, row))
             });
         ratios
             .min_by(|(a, row), (b, other)| a.total_cmp(b).then(self.basis[*row].cmp(&self.basis[*other])))

@@ -1,4 +1,4 @@
-//! The tiers as a line of queues, without a clock: what a plan comes to, sample by sample.
+//! Simulates the tiers as queues in a row, in virtual time, to get the duration of an epoch.
 
 mod epoch;
 mod queues;
@@ -8,22 +8,23 @@ use std::num::NonZeroUsize;
 use super::{Class, Plan, Tiers};
 use epoch::Epoch;
 
-/// What one sample takes on its way.
+/// The cost of one sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Job {
-    /// It comes as it is stored, and is asked for by itself.
-    pub plain: bool,
+pub struct SampleCost {
+    /// Whether the sample is read as a stored object, with a request of its own.
+    pub is_plain: bool,
     /// CPU seconds at the gateway.
-    pub gateway: f64,
+    pub gateway_seconds: f64,
     /// Bytes on the link.
     pub bytes: f64,
     /// CPU seconds on the host.
-    pub host: f64,
+    pub host_seconds: f64,
 }
 
-/// The first `count` samples by a plan, each class and each way in its share, spread evenly.
-pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
-    let mut ways = Vec::new();
+/// The costs of the first `count` samples of a plan, with the splits of all classes spread evenly.
+pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleCost> {
+    // Cost, share and accumulated deficit of each split.
+    let mut splits = Vec::new();
     for (class, shares) in classes.iter().zip(&plan.shares) {
         for (candidate, share) in class
             .candidates
@@ -31,63 +32,63 @@ pub fn jobs(classes: &[Class], plan: &Plan, count: usize) -> Vec<Job> {
             .zip(shares)
             .filter(|(_, share)| **share > 0.0)
         {
-            let job = Job {
-                plain: candidate.stage == 0,
-                gateway: candidate.gateway_seconds,
+            let cost = SampleCost {
+                is_plain: candidate.stage == 0,
+                gateway_seconds: candidate.gateway_seconds,
                 bytes: candidate.bytes,
-                host: candidate.host_seconds,
+                host_seconds: candidate.host_seconds,
             };
-            ways.push((job, *share, 0.0));
+            splits.push((cost, *share, 0.0));
         }
     }
-    // Whoever is furthest behind its share goes next.
+    // The split with the largest deficit is next.
     (0..count)
         .filter_map(|_| {
-            for (_, share, owed) in &mut ways {
-                *owed += *share;
+            for (_, share, deficit) in &mut splits {
+                *deficit += *share;
             }
-            let next = ways.iter_mut().max_by(|a, b| a.2.total_cmp(&b.2))?;
+            let next = splits.iter_mut().max_by(|a, b| a.2.total_cmp(&b.2))?;
             next.2 -= 1.0;
             Some(next.0)
         })
         .collect()
 }
 
-/// How far ahead of the trainer a reader asks: what the client's reader does by default, and what the simulator takes it to do.
+/// How far a reader requests samples ahead of the trainer. The client's reader has the same defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
-    /// Samples of a batch.
-    pub batch: NonZeroUsize,
-    /// Batches that are on their way at a time at most.
-    pub batches: NonZeroUsize,
-    /// Samples that are read as they are stored at a time, of all batches.
-    pub gets: NonZeroUsize,
+pub struct ReadAhead {
+    /// Samples per batch.
+    pub batch_samples: NonZeroUsize,
+    /// Upper bound of the batches in flight.
+    pub batches_in_flight: NonZeroUsize,
+    /// Upper bound of the stored objects read at a time, over all batches.
+    pub concurrent_gets: NonZeroUsize,
 }
 
-impl Reading {
-    /// Batches on their way where nothing else is said.
-    pub const BATCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-    /// Stored samples that are read at a time where nothing else is said.
-    pub const GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
-    /// A way that brings one of so many samples of a batch has a part in the plan, and lets the next batch begin when it has brought
-    /// them. Of trials there are fewer.
-    pub const PART: usize = 8;
+impl ReadAhead {
+    /// Default of `batches_in_flight`.
+    pub const DEFAULT_BATCHES_IN_FLIGHT: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+    /// Default of `concurrent_gets`.
+    pub const DEFAULT_CONCURRENT_GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
+    /// A split that delivers at least one in this number of samples of a batch is part of the plan: the next batch may begin once
+    /// the split has delivered all of them. Trials deliver fewer.
+    pub const MIN_SHARE_DENOMINATOR: usize = 8;
 
-    /// Batches of so many samples, where nothing else is said.
-    pub const fn of(batch: NonZeroUsize) -> Self {
+    /// The defaults, for batches of `batch_samples`.
+    pub const fn for_batch(batch_samples: NonZeroUsize) -> Self {
         Self {
-            batch,
-            batches: Self::BATCHES,
-            gets: Self::GETS,
+            batch_samples,
+            batches_in_flight: Self::DEFAULT_BATCHES_IN_FLIGHT,
+            concurrent_gets: Self::DEFAULT_CONCURRENT_GETS,
         }
     }
 }
 
-/// Seconds from the first sample to the last. Gateway and link take what comes in the order in which it comes, the host what is of
-/// the oldest batch. A batch is asked for once half of the one before it has come, or all that one way brings of it. The trainer takes
-/// batches in their order, each as soon as all of it is there.
-pub fn run(tiers: &Tiers, jobs: &[Job], reading: Reading) -> f64 {
-    Epoch::new(tiers, jobs, reading).seconds()
+/// Seconds from the first sample to the last. Gateway and link serve samples in order of arrival; the host serves the oldest
+/// batch first. The reader requests a batch once half of the previous one has arrived, or all of its samples at one split. The
+/// trainer takes complete batches in order.
+pub fn epoch_seconds(tiers: &Tiers, samples: &[SampleCost], read_ahead: ReadAhead) -> f64 {
+    Epoch::new(tiers, samples, read_ahead).seconds()
 }
 
 #[cfg(test)]

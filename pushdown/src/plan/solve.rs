@@ -2,68 +2,73 @@
 
 use super::{Class, Load, simplex::Tableau};
 
-/// What a second of the host's CPU is worth beside bytes, as a part of the largest value: little, and yet ten microseconds
-/// are more than what the simplex method takes for rounding, which grows with the values.
-const HOST_SECOND: f64 = 1e-4;
+/// Cost of a CPU second on the host, as a ratio of the bytes of the largest value. Small, yet ten microseconds exceed what the
+/// simplex method takes for rounding, which grows with the values.
+const HOST_SECOND_COST_RATIO: f64 = 1e-4;
 
-/// The share of each way. Two programs over the same constraints: first the least time of the slowest tier, then, up to
-/// the time that `tie` makes of that, the fewest bytes, and for equal bytes the least of the host's CPU.
+/// Returns the share of each split. Solves two programs over the same constraints: the first minimises the time of the slowest
+/// tier; the second, within `tie(time)`, minimises the bytes, and for equal bytes the CPU time on the host.
 ///
-/// Each tier has something to do before any sample: `before`, for each of them.
+/// `fixed_load` is the load of each tier per sample that no share changes.
 ///
-/// Columns: the ways, the time `t`, a slack for each tier and one for `t`. Rows: each class is shared out whole; no tier
-/// takes longer than `t`; `t` has a most.
+/// Columns: the splits, the time `t`, a slack for each tier and one for `t`. Rows: the shares of each class sum to that of the
+/// class; no tier takes longer than `t`; `t` has an upper bound.
 pub(super) fn solve(
     classes: &[Class],
-    ways: &[(usize, usize)],
+    splits: &[(usize, usize)],
     loads: &[Load],
-    before: &Load,
+    fixed_load: &Load,
     tie: impl Fn(f64) -> f64,
 ) -> Vec<f64> {
-    /// More than any time: no bound yet.
-    const OPEN: f64 = 1e12;
-    let tiers: [fn(&Load) -> f64; 3] = [|load| load.gateway, |load| load.link, |load| load.host];
-    let fixed = tiers.map(|tier| tier(before));
-    let time = ways.len();
+    /// Longer than any time: no upper bound yet.
+    const UNBOUNDED_SECONDS: f64 = 1e12;
+    let tiers: [fn(&Load) -> f64; 3] = [
+        |load| load.gateway_seconds,
+        |load| load.link_seconds,
+        |load| load.host_seconds,
+    ];
+    let fixed_seconds = tiers.map(|tier| tier(fixed_load));
+    let time = splits.len();
     let columns = time + 1 + tiers.len() + 1;
     let row = || vec![0.0; columns];
     let mut rows = Vec::new();
     let mut basis = Vec::new();
     for (index, class) in classes.iter().enumerate() {
         let mut shares = row();
-        for (way, (of, _)) in ways.iter().enumerate() {
-            shares[way] = if *of == index { 1.0 } else { 0.0 };
+        for (split, (class_index, _)) in splits.iter().enumerate() {
+            shares[split] = if *class_index == index { 1.0 } else { 0.0 };
         }
         rows.push((shares, class.share));
-        // All of it by the first way of the class.
-        basis.push(ways.iter().position(|(of, _)| *of == index).unwrap_or(time));
+        // The first split of the class takes all of its samples.
+        let first = splits.iter().position(|(class_index, _)| *class_index == index);
+        basis.push(first.unwrap_or(time));
     }
     for (slack, tier) in tiers.iter().enumerate() {
         let mut limit = row();
-        for (way, load) in loads.iter().enumerate() {
-            limit[way] = tier(load);
+        for (split, load) in loads.iter().enumerate() {
+            limit[split] = tier(load);
         }
         limit[time] = -1.0;
         limit[time + 1 + slack] = 1.0;
-        rows.push((limit, -fixed[slack]));
+        rows.push((limit, -fixed_seconds[slack]));
         basis.push(time + 1 + slack);
     }
-    let mut most = row();
-    most[time] = 1.0;
-    most[columns - 1] = 1.0;
-    rows.push((most, OPEN));
+    let mut upper_bound = row();
+    upper_bound[time] = 1.0;
+    upper_bound[columns - 1] = 1.0;
+    rows.push((upper_bound, UNBOUNDED_SECONDS));
     basis.push(columns - 1);
 
-    // The start has to be feasible: `t` is what the slowest tier takes of the first ways.
+    // The start has to be feasible: `t` is the time of the slowest tier for the first splits.
     let slowest = (0..tiers.len()).max_by(|a, b| {
-        let taken = |tier: usize| -> f64 {
-            let first = basis[..classes.len()].iter().zip(classes);
-            let taken: f64 = first
-                .map(|(way, class)| loads.get(*way).map_or(0.0, tiers[tier]) * class.share)
+        let seconds = |tier: usize| -> f64 {
+            let first_splits = basis[..classes.len()].iter().zip(classes);
+            let variable: f64 = first_splits
+                .map(|(split, class)| loads.get(*split).map_or(0.0, tiers[tier]) * class.share)
                 .sum();
-            taken + fixed[tier]
+            variable + fixed_seconds[tier]
         };
-        taken(*a).total_cmp(&taken(*b))
+        seconds(*a).total_cmp(&seconds(*b))
     });
     basis[classes.len() + slowest.unwrap_or_default()] = time;
 
@@ -71,17 +76,18 @@ pub(super) fn solve(
     let mut objective = row();
     objective[time] = 1.0;
     tableau.minimise(&objective);
-    let best = tableau.value(time);
-    tableau.bound(columns - 1, (tie(best) - best).max(0.0));
+    let best_seconds = tableau.value(time);
+    tableau.set_slack(columns - 1, (tie(best_seconds) - best_seconds).max(0.0));
     let candidates = || {
-        ways.iter()
-            .map(|(class, place)| &classes[*class].candidates[*place])
+        splits
+            .iter()
+            .map(|(class, candidate)| &classes[*class].candidates[*candidate])
     };
-    let largest = candidates().map(|candidate| candidate.bytes).fold(0.0, f64::max);
+    let largest_bytes = candidates().map(|candidate| candidate.bytes).fold(0.0, f64::max);
     let mut objective = row();
     for (cost, candidate) in objective.iter_mut().zip(candidates()) {
-        *cost = candidate.bytes + HOST_SECOND * largest * candidate.host_seconds;
+        *cost = candidate.bytes + HOST_SECOND_COST_RATIO * largest_bytes * candidate.host_seconds;
     }
     tableau.minimise(&objective);
-    (0..ways.len()).map(|way| tableau.value(way)).collect()
+    (0..splits.len()).map(|split| tableau.value(split)).collect()
 }

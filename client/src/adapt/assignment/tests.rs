@@ -1,4 +1,4 @@
-use pushdown::plan::{Candidate, Class, Loading, Plan, Rules, Tiers};
+use pushdown::plan::{Candidate, Class, LoadingCost, Plan, Rules, Tiers};
 
 use super::*;
 
@@ -17,8 +17,8 @@ fn class(share: f64, stored: f64) -> Class {
         bytes,
         gateway_seconds: gateway,
         host_seconds: host,
-        weights: 0.0,
-        loading: Loading::default(),
+        weights_bytes: 0.0,
+        loading: LoadingCost::default(),
     };
     let work = stored / 1e8;
     Class {
@@ -30,8 +30,8 @@ fn class(share: f64, stored: f64) -> Class {
 fn planned(link_bytes: f64) -> (Assignment, Decision) {
     let tiers = Tiers {
         gateway_cores: 4.0,
-        beside_steps: 0.0,
-        link_bytes,
+        background_seconds: 0.0,
+        link_bytes_per_second: link_bytes,
         host_cores: 2.0,
         trainer_seconds: 0.0,
         shared: false,
@@ -151,10 +151,10 @@ fn weights_are_not_fetched_for_a_trial() {
     for class in &mut decision.classes {
         let before = Candidate {
             stage: 1,
-            weights: 1e7,
+            weights_bytes: 1e7,
             ..class.candidates[0]
         };
-        class.candidates[0].weights = 1e7;
+        class.candidates[0].weights_bytes = 1e7;
         class.candidates.push(before);
     }
     assert_eq!(trials(&decision), [2]);
@@ -217,10 +217,10 @@ fn trials_that_take_long_are_rare() {
         assert!(assignment.explored.contains(&0));
         assignment.stride
     };
-    plan = Plan::of(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
+    plan = Plan::from_shares(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
     // Of 0.3 seconds for a value 3 % are 0.009, of 20 for an object: one in 2,233.
     assert_eq!(stride(&plan), FEWEST);
-    plan.load.gateway = 1.0;
+    plan.load.gateway_seconds = 1.0;
     assert_eq!(stride(&plan), EXPLORED);
 }
 

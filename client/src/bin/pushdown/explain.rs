@@ -141,8 +141,8 @@ impl Explain {
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
             // Nothing tells of it while so few samples are read; a store beside the gateway is `--gateway-cores` less.
-            beside_steps: 0.0,
-            link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
+            background_seconds: 0.0,
+            link_bytes_per_second: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared || self.same_cpus(profile),
@@ -174,7 +174,7 @@ fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
 
 #[cfg(test)]
 mod tests {
-    use pushdown::plan::{Candidate, Loading};
+    use pushdown::plan::{Candidate, LoadingCost};
 
     use super::*;
 
@@ -185,8 +185,8 @@ mod tests {
             bytes: 1e4,
             gateway_seconds: 0.02,
             host_seconds: 0.03,
-            weights: 0.0,
-            loading: Loading::default(),
+            weights_bytes: 0.0,
+            loading: LoadingCost::default(),
         };
         let faster = |speed: f64, shared: bool| {
             let mut classes = [Class {

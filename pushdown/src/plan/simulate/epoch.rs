@@ -1,4 +1,4 @@
-//! One epoch, event by event.
+//! Discrete-event simulation of one epoch.
 
 use std::{
     cmp::Reverse,
@@ -6,179 +6,187 @@ use std::{
 };
 
 use super::{
-    Job, Reading,
+    ReadAhead, SampleCost,
     queues::{Gateway, Host, Time},
 };
 use crate::plan::{Tiers, float};
 
-/// An epoch while it runs.
+/// The state of an epoch.
 pub(super) struct Epoch<'a> {
     tiers: &'a Tiers,
-    jobs: &'a [Job],
-    reading: Reading,
-    /// What comes, the soonest first, and what is told of first of what comes at the same time.
+    samples: &'a [SampleCost],
+    read_ahead: ReadAhead,
+    /// Future events by time. The number keeps simultaneous events in the order in which they were scheduled.
     events: BinaryHeap<Reverse<(Time, usize, Event)>>,
-    told: usize,
+    scheduled: usize,
     gateway: Gateway,
     host: Host,
-    /// When the link has brought all that was sent.
-    link: Time,
-    /// Samples to be read as they are stored: those of the oldest batch come first.
+    /// When the link has delivered all that was sent.
+    link_free: Time,
+    /// Plain samples that wait for a GET, the oldest batch first.
     waiting: BTreeSet<usize>,
     free_gets: usize,
     batches: Vec<Batch>,
-    begun: usize,
-    on_their_way: usize,
+    requested_batches: usize,
+    batches_in_flight: usize,
 }
 
-/// What happens to a sample.
+/// An event of the sample with this index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Sent(usize),
-    Came(usize),
-    Ran(usize),
+    Arrived(usize),
+    Computed(usize),
 }
 
-/// What is on its way of a batch.
+/// The progress of a batch. Pairs are pushed and plain samples, in that order.
 #[derive(Debug, Default)]
 struct Batch {
-    size: usize,
-    /// By gateway, and as they are stored.
-    ways: [usize; 2],
-    came: [usize; 2],
-    ran: usize,
-    ready: f64,
+    samples: usize,
+    requested: [usize; 2],
+    arrived: [usize; 2],
+    computed: usize,
+    ready_seconds: f64,
 }
 
 // === impl Epoch ===
 
 impl<'a> Epoch<'a> {
-    pub(super) fn new(tiers: &'a Tiers, jobs: &'a [Job], reading: Reading) -> Self {
-        let batch = |jobs: &[Job]| {
-            let plain = jobs.iter().filter(|job| job.plain).count();
+    pub(super) fn new(tiers: &'a Tiers, samples: &'a [SampleCost], read_ahead: ReadAhead) -> Self {
+        let batch = |samples: &[SampleCost]| {
+            let plain = samples.iter().filter(|sample| sample.is_plain).count();
             Batch {
-                size: jobs.len(),
-                ways: [jobs.len() - plain, plain],
+                samples: samples.len(),
+                requested: [samples.len() - plain, plain],
                 ..Batch::default()
             }
         };
         Self {
             tiers,
-            jobs,
-            reading,
+            samples,
+            read_ahead,
             events: BinaryHeap::new(),
-            told: 0,
+            scheduled: 0,
             gateway: Gateway::new(tiers.gateway_cores),
             host: Host::new(tiers.host_cores),
-            link: Time(0.0),
+            link_free: Time(0.0),
             waiting: BTreeSet::new(),
-            free_gets: reading.gets.get(),
-            batches: jobs.chunks(reading.batch.get()).map(batch).collect(),
-            begun: 0,
-            on_their_way: 0,
+            free_gets: read_ahead.concurrent_gets.get(),
+            batches: samples
+                .chunks(read_ahead.batch_samples.get())
+                .map(batch)
+                .collect(),
+            requested_batches: 0,
+            batches_in_flight: 0,
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the epoch and returns its duration.
     pub(super) fn seconds(mut self) -> f64 {
-        self.begin(Time(0.0));
+        self.request_batches(Time(0.0));
         while let Some(Reverse((now, _, event))) = self.events.pop() {
             match event {
-                Event::Sent(job) => {
-                    let seconds = self.jobs[job].bytes / self.tiers.link_bytes;
-                    self.link = Time(self.link.0.max(now.0) + seconds);
-                    self.tell(self.link, Event::Came(job));
+                Event::Sent(sample) => {
+                    let seconds = self.samples[sample].bytes / self.tiers.link_bytes_per_second;
+                    self.link_free = Time(self.link_free.0.max(now.0) + seconds);
+                    self.schedule(self.link_free, Event::Arrived(sample));
                 }
-                Event::Came(job) => self.came(now, job),
-                Event::Ran(job) => self.ran(now, job),
+                Event::Arrived(sample) => self.on_arrived(now, sample),
+                Event::Computed(sample) => self.on_computed(now, sample),
             }
         }
         self.batches.iter().fold(0.0, |trained: f64, batch| {
-            trained.max(batch.ready) + self.tiers.trainer_seconds * float(batch.size as u64)
+            trained.max(batch.ready_seconds) + self.tiers.trainer_seconds * float(batch.samples as u64)
         })
     }
 
-    fn tell(&mut self, at: Time, event: Event) {
-        self.events.push(Reverse((at, self.told, event)));
-        self.told += 1;
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.events.push(Reverse((at, self.scheduled, event)));
+        self.scheduled += 1;
     }
 
-    /// Asks for the batches that may be on their way.
-    fn begin(&mut self, now: Time) {
-        while self.begun < self.batches.len()
-            && self.on_their_way < self.reading.batches.get()
+    /// Requests all batches that may be in flight.
+    fn request_batches(&mut self, now: Time) {
+        while self.requested_batches < self.batches.len()
+            && self.batches_in_flight < self.read_ahead.batches_in_flight.get()
             && self
-                .begun
+                .requested_batches
                 .checked_sub(1)
-                .is_none_or(|before| self.batches[before].is_past_half())
+                .is_none_or(|previous| self.batches[previous].is_past_half())
         {
-            let first = self.begun * self.reading.batch.get();
+            let first = self.requested_batches * self.read_ahead.batch_samples.get();
+            let count = self.batches[self.requested_batches].samples;
             let (plain, pushed): (Vec<_>, Vec<_>) =
-                (first..first + self.batches[self.begun].size).partition(|job| self.jobs[*job].plain);
+                (first..first + count).partition(|sample| self.samples[*sample].is_plain);
             self.waiting.extend(plain);
-            self.get(now);
-            for job in pushed {
-                let made = self.gateway.run(now, self.beside_the_store(job));
-                self.tell(made, Event::Sent(job));
+            self.request_objects(now);
+            for sample in pushed {
+                let computed = self.gateway.run(now, self.gateway_seconds(sample));
+                self.schedule(computed, Event::Sent(sample));
             }
-            self.begun += 1;
-            self.on_their_way += 1;
+            self.requested_batches += 1;
+            self.batches_in_flight += 1;
         }
     }
 
-    /// Asks for as many stored samples as may be read at a time.
-    fn get(&mut self, now: Time) {
+    /// Requests as many stored objects as may be read at a time.
+    fn request_objects(&mut self, now: Time) {
         while self.free_gets > 0
-            && let Some(job) = self.waiting.pop_first()
+            && let Some(sample) = self.waiting.pop_first()
         {
             self.free_gets -= 1;
-            let sent = self.gateway.interrupt(now, self.beside_the_store(job));
-            self.tell(sent, Event::Sent(job));
+            let sent = self.gateway.interrupt(now, self.gateway_seconds(sample));
+            self.schedule(sent, Event::Sent(sample));
         }
     }
 
-    /// Seconds that are spent before the link. Cores that are the host's are taken there, too.
-    fn beside_the_store(&self, job: usize) -> f64 {
+    /// Seconds spent before the link. If the tiers share their cores, this work is part of the host's.
+    fn gateway_seconds(&self, sample: usize) -> f64 {
         if self.tiers.shared {
             0.0
         } else {
-            self.jobs[job].gateway
+            self.samples[sample].gateway_seconds
         }
     }
 
-    fn came(&mut self, now: Time, job: usize) {
-        let plain = self.jobs[job].plain;
-        if plain {
+    fn on_arrived(&mut self, now: Time, sample: usize) {
+        let is_plain = self.samples[sample].is_plain;
+        if is_plain {
             self.free_gets += 1;
-            self.get(now);
+            self.request_objects(now);
         }
-        self.batches[job / self.reading.batch.get()].came[usize::from(plain)] += 1;
-        self.host.waiting.insert(job);
+        self.batches[sample / self.read_ahead.batch_samples.get()].arrived[usize::from(is_plain)] += 1;
+        self.host.waiting.insert(sample);
         self.compute(now);
-        self.begin(now);
+        self.request_batches(now);
     }
 
-    /// Runs what has come, where a core is free.
+    /// Starts waiting samples on the free cores of the host.
     fn compute(&mut self, now: Time) {
-        while self.host.free > 0
-            && let Some(job) = self.host.waiting.pop_first()
+        while self.host.free_cores > 0
+            && let Some(sample) = self.host.waiting.pop_first()
         {
-            self.host.free -= 1;
-            let Job { gateway, host, .. } = self.jobs[job];
-            let seconds = host + if self.tiers.shared { gateway } else { 0.0 };
-            self.tell(now.after(seconds, self.host.speed), Event::Ran(job));
+            self.host.free_cores -= 1;
+            let cost = &self.samples[sample];
+            let gateway_seconds = if self.tiers.shared {
+                cost.gateway_seconds
+            } else {
+                0.0
+            };
+            let computed = now.after(cost.host_seconds + gateway_seconds, self.host.speed);
+            self.schedule(computed, Event::Computed(sample));
         }
     }
 
-    fn ran(&mut self, now: Time, job: usize) {
-        self.host.free += 1;
+    fn on_computed(&mut self, now: Time, sample: usize) {
+        self.host.free_cores += 1;
         self.compute(now);
-        let batch = &mut self.batches[job / self.reading.batch.get()];
-        batch.ran += 1;
-        batch.ready = now.0;
-        if batch.ran == batch.size {
-            self.on_their_way -= 1;
-            self.begin(now);
+        let batch = &mut self.batches[sample / self.read_ahead.batch_samples.get()];
+        batch.computed += 1;
+        batch.ready_seconds = now.0;
+        if batch.computed == batch.samples {
+            self.batches_in_flight -= 1;
+            self.request_batches(now);
         }
     }
 }
@@ -186,10 +194,12 @@ impl<'a> Epoch<'a> {
 // === impl Batch ===
 
 impl Batch {
-    /// Half of it is there, or one way has nothing left to bring.
+    /// Whether half of the samples have arrived, or all samples of one kind that is part of the plan.
     fn is_past_half(&self) -> bool {
-        let done =
-            |way: usize| self.came[way] == self.ways[way] && self.ways[way] * Reading::PART >= self.size;
-        2 * self.came.iter().sum::<usize>() >= self.size || done(0) || done(1)
+        let is_complete = |kind: usize| {
+            self.arrived[kind] == self.requested[kind]
+                && self.requested[kind] * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples
+        };
+        2 * self.arrived.iter().sum::<usize>() >= self.samples || is_complete(0) || is_complete(1)
     }
 }

@@ -1,24 +1,24 @@
-//! Where samples wait for cores.
+//! Queues of samples for the cores of a tier.
 
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BTreeSet, BinaryHeap},
 };
 
-/// Seconds from the start, in their order.
+/// Seconds from the start, with a total order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Time(pub(super) f64);
 
-/// Cores that take what has waited longest.
+/// Cores that serve samples in order of arrival.
 pub(super) struct Gateway {
-    /// When each has done what it has.
+    /// When each core has finished its queue.
     free: BinaryHeap<Reverse<Time>>,
     speed: f64,
 }
 
-/// Cores that take what is of the oldest batch.
+/// Cores that serve the oldest batch first.
 pub(super) struct Host {
-    pub(super) free: usize,
+    pub(super) free_cores: usize,
     pub(super) speed: f64,
     pub(super) waiting: BTreeSet<usize>,
 }
@@ -27,14 +27,14 @@ pub(super) struct Host {
 
 impl Gateway {
     pub(super) fn new(cores: f64) -> Self {
-        let (count, speed) = servers(cores);
+        let (count, speed) = whole_cores(cores);
         Self {
             free: (0..count).map(|_| Reverse(Time(0.0))).collect(),
             speed,
         }
     }
 
-    /// When so many seconds of work are done that come now.
+    /// Queues work that arrives now, and returns when it is done.
     pub(super) fn run(&mut self, now: Time, seconds: f64) -> Time {
         if seconds <= 0.0 {
             return now;
@@ -45,8 +45,8 @@ impl Gateway {
         done
     }
 
-    /// When so many seconds of work are done that wait for nothing: what runs comes later by them. It is what a store does for an
-    /// object, which is little.
+    /// Runs work immediately, and returns when it is done. Work already queued is delayed by it. For the small amount of work
+    /// that a store does per object.
     pub(super) fn interrupt(&mut self, now: Time, seconds: f64) -> Time {
         self.run(now, seconds);
         now.after(seconds, self.speed)
@@ -57,17 +57,17 @@ impl Gateway {
 
 impl Host {
     pub(super) fn new(cores: f64) -> Self {
-        let (free, speed) = servers(cores);
+        let (free_cores, speed) = whole_cores(cores);
         Self {
-            free,
+            free_cores,
             speed,
             waiting: BTreeSet::new(),
         }
     }
 }
 
-/// Whole cores, and how fast they are: a part of a core is a slower one.
-fn servers(cores: f64) -> (usize, f64) {
+/// A whole number of cores and their relative speed: fractional cores become slower ones.
+fn whole_cores(cores: f64) -> (usize, f64) {
     let count = cores.ceil().max(1.0);
     #[expect(
         clippy::cast_possible_truncation,
@@ -80,7 +80,7 @@ fn servers(cores: f64) -> (usize, f64) {
 // === impl Time ===
 
 impl Time {
-    /// So many seconds of work later. Nothing to do takes no time on cores of any speed.
+    /// The time after this many seconds of work. No work takes no time, even at speed 0.
     pub(super) fn after(self, seconds: f64, speed: f64) -> Self {
         if seconds > 0.0 {
             Self(self.0 + seconds / speed)

@@ -91,7 +91,7 @@ impl Explained {
                 stage,
                 after: step.map_or_else(|| "(object)".to_owned(), name),
                 kind: &pipeline.kinds()[stage],
-                bytes: all.bytes,
+                bytes: all.bytes_per_sample,
                 gateway_seconds: mean(|way| way.gateway_seconds),
                 host_seconds: mean(|way| way.host_seconds),
                 samples_per_second: 1.0 / all.load.seconds(),
@@ -109,7 +109,7 @@ impl Explained {
             shares[place] = class.share;
             shares
         });
-        Plan::of(&self.tiers, &self.classes, shares.collect(), &Rules::default())
+        Plan::from_shares(&self.tiers, &self.classes, shares.collect(), &Rules::default())
     }
 
     pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
@@ -142,8 +142,8 @@ impl Explained {
         writeln!(
             out,
             "\nplan: {planned:.1} samples/s and {} a sample, against {plainly:.1} and {} plainly; what limits it is {}",
-            bytes(plan.bytes),
-            bytes(plain.bytes),
+            bytes(plan.bytes_per_sample),
+            bytes(plain.bytes_per_sample),
             bound(&plan.load)
         )?;
         if self.classes.len() > 1 {
@@ -166,8 +166,8 @@ impl Explained {
                 )?;
             }
         }
-        let link = if tiers.link_bytes.is_finite() {
-            format!("{:.0} Mbit/s", tiers.link_bytes * 8.0 / 1e6)
+        let link = if tiers.link_bytes_per_second.is_finite() {
+            format!("{:.0} Mbit/s", tiers.link_bytes_per_second * 8.0 / 1e6)
         } else {
             "open".to_owned()
         };
@@ -199,7 +199,7 @@ impl Explained {
         let finite = |number: f64| number.is_finite().then_some(number);
         let described = |plan: &Plan| {
             json!({
-                "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes,
+                "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes_per_sample,
                 "bound": bound(&plan.load), "shares": shares(plan),
             })
         };
@@ -215,7 +215,7 @@ impl Explained {
                     .map(|(way, share)| {
                         json!({
                             "stage": way.stage, "bytes": way.bytes, "gateway_seconds": way.gateway_seconds,
-                            "host_seconds": way.host_seconds, "weights": way.weights, "share": share,
+                            "host_seconds": way.host_seconds, "weights": way.weights_bytes, "share": share,
                         })
                     })
                     .collect();
@@ -242,7 +242,7 @@ impl Explained {
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
             "samples_left": self.rules.samples_left,
             "tiers": {
-                "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes), "host_cores": tiers.host_cores,
+                "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes_per_second), "host_cores": tiers.host_cores,
                 "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
                 "same_cpus": profile.same_cpus,
             },

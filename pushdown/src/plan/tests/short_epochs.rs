@@ -1,34 +1,34 @@
-//! What is left of an epoch: what is spread over it, what goes before it, and how it ends.
+//! Effects of the number of remaining samples: one-time costs, work in flight, and the last batch.
 
 use super::*;
 
-/// The host lacks the weights of what is left of a photo's way.
+/// A photo at splits whose suffix needs weights that the host lacks.
 fn photo_without_weights() -> Vec<Candidate> {
     let mut candidates = photo();
-    for way in &mut candidates[..2] {
-        way.weights = 18.6e6;
+    for split in &mut candidates[..2] {
+        split.weights_bytes = 18.6e6;
     }
     candidates
 }
 
 #[test]
-fn weights_are_spread_over_what_is_left() {
+fn weights_are_spread_over_the_remaining_samples() {
     let mut candidates = photo();
     candidates[1].bytes = 50_000.0;
-    candidates[1].weights = 1e8;
+    candidates[1].weights_bytes = 1e8;
     let few = Rules {
         samples_left: 100.0,
         ..Rules::default()
     };
     let link = tiers(0.15, 1e6, 4.0);
-    assert!(Plan::best(&link, &one(candidates.clone()), &few).shares[0][1] < 1e-6);
-    assert!(Plan::best(&link, &one(candidates), &Rules::default()).shares[0][1] > 0.5);
+    assert!(Plan::best(&link, &one_class(candidates.clone()), &few).shares[0][1] < 1e-6);
+    assert!(Plan::best(&link, &one_class(candidates), &Rules::default()).shares[0][1] > 0.5);
 }
 
-/// A first start: whoever reads objects as they are needs all weights, too.
+/// On a first start, plain reading needs all weights, too.
 #[test]
 fn a_mixture_with_plain_reading_pays_for_weights() {
-    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(photo_without_weights()));
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one_class(photo_without_weights()));
     let epoch = |samples_left: f64| {
         let rules = Rules {
             samples_left,
@@ -46,45 +46,45 @@ fn a_mixture_with_plain_reading_pays_for_weights() {
     assert!(many.load.seconds() < 0.95 * 0.0115, "{many:?}");
 }
 
-/// Who waits for weights begins with what needs none, and pays for them once.
+/// While the host fetches weights, it uses splits that need none; the plan counts the weights once.
 #[test]
-fn until_weights_are_here_nothing_waits_for_them() {
-    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(photo_without_weights()));
+fn nothing_waits_for_weights_in_flight() {
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one_class(photo_without_weights()));
     let mut rules = Rules {
         samples_left: 200.0,
         ..Rules::default()
     };
-    let meanwhile = Plan::meanwhile(&link, &classes, &rules).unwrap();
-    assert_near(meanwhile.shares[0][2], 1.0);
+    let without_weights = Plan::best_without_weights(&link, &classes, &rules).unwrap();
+    assert_near(without_weights.shares[0][2], 1.0);
     assert_near(Plan::best(&link, &classes, &rules).shares[0][2], 1.0);
-    rules.weights_on_their_way = true;
+    rules.weights_in_flight = true;
     assert!(Plan::best(&link, &classes, &rules).shares[0][0] > 0.1);
 }
 
-/// The end of a short epoch: an object on a thin link holds up more than the others gain by its going that way.
+/// At the end of a short epoch, one object on a slow link delays more than plain reading gains for the others.
 #[test]
 fn the_last_sample_counts_in_a_short_epoch() {
     // 0.14 seconds for an object, 0.0115 for features.
-    let (link, classes) = (tiers(1.0, 0.8e6, 1.0), one(photo()));
-    let of = |samples_left: f64| {
+    let (link, classes) = (tiers(1.0, 0.8e6, 1.0), one_class(photo()));
+    let best = |samples_left: f64| {
         let rules = Rules {
             samples_left,
             ..Rules::default()
         };
         Plan::best(&link, &classes, &rules)
     };
-    let (few, many) = (of(96.0), of(2_000.0));
+    let (few, many) = (best(96.0), best(2_000.0));
     assert_near(few.shares[0][2], 1.0);
-    assert_near(few.tail, 0.0115 + 2_560.0 / 0.8e6);
+    assert_near(few.tail_seconds, 0.0115 + 2_560.0 / 0.8e6);
     assert!(many.shares[0][0] > 0.03, "{many:?}");
-    assert_near(many.tail, 0.0115 + 107_000.0 / 0.8e6);
+    assert_near(many.tail_seconds, 0.0115 + 107_000.0 / 0.8e6);
 }
 
-/// A model in two halves: what is decoded, what is behind its first half, and what is behind all of it. The gateway and the
-/// host have run all of it, and either half takes two seconds to load.
+/// A model with a cut after its first half. Gateway and host have run the whole model; each of its halves takes two seconds to
+/// load.
 fn photo_with_a_cut() -> Vec<Candidate> {
-    let mut cut = way(4, 10_000.0, 0.0062, 0.0053);
-    cut.loading = Loading {
+    let mut cut = split(4, 10_000.0, 0.0062, 0.0053);
+    cut.loading = LoadingCost {
         gateway_seconds: 2.0,
         host_seconds: 2.0,
     };
@@ -94,8 +94,8 @@ fn photo_with_a_cut() -> Vec<Candidate> {
 }
 
 #[test]
-fn layers_are_loaded_where_enough_samples_are_left() {
-    let (link, classes) = (tiers(1.0, 5e6, 1.0), one(photo_with_a_cut()));
+fn layers_are_loaded_if_enough_samples_remain() {
+    let (link, classes) = (tiers(1.0, 5e6, 1.0), one_class(photo_with_a_cut()));
     let best = |samples_left: f64| {
         let rules = Rules {
             samples_left,
@@ -107,9 +107,9 @@ fn layers_are_loaded_where_enough_samples_are_left() {
     };
     let (few, many) = (best(100.0), best(100_000.0));
     assert_near(few.shares[0][2], 0.0);
-    assert!(few.tail < 0.1, "{few:?}");
+    assert!(few.tail_seconds < 0.1, "{few:?}");
     assert!(many.shares[0][2] > 0.5, "{many:?}");
-    // Once for all classes that go this way.
+    // Once for all classes at this split.
     let half = |class: &Class| Class {
         share: 0.5,
         ..class.clone()
@@ -121,62 +121,65 @@ fn layers_are_loaded_where_enough_samples_are_left() {
     };
     let all = |classes: &[Class]| {
         let shares = classes.iter().map(|class| vec![0.0, 0.0, class.share, 0.0]);
-        Plan::of(&link, classes, shares.collect(), &rules)
+        Plan::from_shares(&link, classes, shares.collect(), &rules)
     };
-    assert_near(all(&halves).load.gateway, all(&classes).load.gateway);
-    assert_near(all(&classes).load.gateway, 0.0062 + 2.0 / 1_000.0);
-    assert_near(all(&classes).load.host, 0.0053 + 2.0 / 1_000.0);
-    assert_near(all(&classes).tail, 0.0115 + 10_000.0 / 5e6 + 4.0);
+    assert_near(
+        all(&halves).load.gateway_seconds,
+        all(&classes).load.gateway_seconds,
+    );
+    assert_near(all(&classes).load.gateway_seconds, 0.0062 + 2.0 / 1_000.0);
+    assert_near(all(&classes).load.host_seconds, 0.0053 + 2.0 / 1_000.0);
+    assert_near(all(&classes).tail_seconds, 0.0115 + 10_000.0 / 5e6 + 4.0);
 }
 
-/// A link that has a backlog has less time for what is still to come, and so has a gateway: the fewer samples are left, the more
-/// that is. Reading plainly has it before it, too.
+/// A link or a gateway with a backlog has less time for the remaining samples, by more the fewer of them are left. Plain reading
+/// waits for the backlog, too.
 #[test]
-fn what_is_under_way_comes_first() {
-    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one(photo()));
-    let plainly = |samples_left: f64, under_way: UnderWay| {
+fn work_in_flight_comes_first() {
+    let (link, classes) = (tiers(1.0, 2.75e6, 1.0), one_class(photo()));
+    let plainly = |samples_left: f64, in_flight: InFlight| {
         let rules = Rules {
             samples_left,
-            under_way,
+            in_flight,
             ..Rules::default()
         };
         let plan = Plan::best(&link, &classes, &rules);
         assert!(plan.seconds(&rules) <= Plan::plain(&link, &classes, &rules).seconds(&rules));
         plan.shares[0][0]
     };
-    let free = plainly(400.0, UnderWay::default());
+    let free = plainly(400.0, InFlight::default());
     assert!(free > 0.1, "{free}");
-    // As much as the link takes of 400 samples in all.
-    let bytes = UnderWay {
+    // The capacity of the link during 400 samples.
+    let bytes = InFlight {
         bytes: 400.0 * 0.0115 * 2.75e6,
-        ..UnderWay::default()
+        ..InFlight::default()
     };
     assert!(plainly(400.0, bytes) < 1e-6);
-    assert_near(plainly(1e9, bytes), plainly(1e9, UnderWay::default()));
-    let gateway = UnderWay {
+    assert_near(plainly(1e9, bytes), plainly(1e9, InFlight::default()));
+    let gateway = InFlight {
         gateway_seconds: 1.0,
-        ..UnderWay::default()
+        ..InFlight::default()
     };
     assert!(plainly(400.0, gateway) > free + 0.02);
-    // The way of the gateway's part, on a machine that has lost all cores of it, is none to wait for.
+    // A gateway that has lost all of its cores does not delay the plan.
     let lost = tiers(0.0, 2.75e6, 1.0);
     let rules = Rules {
         samples_left: 400.0,
-        under_way: gateway,
+        in_flight: gateway,
         ..Rules::default()
     };
     assert_near(Plan::best(&lost, &classes, &rules).shares[0][0], 1.0);
 }
 
-/// Either side alone keeps up with the trainer, which waits for its first batch all the same: in a short epoch both sides make
-/// that, in a long one those bytes are sent that have to be.
+/// Gateway and host each keep up with the trainer alone, but the trainer waits for its first batch. In a short epoch both compute
+/// that batch; in a long one the plan sends the fewest bytes.
 #[test]
-fn a_first_batch_that_is_waited_for_is_made_on_both_sides() {
+fn both_tiers_compute_the_first_batch() {
     let trained = Tiers {
         trainer_seconds: 0.0116,
         ..tiers(1.0, 100e6, 1.0)
     };
-    let classes = one(photo());
+    let classes = one_class(photo());
     let plainly = |samples_left: f64| {
         let rules = Rules {
             samples_left,
@@ -190,7 +193,7 @@ fn a_first_batch_that_is_waited_for_is_made_on_both_sides() {
     let short = plainly(160.0);
     assert!((0.3..0.6).contains(&short), "{short}");
     assert_near(plainly(1e6), 0.0);
-    // So it is in queues.
+    // The simulation agrees.
     let epoch = |batch_size: f64| {
         let rules = Rules {
             samples_left: 160.0,
@@ -198,28 +201,28 @@ fn a_first_batch_that_is_waited_for_is_made_on_both_sides() {
             ..Rules::default()
         };
         let plan = Plan::best(&trained, &classes, &rules);
-        run(
+        epoch_seconds(
             &trained,
-            &jobs(&classes, &plan, 160),
-            Reading::of(NonZeroUsize::new(32).unwrap()),
+            &sample_costs(&classes, &plan, 160),
+            ReadAhead::for_batch(NonZeroUsize::new(32).unwrap()),
         )
     };
     let (known, unknown) = (epoch(32.0), epoch(0.0));
     assert!(
         known < 0.95 * unknown,
-        "{known} s, {unknown} s where batches are not counted"
+        "{known} s with the batch size, {unknown} s without it"
     );
 }
 
 proptest! {
     #[test]
-    fn what_is_paced_at_so_many_seconds_may_take_no_more(
-        tiers in 1e-4..1e-1f64, trainer in 1e-4..1e-1f64, batch_size in 0.0..300.0f64, samples_left in 1.0..1e5f64
+    fn pacing_never_exceeds_the_budget(
+        upstream in 1e-4..1e-1f64, trainer in 1e-4..1e-1f64, batch_size in 0.0..300.0f64, samples_left in 1.0..1e5f64
     ) {
         let rules = Rules { samples_left, batch_size, ..Rules::default() };
-        let most = rules.most(rules.paced(tiers, trainer), trainer);
-        // Without batches nothing tells apart what is faster than the trainer.
-        let expected = if batch_size == 0.0 { tiers.max(trainer) } else { tiers };
-        prop_assert!((most - expected).abs() <= 1e-6 * expected.max(trainer) * (1.0 + samples_left / batch_size.max(1e-9)), "{most}, expected {expected}");
+        let found = rules.max_upstream_seconds(rules.pace_seconds(upstream, trainer), trainer);
+        // Without batches, all times below that of the trainer have the same pace.
+        let expected = if batch_size == 0.0 { upstream.max(trainer) } else { upstream };
+        prop_assert!((found - expected).abs() <= 1e-6 * expected.max(trainer) * (1.0 + samples_left / batch_size.max(1e-9)), "expected {expected}, found {found}");
     }
 }

@@ -61,7 +61,7 @@ impl Keep {
         let folder =
             Folder::open(folder, limit).map_err(|error| Error::config(unusable).with_source(error))?;
         let steps = pipeline.steps().iter();
-        let steady = steps.take_while(|step| !step.is_augmenting()).count();
+        let steady = steps.take_while(|step| !step.is_random()).count();
         let stage = |written: usize| KeptStage {
             written,
             number: written,

@@ -203,8 +203,8 @@ impl Pipeline {
     }
 
     /// Whether any of the first `stage` steps is random.
-    pub fn is_augmenting(&self, stage: usize) -> bool {
-        self.steps[..stage].iter().any(Step::is_augmenting)
+    pub fn is_random(&self, stage: usize) -> bool {
+        self.steps[..stage].iter().any(Step::is_random)
     }
 
     /// Checks that every random step among the first `stage` has its seed and epoch.
@@ -233,7 +233,7 @@ impl Pipeline {
             });
         }
         let missing = match (step.seed().or(seed), epoch) {
-            _ if !step.is_augmenting() => return Ok(None),
+            _ if !step.is_random() => return Ok(None),
             (Some(seed), Some(epoch)) => return Ok(Some((seed, epoch))),
             (None, _) => "a seed: give `seed=` to the step or a seed with the request",
             (_, None) => "an epoch with the request",

@@ -193,7 +193,7 @@ impl Pipeline {
             Some((seed, epoch)) => {
                 let ordinal = self.steps()[..index]
                     .iter()
-                    .filter(|step| step.is_augmenting())
+                    .filter(|step| step.is_random())
                     .count();
                 Draws::new(seed, epoch, context.sample_id, ordinal)
             }

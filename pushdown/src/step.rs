@@ -59,8 +59,8 @@ macro_rules! steps {
             }
 
             /// Whether the step is random.
-            pub fn is_augmenting(&self) -> bool {
-                match self { $(Self::$name(step) => step.is_augmenting()),+ }
+            pub fn is_random(&self) -> bool {
+                match self { $(Self::$name(step) => step.is_random()),+ }
             }
 
             /// A random step's own seed, if it was given one.
@@ -125,7 +125,7 @@ pub struct Info {
     /// Parameters, in the order of positional arguments.
     pub params: &'static [Param],
     /// Whether the step is random.
-    pub augmenting: bool,
+    pub is_random: bool,
 }
 
 impl Info {
@@ -136,7 +136,7 @@ impl Info {
             input: <O::Input as Stage>::NAME,
             output: <O::Output as Stage>::NAME,
             params: O::PARAMS,
-            augmenting: O::AUGMENTING,
+            is_random: O::IS_RANDOM,
         }
     }
 }

@@ -42,7 +42,7 @@ impl TableReader {
     /// Reads footers, and finds out which rows fulfil the condition.
     pub(crate) async fn open(source: Source, settings: Settings) -> Result<Self> {
         let pipeline = &settings.pipeline;
-        if let Some(reason) = pipeline.no_row_for_row() {
+        if let Err(reason) = pipeline.check_row_preserving() {
             return Err(Error::config(format!(
                 "the rows of `{pipeline}` cannot be samples: {reason}"
             )));
@@ -105,7 +105,7 @@ impl Source {
         let units = if settings.pipeline.condition().is_none() {
             all.flatten().collect::<Vec<_>>()
         } else {
-            let places = settings.pipeline.places(PLACE);
+            let places = settings.pipeline.matching_rows(PLACE);
             let places = places.ok_or_else(|| Error::internal("conditions are those of `select`"))?;
             let places = &places;
             let kept = all.enumerate().map(|(object, units)| async move {

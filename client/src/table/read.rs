@@ -112,7 +112,7 @@ impl Rows {
 /// The pipeline over rows of an object.
 pub(super) fn over(pipeline: &Pipeline, rows: Range<u64>) -> Result<Pipeline> {
     pipeline
-        .over(rows)
+        .with_rows(rows)
         .ok_or_else(|| Error::internal("rows are read by `select`"))
 }
 

@@ -32,7 +32,7 @@ fn by_engine(
         engine.to_string().into_bytes(),
         format!("{form:?}").into_bytes(),
     ];
-    if job.pipeline.is_augmenting(stage) {
+    if job.pipeline.is_random(stage) {
         parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());

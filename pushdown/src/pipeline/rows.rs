@@ -1,33 +1,42 @@
-//! Pipelines over some rows of an object: what a reader asks for whose samples are rows.
+//! Pipelines over some rows of an object, for readers whose samples are rows.
 
 use std::ops::Range;
 
 use super::Pipeline;
-use crate::{Step, step::table::Select};
+use crate::{Error, ErrorKind, Result, Step, step::table::Select};
 
 impl Pipeline {
-    /// Why rows cannot be the samples of this pipeline: each row has to come of one row of the object, wherever it stands.
-    /// `None` where they can.
-    pub fn no_row_for_row(&self) -> Option<String> {
+    /// Checks that rows can be samples: each output row has to follow from one row of the object, at any position.
+    ///
+    /// # Errors
+    /// [`InvalidPipeline`](ErrorKind::InvalidPipeline) with the reason.
+    pub fn check_row_preserving(&self) -> Result<()> {
         let Some((Step::Select(select), rest)) = self.steps.split_first() else {
-            return Some("the first step has to be `select`".to_owned());
+            let found = self.steps.first().map_or("", Step::name);
+            return Err(not_row_preserving(format!(
+                "expected `select` as first step, found `{found}`"
+            )));
         };
         if let Some(argument) = select.rows_or_limit() {
-            return Some(format!("`{argument}` of `select` chooses rows by their place"));
+            return Err(not_row_preserving(format!(
+                "`{argument}` of `select` chooses rows by position"
+            )));
         }
-        let other = rest.iter().find(|step| !matches!(step, Step::Each(_)))?;
-        Some(format!(
-            "behind `select` there can be `each` alone, found `{}`",
-            other.name()
-        ))
+        match rest.iter().find(|step| !matches!(step, Step::Each(_))) {
+            None => Ok(()),
+            Some(other) => Err(not_row_preserving(format!(
+                "expected only `each` after `select`, found `{}`",
+                other.name()
+            ))),
+        }
     }
 
-    /// The same over the rows of each object at these places. `None` for a pipeline that does not start with `select`.
-    pub fn over(&self, rows: Range<u64>) -> Option<Self> {
+    /// The same pipeline over a range of the rows of an object. `None` if the first step is not `select`.
+    pub fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
         self.with_first(|select| select.over(rows))
     }
 
-    /// The condition of the first step, if it has one.
+    /// The condition of the first step, if any.
     pub fn condition(&self) -> Option<&str> {
         match self.steps.first() {
             Some(Step::Select(select)) => select.condition(),
@@ -35,14 +44,14 @@ impl Pipeline {
         }
     }
 
-    /// The places, in a column `name`, of the rows that the condition of the first step holds for. `None` for a pipeline that
-    /// does not start with `select`.
-    pub fn places(&self, name: &str) -> Option<Self> {
-        let places = self.with_first(|select| select.places(name))?;
+    /// A pipeline that returns the numbers of the rows that satisfy the condition of the first step, in a column
+    /// `column_name`. `None` if the first step is not `select`.
+    pub fn matching_rows(&self, column_name: &str) -> Option<Self> {
+        let matching = self.with_first(|select| select.places(column_name))?;
         Some(Self {
-            steps: places.steps[..1].to_vec(),
-            positions: places.positions[..1].to_vec(),
-            kinds: places.kinds[..2].to_vec(),
+            steps: matching.steps[..1].to_vec(),
+            positions: matching.positions[..1].to_vec(),
+            kinds: matching.kinds[..2].to_vec(),
         })
     }
 
@@ -54,4 +63,8 @@ impl Pipeline {
         changed.steps[0] = Step::Select(change(select));
         Some(changed)
     }
+}
+
+fn not_row_preserving(message: String) -> Error {
+    Error::new(ErrorKind::InvalidPipeline, message)
 }

@@ -235,8 +235,8 @@ fn random_steps_need_seed_and_epoch() {
         flip.check_randomness(1, None, None).is_ok(),
         "decode is not random"
     );
-    assert!(!flip.is_augmenting(1));
-    assert!(flip.is_augmenting(2));
+    assert!(!flip.is_random(1));
+    assert!(flip.is_random(2));
 }
 
 #[test]

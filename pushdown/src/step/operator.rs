@@ -25,7 +25,7 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
     /// Parameters, in the order of positional arguments.
     const PARAMS: &'static [Param];
     /// Whether the step is random.
-    const AUGMENTING: bool = false;
+    const IS_RANDOM: bool = false;
 
     /// Reads the step from its arguments.
     fn parse(args: &Args<'_>) -> Result<Self>;
@@ -42,8 +42,8 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
     }
 
     /// Whether this one is random.
-    fn is_augmenting(&self) -> bool {
-        Self::AUGMENTING
+    fn is_random(&self) -> bool {
+        Self::IS_RANDOM
     }
 
     /// A random step's own seed.

@@ -125,7 +125,7 @@ fn table(
             "{stage:>5}  {step:step_width$}  {shown:kind_width$}  {bytes}{mark}"
         )?;
     }
-    if pipeline.is_augmenting(pipeline.len()) {
+    if pipeline.is_random(pipeline.len()) {
         writeln!(out, "random: needs a seed and an epoch")?;
     }
     Ok(())
@@ -142,7 +142,7 @@ fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serd
         json!({
             "stage": stage, "step": step.map(ToString::to_string), "kind": kind.name(), "dtype": dtype,
             "shape": shape, "bytes": kind.bytes(),
-            "augmenting": step.is_some_and(pushdown::Step::is_augmenting),
+            "augmenting": step.is_some_and(pushdown::Step::is_random),
         })
     };
     let stages: Vec<_> = kinds.iter().enumerate().map(stage).collect();

@@ -34,7 +34,7 @@ impl Steps {
 }
 
 fn text(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let random = if info.augmenting { ", random" } else { "" };
+    let random = if info.is_random { ", random" } else { "" };
     writeln!(out, "{}   {} -> {}{random}", info.name, info.input, info.output)?;
     writeln!(out, "    {}", info.summary)?;
     let width = info
@@ -64,6 +64,6 @@ fn as_json(info: &Info) -> serde_json::Value {
         .collect();
     json!({
         "name": info.name, "summary": info.summary, "input": info.input, "output": info.output,
-        "augmenting": info.augmenting, "params": params,
+        "augmenting": info.is_random, "params": params,
     })
 }

@@ -73,7 +73,7 @@ impl Operator for ColorJitter {
         ),
         SEED,
     ];
-    const AUGMENTING: bool = true;
+    const IS_RANDOM: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let factor = |name| range(args, name, 1.0, 0.0..=f64::MAX);

@@ -21,7 +21,7 @@ impl Operator for FlipH {
     const NAME: &'static str = "flip_h";
     const SUMMARY: &'static str = "mirror left and right, at random";
     const PARAMS: &'static [Param] = &[Param::positional("p", "0..1 = 0.5", "probability"), SEED];
-    const AUGMENTING: bool = true;
+    const IS_RANDOM: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let probability = args.optional("p")?.unwrap_or(0.5);

@@ -37,7 +37,7 @@ impl Operator for RandomCrop {
         ),
         SEED,
     ];
-    const AUGMENTING: bool = true;
+    const IS_RANDOM: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let Side(width) = args.required("w")?;

@@ -51,7 +51,7 @@ impl Operator for RandomResizedCrop {
         ),
         SEED,
     ];
-    const AUGMENTING: bool = true;
+    const IS_RANDOM: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let Side(width) = args.required("w")?;

@@ -81,8 +81,8 @@ impl Operator for Each {
         None
     }
 
-    fn is_augmenting(&self) -> bool {
-        self.pipeline.is_augmenting(self.pipeline.len())
+    fn is_random(&self) -> bool {
+        self.pipeline.is_random(self.pipeline.len())
     }
 
     fn apply(&self, input: Table, scope: &Scope<'_>) -> Result<Table> {
@@ -99,7 +99,7 @@ impl Rowwise for Each {
         let values = Values::of(schema.field(column))?;
         let number = |field: &FieldRef| field.metadata().contains_key(row_numbers::METADATA);
         let numbers = schema.fields().iter().position(number);
-        if numbers.is_none() && self.is_augmenting() {
+        if numbers.is_none() && self.is_random() {
             return Err(Error::new(
                 ErrorKind::InvalidPipeline,
                 "random steps inside of `each` need the rows' places in the object: give `row_number=` to the step that reads \

@@ -50,7 +50,7 @@ pub use media::{ImageHeader, MediaType};
 pub use pipeline::Pipeline;
 pub use run::{Context, Peak, Timed};
 pub use sample::{Image, Sample, Tensor};
-pub use scan::{Estimate, Fitting, OneTable, Scan, SchemaRule, Several};
+pub use scan::{BatchMapping, Estimate, MergeRule, Scan, SchemaMerger, SchemaRule};
 pub use source::{Source, Suffix};
 pub use step::Step;
 pub use step::table::{Description, describe};

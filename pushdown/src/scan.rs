@@ -1,7 +1,7 @@
-//! Runs a stretch of a pipeline that makes a table, over an object that is read in parts: rows flow as they are ready.
+//! Streams the rows of a pipeline that produces a table, from an object that is read in parts.
 
 mod estimate;
-mod several;
+mod merge;
 
 use std::{
     fmt,
@@ -24,16 +24,16 @@ use crate::{
 };
 
 pub use estimate::Estimate;
-pub use several::{Fitting, OneTable, SchemaRule, Several};
+pub use merge::{BatchMapping, MergeRule, SchemaMerger, SchemaRule};
 
-/// The rows of a table, as they are computed. Dropping it stops the scan.
+/// A stream of the rows of a table. Dropping it stops the scan.
 ///
-/// It has to be polled within a tokio runtime, and computes while it is polled: on a thread for that. It ends behind the
-/// first error.
+/// It has to be polled within a Tokio runtime. It computes while it is polled, so poll it on a thread for computations. It ends
+/// after the first error.
 pub struct Scan {
     schema: SchemaRef,
     estimate: Estimate,
-    /// `None` once it has failed.
+    /// `None` after an error.
     batches: Option<BoxStream<'static, Result<RecordBatch>>>,
 }
 
@@ -43,18 +43,18 @@ impl Scan {
         &self.schema
     }
 
-    /// The same, with the rows before it that were taken from it.
+    /// Puts record batches that were taken from the scan back in front of it.
     #[must_use]
-    pub fn behind(self, taken: Vec<RecordBatch>) -> Self {
-        let (taken, rest) = (taken.into_iter().map(Ok), self.batches.into_iter());
-        let batches = stream::iter(taken).chain(stream::iter(rest).flatten());
+    pub fn with_leading_batches(self, leading: Vec<RecordBatch>) -> Self {
+        let leading = stream::iter(leading.into_iter().map(Ok));
+        let rest = stream::iter(self.batches).flatten();
         Self {
-            batches: Some(batches.boxed()),
+            batches: Some(leading.chain(rest).boxed()),
             ..self
         }
     }
 
-    /// The same with a step behind it.
+    /// Appends a step.
     fn followed_by(self, rows: Box<dyn Rows>) -> Self {
         let schema = SchemaRef::clone(rows.schema());
         let batches = self.batches.map(|batches| follow(batches, rows));
@@ -65,7 +65,7 @@ impl Scan {
         }
     }
 
-    /// What the scan will read and give.
+    /// The estimated sizes of the scan.
     pub const fn estimate(&self) -> &Estimate {
         &self.estimate
     }
@@ -96,8 +96,8 @@ impl Stream for Scan {
 }
 
 impl Pipeline {
-    /// Whether [`scan`](Self::scan) can run `stretch`: it starts at the object, makes a table, and goes on with steps that
-    /// take its rows in order.
+    /// Whether [`scan`](Self::scan) can run the steps `stretch`: the first one reads a table from the object, and the others
+    /// process its rows in order.
     pub fn is_scan(&self, stretch: &Range<usize>) -> bool {
         let Some(steps) = self.steps().get(stretch.clone()) else {
             return false;
@@ -107,16 +107,15 @@ impl Pipeline {
         stretch.start == 0 && reads && steps[1..].iter().all(is_rowwise)
     }
 
-    /// Starts to run the steps `stretch` on an object: reads its footer, plans, and gives the rows as they come.
+    /// Starts the steps `stretch` on an object: reads its footer, plans the scan, and returns the stream of rows.
     ///
-    /// The rows are those that [`run`](Self::run) makes of the whole object, in the same order. Has to be polled within
-    /// a tokio runtime.
+    /// The rows and their order are those of [`run`](Self::run) on the whole object. Has to be polled within a Tokio runtime.
     ///
     /// # Errors
-    /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a stretch that [`is_scan`](Self::is_scan) denies, and
-    /// for a query that no object can answer; [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no
-    /// table; [`Unsuitable`](crate::ErrorKind::Unsuitable) for one that lacks a column, with the nearest names;
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
+    /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) if [`is_scan`](Self::is_scan) is false for `stretch`, and for an
+    /// invalid query; [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is not a table;
+    /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for an object that lacks a column, with the nearest names;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) for errors of `source`.
     pub async fn scan(
         &self,
         stretch: Range<usize>,
@@ -130,7 +129,7 @@ impl Pipeline {
             _ => {
                 return Err(Error::pipeline(
                     0,
-                    format!("the steps {stretch:?} make no table of an object"),
+                    format!("the steps {stretch:?} do not read a table from an object"),
                 ));
             }
         };
@@ -150,7 +149,7 @@ impl Pipeline {
                 Step::Sample(step) => step.begin(&scan.schema, &scope),
                 Step::Each(step) => step.begin(&scan.schema, &scope),
                 other => Err(Error::internal(format!(
-                    "`{}` takes no rows as they come",
+                    "`{}` does not process a stream of rows",
                     other.name()
                 ))),
             };

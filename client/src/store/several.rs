@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::Method;
 use pushdown::{
-    Estimate, Fitting, Limits, OneTable, Pipeline, Scan, Several,
+    BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger,
     wire::{self, BatchRequest, BatchSample},
 };
 
@@ -28,7 +28,7 @@ pub struct StoredTables {
     store: Store,
     bucket: String,
     keys: Vec<Arc<str>>,
-    rule: OneTable,
+    rule: MergeRule,
     limits: Limits,
 }
 
@@ -38,10 +38,10 @@ pub struct TablesScan {
     pipeline: Pipeline,
     seed: Option<u64>,
     epoch: u32,
-    several: Several,
+    several: SchemaMerger,
     schema: SchemaRef,
     estimate: Estimate,
-    current: Option<(StoredTable, Scan, Fitting)>,
+    current: Option<(StoredTable, Scan, BatchMapping)>,
     tables: Vec<(Arc<str>, StoredTable)>,
     /// How many of them were begun.
     begun: usize,
@@ -49,7 +49,13 @@ pub struct TablesScan {
 
 impl Store {
     /// Several objects of a bucket as one table. Nothing is read yet.
-    pub fn tables(&self, bucket: &str, keys: Vec<Arc<str>>, rule: OneTable, limits: &Limits) -> StoredTables {
+    pub fn tables(
+        &self,
+        bucket: &str,
+        keys: Vec<Arc<str>>,
+        rule: MergeRule,
+        limits: &Limits,
+    ) -> StoredTables {
         StoredTables {
             store: self.clone(),
             bucket: bucket.to_owned(),
@@ -116,7 +122,7 @@ impl StoredTables {
             Ok::<_, Error>((key, Arc::clone(scan.schema()), *scan.estimate()))
         });
         let mut looks = stream::iter(looks).buffered(SIDE_BY_SIDE);
-        let mut several = Several::new(self.rule, self.limits.tables.max_columns);
+        let mut several = SchemaMerger::new(self.rule, self.limits.tables.max_columns);
         let mut estimate: Option<Estimate> = None;
         while let Some(look) = looks.next().await {
             let (key, schema, of_one) = look?;
@@ -179,7 +185,7 @@ impl TablesScan {
         loop {
             if let Some((table, scan, fitting)) = &mut self.current {
                 if let Some(batch) = scan.next().await {
-                    let batch = batch.and_then(|batch| fitting.fit(&batch));
+                    let batch = batch.and_then(|batch| fitting.apply(&batch));
                     return batch.map(Some).map_err(|error| table.fault(error));
                 }
                 self.current = None;
@@ -192,13 +198,13 @@ impl TablesScan {
     }
 
     /// The next object, begun; `None` behind the last one.
-    async fn following(&mut self) -> Result<Option<(StoredTable, Scan, Fitting)>> {
+    async fn following(&mut self) -> Result<Option<(StoredTable, Scan, BatchMapping)>> {
         let Some((key, table)) = self.tables.get(self.begun) else {
             return Ok(None);
         };
         self.begun += 1;
         let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
-        let fitting = self.several.fitting(key, scan.schema(), &self.schema);
+        let fitting = self.several.mapping(key, scan.schema(), &self.schema);
         let fitting = fitting.map_err(|error| disagree(&error))?;
         Ok(Some((table.clone(), scan, fitting)))
     }

@@ -79,7 +79,9 @@ impl StoredTable {
         let here = begun.await.map_err(|error| self.fault(error))?;
         tracing::info!(here, ?look, estimate = ?all, "looked where rows are there sooner");
         if here {
-            return Ok(Sooner::Here(scan.behind(taken.build().into_batches())));
+            return Ok(Sooner::Here(
+                scan.with_leading_batches(taken.build().into_batches()),
+            ));
         }
         // What has come would come again.
         Ok(Sooner::There(all.spare_bytes().saturating_sub(look.come)))

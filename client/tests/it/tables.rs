@@ -126,7 +126,7 @@ fn many_objects_are_one_table_for_every_split() {
         );
         let refused = get("mixed/", route_flags);
         assert!(
-            refused.starts_with("exit 1: ") && refused.contains("unlike `mixed/a.csv`"),
+            refused.starts_with("exit 1: ") && refused.contains("those of `mixed/a.csv`"),
             "{refused}"
         );
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use pushdown::{
-    OneTable, Several,
+    MergeRule, SchemaMerger,
     wire::{self, Compression, TableEncoder, TableForm},
 };
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ impl Pushdown {
     pub(super) async fn one_table(
         &self,
         parts: &Parts,
-        (request, rule): (Arc<HeldRequest>, OneTable),
+        (request, rule): (Arc<HeldRequest>, MergeRule),
         host: HeaderValue,
         tenant: Tenant,
     ) -> Result<Response<Body>> {
@@ -110,7 +110,7 @@ impl Objects {
 /// All objects in their order, the next few under way.
 fn all(
     objects: Arc<Objects>,
-    several: Several,
+    several: SchemaMerger,
     form: TableForm,
 ) -> Pin<Box<dyn Stream<Item = Object> + Send>> {
     let (several, mut line) = (Arc::new(several), Line::default());

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use futures::{StreamExt as _, stream};
 use http::HeaderValue;
 use pushdown::{
-    OneTable, Pipeline, Several, Step,
+    MergeRule, Pipeline, SchemaMerger, Step,
     limits::BATCH_ROWS,
     wire::{Compression, TableForm},
 };
@@ -98,8 +98,8 @@ impl Objects {
     }
 
     /// The columns of all objects together, and the bytes that will be read of those that are stored, as a header has them.
-    pub(super) async fn look(&self, rule: OneTable) -> Result<(Several, String)> {
-        let mut several = Several::new(rule, self.faces.sample_limits().tables.max_columns);
+    pub(super) async fn look(&self, rule: MergeRule) -> Result<(SchemaMerger, String)> {
+        let mut several = SchemaMerger::new(rule, self.faces.sample_limits().tables.max_columns);
         let (mut read, mut stored) = (0_u64, 0_u64);
         let mut looks = stream::iter(0..self.len())
             .map(|index| async move {
@@ -139,7 +139,7 @@ impl Objects {
     async fn send(
         &self,
         index: usize,
-        (several, form): (Arc<Several>, TableForm),
+        (several, form): (Arc<SchemaMerger>, TableForm),
         mut turn: Turn,
         pieces: &mpsc::Sender<Result<Piece>>,
     ) -> Result<Option<Box<Ending>>> {
@@ -148,14 +148,14 @@ impl Objects {
         turn.come().await;
         let planned = self.faces.plan(found?, &job).await?;
         let schema = Arc::clone(planned.schema());
-        let fit = move || several.fitting(&key, &schema, &several.schema());
+        let fit = move || several.mapping(&key, &schema, &several.schema());
         let fitting = Arc::new(self.faces.cpu.run(&self.tenant.now(), fit).await??);
         let rows = planned
             .estimate()
             .max_rows
             .map_or(BATCH_ROWS as u64, |rows| rows.min(BATCH_ROWS as u64));
         let added = fitting
-            .added_bytes()
+            .added_bytes_per_row()
             .saturating_mul(rows)
             .saturating_mul(BATCHES as u64);
         let more = added.saturating_add(form.held_bytes());
@@ -165,7 +165,7 @@ impl Objects {
             let fitting = Arc::clone(&fitting);
             let next = async move {
                 let batch = scan.next().await;
-                let batch = batch.map(|batch| fitting.fit(&batch?)).transpose();
+                let batch = batch.map(|batch| fitting.apply(&batch?)).transpose();
                 (scan, batch)
             };
             let batch;
@@ -194,7 +194,7 @@ impl Object {
     pub(super) fn start(
         objects: &Arc<Objects>,
         index: usize,
-        (several, form): (Arc<Several>, TableForm),
+        (several, form): (Arc<SchemaMerger>, TableForm),
         turn: Turn,
     ) -> Self {
         let (sender, pieces) = mpsc::channel(READY);

@@ -1,7 +1,7 @@
 //! Warning headers: a batch answer carries the same warning as the answer to a single GET.
 
 use anyhow::{Result, ensure};
-use pushdown::{OneTable, Pipeline, SchemaRule, step::model::Folder};
+use pushdown::{MergeRule, Pipeline, SchemaRule, step::model::Folder};
 use pushdown_testkit::{Parquet, model_folder};
 
 use super::{
@@ -59,7 +59,7 @@ fn a_table_of_many_objects_carries_the_warning() -> Result<()> {
     let text = "select | each(photo: decode | resize(4, 4) | to_float | model(batch_mean))";
     let pipeline = Pipeline::parse_with(text, &local_models)?;
     let mut request = batch::request(&lab, pipeline, &["photos.parquet".to_owned()])?;
-    request.table = Some(OneTable {
+    request.table = Some(MergeRule {
         key: false,
         schema: SchemaRule::Same,
     });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::target::check_presign;
-use crate::{Error, Kind, OneTable, Pipeline, Result, step::model::ModelResolver, wire::Split};
+use crate::{Error, Kind, MergeRule, Pipeline, Result, step::model::ModelResolver, wire::Split};
 
 /// The longest batch request in bytes, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -35,7 +35,7 @@ pub struct BatchRequest {
     pub compression: Compression,
     /// Whether the rows of all samples' tables are wanted as one table, in the form that is accepted. It fails as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub table: Option<OneTable>,
+    pub table: Option<MergeRule>,
     /// The signing parameters that all samples share: a presigned query without its signature.
     pub presign: String,
     /// At least one.
@@ -126,7 +126,7 @@ struct Unparsed<'a> {
     order: Order,
     #[serde(default)]
     compression: Compression,
-    table: Option<OneTable>,
+    table: Option<MergeRule>,
     presign: String,
     samples: Vec<BatchSample>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use pushdown::{Limits, OneTable, Pipeline, SchemaRule, wire::Split};
+use pushdown::{Limits, MergeRule, Pipeline, SchemaRule, wire::Split};
 use pushdown_client::{Store, TablesScan};
 
 use super::{Get, out::Out, rows::Format};
@@ -34,7 +34,7 @@ impl Get {
         out: &mut Out,
     ) -> anyhow::Result<()> {
         let keys = self.keys(store).await?;
-        let rule = OneTable {
+        let rule = MergeRule {
             key: self.key_column,
             schema: match self.schema {
                 Schema::Same => SchemaRule::Same,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
-use pushdown::{OneTable, SchemaRule, Table, TableBuilder, wire::Compression};
+use pushdown::{MergeRule, SchemaRule, Table, TableBuilder, wire::Compression};
 use pushdown_testkit::{Raw, Response, eventually};
 
 use super::{Lab, SMALL, WIDE, batch, expected_rows, read_table};
@@ -12,7 +12,7 @@ fn keys<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-fn ask(lab: &Lab, pipeline: &str, keys: &[String], rule: OneTable, accept: &str) -> Result<Response> {
+fn ask(lab: &Lab, pipeline: &str, keys: &[String], rule: MergeRule, accept: &str) -> Result<Response> {
     let mut request = batch::request(lab, pipeline.parse()?, keys)?;
     request.table = Some(rule);
     let post = batch::post(lab, serde_json::to_vec(&request)?);
@@ -20,11 +20,11 @@ fn ask(lab: &Lab, pipeline: &str, keys: &[String], rule: OneTable, accept: &str)
 }
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
-const SAME_SCHEMA: OneTable = OneTable {
+const SAME: MergeRule = MergeRule {
     key: false,
     schema: SchemaRule::Same,
 };
-const UNION_WITH_KEY: OneTable = OneTable {
+const UNION: MergeRule = MergeRule {
     key: true,
     schema: SchemaRule::Union,
 };

@@ -200,7 +200,7 @@ fn rows_that_were_taken_can_be_put_back() {
             scan.next().await.unwrap().unwrap(),
             scan.next().await.unwrap().unwrap(),
         ];
-        let batches: Vec<_> = scan.behind(taken).try_collect().await.unwrap();
+        let batches: Vec<_> = scan.with_leading_batches(taken).try_collect().await.unwrap();
         let rows = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
         let found: Vec<_> = batches.iter().flat_map(rows).collect();
         assert_eq!(found, (0..20_000).collect::<Vec<i64>>());

@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use pushdown::{
-    Pipeline, Timed,
+    Pipeline, StepTiming,
     plan::{LoadingCost, Plan, Replanner, Rules, SetupCosts},
     step::model::Model,
     wire::{CpuTime, Split},
@@ -159,10 +159,10 @@ impl Adapter {
     }
 
     /// Steps of a sample ran here.
-    pub(crate) fn host(&self, stored: Option<u64>, ran: &[Timed]) {
+    pub(crate) fn host(&self, stored: Option<u64>, ran: &[StepTiming]) {
         let class = self.ground.class(stored);
         let mut state = self.state.lock();
-        for Timed { steps, time } in ran {
+        for StepTiming { steps, time } in ran {
             state
                 .replanner
                 .observe_host_seconds(class, steps.start, steps.len(), time.as_secs_f64());

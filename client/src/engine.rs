@@ -12,8 +12,8 @@ const SHOWN: usize = 256;
 pub(crate) fn beside(here: &Engine, gateway: &str) -> Result<Engine, String> {
     let found = gateway.parse::<Engine>().ok();
     let advice = match &found {
-        Some(found) if here.agrees_with(found) => return Ok(found.clone()),
-        Some(found) if here.rounds_otherwise(found) => "; give both sides the same version of ONNX Runtime",
+        Some(found) if here.is_compatible_with(found) => return Ok(found.clone()),
+        Some(found) if here.has_other_rounding(found) => "; give both sides the same version of ONNX Runtime",
         _ => "",
     };
     // Whoever answers may send anything, and of any length.

@@ -67,9 +67,9 @@ impl Keep {
             number: written,
             bytes: pipeline.kinds()[written].bytes(),
             prefix: pipeline.canonical(written),
-            engine: Engine::of(&pipeline.steps()[..written])
+            engine: Engine::for_steps(&pipeline.steps()[..written])
                 .unwrap_or_default()
-                .agreeing(),
+                .compatibility_key(),
         };
         Ok(Self {
             folder,
@@ -82,7 +82,7 @@ impl Keep {
     /// From here on `pipeline` is in force, whose models may be cut.
     pub(crate) fn follow(&mut self, pipeline: &Pipeline) {
         for stage in &mut self.stages {
-            stage.number = pipeline.stage_as_written(stage.written);
+            stage.number = pipeline.refined_stage(stage.written);
         }
     }
 
@@ -178,7 +178,7 @@ impl Keep {
             object.etag.as_deref().unwrap_or_default().as_bytes(),
             size.as_ref().map_or(&[], |size| &size[..]),
         ];
-        Digest::of_parts(&parts)
+        Digest::from_parts(&parts)
     }
 }
 

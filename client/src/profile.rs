@@ -187,7 +187,7 @@ impl Store {
         });
         let here = here.await??;
         let there = gateway_groups(&pushed.headers, pipeline)?;
-        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), stored))?;
+        let kinds = pipeline.kinds_for(&Kind::of_object(Some(stored.len() as u64), stored))?;
         let mut bytes: Vec<_> = kinds.iter().map(Kind::bytes).collect();
         // Only what came tells what an encoder makes.
         if let Some(last) = bytes.last_mut() {
@@ -195,7 +195,7 @@ impl Store {
         }
         let cores = number(pushed.headers.get(header::CORES));
         // The layers have run here by now, or this host cannot run them.
-        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
+        let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
         let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
         let gateway = text(header::ENGINE);
         Ok(Measured {

@@ -83,7 +83,7 @@ impl Presigner {
             "GET\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD",
             self.query, self.host
         );
-        let digest = Digest::of(canonical.as_bytes());
+        let digest = Digest::new(canonical.as_bytes());
         let text = format!("AWS4-HMAC-SHA256\n{}\n{}\n{digest}", self.stamp, self.scope);
         calculate_signature(&self.key, text.as_bytes())
     }

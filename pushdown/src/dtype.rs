@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use std::{fmt, str::FromStr};
 
-/// Element type of a tensor. Little-endian wherever it is bytes.
+/// Element type of a tensor. Elements are little-endian in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DType {
     /// Unsigned 8 bit.
@@ -24,7 +24,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// All of them, in the order of the documentation.
+    /// All element types, in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::U8,
         Self::I8,
@@ -73,13 +73,13 @@ impl FromStr for DType {
     }
 }
 
-/// The order of an image tensor's axes.
+/// The order of the axes of an image tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Channels, height, width: what PyTorch expects.
+    /// Channels, height, width: the order that PyTorch expects.
     Chw,
-    /// Height, width, channels: what images are stored as.
+    /// Height, width, channels: the order of pixels in images.
     Hwc,
     /// Not an image.
     Flat,

@@ -1,21 +1,21 @@
-//! What values depend on beside object, pipeline and seed: the version of the steps, and what runs models.
+//! The engine: versions of the steps and of the model runtime, which affect values besides object, pipeline and seed.
 
 use std::{fmt, str::FromStr};
 
 use crate::{Error, Result, Step, step::model::Identity};
 
-/// Raised whenever the output of any step changes, a decoder's update included, or the form of batch answers. What runs
-/// models is no part of this number: the library is loaded at run time.
+/// Version of the steps. Incremented when the output of any step changes, by a decoder update for example, or the format of batch
+/// answers. The model runtime has a version of its own, since it is loaded at run time.
 pub const ENGINE: u32 = 4;
 
-/// The most bytes of an engine's text: it comes from whoever answers.
+/// Maximum length of the text of an engine, which is untrusted input.
 const MAX_BYTES: usize = 256;
 
-/// What computes values: [`ENGINE`] of a host, and what runs its models where they are behind one.
+/// The versions that a value was computed with: [`ENGINE`] of the host, and its model runtime if the steps have models.
 ///
-/// It is part of every ETag and stands in every answer: as text `4`, or
-/// `4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose own does not [agree](Self::agrees_with) reads
-/// plainly.
+/// Part of every ETag and every answer, as text `4` or
+/// `4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose engine is not
+/// [compatible](Self::is_compatible_with) uses plain reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     steps: u32,
@@ -23,12 +23,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// What computes these steps here.
+    /// The engine of this process for these steps.
     ///
     /// # Errors
-    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing runs the models among them.
-    pub fn of(steps: &[Step]) -> Result<Self> {
-        // One runs them all.
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why their models cannot run.
+    pub fn for_steps(steps: &[Step]) -> Result<Self> {
+        // All models have the same runtime.
         let model = steps.iter().flat_map(Step::models).next();
         let runtime = model.map(|model| model.runtime()).transpose()?;
         Ok(Self {
@@ -37,23 +37,23 @@ impl Engine {
         })
     }
 
-    /// Whether values of one may stand beside values of the other: the steps are of one version, and so is ONNX Runtime
-    /// where both run models.
+    /// Whether values of both engines can be mixed: the versions of the steps are equal, and, if both run models, those of ONNX
+    /// Runtime.
     ///
-    /// Another provider or processor rounds otherwise, within the tolerance of law 1: those agree, though they are not equal.
-    pub fn agrees_with(&self, other: &Self) -> bool {
-        let both = self.models.as_ref().zip(other.models.as_ref());
-        self.steps == other.steps && both.is_none_or(|(here, there)| here.onnxruntime == there.onnxruntime)
+    /// Other providers or processors round differently, within the tolerance of law 1, and are compatible.
+    pub fn is_compatible_with(&self, other: &Self) -> bool {
+        let runtimes = self.models.as_ref().zip(other.models.as_ref());
+        self.steps == other.steps && runtimes.is_none_or(|(one, other)| one.onnxruntime == other.onnxruntime)
     }
 
-    /// Whether both run models, and not in the same way.
-    pub fn rounds_otherwise(&self, other: &Self) -> bool {
-        let both = self.models.as_ref().zip(other.models.as_ref());
-        both.is_some_and(|(here, there)| here != there)
+    /// Whether both engines run models, on different runtimes, providers or processors.
+    pub fn has_other_rounding(&self, other: &Self) -> bool {
+        let runtimes = self.models.as_ref().zip(other.models.as_ref());
+        runtimes.is_some_and(|(one, other)| one != other)
     }
 
-    /// What is the same wherever values agree, as text.
-    pub fn agreeing(&self) -> String {
+    /// The part of the text that compatible engines have in common.
+    pub fn compatibility_key(&self) -> String {
         let Self { steps, models } = self;
         let version = models.as_ref().map(|models| &models.onnxruntime);
         version.map_or_else(
@@ -63,7 +63,7 @@ impl Engine {
     }
 }
 
-/// Of steps without models.
+/// The engine of steps without models.
 impl Default for Engine {
     fn default() -> Self {
         Self {
@@ -95,7 +95,7 @@ impl FromStr for Engine {
         let (steps, models) = read.ok_or_else(|| {
             let found: String = text.chars().take(MAX_BYTES).flat_map(char::escape_default).collect();
             Error::wire(format!(
-                "found the engine `{found}`, expected one such as `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`"
+                "invalid engine: expected text like `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`, found `{found}`"
             ))
         })?;
         Ok(Self { steps, models })
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn engines_parse_their_own_text() {
         for text in ["4", MODELS] {
             assert_eq!(engine(text).to_string(), text);
         }
@@ -128,12 +128,12 @@ mod tests {
             "4; onnxruntime=1",
         ] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
-            assert!(error.contains(&format!("found the engine `{text}`")), "{error}");
+            assert!(error.contains(&format!("found `{text}`")), "{error}");
         }
     }
 
     #[test]
-    fn whoever_answers_with_anything_is_told_of_in_few_words() {
+    fn errors_quote_invalid_engines_briefly() {
         let long = format!("{MODELS}{}", "+avx".repeat(1 << 18));
         for text in [long.as_str(), "4\u{1b}[2J"] {
             let error = text.parse::<Engine>().unwrap_err().to_string();
@@ -142,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_beside_those_of_the_same_version_of_everything() {
-        let here = engine(MODELS);
-        // Whether they may, and whether it is worth a word.
+    fn engines_of_equal_versions_are_compatible() {
+        let own = engine(MODELS);
+        // The expected compatibility, and whether the rounding differs.
         let cases = [
             (MODELS, true, false),
             (
@@ -167,20 +167,20 @@ mod tests {
                 false,
                 false,
             ),
-            // Whoever runs no models has none of those values.
+            // An engine without models has no values of models.
             ("4", true, false),
             ("5", false, false),
         ];
-        for (text, agrees, otherwise) in cases {
-            let there = engine(text);
+        for (text, is_compatible, has_other_rounding) in cases {
+            let other = engine(text);
             assert_eq!(
-                (here.agrees_with(&there), there.agrees_with(&here)),
-                (agrees, agrees),
+                (own.is_compatible_with(&other), other.is_compatible_with(&own)),
+                (is_compatible, is_compatible),
                 "{text}"
             );
-            assert_eq!(here.rounds_otherwise(&there), otherwise, "{text}");
-            let same = here.agreeing() == there.agreeing();
-            assert_eq!(same, agrees && text != "4", "{text}");
+            assert_eq!(own.has_other_rounding(&other), has_other_rounding, "{text}");
+            let same = own.compatibility_key() == other.compatibility_key();
+            assert_eq!(same, is_compatible && text != "4", "{text}");
         }
     }
 }

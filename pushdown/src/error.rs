@@ -1,33 +1,33 @@
-//! One error for the whole library: a kind that callers act on, a text that people read.
+//! The error type of this crate: a kind for callers, a message for people.
 
 use std::borrow::Cow;
 
-/// What went wrong, as far as a caller has to tell cases apart.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The pipeline's text or types are wrong; [`Error::position`] says where. Retrying cannot help.
+    /// The text or the types of a pipeline are invalid; [`Error::position`] says where. A retry does not help.
     InvalidPipeline,
-    /// A request or an answer in a wire form is malformed. Retrying cannot help.
+    /// A request or an answer is malformed. A retry does not help.
     InvalidWire,
-    /// The bytes are not an image that can be decoded: foreign, truncated, corrupt, or over the pixel limit.
+    /// The bytes cannot be decoded: unknown format, truncated, corrupt, or over the pixel limit.
     Undecodable,
-    /// The sample is well-formed but the step cannot be applied to it (too small to crop, say).
+    /// The sample is valid, but the step cannot be applied to it: it is too small to crop, for example.
     Unsuitable,
-    /// A value would be larger than its limit, or computing it takes more than there is.
+    /// A value exceeds its limit, or its computation exceeds a resource limit.
     TooLarge,
-    /// The object could not be read: what a [`Source`](crate::Source) fails with.
+    /// A [`Source`](crate::Source) failed to read the object.
     Source,
-    /// A model that cannot be used, with the reason.
+    /// A model cannot be used; the message has the reason.
     InvalidModel,
     /// ONNX Runtime is missing or too old.
     ModelRuntime,
-    /// A defect of the library or of a codec.
+    /// A bug of this crate or of a codec.
     Internal,
 }
 
 impl ErrorKind {
-    /// The name that stands in error columns and, where it makes sense, as the S3 error code.
+    /// The code in error columns, also used as S3 error code where one applies.
     pub const fn code(self) -> &'static str {
         match self {
             Self::InvalidPipeline => "InvalidPipeline",
@@ -43,7 +43,7 @@ impl ErrorKind {
     }
 }
 
-/// An error of the pipeline language, of an operator or of a wire form.
+/// An error of the pipeline language, of an operator or of a wire format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -52,11 +52,11 @@ pub struct Error {
     message: Cow<'static, str>,
 }
 
-/// The result of everything fallible in this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `kind` with a text for people: lower case, no final dot.
+    /// An error of `kind` with a message for people, in lower case and without a final full stop.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -73,15 +73,15 @@ impl Error {
         }
     }
 
-    /// The same error at a place in the pipeline.
-    pub(crate) fn located(mut self, position: usize) -> Self {
+    /// Adds the position in the pipeline's text.
+    pub(crate) fn with_position(mut self, position: usize) -> Self {
         self.message = format!("at {}: {}", position + 1, self.message).into();
         self.position = u32::try_from(position).ok();
         self
     }
 
-    /// Its place, and its text without it.
-    pub(crate) fn unlocated(&self) -> (Option<usize>, &str) {
+    /// The position, and the message without it.
+    pub(crate) fn split_position(&self) -> (Option<usize>, &str) {
         let Some(position) = self.position else {
             return (None, &self.message);
         };
@@ -93,9 +93,9 @@ impl Error {
         )
     }
 
-    /// The same error, its text continued.
-    pub(crate) fn explained(mut self, more: impl std::fmt::Display) -> Self {
-        self.message = format!("{}{more}", self.message).into();
+    /// Appends to the message.
+    pub(crate) fn with_suffix(mut self, suffix: impl std::fmt::Display) -> Self {
+        self.message = format!("{}{suffix}", self.message).into();
         self
     }
 
@@ -127,12 +127,12 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// What callers act on.
+    /// The kind of the error.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Where in the pipeline's text, as a byte offset from 0. The message counts from 1.
+    /// The position in the pipeline's text: a byte offset from 0. The message counts from 1.
     pub const fn position(&self) -> Option<u32> {
         self.position
     }
@@ -140,5 +140,5 @@ impl Error {
 
 const _: () = assert!(
     size_of::<Error>() <= 64,
-    "errors travel in every Result: keep them small"
+    "every Result contains an error: keep it small"
 );

@@ -1,6 +1,6 @@
-//! Groups of steps that run as one, with the same result bit for bit.
+//! Fused steps: consecutive steps computed as one, with bit-identical results.
 //!
-//! The property test of law 1 holds each group against its parts.
+//! The property test of law 1 compares each fusion with its steps.
 
 use bytes::Bytes;
 
@@ -15,45 +15,45 @@ use crate::{
     },
 };
 
-/// Two or more steps that can be computed together.
+/// Two or more steps computed as one.
 #[derive(Debug)]
-pub(crate) struct Group<'a> {
-    /// How many steps the group covers.
-    pub(crate) steps: usize,
+pub(crate) struct FusedSteps<'a> {
+    /// Number of steps.
+    pub(crate) step_count: usize,
     work: Work<'a>,
 }
 
 #[derive(Debug)]
 enum Work<'a> {
-    /// Decoding only what is looked at behind it, of an image of this width and height.
-    Decode(&'a Decode, (u32, u32), Motion<'a>),
-    /// Resizing only what a following crop keeps.
-    Move(Motion<'a>),
-    /// Both steps of a pixel by one look-up: a pixel has 256 values.
+    /// Decodes only the pixels that the transform reads, of an image of this width and height.
+    Decode(&'a Decode, (u32, u32), Transform<'a>),
+    /// Resizes only the pixels that a following crop keeps.
+    Transform(Transform<'a>),
+    /// Both steps by one table look-up per pixel, since a pixel has 256 values.
     ToFloatNormalize(&'a Normalize),
-    /// Layers behind one another of a model: nothing is cut that need not be.
+    /// Consecutive layers of one model, run without the cuts between them.
     Layers(ModelStep),
 }
 
 /// Steps that keep a part of an image.
 #[derive(Debug)]
-enum Motion<'a> {
-    Cut(Rectangle<'a>),
-    ResizeCut(&'a Resize, Rectangle<'a>),
+enum Transform<'a> {
+    Crop(CropStep<'a>),
+    ResizeCrop(&'a Resize, CropStep<'a>),
     RandomCrop(&'a RandomCrop),
     RandomResizedCrop(&'a RandomResizedCrop),
 }
 
-/// A crop of either form.
+/// A crop of fixed size.
 #[derive(Debug)]
-enum Rectangle<'a> {
-    Fixed(&'a Crop),
+enum CropStep<'a> {
+    Positioned(&'a Crop),
     Center(&'a CenterCrop),
 }
 
-/// The group that `steps` start with, for this input.
-pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> {
-    let (steps, work) = match steps {
+/// Fuses the first of `steps`, for this input.
+pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'a>> {
+    let (step_count, work) = match steps {
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => {
             let Sample::Image(_) = input else { return None };
             (2, Work::ToFloatNormalize(normalize))
@@ -64,22 +64,22 @@ pub(crate) fn group<'a>(steps: &'a [Step], input: &Sample) -> Option<Group<'a>> 
         }
         [Step::Decode(decode), rest @ ..] => {
             let Sample::Bytes(object) = input else { return None };
-            let (steps, motion) = motion(rest)?;
-            // Where the size is not known beforehand, neither is what the motion makes of it: limits come first.
+            let (steps, transform) = transform(rest)?;
+            // Without the size of the image, the size of the result is unknown, and limits have to be checked first.
             let size = decode.divisible(object)?;
-            (1 + steps, Work::Decode(decode, size, motion))
+            (1 + steps, Work::Decode(decode, size, transform))
         }
-        // Alone, a motion is a step like any other.
-        _ => match motion(steps)? {
+        // A single step needs no fusion.
+        _ => match transform(steps)? {
             (1, _) => return None,
-            (steps, motion) => (steps, Work::Move(motion)),
+            (steps, transform) => (steps, Work::Transform(transform)),
         },
     };
-    Some(Group { steps, work })
+    Some(FusedSteps { step_count, work })
 }
 
-/// The first layers of a model in `steps`: where they start, how many steps they are, and all of them as one.
-pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
+/// The first model in `steps`: the index of its first step, the number of its consecutive steps, and all of them as one.
+pub(crate) fn first_model(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
     steps.iter().enumerate().find_map(|(start, step)| {
         let Step::Model(first) = step else { return None };
         let (count, all) = layers(first, &steps[start + 1..]).unwrap_or_else(|| (1, first.clone()));
@@ -87,7 +87,7 @@ pub(crate) fn first_layers(steps: &[Step]) -> Option<(usize, usize, ModelStep)> 
     })
 }
 
-/// All the layers of one model that `first` and the steps behind it come to, where they are several steps.
+/// The consecutive steps of the same model, `first` and its successors, as one step. `None` for a single step.
 fn layers(first: &ModelStep, rest: &[Step]) -> Option<(usize, ModelStep)> {
     let mut all = first.clone();
     let mut steps = 1;
@@ -99,28 +99,28 @@ fn layers(first: &ModelStep, rest: &[Step]) -> Option<(usize, ModelStep)> {
     (steps > 1).then_some((steps, all))
 }
 
-fn motion(steps: &[Step]) -> Option<(usize, Motion<'_>)> {
+fn transform(steps: &[Step]) -> Option<(usize, Transform<'_>)> {
     Some(match steps {
-        [Step::Resize(resize), crop, ..] => (2, Motion::ResizeCut(resize, rectangle(crop)?)),
-        [Step::RandomCrop(crop), ..] => (1, Motion::RandomCrop(crop)),
-        [Step::RandomResizedCrop(crop), ..] => (1, Motion::RandomResizedCrop(crop)),
-        [crop, ..] => (1, Motion::Cut(rectangle(crop)?)),
+        [Step::Resize(resize), crop, ..] => (2, Transform::ResizeCrop(resize, crop_step(crop)?)),
+        [Step::RandomCrop(crop), ..] => (1, Transform::RandomCrop(crop)),
+        [Step::RandomResizedCrop(crop), ..] => (1, Transform::RandomResizedCrop(crop)),
+        [crop, ..] => (1, Transform::Crop(crop_step(crop)?)),
         [] => return None,
     })
 }
 
-fn rectangle(step: &Step) -> Option<Rectangle<'_>> {
+fn crop_step(step: &Step) -> Option<CropStep<'_>> {
     match step {
-        Step::Crop(crop) => Some(Rectangle::Fixed(crop)),
-        Step::CenterCrop(crop) => Some(Rectangle::Center(crop)),
+        Step::Crop(crop) => Some(CropStep::Positioned(crop)),
+        Step::CenterCrop(crop) => Some(CropStep::Center(crop)),
         _ => None,
     }
 }
 
-// === impl Group ===
+// === impl FusedSteps ===
 
-impl Group<'_> {
-    /// The layers that it is, if it is layers.
+impl FusedSteps<'_> {
+    /// The model step, if the fused steps are layers of a model.
     pub(crate) const fn layers(&self) -> Option<&ModelStep> {
         match &self.work {
             Work::Layers(layers) => Some(layers),
@@ -128,26 +128,28 @@ impl Group<'_> {
         }
     }
 
-    /// Runs the group on the input of its first step; `scope` is that of its last, the only one that may be random.
+    /// Runs the fused steps on the input of the first one. `scope` is that of the last one, the only one that may be random.
     pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
         match (&self.work, sample) {
-            (Work::Decode(decode, size, motion), Sample::Bytes(object)) => {
-                motion.decode(decode, *size, object, scope).map(Sample::Image)
+            (Work::Decode(decode, size, transform), Sample::Bytes(object)) => {
+                transform.decode(decode, *size, object, scope).map(Sample::Image)
             }
-            (Work::Move(motion), Sample::Image(image)) => motion.apply(image, scope).map(Sample::Image),
+            (Work::Transform(transform), Sample::Image(image)) => {
+                transform.apply(image, scope).map(Sample::Image)
+            }
             (Work::ToFloatNormalize(normalize), Sample::Image(image)) => {
                 normalize_pixels(&image, normalize).map(Sample::Tensor)
             }
             (Work::Layers(layers), Sample::Tensor(tensor)) => layers.run(tensor).map(Sample::Tensor),
-            _ => Err(Error::wire("the steps take another kind of value")),
+            _ => Err(Error::wire("the steps do not accept this kind of value")),
         }
     }
 }
 
-// === impl Motion ===
+// === impl Transform ===
 
-impl Motion<'_> {
-    /// Decodes what the motion looks at and moves it.
+impl Transform<'_> {
+    /// Decodes the pixels that the transform reads, and applies it.
     fn decode(
         &self,
         decode: &Decode,
@@ -160,7 +162,7 @@ impl Motion<'_> {
                 let window = decode.part(&object, scope, geometry.seen(width, height))?;
                 Ok(geometry.apply(&window))
             }
-            // An error of the motion has to wait: the object may be worse.
+            // Decoding runs first, since its errors take precedence over those of the transform.
             Ok(None) | Err(_) => self.apply(decode.apply(object, scope)?, scope),
         }
     }
@@ -168,23 +170,23 @@ impl Motion<'_> {
     fn apply(&self, image: Image, scope: &Scope<'_>) -> Result<Image> {
         match (self.geometry(image.width(), image.height(), scope)?, self) {
             (Some(geometry), _) => Ok(geometry.apply(&Window::whole(image))),
-            (None, Self::ResizeCut(resize, rectangle)) => {
+            (None, Self::ResizeCrop(resize, crop)) => {
                 let resized = resize.apply(image, scope)?;
-                let cut = rectangle.of(resized.width(), resized.height());
+                let cut = crop.rectangle(resized.width(), resized.height());
                 Ok(Geometry::cut(cut).apply(&Window::whole(resized)))
             }
-            (None, _) => Err(Error::internal("a crop has a place in any image")),
+            (None, _) => Err(Error::internal("a crop has no geometry")),
         }
     }
 
-    /// What the steps do to an image of `width` x `height`; `None` where they do not come to one motion.
+    /// The geometry of the steps for an image of `width` x `height`; `None` if they are not one transform.
     fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Option<Geometry>> {
         match self {
-            Self::Cut(rectangle) => Ok(Some(Geometry::cut(rectangle.of(width, height)))),
-            Self::ResizeCut(resize, rectangle) => {
+            Self::Crop(crop) => Ok(Some(Geometry::cut(crop.rectangle(width, height)))),
+            Self::ResizeCrop(resize, crop) => {
                 let (wide, high) = resize.size_of(width, height);
-                // A crop may reach beyond the image: its padding is not worth a path of its own.
-                let keep = Region::within(rectangle.of(wide, high), wide, high);
+                // `None` for a crop that exceeds the image: padding is not fused.
+                let keep = Region::within(crop.rectangle(wide, high), wide, high);
                 Ok(keep.and_then(|keep| resize.geometry(width, height, keep)))
             }
             Self::RandomCrop(crop) => crop.geometry(width, height, scope).map(Some),
@@ -193,12 +195,12 @@ impl Motion<'_> {
     }
 }
 
-// === impl Rectangle ===
+// === impl CropStep ===
 
-impl Rectangle<'_> {
-    fn of(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
+impl CropStep<'_> {
+    fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
         match self {
-            Self::Fixed(crop) => crop.rectangle(),
+            Self::Positioned(crop) => crop.rectangle(),
             Self::Center(crop) => crop.rectangle(width, height),
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of a value before it exists: its type, and as much of its shape as the steps fix.
+//! The kind of a value, known before the value is computed: its type, and the part of its shape that the steps determine.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use arrow_schema::SchemaRef;
 
 use crate::{DType, ImageHeader, Layout, MediaType, Sample};
 
-/// The type of the value at a stage. Dimensions that depend on the sample are `None`.
+/// The kind of the value at a stage. Dimensions that depend on the sample are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// An object's bytes, or an encoded image.
+    /// The bytes of an object, or an encoded image.
     Bytes(BytesKind),
     /// Height x width x 3, u8, RGB.
     Image(ImageKind),
@@ -19,18 +19,18 @@ pub enum Kind {
     Table(TableKind),
 }
 
-/// What is known of bytes.
+/// The known properties of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BytesKind {
     /// Length in bytes.
     pub length: Option<u64>,
-    /// The image format, where a step made these bytes or their header was seen.
+    /// The image format, if a step encoded these bytes or their header was read.
     pub media: Option<MediaType>,
-    /// What the image's header says.
+    /// The header of the image.
     pub header: Option<ImageHeader>,
 }
 
-/// What is known of an image.
+/// The known properties of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImageKind {
     /// Width in pixels.
@@ -39,23 +39,23 @@ pub struct ImageKind {
     pub height: Option<u32>,
 }
 
-/// What is known of a tensor.
+/// The known properties of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorKind {
     /// Element type.
     pub dtype: DType,
-    /// Order of the axes where the tensor came from an image.
+    /// Order of the axes, for a tensor computed from an image.
     pub layout: Layout,
-    /// Extent of each axis.
+    /// Size of each axis.
     pub shape: Vec<Option<usize>>,
-    /// Whether a quantisation scale travels with each value.
+    /// Whether each value has a quantisation scale.
     pub quantized: bool,
 }
 
-/// What is known of a table.
+/// The known properties of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableKind {
-    /// Its columns; of a table that is not there yet they depend on the object.
+    /// The columns; they depend on the object until the table is read.
     pub schema: Option<SchemaRef>,
     /// Size of the columns in bytes.
     pub bytes: Option<u64>,
@@ -64,7 +64,7 @@ pub struct TableKind {
 // === impl Kind ===
 
 impl Kind {
-    /// The kind of a stored object of which nothing is known.
+    /// The kind of an unknown object.
     pub const fn object() -> Self {
         Self::Bytes(BytesKind {
             length: None,
@@ -73,9 +73,9 @@ impl Kind {
         })
     }
 
-    /// The kind of a stored object of `length` bytes that starts with `head`.
+    /// The kind of an object of `length` bytes that starts with `head`.
     ///
-    /// `head` may be any part of the start of the object; what it does not show stays unknown.
+    /// `head` may have any length. Properties that it does not show stay unknown.
     pub fn of_object(length: Option<u64>, head: &[u8]) -> Self {
         let header = ImageHeader::read(head);
         Self::Bytes(BytesKind {
@@ -85,7 +85,7 @@ impl Kind {
         })
     }
 
-    /// Size of a value of this kind in bytes, where all of its dimensions are known.
+    /// Size of a value of this kind in bytes, if all dimensions are known.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => bytes.length,
@@ -100,7 +100,7 @@ impl Kind {
         }
     }
 
-    /// The dtype and shape that every sample's value has, where they do not depend on the sample.
+    /// The dtype and shape, if they do not depend on the sample.
     pub fn fixed_shape(&self) -> Option<(DType, Vec<usize>)> {
         match self {
             Self::Bytes(_) | Self::Table(_) => None,
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// One word for error texts.
+    /// The name in error messages.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Bytes(_) => "Bytes",

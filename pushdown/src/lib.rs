@@ -1,8 +1,8 @@
 //! The pipeline language of pushdown, its operators, and the wire formats.
 //!
-//! A [`Pipeline`] is an ordered list of typed steps over one [`Sample`]. Any stretch of it can run anywhere:
-//! the gateway runs the prefix `[0, k)` next to the store, the client runs the suffix `[k, n)`, and both link
-//! this crate, so where a step runs never changes what it computes.
+//! A [`Pipeline`] is an ordered list of typed steps over one [`Sample`]. Any range of its steps can run on any host:
+//! the gateway runs the prefix `[0, k)` next to the store, the client runs the suffix `[k, n)`. Both link this crate,
+//! so a step computes the same value at both.
 //!
 //! ```
 //! use pushdown::{Context, Kind, Pipeline, Sample};
@@ -13,14 +13,14 @@
 //! # let object: Vec<u8> = Vec::new();
 //! let context = Context::new(b"photos/cat.jpg");
 //! let answer = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context);
-//! assert!(answer.is_err(), "no bytes, no photo");
+//! assert!(answer.is_err(), "an empty object is not a photo");
 //! # Ok::<(), pushdown::Error>(())
 //! ```
 //!
-//! A pipeline that makes a table can read its object in parts, from a [`Source`], and give rows as they come:
+//! A pipeline that produces a table can read its object in parts, from a [`Source`], and stream the rows:
 //! [`Pipeline::scan`].
 //!
-//! This crate does no model I/O. The only files it reads are ONNX models and the ONNX Runtime library.
+//! No network I/O. The only files read are ONNX models and the ONNX Runtime library.
 
 mod cancellation;
 mod dtype;
@@ -48,7 +48,7 @@ pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
 pub use limits::{Limits, TableLimits};
 pub use media::{ImageHeader, MediaType};
 pub use pipeline::Pipeline;
-pub use run::{Context, Peak, Timed};
+pub use run::{Context, PeakMemory, StepTiming};
 pub use sample::{Image, Sample, Tensor};
 pub use scan::{BatchMapping, Estimate, MergeRule, Scan, SchemaMerger, SchemaRule};
 pub use source::{Source, Suffix};

@@ -1,45 +1,46 @@
-//! The limits that a pipeline's author cannot lift (law 5). All have defaults; the gateway makes them settings.
+//! Limits that a pipeline cannot raise (law 5). All have defaults, and most are settings of the gateway.
 
-/// The longest text of a pipeline, in bytes. Fixed: it is also what fits into a header.
+/// Maximum length of the text of a pipeline. Not configurable: the text has to fit into a header.
 pub const MAX_PIPELINE_BYTES: usize = 16 * 1024;
-/// The most steps in a pipeline. Fixed: stages travel as `u8`, ordinals of random steps as 16 bits.
+/// Maximum number of steps of a pipeline. Not configurable: stages are encoded as `u8`, ordinals of random steps in 16 bits.
 pub const MAX_STEPS: usize = 64;
-/// The most bytes at the start of an object that are looked at to learn what it will decode to.
+/// Maximum number of bytes read from the start of an object to find its image header.
 pub const HEADER_BYTES: usize = 64 * 1024;
-/// The most scans of a JPEG. Fixed.
+/// Maximum number of scans of a JPEG. Not configurable.
 pub const MAX_SCANS: u32 = 500;
-/// The most scans times pixels of a JPEG: 25 scans of 100 megapixels, which take two seconds. Usual progressive files have 10
-/// scans. A lossless scan counts as 8, an arithmetic-coded one as 250. Fixed.
+/// Maximum of scans times pixels of a JPEG: 25 scans of 100 megapixels take two seconds. Typical progressive files have 10 scans.
+/// A lossless scan counts as 8, an arithmetic-coded one as 250. Not configurable.
 pub const MAX_SCAN_PIXELS: u64 = 2_500_000_000;
-/// The most rows of a record batch that a scan gives. Fixed: part of what makes sums of floats the same everywhere.
+/// Maximum number of rows of a record batch of a scan. Not configurable: sums of floats depend on it.
 pub const BATCH_ROWS: usize = 8192;
-/// Bytes that a record batch is to have at most: it has fewer rows where values are large. Fixed, as [`BATCH_ROWS`] is.
+/// Target size of a record batch: batches of large values have fewer rows. Not configurable, for the same reason as
+/// [`BATCH_ROWS`].
 pub const BATCH_BYTES: u64 = 64 << 20;
-/// Bytes of values that end a record batch of `each`: it has more by a part of its last value only.
+/// Bytes of values that end a record batch of `each`. Only its last value can exceed this size.
 pub const EACH_BYTES: usize = 16 << 20;
-/// Bytes at the start of a text, inflated, that tell which columns it has and of which types. Fixed: it decides what a table
-/// is.
+/// Decompressed bytes at the start of a text from which its columns and their types are inferred. Not configurable: the types
+/// depend on it.
 pub const INFERENCE_BYTES: usize = 1 << 20;
-/// The most nodes in the plan of a query: operators, and expressions in them.
+/// Maximum number of nodes of a query plan: operators, and expressions in them.
 pub const MAX_PLAN_NODES: usize = 10_000;
-/// The most columns that `*` stands for in a query: planning takes the square of their number.
+/// Maximum number of columns that `*` expands to: planning time is quadratic in it.
 pub const MAX_STAR_COLUMNS: usize = 4096;
-/// The most operators and the like in the text of a query or a condition. Each may stand inside the next, and much of what
-/// plans a query recurses; values and names in lists are not counted.
+/// Maximum number of operators and other nested constructs in the text of a query or a condition. Each may be nested in the
+/// next, and the planner recurses. Values and names in lists do not count.
 pub const MAX_QUERY_OPERATORS: usize = 500;
-/// The longest name in a query, in bytes: one that the object lacks is compared with all that it has, which takes the product
-/// of both lengths.
+/// Maximum length of a name in a query. An unknown name is compared with all names of the object, in time proportional to the
+/// product of the lengths.
 pub const MAX_QUERY_NAME_BYTES: usize = 256;
-/// The most queries in parentheses that stand inside each other in a query: planning them recurses.
+/// Maximum nesting depth of subqueries: the planner recurses.
 pub const MAX_NESTED_QUERIES: usize = 8;
-/// The most queries in parentheses in a query: `WITH` builds each of them on those before it.
+/// Maximum number of subqueries of a query: with `WITH`, each one can build on those before it.
 pub const MAX_INNER_QUERIES: usize = 32;
-/// The most times that a query may read the object: for the parts of a union, say.
+/// Maximum number of scans of the object per query, such as those of the parts of a union.
 pub const MAX_PLAN_SCANS: usize = 8;
-/// The most window functions of a query: all are computed at once, for all rows of a partition.
+/// Maximum number of window functions of a query: all are computed at once, over all rows of a partition.
 pub const MAX_PLAN_WINDOWS: usize = 16;
 
-/// Limits on a single sample's values.
+/// Limits on the values of one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Pixels in any image, decoded or resized. Default 100,000,000.
@@ -55,20 +56,20 @@ pub struct Limits {
 /// Limits on reading tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Columns of a table, nested ones counted one by one. Default 20,000.
+    /// Columns of a table, counting each nested column. Default 20,000.
     pub max_columns: usize,
-    /// Bytes of a file's footer: Parquet's metadata and page index. Default 32 MiB.
+    /// Bytes of the footer of a file: the metadata and page index of Parquet. Default 32 MiB.
     pub max_footer_bytes: u64,
-    /// Bytes of a row group's columns that are read at once; the next ones are read meanwhile, up to 4 MiB of them, or one,
-    /// so that two of this size may be held. Default 512 MiB. Pages that are inflated at a time may have as many bytes as the
-    /// footer tells, and 64 MiB where it tells less.
+    /// Bytes of the columns of a row group, which are read at once. Default 512 MiB. Up to 4 MiB of the next row groups are read
+    /// ahead, or at least one, so that two row groups of this size may be in memory. Pages decompressed at a time may have the
+    /// size in the footer, or 64 MiB if that is more.
     pub max_row_group_bytes: u64,
-    /// Bytes of the text, or of the Arrow message, that a record batch is made of, and of one of the answer. Default
+    /// Bytes of the text or Arrow message that a record batch is parsed from, and of a record batch of the answer. Default
     /// 256 MiB.
     pub max_batch_bytes: u64,
-    /// Bytes that an object compressed as a whole may inflate to. They flow, and are never held together. Default 16 GiB.
+    /// Decompressed bytes of an object that is compressed as a whole. They are streamed. Default 16 GiB.
     pub max_inflated_bytes: u64,
-    /// Bytes that sorting, grouping, windows and functions that lengthen texts may hold. Default 256 MiB.
+    /// Memory for sorting, grouping, windows and functions that lengthen texts. Default 256 MiB.
     pub max_query_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the first bytes of an encoded image say: format and dimensions.
+//! Image headers: format and dimensions, from the first bytes of an encoded image.
 
 pub(crate) mod bmp;
 pub(crate) mod exif;
@@ -31,10 +31,10 @@ pub enum MediaType {
     Tiff,
 }
 
-/// Bytes per pixel of an image with a palette before its colours are looked up.
+/// Bytes per pixel of a palette index.
 const INDEX_BYTES: u8 = 1;
 
-/// What an image's header says.
+/// The header of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageHeader {
     /// Format.
@@ -43,18 +43,18 @@ pub struct ImageHeader {
     pub width: u32,
     /// Height in pixels as stored, before any orientation.
     pub height: u32,
-    /// EXIF orientation, 1 to 8, where the header shows it or shows that there is none.
+    /// EXIF orientation, 1 to 8; `None` if the header does not determine it.
     pub orientation: Option<u8>,
-    /// Bytes per pixel that decoding holds beside the RGB result.
+    /// Bytes per pixel that the decoder needs in addition to the RGB result.
     pub scratch_per_pixel: u8,
-    /// Whether the decoder can reduce the image as it decodes: JPEG, unless it is lossless JPEG.
+    /// Whether the decoder can decode at a reduced size: true for JPEG except lossless JPEG.
     pub scalable: bool,
 }
 
 // === impl MediaType ===
 
 impl MediaType {
-    /// The format that `bytes` start with.
+    /// The image format of `bytes`, from their start.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
         if tiff::is_tiff(bytes) {
             return Some(Self::Tiff);
@@ -81,7 +81,7 @@ impl MediaType {
         }
     }
 
-    /// The format in the terms of the `image` crate.
+    /// The format as a type of the `image` crate.
     pub(crate) const fn format(self) -> ImageFormat {
         match self {
             Self::Jpeg => ImageFormat::Jpeg,
@@ -104,8 +104,8 @@ impl fmt::Display for MediaType {
 // === impl ImageHeader ===
 
 impl ImageHeader {
-    /// Reads the header from the start of an object; `None` where `head` is no image, shows too little, or says
-    /// that a side is 0.
+    /// Reads the header from the start of an object. `None` if `head` is not an image, is too short, or has a width or
+    /// height of 0.
     pub fn read(head: &[u8]) -> Option<Self> {
         let header = match MediaType::sniff(head)? {
             MediaType::Jpeg => JpegHeader::read(head)?.summary(),
@@ -122,7 +122,7 @@ impl ImageHeader {
                 let decoder = ImageReader::with_format(Cursor::new(head), media.format())
                     .into_decoder()
                     .ok()?;
-                // The decoder's own buffer, and one more for animations and palettes.
+                // The buffer of the decoder, and another one for animations and palettes.
                 let scratch = decoder.color_type().bytes_per_pixel() + 4;
                 Self::unscalable(media, decoder.dimensions(), scratch)
             }
@@ -130,7 +130,7 @@ impl ImageHeader {
         (header.width > 0 && header.height > 0).then_some(header)
     }
 
-    /// A header of a format that may carry the orientation anywhere, so that only the whole file tells, or that has none.
+    /// The header of a format that has no orientation, or may store it anywhere in the file.
     const fn unscalable(media: MediaType, (width, height): (u32, u32), scratch_per_pixel: u8) -> Self {
         Self {
             media,
@@ -148,7 +148,7 @@ impl ImageHeader {
 
     /// Width times height.
     pub const fn pixels(&self) -> u64 {
-        // Widening cannot be had from `u64::from` in a const.
+        // `u64::from` is not const.
         self.width as u64 * self.height as u64
     }
 }

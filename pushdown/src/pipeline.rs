@@ -1,4 +1,4 @@
-//! A pipeline: checked steps, their kinds, and the one canonical way to write them down.
+//! Pipelines: checked steps, their kinds, and their canonical text.
 
 mod call;
 mod digest;
@@ -20,21 +20,21 @@ use crate::{
     step::model::{ModelResolver, NoModels},
 };
 
-/// A parameter of a step, for binding arguments and for people.
+/// A parameter of a step, used to bind arguments and in documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
     /// Name in a pipeline.
     pub name: &'static str,
-    /// Type and default, for people: `pixels`, `0..1 = 0.5`.
+    /// Type and default for documentation: `pixels`, `0..1 = 0.5`.
     pub form: &'static str,
     /// One line of explanation.
     pub summary: &'static str,
-    /// Whether it can only be given by name.
+    /// Whether the argument needs its name.
     pub named_only: bool,
 }
 
 impl Param {
-    /// A parameter that can be given by position.
+    /// A parameter whose argument can be positional.
     pub const fn positional(name: &'static str, form: &'static str, summary: &'static str) -> Self {
         Self {
             name,
@@ -44,7 +44,7 @@ impl Param {
         }
     }
 
-    /// A parameter that is given by name.
+    /// A parameter whose argument needs its name.
     pub const fn named(name: &'static str, form: &'static str, summary: &'static str) -> Self {
         Self {
             name,
@@ -55,20 +55,20 @@ impl Param {
     }
 }
 
-/// An ordered list of steps whose kinds fit. The empty pipeline does not exist.
+/// An ordered, non-empty list of steps whose kinds match.
 ///
-/// Two pipelines are equal when their steps are, however they were written.
+/// Pipelines are equal if their steps are equal. Their texts may differ.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     steps: Vec<Step>,
-    /// Byte offset of each step in the text it was parsed from.
+    /// Byte offset of each step in the source text.
     positions: Vec<usize>,
-    /// `steps.len() + 1` kinds, as far as the text alone fixes them.
+    /// `steps.len() + 1` kinds, as far as the text determines them.
     kinds: Vec<Kind>,
 }
 
 impl Pipeline {
-    /// Parses and checks a pipeline without models: text, or the JSON array that says the same.
+    /// Parses and checks a pipeline without models, from text or from the equivalent JSON array.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected;
@@ -77,11 +77,11 @@ impl Pipeline {
         Self::parse_with(text, &NoModels)
     }
 
-    /// Parses and checks a pipeline whose models are those of `models`.
+    /// Parses and checks a pipeline, with models from `models`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected; and
-    /// as [`Models::find`].
+    /// as [`ModelResolver::find`].
     pub fn parse_with(text: &str, models: &dyn ModelResolver) -> Result<Self> {
         if text.trim_start().starts_with('[') {
             json::parse(text, models)
@@ -110,14 +110,14 @@ impl Pipeline {
             positions,
             kinds: Vec::new(),
         };
-        pipeline.kinds = pipeline.stages(&Kind::object())?;
+        pipeline.kinds = pipeline.kinds_for(&Kind::object())?;
         Ok(pipeline)
     }
 
-    /// The same pipeline with its models cut, in at most `most` places each, where a split inside of them may be worth
-    /// while. It computes the same.
+    /// The same pipeline with each model cut into up to `max_cuts + 1` steps, at points where a split may pay. The results do
+    /// not change.
     #[must_use]
-    pub fn refined(&self, most: usize) -> Self {
+    pub fn refined(&self, max_cuts: usize) -> Self {
         let mut refined = Self {
             steps: Vec::new(),
             positions: Vec::new(),
@@ -125,26 +125,27 @@ impl Pipeline {
         };
         for (step, position) in self.steps.iter().zip(&self.positions) {
             let parts = match step {
-                Step::Model(model) => model.refined(most).into_iter().map(Step::Model).collect(),
+                Step::Model(model) => model.refined(max_cuts).into_iter().map(Step::Model).collect(),
                 step => vec![step.clone()],
             };
             refined.positions.extend(vec![*position; parts.len()]);
             refined.steps.extend(parts);
         }
-        // The steps fit as they did: a model's cut is followed by what takes it.
-        match refined.stages(&Kind::object()) {
+        // The kinds still match, since the parts of a model follow each other.
+        match refined.kinds_for(&Kind::object()) {
             Ok(kinds) if refined.steps.len() <= limits::MAX_STEPS => Self { kinds, ..refined },
             _ => self.clone(),
         }
     }
 
-    /// Where stage `written` of the pipeline that this one was [`refined`](Self::refined) from stands here.
-    pub fn stage_as_written(&self, written: usize) -> usize {
-        let ends = |index: usize| self.positions.get(index) != self.positions.get(index + 1);
-        let ends = (0..self.len())
-            .filter(|index| ends(*index))
-            .map(|index| index + 1);
-        std::iter::once(0).chain(ends).nth(written).unwrap_or(self.len())
+    /// Converts a stage of the original pipeline to a stage of this [`refined`](Self::refined) one.
+    pub fn refined_stage(&self, original_stage: usize) -> usize {
+        let is_last_part = |index: &usize| self.positions.get(*index) != self.positions.get(index + 1);
+        let original_stages = (0..self.len()).filter(is_last_part).map(|index| index + 1);
+        std::iter::once(0)
+            .chain(original_stages)
+            .nth(original_stage)
+            .unwrap_or(self.len())
     }
 
     /// The steps in order.
@@ -152,32 +153,33 @@ impl Pipeline {
         &self.steps
     }
 
-    /// Number of steps; there is at least one.
-    #[expect(clippy::len_without_is_empty, reason = "the empty pipeline does not exist")]
+    /// Number of steps, at least one.
+    #[expect(clippy::len_without_is_empty, reason = "a pipeline is never empty")]
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// The kinds of the stages 0 to `len()`, as far as the text alone fixes them.
+    /// The kinds of the stages 0 to `len()`, as far as the text determines them.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// The kinds of the stages 0 to `len()` for an object of which something is known.
+    /// The kinds of the stages 0 to `len()` for an object of a known kind.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsuitable`](crate::ErrorKind) at the step whose input does not fit, where others would;
-    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) where nothing is known of the object.
-    pub fn stages(&self, object: &Kind) -> Result<Vec<Kind>> {
-        let any = *object == Kind::object();
+    /// [`ErrorKind::Unsuitable`](crate::ErrorKind) at the step that cannot process this object;
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the step that cannot process any object, if `object` is
+    /// [`Kind::object`].
+    pub fn kinds_for(&self, object: &Kind) -> Result<Vec<Kind>> {
+        let is_unknown = *object == Kind::object();
         let mut kinds = vec![object.clone()];
         for (index, step) in self.steps.iter().enumerate() {
             let next = step.output(&kinds[index]).map_err(|expected| {
                 let (position, text) = (self.positions[index], format!("`{}` {expected}", step.name()));
-                if any {
+                if is_unknown {
                     Error::pipeline(position, text)
                 } else {
-                    Error::unsuitable(text).located(position)
+                    Error::unsuitable(text).with_position(position)
                 }
             })?;
             kinds.push(next);
@@ -185,13 +187,13 @@ impl Pipeline {
         Ok(kinds)
     }
 
-    /// The stage with the fewest bytes among those that can be predicted, and no more than the object has.
+    /// The stage with the fewest bytes, among the object and the stages of known size.
     ///
-    /// Stages after the object whose size is not known beforehand (an encoded image) are never chosen. Ties go
-    /// to the later stage: it leaves less to do.
+    /// Stages of unknown size, such as encoded images, are never chosen. Among equals, the latest stage wins, since the
+    /// fewest steps remain after it.
     pub fn smallest_stage(&self, object: &BytesKind) -> usize {
-        let stages = self.stages(&Kind::Bytes(*object)).unwrap_or_default();
-        let sized = stages
+        let kinds = self.kinds_for(&Kind::Bytes(*object)).unwrap_or_default();
+        let sized = kinds
             .iter()
             .enumerate()
             .filter_map(|(stage, kind)| Some((stage, kind.bytes()?)));
@@ -207,15 +209,15 @@ impl Pipeline {
         self.steps[..stage].iter().any(Step::is_random)
     }
 
-    /// Checks that every random step among the first `stage` has its seed and epoch.
+    /// Checks that every random step among the first `stage` steps has a seed and an epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the first one that lacks either.
+    /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) at the first step that lacks one.
     pub fn check_randomness(&self, stage: usize, seed: Option<u64>, epoch: Option<u32>) -> Result<()> {
         (0..stage).try_for_each(|index| self.randomness(index, seed, epoch).map(drop))
     }
 
-    /// The seed and the epoch that step `index` draws from; `None` where it is not random.
+    /// The seed and the epoch of step `index`; `None` if it is not random.
     pub(crate) fn randomness(
         &self,
         index: usize,
@@ -224,34 +226,34 @@ impl Pipeline {
     ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
         if let Step::Each(each) = step {
-            // Its steps draw for each row.
+            // The inner steps draw per row.
             let inner = each.pipeline();
             let checked = inner.check_randomness(inner.len(), seed, epoch);
             return checked.map(|()| None).map_err(|error| {
-                let (_, message) = error.unlocated();
+                let (_, message) = error.split_position();
                 Error::pipeline(self.positions[index], message)
             });
         }
         let missing = match (step.seed().or(seed), epoch) {
             _ if !step.is_random() => return Ok(None),
             (Some(seed), Some(epoch)) => return Ok(Some((seed, epoch))),
-            (None, _) => "a seed: give `seed=` to the step or a seed with the request",
-            (_, None) => "an epoch with the request",
+            (None, _) => "a seed: set `seed=` of the step or the seed of the request",
+            (_, None) => "an epoch: set the epoch of the request",
         };
         let message = format!("`{}` is random and needs {missing}", step.name());
         Err(Error::pipeline(self.positions[index], message))
     }
 
-    /// The error with the place of step `index`, where it is about the pipeline and has none.
-    pub(crate) fn located(&self, index: usize, error: Error) -> Error {
+    /// Adds the position of step `index` to an error of the pipeline that has no position.
+    pub(crate) fn with_step_position(&self, index: usize, error: Error) -> Error {
         match (error.kind(), error.position()) {
-            (ErrorKind::InvalidPipeline, None) => error.located(self.positions[index]),
+            (ErrorKind::InvalidPipeline, None) => error.with_position(self.positions[index]),
             _ => error,
         }
     }
 
-    /// What a user should know of the pipeline though it is none of an error: inputs of a model that are not prepared as
-    /// its card has it, a model that takes no batches. ASCII, a sentence each.
+    /// Warnings for the author of the pipeline: inputs of a model that are not normalised as its card says, and models without
+    /// batch axis. One ASCII sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(index, step): (usize, &Step)| {
             let Step::Model(model) = step else { return None };
@@ -265,29 +267,32 @@ impl Pipeline {
             match normalize {
                 Some(normalize) if normalize.is(&mean, &std) => None,
                 Some(_) => Some(format!(
-                    "the model {name} was trained with mean={mean:?} and std={std:?}, and the pipeline normalizes otherwise; \
-                     normalize(model={name}) takes these"
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline normalizes with other \
+                     values; use normalize(model={name})"
                 )),
                 None => Some(format!(
-                    "the model {name} was trained with mean={mean:?} and std={std:?}, and nothing normalizes before it; \
-                     put normalize(model={name}) there"
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline does not normalize; put \
+                     normalize(model={name}) before it"
                 )),
             }
         };
         let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
         let mut models: Vec<_> = self.steps.iter().flat_map(Step::models).collect();
         models.dedup();
-        let alone = models.iter().map(|model| model.description());
-        warnings.extend(alone.filter(|model| !model.batched).map(|model| {
+        let unbatched = models
+            .iter()
+            .map(|model| model.description())
+            .filter(|model| !model.batched);
+        warnings.extend(unbatched.map(|model| {
             format!(
-                "the model {} runs on one sample at a time: a batch does not give what its samples give alone",
+                "the model {} runs on one sample at a time: its results in a batch differ from those of single samples",
                 model.name
             )
         }));
         warnings
     }
 
-    /// The canonical text of the first `stage` steps; what digests and ETags are made of.
+    /// The canonical text of the first `stage` steps, used in digests and ETags.
     pub fn canonical(&self, stage: usize) -> String {
         self.steps[..stage]
             .iter()
@@ -298,10 +303,10 @@ impl Pipeline {
 
     /// SHA-256 of the canonical text.
     pub fn digest(&self) -> Digest {
-        Digest::of(self.canonical(self.len()).as_bytes())
+        Digest::new(self.canonical(self.len()).as_bytes())
     }
 
-    /// Whether `sample` may stand at `stage`.
+    /// Whether `sample` has the right type for `stage`.
     pub fn accepts(&self, stage: usize, sample: &Sample) -> bool {
         self.kinds
             .get(stage)

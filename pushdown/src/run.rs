@@ -1,4 +1,4 @@
-//! Runs a stretch of a pipeline over one sample.
+//! Runs a range of the steps of a pipeline on one sample.
 
 use std::{ops::Range, time::Duration};
 
@@ -7,14 +7,14 @@ use crate::{
     step::{Scope, Step, augment::Draws, model::ModelStep},
 };
 
-/// What a sample's run depends on beside its value.
+/// Inputs of a run other than the value.
 #[derive(Debug, Clone)]
 pub struct Context<'a> {
-    /// The sample's id: the percent-decoded key, then `\0` and the member of a shard.
+    /// Id of the sample: the percent-decoded key, followed by `\0` and the member for a sample of a shard.
     pub sample_id: &'a [u8],
-    /// Seed of the random steps that have none of their own.
+    /// Seed of the random steps without a seed argument.
     pub seed: Option<u64>,
-    /// Epoch, from 0.
+    /// Epoch, counted from 0.
     pub epoch: Option<u32>,
     /// Limits on pixels and bytes.
     pub limits: Limits,
@@ -22,26 +22,26 @@ pub struct Context<'a> {
     pub cancellation: Cancellation<'a>,
 }
 
-/// What steps that ran as one took.
+/// The duration of a step, or of steps that ran as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timed {
+pub struct StepTiming {
     /// The steps.
     pub steps: Range<usize>,
-    /// By the clock that was given.
+    /// Duration by the clock of the caller.
     pub time: Duration,
 }
 
-/// What running a stretch on a sample may take in memory at once, in bytes.
+/// Upper bounds of the memory for a run on one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peak {
-    /// Values, output included, and scratch space: everything but the source.
-    pub working: u64,
+pub struct PeakMemory {
+    /// Values, including the output, and scratch space, without the object.
+    pub working_bytes: u64,
     /// The value of the last stage.
-    pub output: u64,
+    pub output_bytes: u64,
 }
 
 impl<'a> Context<'a> {
-    /// A context with the default limits and neither seed nor epoch.
+    /// A context with the default limits, without seed and epoch.
     pub fn new(sample_id: &'a [u8]) -> Self {
         Self {
             sample_id,
@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same with a seed and an epoch.
+    /// Sets the seed and the epoch.
     #[must_use]
     pub fn with_randomness(mut self, seed: u64, epoch: u32) -> Self {
         self.seed = Some(seed);
@@ -64,7 +64,7 @@ impl<'a> Context<'a> {
 impl Pipeline {
     /// Runs the steps `stretch` on `sample`, a value of stage `stretch.start`.
     ///
-    /// `run(i..j)` then `run(j..k)` is the same, bit for bit, as `run(i..k)` (law 1).
+    /// `run(i..j)` followed by `run(j..k)` is bit-identical to `run(i..k)` (law 1).
     ///
     /// # Errors
     /// [`Undecodable`](crate::ErrorKind::Undecodable), [`Unsuitable`](crate::ErrorKind::Unsuitable) or
@@ -87,52 +87,54 @@ impl Pipeline {
         stretch: Range<usize>,
         mut sample: Sample,
         context: &Context<'_>,
-        mut clock: impl FnMut() -> Duration,
-    ) -> Result<(Sample, Vec<Timed>)> {
+        mut clock: impl FnMut() -> Result<Duration>,
+    ) -> Result<(Sample, Vec<StepTiming>)> {
         if stretch.start > stretch.end || stretch.end > self.len() {
             return Err(Error::wire(format!(
-                "steps {stretch:?} of a pipeline of {} steps",
+                "invalid range of steps: expected a range within 0..{}, found {stretch:?}",
                 self.len()
             )));
         }
         let (mut index, mut groups) = (stretch.start, Vec::new());
         while index < stretch.end {
             let kind = self.check_output(index, &Kind::from(&sample), &context.limits)?;
-            // A group that is to fail runs step by step, to fail as its steps do.
-            let group = fuse::group(&self.steps()[index..stretch.end], &sample).and_then(|group| {
-                let behind = index + 1..index + group.steps;
-                let scope = self.scope(index + group.steps - 1, context).ok()?;
-                self.check(behind, &kind, &context.limits).ok()?;
-                Some((group, scope))
+            // Steps that would fail run one by one, so that the error is that of the step.
+            let fused = fuse::fuse(&self.steps()[index..stretch.end], &sample).and_then(|fused| {
+                let following = index + 1..index + fused.step_count;
+                let scope = self.scope(index + fused.step_count - 1, context).ok()?;
+                self.check(following, &kind, &context.limits).ok()?;
+                Some((fused, scope))
             });
-            let layers = match (&group, &self.steps()[index]) {
-                (Some((group, _)), _) => group.layers(),
-                (None, Step::Model(layers)) => Some(layers),
+            let model = match (&fused, &self.steps()[index]) {
+                (Some((fused, _)), _) => fused.layers(),
+                (None, Step::Model(model)) => Some(model),
                 (None, _) => None,
             };
-            if let Some(layers) = layers {
-                layers.make_ready().map_err(|error| self.located(index, error))?;
+            if let Some(model) = model {
+                model
+                    .make_ready()
+                    .map_err(|error| self.with_step_position(index, error))?;
             }
-            let count = group.as_ref().map_or(1, |(group, _)| group.steps);
+            let count = fused.as_ref().map_or(1, |(fused, _)| fused.step_count);
             context.cancellation.check()?;
-            let began = clock();
-            sample = match group {
-                Some((group, scope)) => group.apply(sample, &scope)?,
+            let start = clock();
+            sample = match fused {
+                Some((fused, scope)) => fused.apply(sample, &scope)?,
                 None => self.steps()[index]
                     .apply(sample, &self.scope(index, context)?)
-                    .map_err(|error| self.located(index, error))?,
+                    .map_err(|error| self.with_step_position(index, error))?,
             };
-            groups.push(Timed {
+            groups.push(StepTiming {
                 steps: index..index + count,
-                time: clock().saturating_sub(began),
+                time: clock().saturating_sub(start),
             });
             index += count;
         }
         Ok((sample, groups))
     }
 
-    /// Holds every value that running `stretch` would make against the limits, as far as sizes can be told from
-    /// `input` alone. Running checks the same again: this is for refusing early, before anything is fetched.
+    /// Checks the limits for every value that a run of `stretch` would compute, as far as `input` determines sizes. A run
+    /// repeats these checks; this method allows an early error, before the object is read.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -145,44 +147,44 @@ impl Pipeline {
             .map(drop)
     }
 
-    /// The first layers of a model in `stretch`: the steps that they are, and all of them as one. For callers that
-    /// run the layers of many samples at once.
-    pub fn first_layers(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
-        let (start, count, layers) = fuse::first_layers(&self.steps()[stretch.clone()])?;
+    /// The first model in `stretch`: the range of its consecutive steps, and all of them as one step. For callers that run a
+    /// model on many samples at once.
+    pub fn first_model(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
+        let (start, count, model) = fuse::first_model(&self.steps()[stretch.clone()])?;
         let start = stretch.start + start;
-        Some((start..start + count, layers))
+        Some((start..start + count, model))
     }
 
-    /// CPU time that it takes here to have the layers in memory that `stretch` runs, each model's as one part: by those of
-    /// each model that were made last, and none for one of which none were.
+    /// CPU time to load the layers that `stretch` runs, with consecutive layers of a model loaded as one part. Based on the last
+    /// part of each model that was loaded in this process; zero for models without one.
     pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
-        let mut all = Duration::ZERO;
+        let mut total = Duration::ZERO;
         let mut rest = stretch;
-        while let Some((layers, part)) = self.first_layers(rest.clone()) {
-            all += part.making_time().unwrap_or_default();
-            rest.start = layers.end;
+        while let Some((steps, model)) = self.first_model(rest.clone()) {
+            total += model.making_time().unwrap_or_default();
+            rest.start = steps.end;
         }
-        all
+        total
     }
 
-    /// What running `stretch` on a value of kind `input` takes; `None` where it depends on more than is known.
-    pub fn peak(&self, stretch: Range<usize>, input: &Kind) -> Option<Peak> {
+    /// Peak memory of a run of `stretch` on a value of kind `input`; `None` if `input` does not determine it.
+    pub fn peak_memory(&self, stretch: Range<usize>, input: &Kind) -> Option<PeakMemory> {
         let mut kind = input.clone();
-        let mut peak = Peak {
-            working: 0,
-            output: 0,
+        let mut peak = PeakMemory {
+            working_bytes: 0,
+            output_bytes: 0,
         };
         for index in stretch {
             let step = &self.steps()[index];
             let next = step.output(&kind).ok()?;
-            // An encoder's output is not known beforehand; it is bounded by what it encodes, closely enough.
-            let output = next.bytes().or_else(|| kind.bytes())?;
-            let held = if index == 0 { 0 } else { kind.bytes()? };
-            peak.working = peak.working.max(
-                held.saturating_add(output)
-                    .saturating_add(step.scratch_bytes(&kind)?),
-            );
-            peak.output = output;
+            // The size of an encoded image is unknown before it is encoded, and bounded closely enough by its input.
+            let output_bytes = next.bytes().or_else(|| kind.bytes())?;
+            let input_bytes = if index == 0 { 0 } else { kind.bytes()? };
+            let step_bytes = input_bytes
+                .saturating_add(output_bytes)
+                .saturating_add(step.scratch_bytes(&kind)?);
+            peak.working_bytes = peak.working_bytes.max(step_bytes);
+            peak.output_bytes = output_bytes;
             kind = next;
         }
         Some(peak)
@@ -209,7 +211,7 @@ impl Pipeline {
         })
     }
 
-    /// Holds the output of step `index` against the limits, before anything is allocated for it.
+    /// Checks the limits for the output of step `index`, before memory is allocated for it.
     fn check_output(&self, index: usize, input: &Kind, limits: &Limits) -> Result<Kind> {
         let step = &self.steps()[index];
         let output = step
@@ -219,13 +221,13 @@ impl Pipeline {
             && image.pixels().is_some_and(|pixels| pixels > limits.max_pixels)
         {
             let message = format!(
-                "`{}` would make an image of {} x {} pixels, more than the limit of {} pixels",
+                "the image from `{}` is too large: expected at most {} pixels, found {} x {}",
                 step.name(),
+                limits.max_pixels,
                 image.width.unwrap_or_default(),
-                image.height.unwrap_or_default(),
-                limits.max_pixels
+                image.height.unwrap_or_default()
             );
-            // What an object decodes to is the object's fault; what a later step makes of it is the request's.
+            // The size of a decoded image is an error of the object; that of a later image is an error of the request.
             let decoded = matches!(input, Kind::Bytes(_));
             return Err(if decoded {
                 Error::undecodable(message)
@@ -235,7 +237,7 @@ impl Pipeline {
         }
         match output.bytes() {
             Some(bytes) if bytes > limits.max_value_bytes => Err(Error::too_large(format!(
-                "`{}` would make a value of {bytes} bytes, more than the limit of {}",
+                "the value from `{}` is too large: expected at most {} bytes, found {bytes}",
                 step.name(),
                 limits.max_value_bytes
             ))),

@@ -1,4 +1,4 @@
-//! A sample's value at a stage.
+//! The value of a sample at a stage.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{DType, Error, Layout, Result, Table};
 /// The value of one sample, at any stage of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
-    /// An object as it is stored, or an encoded image.
+    /// A stored object, or an encoded image.
     Bytes(Bytes),
     /// Pixels.
     Image(Image),
@@ -43,7 +43,7 @@ pub struct Tensor {
 // === impl Sample ===
 
 impl Sample {
-    /// Size of the value in bytes, as it travels (framing apart).
+    /// Size of the value on the wire in bytes, without framing.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -60,12 +60,12 @@ impl Image {
     /// An image of `width` x `height` from `width * height * 3` bytes of RGB.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidWire`](crate::ErrorKind) when the lengths do not agree, or a side is 0.
+    /// [`ErrorKind::InvalidWire`](crate::ErrorKind) if the lengths do not match, or the width or height is 0.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self> {
         let expected = u128::from(width) * u128::from(height) * 3;
         if expected == 0 || pixels.len() as u128 != expected {
             return Err(Error::wire(format!(
-                "an image of {width}x{height} has {expected} bytes, found {}",
+                "invalid image of {width}x{height}: expected {expected} bytes, found {}",
                 pixels.len()
             )));
         }
@@ -76,7 +76,7 @@ impl Image {
         })
     }
 
-    /// An image made row by row. `width` and `height` are those of `pixels`, which the caller just sized.
+    /// An image whose `pixels` the caller has sized for `width` and `height`.
     pub(crate) fn from_parts(width: u32, height: u32, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len(), width as usize * height as usize * 3);
         Self {
@@ -105,7 +105,7 @@ impl Image {
         &mut self.pixels
     }
 
-    /// Gives the pixels up.
+    /// Returns the pixels.
     pub fn into_pixels(self) -> Vec<u8> {
         self.pixels
     }
@@ -119,17 +119,17 @@ impl Image {
 // === impl Tensor ===
 
 impl Tensor {
-    /// A tensor over bytes that came from a wire.
+    /// A tensor over bytes received on the wire.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidWire`](crate::ErrorKind) when `data` has not `product(shape) * dtype.size()` bytes.
+    /// [`ErrorKind::InvalidWire`](crate::ErrorKind) if `data` does not have `product(shape) * dtype.size()` bytes.
     pub fn new(dtype: DType, layout: Layout, shape: Vec<usize>, data: Buffer) -> Result<Self> {
         let bytes = shape
             .iter()
             .try_fold(dtype.size(), |bytes, extent| bytes.checked_mul(*extent));
         if bytes != Some(data.len()) {
             return Err(Error::wire(format!(
-                "a {dtype} tensor of shape {shape:?} does not have {} bytes",
+                "invalid {dtype} tensor: {} bytes do not match shape {shape:?}",
                 data.len()
             )));
         }
@@ -142,7 +142,7 @@ impl Tensor {
         })
     }
 
-    /// A tensor over elements that a step computed; `values` has as many as `shape` says.
+    /// A tensor over computed elements. `values` has `product(shape)` elements.
     pub(crate) fn from_values<T: Element>(layout: Layout, shape: Vec<usize>, values: Vec<T>) -> Self {
         debug_assert_eq!(values.len(), shape.iter().product::<usize>());
         Self {
@@ -154,7 +154,7 @@ impl Tensor {
         }
     }
 
-    /// The same tensor with the scale that its int8 codes are multiples of.
+    /// Sets the quantisation scale of int8 codes.
     #[must_use]
     pub fn with_scale(mut self, scale: Option<f32>) -> Self {
         self.scale = scale;
@@ -171,7 +171,7 @@ impl Tensor {
         self.layout
     }
 
-    /// Extent of each axis.
+    /// Size of each axis.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -186,7 +186,7 @@ impl Tensor {
         self.scale
     }
 
-    /// The elements; copied only where their bytes are not aligned. `T` is of this tensor's dtype.
+    /// The elements; copied only if their bytes are not aligned. `T` has to match the dtype.
     pub(crate) fn values<T: Element>(&self) -> Cow<'_, [T]> {
         debug_assert_eq!(self.dtype, T::DTYPE);
         match bytemuck::try_cast_slice(self.data.as_slice()) {
@@ -195,7 +195,7 @@ impl Tensor {
         }
     }
 
-    /// The elements to change in place; copied only where the buffer is shared or not aligned.
+    /// The elements, to change in place; copied only if the buffer is shared or not aligned.
     pub(crate) fn into_values<T: Element>(self) -> Vec<T> {
         match self.data.into_vec::<T::Stored>() {
             Ok(values) => bytemuck::cast_vec(values),
@@ -204,10 +204,10 @@ impl Tensor {
     }
 }
 
-/// A Rust type that is the element type of a [`DType`].
+/// The Rust type of the elements of a [`DType`].
 pub(crate) trait Element: Pod {
     const DTYPE: DType;
-    /// What the buffer holds: the type itself, or its bits where Arrow does not know it.
+    /// The type in the buffer: the type itself, or an integer of its bits if Arrow lacks the type.
     type Stored: ArrowNativeType + Pod;
 }
 

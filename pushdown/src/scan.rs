@@ -137,7 +137,7 @@ impl Pipeline {
             schema,
             estimate,
             batches,
-        } = opened.map_err(|error| self.located(0, error))?;
+        } = opened.map_err(|error| self.with_step_position(0, error))?;
         let mut scan = Scan {
             schema,
             estimate,
@@ -153,7 +153,7 @@ impl Pipeline {
                     other.name()
                 ))),
             };
-            scan = scan.followed_by(rows.map_err(|error| self.located(index, error))?);
+            scan = scan.followed_by(rows.map_err(|error| self.with_step_position(index, error))?);
         }
         Ok(scan)
     }

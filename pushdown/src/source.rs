@@ -1,6 +1,6 @@
-//! What table steps read an object through: its end, ranges of it, or all of it from the start.
+//! Access to an object for table steps: its end, ranges of it, or all of it from the start.
 //!
-//! Who implements it knows the model; who reads through it does not.
+//! Implementations do the network I/O; this crate does none.
 
 use std::{fmt, ops::Range};
 
@@ -13,17 +13,16 @@ use futures::{
 
 use crate::{Error, ErrorKind, Result};
 
-/// An object that can be read in parts. All parts are of one version of it: a source whose object was replaced between
-/// two reads fails the second.
+/// An object that can be read in parts. All parts belong to one version: if the object is replaced between two reads, the
+/// second read fails.
 ///
-/// Reads start when their future or stream is first polled, and none is waited for that was not polled again: dropping
-/// one ends it. An error is of the kind [`Source`](ErrorKind::Source) and comes out of the scan as it went in.
+/// A read starts when its future or stream is first polled. Dropping the future or stream cancels the read. Errors have the kind
+/// [`Source`](ErrorKind::Source); the scan returns them unchanged.
 pub trait Source: fmt::Debug + Send + Sync + 'static {
-    /// Reads the last `length` bytes, or all of the object where it is shorter.
+    /// Reads the last `length` bytes, or the whole object if it is shorter.
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>>;
 
-    /// Reads `ranges`, which are not empty, ascend and do not overlap; the answer has as many parts. They may be read side
-    /// by side.
+    /// Reads `ranges`, which are not empty, ascending and disjoint. Returns one part per range. Ranges may be read concurrently.
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, Result<Vec<Bytes>>>;
 
     /// Reads the object from its start to its end.
@@ -39,7 +38,7 @@ pub struct Suffix {
     pub total: u64,
 }
 
-/// An object that is in memory.
+/// An object in memory.
 impl Source for Bytes {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(self.len());
@@ -59,8 +58,8 @@ impl Source for Bytes {
             (start <= end && end <= self.len()).then(|| self.slice(start..end))
         };
         let parts = ranges.into_iter().map(part).collect::<Option<Vec<_>>>();
-        let beyond = || Error::new(ErrorKind::Source, "a range beyond the end of the object");
-        future::ready(parts.ok_or_else(beyond)).boxed()
+        let out_of_bounds = || Error::new(ErrorKind::Source, "the range exceeds the size of the object");
+        future::ready(parts.ok_or_else(out_of_bounds)).boxed()
     }
 
     fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
@@ -72,26 +71,26 @@ impl Source for Bytes {
 mod tests {
     use super::*;
 
-    fn now<T>(future: impl Future<Output = T>) -> T {
+    fn resolve<T>(future: impl Future<Output = T>) -> T {
         future.now_or_never().unwrap()
     }
 
     #[test]
     fn bytes_are_a_source() {
         let object = Bytes::from_static(b"0123456789");
-        let suffix = now(object.suffix(4)).unwrap();
+        let suffix = resolve(object.suffix(4)).unwrap();
         assert_eq!((suffix.bytes.as_ref(), suffix.total), (&b"6789"[..], 10));
-        assert_eq!(now(object.suffix(u64::MAX)).unwrap().bytes, object);
-        assert_eq!(now(object.ranges(vec![0..2, 9..10])).unwrap(), ["01", "9"]);
-        let whole: Vec<_> = now(object.stream().collect::<Vec<_>>());
+        assert_eq!(resolve(object.suffix(u64::MAX)).unwrap().bytes, object);
+        assert_eq!(resolve(object.ranges(vec![0..2, 9..10])).unwrap(), ["01", "9"]);
+        let whole: Vec<_> = resolve(object.stream().collect::<Vec<_>>());
         assert_eq!(whole, [Ok(object)]);
     }
 
     #[test]
-    fn what_lies_beyond_the_end_is_an_error() {
+    fn ranges_past_the_end_are_an_error() {
         let object = Bytes::from_static(b"0123456789");
         for range in [9..11, 11..12, u64::MAX - 1..u64::MAX] {
-            let error = now(object.ranges(vec![range])).unwrap_err();
+            let error = resolve(object.ranges(vec![range])).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Source);
         }
     }

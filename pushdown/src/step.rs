@@ -1,4 +1,4 @@
-//! Steps: what they have in common, and the one list of them all.
+//! Steps: their common interface, and the list of all steps.
 //!
 //! A new step is one file that implements [`Operator`] and one line in the list below.
 
@@ -23,7 +23,7 @@ use crate::{
     pipeline::{Args, Call, Param, Value, excerpt},
 };
 
-/// Makes the [`Step`] enum and its dispatch from a list of operators.
+/// Generates the [`Step`] enum and its dispatch from a list of operators.
 macro_rules! steps {
     ($($name:ident: $operator:path),+ $(,)?) => {
         /// A step of a pipeline.
@@ -33,11 +33,11 @@ macro_rules! steps {
             $(#[doc = concat!("See [`", stringify!($operator), "`].")] $name($operator)),+
         }
 
-        /// Every step that there is, in the order of the documentation.
-        pub const ALL: &[Info] = &[$(Info::of::<$operator>()),+];
+        /// All steps, in the order of the documentation.
+        pub const ALL: &[StepInfo] = &[$(StepInfo::new::<$operator>()),+];
 
         impl Step {
-            /// Reads a step from its name and arguments; models are looked up in `models`.
+            /// Parses a step from its name and arguments, with models from `models`.
             pub(crate) fn parse(call: &Call, models: &dyn ModelResolver) -> Result<Self> {
                 match call.name.as_str() {
                     $(<$operator>::NAME => {
@@ -53,7 +53,7 @@ macro_rules! steps {
                 match self { $(Self::$name(_) => <$operator>::NAME),+ }
             }
 
-            /// The arguments by name, those with their default value left out: the canonical form.
+            /// The arguments by name, without those that have their default value: the canonical form.
             pub fn arguments(&self) -> Vec<(&'static str, Value)> {
                 match self { $(Self::$name(step) => step.arguments()),+ }
             }
@@ -63,17 +63,17 @@ macro_rules! steps {
                 match self { $(Self::$name(step) => step.is_random()),+ }
             }
 
-            /// A random step's own seed, if it was given one.
+            /// The seed argument of a random step, if any.
             pub fn seed(&self) -> Option<u64> {
                 match self { $(Self::$name(step) => step.seed()),+ }
             }
 
-            /// The kind of the output for a kind of input, or what the step would have taken.
+            /// The kind of the output for a kind of input, or a message with the expected input.
             pub(crate) fn output(&self, input: &Kind) -> Result<Kind, String> {
                 match self { $(Self::$name(step) => operator::output(step, input)),+ }
             }
 
-            /// Bytes that the step needs beside its input and output, where they can be told.
+            /// Bytes of scratch memory that the step needs in addition to input and output; `None` if unknown.
             pub(crate) fn scratch_bytes(&self, input: &Kind) -> Option<u64> {
                 match self { $(Self::$name(step) => operator::scratch_bytes(step, input)),+ }
             }
@@ -111,9 +111,9 @@ steps! {
     Each: table::Each,
 }
 
-/// What people and tools are told of a step.
+/// The documentation of a step.
 #[derive(Debug, Clone, Copy)]
-pub struct Info {
+pub struct StepInfo {
     /// Name in a pipeline.
     pub name: &'static str,
     /// One line of explanation.
@@ -128,8 +128,8 @@ pub struct Info {
     pub is_random: bool,
 }
 
-impl Info {
-    const fn of<O: Operator>() -> Self {
+impl StepInfo {
+    const fn new<O: Operator>() -> Self {
         Self {
             name: O::NAME,
             summary: O::SUMMARY,
@@ -142,7 +142,7 @@ impl Info {
 }
 
 impl Step {
-    /// The models that the step runs: those of the values of a column, too.
+    /// The models that the step runs, including those of an inner pipeline.
     pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
         match self {
             Self::Model(model) => Box::new(std::iter::once(model.model())),

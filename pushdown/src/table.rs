@@ -1,11 +1,11 @@
-//! A table: record batches of one schema, in the order of their rows.
+//! Tables: record batches of one schema, in row order.
 
 use arrow_array::{Array as _, ArrayRef, RecordBatch, cast::AsArray as _};
 use arrow_schema::{DataType, SchemaRef};
 
 use crate::{Error, Result};
 
-/// Rows of one schema. How they are cut into record batches is no part of the value.
+/// Rows of one schema. Tables are equal regardless of how their rows are divided into record batches.
 #[derive(Debug, Clone)]
 pub struct Table {
     schema: SchemaRef,
@@ -13,10 +13,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of `batches`, whose columns are those of `schema`.
+    /// A table of `batches` with the columns of `schema`.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where a record batch has another schema.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) if a record batch has another schema.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
         let mut table = TableBuilder::new(schema, u64::MAX);
         for batch in batches {
@@ -30,12 +30,12 @@ impl Table {
         &self.schema
     }
 
-    /// The rows.
+    /// The record batches.
     pub fn batches(&self) -> &[RecordBatch] {
         &self.batches
     }
 
-    /// Gives the rows up.
+    /// Returns the record batches.
     pub fn into_batches(self) -> Vec<RecordBatch> {
         self.batches
     }
@@ -45,49 +45,49 @@ impl Table {
         self.batches.iter().map(|batch| batch.num_rows() as u64).sum()
     }
 
-    /// Size of the columns in bytes, as they travel (framing apart).
+    /// Size of the columns on the wire in bytes, without framing.
     pub fn bytes(&self) -> u64 {
         self.batches.iter().map(batch_bytes).sum()
     }
 }
 
-/// A table in the making, up to a number of bytes.
+/// Builds a table of limited size.
 #[derive(Debug)]
 pub struct TableBuilder {
     table: Table,
     bytes: u64,
-    limit: u64,
+    max_bytes: u64,
 }
 
 impl TableBuilder {
-    /// A table of no rows yet, whose columns take at most `limit` bytes.
-    pub const fn new(schema: SchemaRef, limit: u64) -> Self {
+    /// An empty table. Its columns may have at most `max_bytes`.
+    pub const fn new(schema: SchemaRef, max_bytes: u64) -> Self {
         let batches = Vec::new();
         Self {
             table: Table { schema, batches },
             bytes: 0,
-            limit,
+            max_bytes,
         }
     }
 
-    /// Adds rows behind the others.
+    /// Appends rows.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where the columns are others;
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for other columns;
     /// [`TooLarge`](crate::ErrorKind::TooLarge) past the limit.
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let schema = &self.table.schema;
         if batch.schema_ref().fields() != schema.fields() {
             return Err(Error::wire(format!(
-                "found a record batch of {}, expected {schema}",
+                "invalid record batch: expected columns {schema}, found {}",
                 batch.schema_ref()
             )));
         }
         self.bytes = self.bytes.saturating_add(batch_bytes(&batch));
-        if self.bytes > self.limit {
+        if self.bytes > self.max_bytes {
             return Err(Error::too_large(format!(
-                "the table has more bytes than the limit of {}",
-                self.limit
+                "the table is too large: expected at most {} bytes, found {}",
+                self.max_bytes, self.bytes
             )));
         }
         self.table.batches.push(batch);
@@ -105,14 +105,14 @@ impl TableBuilder {
     }
 }
 
-/// Size of a record batch in bytes, as it travels: of buffers that it shares with others, only its part counts.
+/// Size of a record batch on the wire in bytes. Of shared buffers, only the part of this record batch counts.
 pub(crate) fn batch_bytes(batch: &RecordBatch) -> u64 {
     batch.columns().iter().map(array_bytes).sum()
 }
 
-/// Size of an array in bytes, as [`batch_bytes`] has it.
+/// Size of an array in bytes, counted as in [`batch_bytes`].
 pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
-    // Of views their bytes are counted as well as the views.
+    // For views, both the views and their bytes count.
     let viewed = match array.data_type() {
         DataType::Utf8View => array.as_string_view().total_bytes_len(),
         DataType::BinaryView => array.as_binary_view().total_bytes_len(),
@@ -125,7 +125,7 @@ pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
     (bytes + viewed) as u64
 }
 
-/// Whether the rows are the same, however they are cut into record batches.
+/// Compares rows, regardless of record batches.
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
         let whole = |table: &Self| arrow_select::concat::concat_batches(&table.schema, &table.batches);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn how_rows_are_cut_is_no_part_of_the_value() {
+    fn equal_rows_in_other_batches_are_equal_tables() {
         let schema = batch(vec![]).schema();
         let one = Table::new(Arc::clone(&schema), vec![batch(vec![1, 2, 3])]).unwrap();
         let cut = vec![batch(vec![1]), batch(vec![]), batch(vec![2, 3])];
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_in_a_slice_counts() {
+    fn only_the_rows_of_a_slice_count() {
         let words = StringArray::from_iter_values((0..1000).map(|word| format!("word {word}")));
         let batch = RecordBatch::try_from_iter([("word", Arc::new(words) as _)]).unwrap();
         let table = Table::new(batch.schema(), vec![batch.slice(0, 2)]).unwrap();

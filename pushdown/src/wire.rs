@@ -1,10 +1,10 @@
-//! The wire: what the gateway and its readers say to each other, as bytes.
+//! Wire formats between the gateway and its readers.
 //!
-//! One value travels as a [`Form`] ([`encode`], [`decode`]); many travel as rows of one Arrow stream
-//! ([`BatchWriter`], [`BatchReader`]), asked for by a [`BatchRequest`]. What comes in is never trusted: lengths,
-//! shapes and types are checked against the bytes at hand before anything is sized by them.
+//! A single value is encoded in a [`Form`] ([`encode`], [`decode`]). Many values are the rows of one Arrow stream
+//! ([`BatchWriter`], [`BatchReader`]), requested with a [`BatchRequest`]. Input is untrusted: lengths, shapes and types are
+//! checked against the received bytes before memory is allocated for them.
 //!
-//! Status lines, sockets and retries are not here: this crate knows no network.
+//! No network I/O: status lines, sockets and retries belong to other crates.
 
 #[cfg(test)]
 mod arbitrary;

@@ -35,7 +35,7 @@ fn two_batches_make_a_plan() {
                     traffic.down.fetch_add(4_000_000, Relaxed);
                     std::thread::sleep(Duration::from_millis(2));
                     drop(on_its_way);
-                    let ran = Timed {
+                    let ran = StepTiming {
                         steps: 0..2,
                         time: Duration::from_millis(40),
                     };
@@ -58,7 +58,7 @@ fn a_plan_is_made_for_what_has_not_begun() {
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
     adapter.gateway_cores(8.0, None);
     let stored = Some(4_000_000);
-    let ran = Timed {
+    let ran = StepTiming {
         steps: 0..2,
         time: Duration::from_millis(40),
     };
@@ -113,7 +113,7 @@ fn sizes_that_no_listing_tells_are_learned() {
             .count()
     };
     assert_eq!(pushed(), 0, "any object may be smaller");
-    let ran = [Timed {
+    let ran = [StepTiming {
         steps: 0..2,
         time: Duration::from_millis(40),
     }];

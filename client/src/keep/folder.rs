@@ -58,7 +58,7 @@ impl Folder {
         }
         let mut bytes = Bytes::from(fs::read(file).ok()?);
         let seal = bytes.split_off(bytes.len().checked_sub(SEAL)?);
-        (Digest::of(&bytes).as_bytes()[..] == seal[..]).then_some(bytes)
+        (Digest::new(&bytes).as_bytes()[..] == seal[..]).then_some(bytes)
     }
 
     /// Writes a file, if there is room.
@@ -70,7 +70,7 @@ impl Folder {
             return Err(*reason);
         }
         let body = parts.concat();
-        let seal = Digest::of(&body);
+        let seal = Digest::new(&body);
         let used = self
             .used
             .get_or_init(|| AtomicU64::new(size_of_folder(&self.path)));
@@ -127,11 +127,11 @@ mod tests {
     use super::*;
 
     fn write(folder: &Folder, name: &str, body: &'static str) -> Result<(), Reason> {
-        folder.write(&Digest::of(name.as_bytes()), &[Bytes::from(body)])
+        folder.write(&Digest::new(name.as_bytes()), &[Bytes::from(body)])
     }
 
     fn read(folder: &Folder, name: &str) -> Option<Bytes> {
-        folder.read(&Digest::of(name.as_bytes()), 1 << 20)
+        folder.read(&Digest::new(name.as_bytes()), 1 << 20)
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(read(&folder, "a"), None);
         write(&folder, "a", "value").unwrap();
         assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
-        let file = folder.file(&Digest::of(b"a"));
+        let file = folder.file(&Digest::new(b"a"));
         let whole = fs::read(&file).unwrap();
         for length in 0..whole.len() {
             fs::write(&file, &whole[..length]).unwrap();
@@ -153,7 +153,7 @@ mod tests {
             fs::write(&file, broken).unwrap();
             assert_eq!(read(&folder, "a"), None, "byte {byte} has changed");
         }
-        assert!(folder.has(&Digest::of(b"a")));
+        assert!(folder.has(&Digest::new(b"a")));
         write(&folder, "a", "value").unwrap();
         assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
         let drafts = fs::read_dir(file.parent().unwrap()).unwrap().count();
@@ -184,7 +184,7 @@ mod tests {
         let path = tempfile::tempdir().unwrap();
         let folder = Folder::open(path.path().to_owned(), 1 << 20).unwrap();
         // A file stands where a folder belongs.
-        fs::write(path.path().join(&Digest::of(b"a").to_string()[..2]), b"").unwrap();
+        fs::write(path.path().join(&Digest::new(b"a").to_string()[..2]), b"").unwrap();
         assert_eq!(write(&folder, "a", "value"), Err(Reason::Unwritable));
         assert_eq!(read(&folder, "a"), None);
         assert_eq!(folder.closed.get(), Some(&Reason::Unwritable));

@@ -79,7 +79,7 @@ impl Session {
         let stored = object.bytes.or(arrived);
         if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
             // An object shows what becomes of it: one whose value is too large to be kept is not run in two parts.
-            let kinds = self.pipeline.stages(&Kind::of_object(arrived, bytes));
+            let kinds = self.pipeline.kinds_for(&Kind::of_object(arrived, bytes));
             let value = kinds.ok().and_then(|kinds| kinds.get(stage.number)?.bytes());
             if value > stored {
                 self.counters.not_kept.count(keep.too_large());

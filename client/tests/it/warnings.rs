@@ -26,7 +26,7 @@ fn check_warns_of_models_that_take_one_sample_at_a_time() {
     assert_eq!(check("constants"), "");
     assert_eq!(
         check("batch_mean"),
-        "warning: the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone\n"
+        "warning: the model batch_mean runs on one sample at a time: its results in a batch differ from those of single samples\n"
     );
 }
 
@@ -52,10 +52,11 @@ fn check_and_explain_warn_of_inputs_with_another_normalization() {
         let warnings = stderr.lines().filter_map(|line| line.strip_prefix("warning: "));
         warnings.map(str::to_owned).collect::<Vec<_>>()
     };
-    let trained = "the model constants was trained with mean=[0.5] and std=[0.25], and";
+    let trained = "the model constants was trained with mean=[0.5] and std=[0.25], but";
     let otherwise =
-        format!("{trained} the pipeline normalizes otherwise; normalize(model=constants) takes these");
-    let nothing = format!("{trained} nothing normalizes before it; put normalize(model=constants) there");
+        format!("{trained} the pipeline normalizes with other values; use normalize(model=constants)");
+    let nothing =
+        format!("{trained} the pipeline does not normalize; put normalize(model=constants) before it");
     for (normalize, expected) in [
         ("normalize(model=constants) | ", None),
         ("normalize(mean=[0.5, 0.5, 0.5], std=0.25) | ", None),

@@ -12,7 +12,7 @@ use super::{form::AnswerForm, request::Job};
 /// the form, and for random prefixes seed, epoch and sample. That of rows that flow is weak: how they are cut into record
 /// batches is no part of the value.
 pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {
-    let engine = Engine::of(&job.pipeline.steps()[..stage]).ok()?;
+    let engine = Engine::for_steps(&job.pipeline.steps()[..stage]).ok()?;
     by_engine(source, job, stage, form, &engine)
 }
 
@@ -43,7 +43,7 @@ fn by_engine(
     } else {
         ""
     };
-    let digest = Digest::of_parts(&parts).to_string();
+    let digest = Digest::from_parts(&parts).to_string();
     HeaderValue::from_str(&format!("{weak}\"{}\"", &digest[..32])).ok()
 }
 

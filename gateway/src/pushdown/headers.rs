@@ -98,7 +98,7 @@ pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Res
 
 /// Adds what computes these steps. Where nothing runs the models among them there is no value from behind one.
 pub(super) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
-    let engine = Engine::of(steps).unwrap_or_default();
+    let engine = Engine::for_steps(steps).unwrap_or_default();
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 

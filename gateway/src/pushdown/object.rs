@@ -85,7 +85,7 @@ impl Pushdown {
             Fetched::Object(opened) => opened,
             Fetched::Refused(answer) => return Ok(answer.into_response()),
         };
-        let stages = job.pipeline.stages(&Kind::Bytes(opened.kind))?;
+        let stages = job.pipeline.kinds_for(&Kind::Bytes(opened.kind))?;
         let (stage, kind) = (opened.stage, &stages[opened.stage]);
         let form = AnswerForm::of(parts, job, stage, kind)?;
         let mut headers = head_of(&opened.headers, job, Some((stage, form)));

@@ -133,7 +133,7 @@ impl Job {
         if self.max_bytes.is_none() {
             return Ok(stage);
         }
-        let kinds = self.pipeline.stages(&Kind::Bytes(*object))?;
+        let kinds = self.pipeline.kinds_for(&Kind::Bytes(*object))?;
         let known = kinds.get(stage).and_then(Kind::bytes);
         Ok(if known.is_some_and(|bytes| self.is_too_large(bytes)) {
             0

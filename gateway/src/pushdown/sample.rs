@@ -96,14 +96,14 @@ impl Pushdown {
         let object = Kind::Bytes(opened.kind);
         job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
         job.pipeline.check(0..stage, &object, &self.sample_limits())?;
-        let peak = job.pipeline.peak(0..stage, &object);
-        self.check_output(peak.map_or(0, |peak| peak.output))?;
+        let peak = job.pipeline.peak_memory(0..stage, &object);
+        self.check_output(peak.map_or(0, |peak| peak.output_bytes))?;
         let queued = Instant::now();
         let permit = self
             .memory
             .acquire(
                 job.standing.tenant(),
-                opened.length + peak.map_or(0, |peak| peak.working),
+                opened.length + peak.map_or(0, |peak| peak.working_bytes),
             )
             .await?;
         opened.timing.add("queue", queued.elapsed());
@@ -137,13 +137,13 @@ impl Pushdown {
             let object = Kind::of_object(Some(source.len() as u64), &source);
             job.pipeline.check(0..stage, &object, &limits)?;
             // Bytes that tell nothing of what they decode to will fail to decode, or are small.
-            let unknown = pushdown::Peak {
-                working: source.len() as u64,
-                output: 0,
+            let unknown = pushdown::PeakMemory {
+                working_bytes: source.len() as u64,
+                output_bytes: 0,
             };
-            let peak = job.pipeline.peak(0..stage, &object).unwrap_or(unknown);
-            self.check_output(peak.output)?;
-            self.memory.grow(&mut permit, peak.working)?;
+            let peak = job.pipeline.peak_memory(0..stage, &object).unwrap_or(unknown);
+            self.check_output(peak.output_bytes)?;
+            self.memory.grow(&mut permit, peak.working_bytes)?;
         }
         let instead = job.max_bytes.is_some().then(|| source.clone());
         let (sample, steps) = self.run(source, job, stage, limits).await?;

@@ -25,7 +25,7 @@ impl Pushdown {
         let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
         let mut done = 0;
         while done < stage {
-            let layers = job.pipeline.first_layers(done..stage);
+            let layers = job.pipeline.first_model(done..stage);
             let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
             if done < next {
                 let (value, groups) = self.run_steps(sample, job, done..next, limits).await?;

@@ -134,7 +134,7 @@ impl<'a> Args<'a> {
     /// # Errors
     /// As [`Models::find`], with the step's position.
     pub fn model(&self, name: &str) -> Result<Arc<Model>> {
-        let named = |error: Error| error.located(self.position);
+        let named = |error: Error| error.with_position(self.position);
         self.models.find(name).map_err(named)
     }
 
@@ -142,7 +142,7 @@ impl<'a> Args<'a> {
     pub fn pipeline(&self, name: &str) -> Result<Pipeline> {
         let text: String = self.required(name)?;
         Pipeline::parse_text(&text, self.models).map_err(|error| {
-            let (place, message) = error.unlocated();
+            let (place, message) = error.split_position();
             self.fault_inside(name, place, message)
         })
     }

@@ -1,21 +1,21 @@
-//! Digests: what stands for a pipeline, a prefix or an answer.
+//! Digests of pipelines, prefixes and answers.
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 digest; shown as lower-case hex.
+/// A SHA-256 digest, displayed in lower-case hex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of a list of parts. Each is preceded by its length, so that no two lists collide.
-    pub fn of_parts(parts: &[&[u8]]) -> Self {
+    /// The digest of a list of parts. The length of each part is hashed before it, so that different lists have different input.
+    pub fn from_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());

@@ -82,7 +82,7 @@ fn from_steps(steps: &[JsonStep], models: &dyn ModelResolver) -> Result<Pipeline
         // The text is all ASCII: values are written so, and names are plain.
         let around = error.position().unwrap_or_default().saturating_sub(30) as usize;
         let shown = excerpt(text.get(around..).unwrap_or_default(), 80);
-        error.explained(format_args!(" in `{shown}`, which is how the text form says it"))
+        error.with_suffix(format_args!(" in `{shown}`, which is how the text form says it"))
     })
 }
 

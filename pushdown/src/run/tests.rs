@@ -51,10 +51,10 @@ fn kinds_of_a_pipeline() {
 }
 
 #[test]
-fn kinds_of_an_object() {
+fn kinds_for_an_object() {
     let sizes = |text: &str, kind: Kind| {
         pipeline(text)
-            .stages(&kind)
+            .kinds_for(&kind)
             .expect("kinds fit")
             .iter()
             .map(Kind::bytes)
@@ -87,14 +87,14 @@ fn kinds_of_an_object() {
 fn smallest_stages() {
     let smallest = |text: &str, kind: &Kind| match kind {
         Kind::Bytes(bytes) => pipeline(text).smallest_stage(bytes),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     };
     let small = object(MediaType::Jpeg, 500, 375, 0);
     let large = Kind::Bytes(BytesKind {
         length: Some(4_000_000),
         ..match object(MediaType::Jpeg, 4000, 3000, 0) {
             Kind::Bytes(bytes) => bytes,
-            other => panic!("{other} is no object"),
+            other => panic!("{other} is not an object"),
         }
     });
     let text = "decode | resize(short=256) | center_crop(224) | to_float | normalize(imagenet)";
@@ -107,14 +107,14 @@ fn smallest_stages() {
     assert_eq!(
         smallest("decode | center_crop(64) | to_tensor", &small),
         3,
-        "of equal ones the last"
+        "the last of equals"
     );
     assert_eq!(
         smallest("decode | resize(9, 9) | encode(png)", &small),
         2,
-        "an encoded size is not known beforehand"
+        "an encoded size is unknown"
     );
-    assert_eq!(smallest(text, &Kind::object()), 0, "nothing is known");
+    assert_eq!(smallest(text, &Kind::object()), 0, "the object is unknown");
     let unknown = Kind::Bytes(BytesKind {
         length: Some(200_000),
         ..BytesKind::default()
@@ -122,37 +122,37 @@ fn smallest_stages() {
     assert_eq!(
         smallest(text, &unknown),
         3,
-        "the crop has its size whatever the object is"
+        "the size of the crop does not depend on the object"
     );
 }
 
 #[test]
-fn peaks() {
+fn peak_memory_of_pipelines() {
     let peak = |text: &str, kind: &Kind| {
         let pipeline = pipeline(text);
-        pipeline.peak(0..pipeline.len(), kind)
+        pipeline.peak_memory(0..pipeline.len(), kind)
     };
     let progressive = object(MediaType::Jpeg, 1000, 500, 6);
     assert_eq!(
         peak("decode | to_float", &progressive),
-        Some(Peak {
-            working: 7_500_000,
-            output: 6_000_000
+        Some(PeakMemory {
+            working_bytes: 7_500_000,
+            output_bytes: 6_000_000
         }),
-        "the image and its floats are more than the image and the decoder's coefficients"
+        "the image and its floats are larger than the image and the coefficients of the decoder"
     );
     assert_eq!(
         peak("decode", &progressive),
-        Some(Peak {
-            working: 4_500_000,
-            output: 1_500_000
+        Some(PeakMemory {
+            working_bytes: 4_500_000,
+            output_bytes: 1_500_000
         })
     );
     assert_eq!(peak("decode", &Kind::object()), None);
-    let encoded = peak("decode | encode(png)", &progressive).expect("bounded by what is encoded");
-    assert_eq!(encoded.output, 1_500_000);
-    // A header may say anything: no sum overflows.
-    let liar = object(MediaType::Png, u32::MAX, u32::MAX, u8::MAX);
+    let encoded = peak("decode | encode(png)", &progressive).expect("bounded by the input");
+    assert_eq!(encoded.output_bytes, 1_500_000);
+    // A header may contain any number: no sum overflows.
+    let hostile = object(MediaType::Png, u32::MAX, u32::MAX, u8::MAX);
     for text in [
         "decode",
         "decode(orient=exif) | resize(short=65535) | to_float",
@@ -160,18 +160,18 @@ fn peaks() {
         "decode | encode(webp)",
     ] {
         let pipeline = pipeline(text);
-        let _peak = pipeline.peak(0..pipeline.len(), &liar);
-        let _stages = pipeline.stages(&liar);
+        let _peak = pipeline.peak_memory(0..pipeline.len(), &hostile);
+        let _stages = pipeline.kinds_for(&hostile);
         assert!(
             pipeline
-                .check(0..pipeline.len(), &liar, &Limits::default())
+                .check(0..pipeline.len(), &hostile, &Limits::default())
                 .is_err()
         );
     }
 }
 
 #[test]
-fn results_are_held_against_the_limits() {
+fn values_past_the_limits_are_errors() {
     let limits = Limits {
         max_pixels: 100,
         max_value_bytes: 400,
@@ -202,7 +202,7 @@ fn results_are_held_against_the_limits() {
         .expect_err("too large");
     assert_eq!(
         huge.to_string(),
-        "`resize` would make an image of 65535 x 65535 pixels, more than the limit of 100000000 pixels"
+        "the image from `resize` is too large: expected at most 100000000 pixels, found 65535 x 65535"
     );
 }
 
@@ -219,17 +219,17 @@ fn random_steps_need_seed_and_epoch() {
             .map_err(|error| error.to_string())
     };
     assert!(run(1, Some(1), Some(0)).is_ok());
-    assert!(run(2, None, Some(0)).is_ok(), "a seed of its own is enough");
+    assert!(run(2, None, Some(0)).is_ok(), "the seed argument is enough");
     assert_eq!(
         run(1, None, Some(0)),
         Err(
-            "at 10: `flip_h` is random and needs a seed: give `seed=` to the step or a seed with the request"
+            "at 10: `flip_h` is random and needs a seed: set `seed=` of the step or the seed of the request"
                 .to_owned()
         )
     );
     assert_eq!(
         run(2, Some(1), None),
-        Err("at 19: `flip_h` is random and needs an epoch with the request".to_owned())
+        Err("at 19: `flip_h` is random and needs an epoch: set the epoch of the request".to_owned())
     );
     assert!(
         flip.check_randomness(1, None, None).is_ok(),
@@ -299,7 +299,7 @@ fn cancellation_ends_the_run_before_the_next_step() {
 }
 
 #[test]
-fn observers_see_groups() {
+fn fused_steps_are_timed_as_one() {
     let pipeline =
         pipeline("decode | resize(short=8) | center_crop(4) | to_float | normalize(imagenet) | cast(f16)");
     let mut second = 0;
@@ -309,7 +309,7 @@ fn observers_see_groups() {
             Duration::from_secs(second * second)
         })
         .unwrap();
-    let timed = |steps, seconds| Timed {
+    let timed = |steps, seconds| StepTiming {
         steps,
         time: Duration::from_secs(seconds),
     };

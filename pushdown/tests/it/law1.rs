@@ -118,7 +118,7 @@ proptest! {
     #[test]
     fn kinds_are_kept(pipeline in generate::pipeline(), object in generate::object(), seed in any::<u64>()) {
         let context = Context::new(b"id").with_randomness(seed, 0);
-        let kinds = pipeline.stages(&Kind::of_object(Some(object.len() as u64), &object));
+        let kinds = pipeline.kinds_for(&Kind::of_object(Some(object.len() as u64), &object));
         let mut sample = Sample::Bytes(object);
         for stage in 0..pipeline.len() {
             let Ok(next) = pipeline.run(stage..stage + 1, sample, &context) else { return Ok(()) };

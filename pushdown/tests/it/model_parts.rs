@@ -55,7 +55,7 @@ fn what_layers_take_to_load_is_known_once_some_were() {
     let text = "decode | to_float | model(falling, until=cut:3) | model(falling, from=cut:3) | cast(f16)";
     let pipeline = Pipeline::parse_with(text, &folder).unwrap();
     assert!(pipeline.loading_time(0..5).is_zero(), "nothing was loaded yet");
-    let (_, layers) = pipeline.first_layers(0..5).unwrap();
+    let (_, layers) = pipeline.first_model(0..5).unwrap();
     let model = layers.model();
     model.make_ready(Place::Input, model.end()).unwrap();
     let time = |stretch| pipeline.loading_time(stretch);

@@ -45,7 +45,7 @@ fn look_at(bytes: &Bytes) -> Result<(), TestCaseError> {
     for text in ["decode", "decode(orient=exif, min_short=9)"] {
         let pipeline = Pipeline::parse(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let kind = Kind::of_object(Some(bytes.len() as u64), bytes);
-        let _peak = pipeline.peak(0..1, &kind);
+        let _peak = pipeline.peak_memory(0..1, &kind);
         let Kind::Bytes(object) = &kind else {
             return Err(TestCaseError::fail("an object is bytes"));
         };

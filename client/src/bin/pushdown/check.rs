@@ -57,7 +57,7 @@ impl Check {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let object = self.object();
         let kinds = pipeline
-            .stages(&Kind::Bytes(object))
+            .kinds_for(&Kind::Bytes(object))
             .map_err(|error| PipelineFault::of(&self.pipeline, error.into()))?;
         let smallest =
             (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));

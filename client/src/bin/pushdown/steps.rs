@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use pushdown::step::{ALL, Info};
+use pushdown::step::{ALL, StepInfo};
 use serde_json::json;
 
 /// List every step with its arguments
@@ -33,7 +33,7 @@ impl Steps {
     }
 }
 
-fn text(out: &mut impl Write, info: &Info) -> io::Result<()> {
+fn text(out: &mut impl Write, info: &StepInfo) -> io::Result<()> {
     let random = if info.is_random { ", random" } else { "" };
     writeln!(out, "{}   {} -> {}{random}", info.name, info.input, info.output)?;
     writeln!(out, "    {}", info.summary)?;
@@ -54,7 +54,7 @@ fn text(out: &mut impl Write, info: &Info) -> io::Result<()> {
     Ok(())
 }
 
-fn as_json(info: &Info) -> serde_json::Value {
+fn as_json(info: &StepInfo) -> serde_json::Value {
     let params: Vec<_> = info
         .params
         .iter()

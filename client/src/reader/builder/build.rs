@@ -96,7 +96,7 @@ impl PushdownReaderBuilder {
             _ => 0,
         };
         let session = Session {
-            engine: Engine::of(&pipeline.steps()[may_run_here..]).unwrap_or_default(),
+            engine: Engine::for_steps(&pipeline.steps()[may_run_here..]).unwrap_or_default(),
             told_of_rounding: AtomicBool::new(false),
             store,
             bucket,

@@ -61,7 +61,7 @@ pub(super) fn other_engine(session: &Session, engine: &str) -> Option<Attempt> {
     let here = &session.engine;
     match beside(here, engine) {
         Ok(gateway) => {
-            if here.rounds_otherwise(&gateway) && !session.told_of_rounding.swap(true, Relaxed) {
+            if here.has_other_rounding(&gateway) && !session.told_of_rounding.swap(true, Relaxed) {
                 tracing::info!(%gateway, %here, "models run otherwise there: values agree to within 1e-5 of the largest");
             }
             None

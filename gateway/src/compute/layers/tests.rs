@@ -59,7 +59,7 @@ impl Lab {
         let model = One(Arc::new(Model::described(description, Nowhere).unwrap()));
         let text = "decode | resize(2, 2) | to_float | model(n)";
         let pipeline = Pipeline::parse_with(text, &model).unwrap();
-        let (_, model) = pipeline.first_layers(0..pipeline.len()).unwrap();
+        let (_, model) = pipeline.first_model(0..pipeline.len()).unwrap();
         let cpu = CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap();
         let metrics = Metrics::default();
         Self {

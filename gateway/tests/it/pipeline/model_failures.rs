@@ -141,7 +141,7 @@ fn samples_that_a_batch_would_mix_run_one_at_a_time() -> Result<()> {
     assert_eq!(
         warned.header("x-pushdown-warning"),
         Some(
-            "the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
+            "the model batch_mean runs on one sample at a time: its results in a batch differ from those of single samples"
         )
     );
     let local_models = Folder::open(folder.path(), RUNTIME.clone())?;

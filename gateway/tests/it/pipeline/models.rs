@@ -186,11 +186,11 @@ fn inputs_with_another_normalization_cause_a_warning() -> Result<()> {
     assert_eq!(warning("normalize(model=squeezenet) | ")?, None);
     let other = warning("normalize(mean=0.5, std=0.5) | ")?.context("no warning")?;
     assert!(
-        other.contains("the pipeline normalizes otherwise; normalize(model=squeezenet) takes these"),
+        other.contains("the pipeline normalizes with other values; use normalize(model=squeezenet)"),
         "{other}"
     );
-    let missing = warning("")?.context("no warning")?;
-    assert!(missing.contains("nothing normalizes before it"), "{missing}");
+    let none = warning("")?.context("no warning")?;
+    assert!(none.contains("the pipeline does not normalize"), "{none}");
     Ok(())
 }
 

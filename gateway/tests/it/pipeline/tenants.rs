@@ -170,8 +170,8 @@ fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Resu
     for name in PHOTOS {
         let object = fs::read(photos.join(name))?;
         let length = object.len() as u64;
-        let peak = pipeline.peak(0..pipeline.len(), &Kind::of_object(Some(length), &object));
-        sample = sample.max(length + peak.context("the size of the photo is unknown")?.working);
+        let peak = pipeline.peak_memory(0..pipeline.len(), &Kind::of_object(Some(length), &object));
+        sample = sample.max(length + peak.context("the photo tells its size")?.working_bytes);
         objects.push((name.to_owned(), object));
     }
     let budget = weights + 3 * MICRO_BATCH_SAMPLES * sample;

@@ -22,9 +22,9 @@ fn a_batch_carries_the_warning_of_a_single_get() -> Result<()> {
         ("normalize(model=squeezenet) | ", None),
         (
             "normalize(mean=0.5, std=0.5) | ",
-            Some("the pipeline normalizes otherwise"),
+            Some("the pipeline normalizes with other values"),
         ),
-        ("", Some("nothing normalizes before it")),
+        ("", Some("the pipeline does not normalize")),
     ] {
         let text =
             format!("decode | resize(224, 224) | to_float | {normalize}model(squeezenet, until=cut:2)");
@@ -68,7 +68,7 @@ fn a_table_of_many_objects_carries_the_warning() -> Result<()> {
     assert_eq!(
         answer.header(WARNING),
         Some(
-            "the model batch_mean runs on one sample at a time: a batch does not give what its samples give alone"
+            "the model batch_mean runs on one sample at a time: its results in a batch differ from those of single samples"
         )
     );
     Ok(())

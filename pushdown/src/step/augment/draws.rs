@@ -17,7 +17,7 @@ pub struct Draws {
 impl Draws {
     /// The draws of the `ordinal`-th random step of a pipeline, counted from 0.
     pub fn new(seed: u64, epoch: u32, sample_id: &[u8], ordinal: usize) -> Self {
-        let id = Digest::of(sample_id).first_u64();
+        let id = Digest::new(sample_id).first_u64();
         Self {
             key: [seed as u32, (seed >> 32) as u32],
             counter: [(ordinal as u32) << 16, epoch, id as u32, (id >> 32) as u32],
@@ -70,7 +70,7 @@ pub(crate) struct RowDraws {
 impl RowDraws {
     pub(crate) fn new(seed: u64, sample_id: &[u8]) -> Self {
         // Not the id by which the random steps of the same sample draw.
-        let id = Digest::of(&[sample_id, b"\0rows"].concat()).first_u64();
+        let id = Digest::new(&[sample_id, b"\0rows"].concat()).first_u64();
         Self {
             key: [seed as u32, (seed >> 32) as u32],
             id: [id as u32, (id >> 32) as u32],

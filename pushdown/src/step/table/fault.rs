@@ -57,7 +57,7 @@ pub(super) fn planned(error: DataFusionError) -> Error {
     let place = error.diagnostic().and_then(|found| found.span);
     let found = query(error);
     match place.map(|span| span.start) {
-        Some(at) if at.line > 0 => found.explained(format_args!(
+        Some(at) if at.line > 0 => found.with_suffix(format_args!(
             " (line {}, column {} of the query)",
             at.line, at.column
         )),

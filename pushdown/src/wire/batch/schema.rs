@@ -62,7 +62,7 @@ impl ValueType {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
         // Where nothing runs the models here, no row has a value from behind one.
-        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
+        let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),
             (tensor::key(header::PIPELINE), pipeline.digest().to_string()),

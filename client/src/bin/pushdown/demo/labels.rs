@@ -140,7 +140,7 @@ fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2
     // To the nearest: halves do not matter.
     let take = (positives * samples + labelled.len() / 2) / labelled.len();
     [(false, samples - take), (true, take)].map(|(class, take)| {
-        let order = |index: &usize| Digest::of(labelled[*index].0.key.as_bytes()).first_u64();
+        let order = |index: &usize| Digest::new(labelled[*index].0.key.as_bytes()).first_u64();
         let mut indices: Vec<usize> = (0..labelled.len())
             .filter(|index| labelled[*index].1 == class)
             .collect();

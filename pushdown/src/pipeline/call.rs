@@ -1,4 +1,4 @@
-//! A step as it is written: a name and arguments, and how a step takes its arguments from them.
+//! Calls: a parsed step name with its arguments, and the conversion of arguments to typed values.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     step::model::{Model, ModelResolver},
 };
 
-/// A step as it stands in text or JSON, before anything is known of it.
+/// A parsed step, before its name and arguments are checked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -20,19 +20,19 @@ pub(crate) struct Call {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// An argument as it stands in text or JSON.
+/// A parsed argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: Option<String>,
     pub(crate) position: usize,
     pub(crate) value: Value,
-    /// Byte offset of the value, behind its opening quote.
-    pub(crate) inside: usize,
-    /// Whether the value stands in the text as it is, without escapes.
-    pub(crate) verbatim: bool,
+    /// Byte offset of the value, after its opening quote.
+    pub(crate) value_position: usize,
+    /// Whether the value has no escapes, so that offsets in the value are offsets in the text.
+    pub(crate) is_verbatim: bool,
 }
 
-/// The arguments of a call, bound to the parameters of its step. A step takes each parameter once.
+/// The arguments of a call, bound to the parameters of its step.
 #[derive(Debug)]
 pub struct Args<'a> {
     step: &'static str,
@@ -43,7 +43,10 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Binds positional arguments in the order of `params`, named ones by name.
+    /// Binds positional arguments in the order of `params`, and named ones by name.
+    ///
+    /// # Errors
+    /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for unknown, repeated or surplus arguments.
     pub(crate) fn bind(
         call: &'a Call,
         step: &'static str,
@@ -104,7 +107,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// The value of `name`, if it was given.
+    /// The value of the argument `name`, if present.
     pub fn optional<T: FromValue>(&self, name: &str) -> Result<Option<T>> {
         let slot = self.params.iter().position(|param| param.name == name);
         let Some(argument) = slot.and_then(|slot| self.bound[slot]) else {
@@ -123,7 +126,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The value of `name`, which must be given.
+    /// The value of the required argument `name`.
     pub fn required<T: FromValue>(&self, name: &str) -> Result<T> {
         self.optional(name)?
             .ok_or_else(|| self.fault(format!("`{}` needs the argument `{name}`", self.step)))
@@ -132,34 +135,35 @@ impl<'a> Args<'a> {
     /// The model `name`.
     ///
     /// # Errors
-    /// As [`Models::find`], with the step's position.
+    /// As [`ModelResolver::find`], with the position of the step.
     pub fn model(&self, name: &str) -> Result<Arc<Model>> {
-        let named = |error: Error| error.with_position(self.position);
-        self.models.find(name).map_err(named)
+        self.models
+            .find(name)
+            .map_err(|error| error.with_position(self.position))
     }
 
-    /// The pipeline that is the value of `name`, which must be given.
+    /// The pipeline in the required argument `name`.
     pub fn pipeline(&self, name: &str) -> Result<Pipeline> {
         let text: String = self.required(name)?;
         Pipeline::parse_text(&text, self.models).map_err(|error| {
-            let (place, message) = error.split_position();
-            self.fault_inside(name, place, message)
+            let (offset, message) = error.split_position();
+            self.fault_inside(name, offset, message)
         })
     }
 
-    /// An error inside the text that is the value of `name`, at the byte `offset` of it where that is known.
+    /// An error in the text of the argument `name`, at this byte offset of the text if known.
     pub fn fault_inside(&self, name: &str, offset: Option<usize>, message: impl std::fmt::Display) -> Error {
         let slot = self.params.iter().position(|param| param.name == name);
         match slot.and_then(|slot| self.bound[slot]) {
             Some(argument) => {
-                let offset = offset.filter(|_| argument.verbatim).unwrap_or_default();
-                Error::pipeline(argument.inside + offset, message)
+                let offset = offset.filter(|_| argument.is_verbatim).unwrap_or_default();
+                Error::pipeline(argument.value_position + offset, message)
             }
             None => self.fault(message),
         }
     }
 
-    /// An error at the step itself, for rules that span arguments.
+    /// An error at the position of the step, for rules about several arguments.
     pub fn fault(&self, message: impl std::fmt::Display) -> Error {
         Error::pipeline(self.position, message)
     }
@@ -176,9 +180,9 @@ fn names(params: &[Param]) -> String {
     }
 }
 
-/// A type that an argument can have. The error says what was expected.
+/// A type of argument values.
 pub trait FromValue: Sized {
-    /// Reads the value, or says what it should have been.
+    /// Converts the value. The error describes the expected value.
     fn from_value(value: &Value) -> Result<Self, String>;
 }
 
@@ -227,7 +231,7 @@ impl FromValue for f64 {
                 reason = "a written number becomes the nearest float"
             )]
             Value::Int(number) => Ok(*number as Self),
-            // There is one zero: -0.0 would be equal to 0.0 and have another canonical text.
+            // -0.0 becomes 0.0: they are equal, but have different canonical texts.
             Value::Float(number) => Ok(*number + 0.0),
             _ => Err("a number".to_owned()),
         }
@@ -239,7 +243,7 @@ impl FromValue for f32 {
         let number = f64::from_value(value)?;
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "to nearest, as torch reads a Python float"
+            reason = "rounds to nearest, as torch converts a Python float"
         )]
         let number = number as Self + 0.0;
         if number.is_finite() {
@@ -251,7 +255,7 @@ impl FromValue for f32 {
 }
 
 impl<T: FromValue> FromValue for Vec<T> {
-    /// A single value is a list of one.
+    /// A single value is a list with one element.
     fn from_value(value: &Value) -> Result<Self, String> {
         match value {
             Value::List(values) => values.iter().map(T::from_value).collect(),
@@ -270,7 +274,7 @@ impl<T: FromValue, const N: usize> FromValue for [T; N] {
     }
 }
 
-/// A side of an image, in pixels: 1 to 65,535 (no JPEG is larger).
+/// Width or height of an image in pixels: 1 to 65,535, the maximum of JPEG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side(pub u32);
 
@@ -283,7 +287,7 @@ impl FromValue for Side {
     }
 }
 
-/// Makes an enum's names an argument type.
+/// Defines an enum whose variants are named argument values.
 macro_rules! choice {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*

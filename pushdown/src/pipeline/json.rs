@@ -17,15 +17,15 @@ use crate::{
     step::model::{ModelResolver, NoModels},
 };
 
-/// A step in JSON: its name, and its arguments by name beside it.
+/// A step in JSON: an object with the name as `step`, and the arguments by name.
 #[derive(Debug)]
 struct JsonStep {
     step: String,
     arguments: Vec<(String, Value)>,
 }
 
-/// Parses the JSON form by way of the text form, so that there is one parser, one set of rules and one kind of
-/// position. A fault in a step is reported at its place in the text form, which the message shows.
+/// Parses the JSON form by conversion to the text form, so that one parser defines the rules. An error in a step has a position
+/// in the text form, and the message quotes that text.
 pub(super) fn parse(json: &str, models: &dyn ModelResolver) -> Result<Pipeline> {
     if json.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
@@ -42,10 +42,7 @@ pub(super) fn parse(json: &str, models: &dyn ModelResolver) -> Result<Pipeline> 
         let position = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = error.to_string();
         let message = excerpt(&message, 200);
-        Error::pipeline(
-            position,
-            format!("found JSON that is no list of steps: {message}"),
-        )
+        Error::pipeline(position, format!("invalid JSON pipeline: {message}"))
     })?;
     from_steps(&steps, models)
 }
@@ -60,13 +57,13 @@ fn from_steps(steps: &[JsonStep], models: &dyn ModelResolver) -> Result<Pipeline
     let mut text = String::new();
     for (index, JsonStep { step, arguments }) in steps.iter().enumerate() {
         text.push_str(if index > 0 { " | " } else { "" });
-        // Names are the only part that is written as it came; anything else would be read as grammar.
+        // Names are copied without quoting, so they must not contain syntax.
         for name in std::iter::once(step).chain(arguments.iter().map(|(name, _)| name)) {
             if !is_plain(name) {
                 let found = excerpt(name, 40);
                 return Err(Error::pipeline(
                     text.len(),
-                    format!("found {found:?}, expected a plain name"),
+                    format!("expected a name of letters, digits and `_`, found {found:?}"),
                 ));
             }
         }
@@ -79,10 +76,10 @@ fn from_steps(steps: &[JsonStep], models: &dyn ModelResolver) -> Result<Pipeline
         text.push_str(if arguments.is_empty() { "" } else { ")" });
     }
     Pipeline::parse_text(&text, models).map_err(|error| {
-        // The text is all ASCII: values are written so, and names are plain.
-        let around = error.position().unwrap_or_default().saturating_sub(30) as usize;
-        let shown = excerpt(text.get(around..).unwrap_or_default(), 80);
-        error.with_suffix(format_args!(" in `{shown}`, which is how the text form says it"))
+        // The text is ASCII: values are escaped, and names are plain.
+        let start = error.position().unwrap_or_default().saturating_sub(30) as usize;
+        let shown = excerpt(text.get(start..).unwrap_or_default(), 80);
+        error.with_suffix(format_args!(" in `{shown}`, the text form of the JSON"))
     })
 }
 
@@ -104,7 +101,7 @@ impl Serialize for Pipeline {
     }
 }
 
-/// From the JSON array, or from a string that holds the text form.
+/// From the JSON array, or from a string with the text form.
 impl<'de> Deserialize<'de> for Pipeline {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Forms;
@@ -123,7 +120,7 @@ impl<'de> Deserialize<'de> for Pipeline {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Pipeline, A::Error> {
                 let mut steps = Vec::new();
                 while let Some(step) = seq.next_element()? {
-                    // One more than the most is enough to be told so.
+                    // One step more than the limit is enough for the error.
                     if steps.len() <= limits::MAX_STEPS {
                         steps.push(step);
                     }
@@ -147,7 +144,7 @@ impl Serialize for JsonStep {
     }
 }
 
-/// A name that stands twice is kept twice, so that the arguments' own check reports it.
+/// Keeps repeated names, so that the check of the arguments reports them.
 impl<'de> Deserialize<'de> for JsonStep {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields;

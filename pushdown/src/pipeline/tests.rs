@@ -7,7 +7,7 @@ fn fault(text: &str) -> Error {
     Pipeline::parse(text).expect_err(text)
 }
 
-/// Every error of the language in one table: the text, a caret at the position, the message.
+/// All errors of the language: the text, and the message with the position.
 #[test]
 fn error_texts() {
     let texts = [
@@ -197,7 +197,7 @@ fn limits_of_the_text() {
     assert!(fault(&json).to_string().contains("300 steps"), "{}", fault(&json));
 }
 
-/// However hostile the text, the message stays short enough for a header and a log line.
+/// For any text, the message is short enough for a header and a log line.
 #[test]
 fn messages_stay_short() {
     let long = "x".repeat(16_000);
@@ -227,7 +227,7 @@ fn messages_stay_short() {
 }
 
 #[test]
-fn values_print_as_they_read() {
+fn values_print_the_text_that_they_parse_from() {
     let values = [
         (Value::Int(i64::MIN), "-9223372036854775808"),
         (Value::Float(0.5), "0.5"),

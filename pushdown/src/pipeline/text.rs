@@ -1,4 +1,4 @@
-//! Text to calls: `name(arg, name=arg) | name ...`. Knows the grammar and no step.
+//! Parses text to calls: `name(arg, name=arg) | name ...`. Checks the grammar only, not the steps.
 //!
 //! ```text
 //! pipeline = step *( "|" step )
@@ -14,8 +14,7 @@ use super::{
 };
 use crate::{Error, Result, limits};
 
-/// Lists inside lists, and pipelines inside pipelines, deeper than this are refused: no step wants them, and the parser
-/// recurses.
+/// Maximum nesting depth of lists and of pipelines. No step needs more, and the parser recurses.
 const MAX_DEPTH: usize = 4;
 
 /// Parses the text of a pipeline into calls, with the byte offset of each part.
@@ -45,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Call>> {
 struct Parser<'a> {
     text: &'a str,
     position: usize,
-    /// Pipelines around this place.
+    /// Number of pipelines around the position.
     depth: usize,
 }
 
@@ -72,10 +71,10 @@ impl Parser<'_> {
         self.rest().chars().next()
     }
 
-    fn eat(&mut self, wanted: char) -> bool {
-        let found = self.peek() == Some(wanted);
+    fn eat(&mut self, expected: char) -> bool {
+        let found = self.peek() == Some(expected);
         if found {
-            self.position += wanted.len_utf8();
+            self.position += expected.len_utf8();
         }
         found
     }
@@ -113,7 +112,7 @@ impl Parser<'_> {
             loop {
                 arguments.push(self.argument()?);
                 if self.eat(':') {
-                    arguments.push(self.inner()?);
+                    arguments.push(self.inner_pipeline()?);
                 }
                 if self.eat(')') {
                     break;
@@ -146,17 +145,17 @@ impl Parser<'_> {
             name,
             position,
             value,
-            inside: start + usize::from(written.starts_with(['"', '\''])),
-            verbatim: !written.contains('\\'),
+            value_position: start + usize::from(written.starts_with(['"', '\''])),
+            is_verbatim: !written.contains('\\'),
         })
     }
 
-    /// A pipeline as an argument: its text, which the step reads again.
-    fn inner(&mut self) -> Result<Argument> {
+    /// A pipeline as an argument. The value is its text, which the step parses again.
+    fn inner_pipeline(&mut self) -> Result<Argument> {
         self.skip_space();
         let position = self.position;
         if self.depth == MAX_DEPTH {
-            return Err(self.unexpected("no more pipelines inside each other"));
+            return Err(self.unexpected("at most 4 nested pipelines"));
         }
         self.depth += 1;
         self.calls()?;
@@ -166,8 +165,8 @@ impl Parser<'_> {
             name: None,
             position,
             value: Value::Text(text.to_owned()),
-            inside: position,
-            verbatim: true,
+            value_position: position,
+            is_verbatim: true,
         })
     }
 
@@ -181,20 +180,20 @@ impl Parser<'_> {
         }
     }
 
-    /// A name, and more of them behind `.`, `/`, `:`, `@` or `-` without a space: the names of tensors and digests need
-    /// no quotes.
+    /// A name, or several names joined by `.`, `/`, `:`, `@` or `-` without spaces, so that names of tensors and digests need no
+    /// quotes.
     fn word(&mut self) -> Result<String> {
         let mut word = self.name("a name")?;
         while let Some(join) = self.rest().chars().next().filter(|char| ".:/@-".contains(*char)) {
-            let behind = &self.rest()[1..];
-            let end = behind
+            let following = &self.rest()[1..];
+            let end = following
                 .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
-                .unwrap_or(behind.len());
+                .unwrap_or(following.len());
             if end == 0 {
                 break;
             }
             word.push(join);
-            word.push_str(&behind[..end]);
+            word.push_str(&following[..end]);
             self.position += 1 + end;
         }
         Ok(word)
@@ -268,11 +267,11 @@ impl Parser<'_> {
                 char => text.push(char),
             }
         }
-        Err(Error::pipeline(start, "found a string without its closing quote"))
+        Err(Error::pipeline(start, "found a string without a closing quote"))
     }
 }
 
-/// The `{hex}` of a `\u{hex}`.
+/// Parses the `{hex}` of a `\u{hex}`.
 fn unicode(chars: &mut std::str::CharIndices<'_>) -> Option<char> {
     (chars.next()?.1 == '{').then_some(())?;
     let mut code = 0_u32;

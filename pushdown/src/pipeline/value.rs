@@ -1,4 +1,4 @@
-//! The values that arguments have, in text and in JSON.
+//! Argument values, in text and in JSON.
 
 use std::{
     borrow::Cow,
@@ -15,13 +15,13 @@ pub enum Value {
     Int(i64),
     /// A number with a point or an exponent.
     Float(f64),
-    /// A plain name or a quoted string; the two say the same thing.
+    /// A plain name or a quoted string, which are equivalent.
     Text(String),
     /// Values in brackets.
     List(Vec<Value>),
 }
 
-/// Whether `text` can stand without quotes: a letter or `_`, then letters, digits and `_`.
+/// Whether `text` needs no quotes: a letter or `_`, followed by letters, digits and `_`.
 pub(crate) fn is_plain(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes
@@ -30,16 +30,16 @@ pub(crate) fn is_plain(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The start of `text`, at most `most` characters of it: what an error text shows of what it found.
-pub(crate) fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+/// The first `max_chars` characters of `text`, for error messages.
+pub(crate) fn excerpt(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => Cow::Owned(format!("{}..", &text[..end])),
         None => Cow::Borrowed(text),
     }
 }
 
 impl Value {
-    /// What to call it in an error text.
+    /// A description of the type for error messages.
     pub(crate) const fn describe(&self) -> &'static str {
         match self {
             Self::Int(_) => "a whole number",
@@ -54,7 +54,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => write!(f, "{number}"),
-            // Debug is the shortest text that reads back as the same number, and always shows a point.
+            // Debug is the shortest text that parses as the same number, and always has a point or an exponent.
             Self::Float(number) => write!(f, "{number:?}"),
             Self::Text(text) if is_plain(text) => f.write_str(text),
             Self::Text(text) => quote(f, text),
@@ -72,7 +72,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Writes `text` in double quotes, all ASCII, so that it fits into a header.
+/// Writes `text` in double quotes and ASCII, so that it can be a header value.
 fn quote(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for char in text.chars() {
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// By its shortest text as f32: 0.485 stays 0.485.
+/// Converts by the shortest text of the f32, so that 0.485 stays 0.485.
 impl From<f32> for Value {
     fn from(number: f32) -> Self {
         Self::Float(

@@ -10,8 +10,8 @@
 mod arbitrary;
 mod arrow;
 mod batch;
+mod cpu_fingerprint;
 mod cpu_time;
-mod cpus;
 mod encode;
 mod fixed;
 mod form;
@@ -29,12 +29,12 @@ pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
     RowError, ValueType, sample_id,
 };
-pub use cpu_time::{CpuTime, NoCpuTime};
-pub use cpus::cpus;
+pub use cpu_fingerprint::cpu_fingerprint;
+pub use cpu_time::{CpuTime, InvalidCpuTime};
 pub use encode::{Encoded, decode, encode};
 pub use fixed::FixedShape;
 pub use form::Form;
-pub(crate) use ipc::{Frames, Message};
+pub(crate) use ipc::{Message, MessageReader};
 pub use split::Split;
 pub use table::{TableDecoder, TableEncoder, TableForm};
-pub(crate) use tensors::Tensors;
+pub(crate) use tensors::TensorColumn;

@@ -9,5 +9,5 @@ pub(crate) fn name(threads: usize) -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();
     let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    pushdown::wire::cpus(&boot_id, allowed, threads)
+    pushdown::wire::cpu_fingerprint(&boot_id, allowed, threads)
 }

@@ -35,8 +35,9 @@ impl State {
         let gateway = since.gateway_cpu.zip(now.gateway_cpu);
         let gateway = gateway.and_then(|(before, now)| now.since(before));
         let ends = CpuUtilization {
-            gateway_ratio: gateway.map(|time| (time.busy / time.all).min(1.0)),
-            background_ratio: gateway.map(|time| (time.busy - time.steps) / time.all),
+            gateway_ratio: gateway.map(|time| (time.busy_seconds / time.total_seconds).min(1.0)),
+            background_ratio: gateway
+                .map(|time| (time.busy_seconds - time.step_seconds) / time.total_seconds),
             host_ratio: Some((now.host_cpu - since.host_cpu) / seconds / self.host_cores),
         };
         let rate = float(now.passed.saturating_sub(since.passed)) / seconds;

@@ -261,7 +261,7 @@ fn tiers_on_the_same_cpus_are_planned_as_shared() {
     let threads = std::thread::available_parallelism().unwrap().get();
     // False if a quota permits less than these CPUs.
     let boot_id = file("/proc/sys/kernel/random/boot_id");
-    let all = pushdown::wire::cpus(&boot_id, allowed.unwrap(), threads).is_some();
+    let all = pushdown::wire::cpu_fingerprint(&boot_id, allowed.unwrap(), threads).is_some();
     assert_eq!(shared(None), all);
     if threads > 1 {
         assert!(

@@ -53,7 +53,7 @@ impl Cpus {
     fn read(&self) -> Option<CpuTime> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         Some(CpuTime {
-            steps: self.ledger.spent().as_secs_f64(),
+            step_seconds: self.ledger.spent().as_secs_f64(),
             ..time_of(&stat, &allowed()?)?
         })
     }
@@ -62,7 +62,7 @@ impl Cpus {
 /// What names the CPUs that so many threads of this process work on, for a reader that may have the same ones.
 pub fn name(threads: usize) -> Option<String> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    pushdown::wire::cpus(&boot_id, &allowed()?, threads)
+    pushdown::wire::cpu_fingerprint(&boot_id, &allowed()?, threads)
 }
 
 /// The CPUs that this process may use, as a list like `0-3,8`.
@@ -91,10 +91,10 @@ fn time_of(stat: &str, allowed: &str) -> Option<CpuTime> {
             return None;
         };
         let all: f64 = ticks.iter().sum();
-        time.busy += (all - nice - idle - iowait) / TICKS;
-        time.all += all / TICKS;
+        time.busy_seconds += (all - nice - idle - iowait) / TICKS;
+        time.total_seconds += all / TICKS;
     }
-    (time.all > 0.0).then_some(time)
+    (time.total_seconds > 0.0).then_some(time)
 }
 
 fn is_among(cpu: usize, list: &str) -> Option<bool> {
@@ -121,8 +121,8 @@ mod tests {
         let time = |allowed| time_of(STAT, allowed);
         let is = |busy, all| {
             Some(CpuTime {
-                busy,
-                all,
+                busy_seconds: busy,
+                total_seconds: all,
                 ..CpuTime::default()
             })
         };
@@ -140,7 +140,7 @@ mod tests {
         let ledger = Ledger::default();
         let cpus = Cpus::of(&CpuPool::build(NonZeroUsize::MIN, ledger.clone()).unwrap());
         let before = cpus.time().unwrap();
-        assert!(before.steps.abs() < 1e-9);
+        assert!(before.step_seconds.abs() < 1e-9);
         ledger.charge(&Tenant::of(None), Duration::from_millis(500));
         let mut digest = 0_u64;
         loop {
@@ -148,9 +148,12 @@ mod tests {
                 digest = std::hint::black_box(digest ^ value);
             }
             let now = cpus.time().unwrap();
-            assert!(now.busy - before.busy <= now.all - before.all + 0.02, "{now:?}");
-            if now.busy > before.busy && now.all > before.all {
-                assert!((now.steps - 0.5).abs() < 1e-9);
+            assert!(
+                now.busy_seconds - before.busy_seconds <= now.total_seconds - before.total_seconds + 0.02,
+                "{now:?}"
+            );
+            if now.busy_seconds > before.busy_seconds && now.total_seconds > before.total_seconds {
+                assert!((now.step_seconds - 0.5).abs() < 1e-9);
                 break;
             }
         }

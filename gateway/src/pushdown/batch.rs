@@ -141,7 +141,7 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
     let mut stages = Vec::new();
     for sample in &request.samples {
         match sample.split.unwrap_or(request.split) {
-            wire::Split::Smallest => return Ok(ValueType::of(kinds)),
+            wire::Split::Smallest => return Ok(ValueType::for_kinds(kinds)),
             split => stages.push(split.resolve(&request.pipeline, &pushdown::BytesKind::default())?),
         }
         // The object comes in place of a value that is too large.
@@ -150,7 +150,7 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
     stages.sort_unstable();
     stages.dedup();
     let used: Vec<_> = stages.into_iter().map(|stage| kinds[stage].clone()).collect();
-    Ok(ValueType::of(&used))
+    Ok(ValueType::for_kinds(&used))
 }
 
 /// The answer while it is being sent.

@@ -84,7 +84,7 @@ impl Pushdown {
             HeaderValue::from_static(form.content_type()),
         );
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
-        let admitted = self.admit_scan(planned, job, form.held_bytes()).await?;
+        let admitted = self.admit_scan(planned, job, form.buffered_bytes()).await?;
         let mut timing = admitted.timing;
         let mut rows = Rows::new(admitted.scan, admitted.turns, admitted.fault, form)?;
         let first = rows.next().await?.unwrap_or_default();
@@ -107,6 +107,6 @@ impl Pushdown {
 /// Whether the rows surely take fewer bytes than the object: what cannot be told beforehand does not count.
 fn pays(planned: &Planned, form: TableForm) -> bool {
     let estimate = planned.estimate();
-    let most = form.most_bytes(planned.schema(), estimate);
+    let most = form.max_bytes(planned.schema(), estimate);
     most.is_some_and(|bytes| bytes < estimate.object_bytes)
 }

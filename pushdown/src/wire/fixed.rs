@@ -20,7 +20,7 @@ pub struct FixedShape {
 
 impl FixedShape {
     /// The shape of all values of a kind; `None` where it differs, or where Arrow cannot count the elements.
-    pub fn of(kind: &Kind) -> Option<Self> {
+    pub fn for_kind(kind: &Kind) -> Option<Self> {
         let (dtype, shape) = kind.fixed_shape()?;
         let (layout, quantized, image) = match kind {
             Kind::Tensor(tensor) => (tensor.layout, tensor.quantized, false),

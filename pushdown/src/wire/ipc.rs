@@ -17,7 +17,7 @@ use bytes::Bytes;
 use crate::{Error, Result};
 
 pub(super) use check::MAX_COMPRESSED;
-pub(crate) use frames::{Frames, Message};
+pub(crate) use frames::{Message, MessageReader};
 
 /// Pieces of an answer shorter than this are joined: a padding of 8 bytes is not worth a write of its own.
 const JOINED: usize = 4096;
@@ -25,7 +25,7 @@ const JOINED: usize = 4096;
 /// A stream's record batches, from chunks that are cut anywhere.
 #[derive(Debug)]
 pub(super) struct Batches {
-    frames: Frames,
+    frames: MessageReader,
     schema: Option<SchemaRef>,
 }
 
@@ -41,7 +41,7 @@ impl Batches {
     /// Reads a stream whose record batches have at most `max_body` bytes each.
     pub(super) fn new(max_body: u64) -> Self {
         Self {
-            frames: Frames::new(max_body),
+            frames: MessageReader::new(max_body),
             schema: None,
         }
     }
@@ -84,7 +84,7 @@ impl Batches {
     /// # Errors
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where the end of the stream has not been seen.
     pub(super) fn finish(&self) -> Result<()> {
-        if self.frames.ended() {
+        if self.frames.is_ended() {
             return Ok(());
         }
         Err(Error::wire(

@@ -67,7 +67,7 @@ impl TableForm {
     }
 
     /// Bytes that an encoder holds back before any flow, at most, a record batch apart.
-    pub const fn held_bytes(self) -> u64 {
+    pub const fn buffered_bytes(self) -> u64 {
         match self {
             Self::Parquet => parquet::GROUP_BYTES as u64,
             Self::ArrowStream(_) | Self::Csv | Self::Ndjson => 0,

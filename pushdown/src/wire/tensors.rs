@@ -18,16 +18,16 @@ const VARIABLE: &str = "arrow.variable_shape_tensor";
 /// Columns of values of one kind: `arrow.fixed_shape_tensor`, `arrow.variable_shape_tensor` (a struct of `data` and `shape`),
 /// or binary for encoded images.
 #[derive(Debug)]
-pub(crate) enum Tensors {
+pub(crate) enum TensorColumn {
     Bytes,
     Fixed(Shape),
     /// What is known of each extent.
     Variable(Shape, Vec<Option<usize>>),
 }
 
-impl Tensors {
+impl TensorColumn {
     /// Columns of values of this kind; `None` for tables, and for arrays whose scale travels with each.
-    pub(crate) fn of(kind: &Kind) -> Option<Self> {
+    pub(crate) fn for_kind(kind: &Kind) -> Option<Self> {
         let shape = |dtype, layout, image| Shape {
             dtype,
             layout,

@@ -41,7 +41,7 @@ fn through_a_form(sample: Sample, choice: prop::sample::Index) -> Result<Sample,
 /// `sample`, of stage `stage`, as a row of a batch answer and back.
 fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<Option<Sample>, Error> {
     let mut writer = BatchWriter::new(
-        ValueType::of([&pipeline.kinds()[stage]]),
+        ValueType::for_kinds([&pipeline.kinds()[stage]]),
         Compression::default(),
         pipeline,
     )?;

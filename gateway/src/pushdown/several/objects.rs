@@ -158,7 +158,7 @@ impl Objects {
             .added_bytes_per_row()
             .saturating_mul(rows)
             .saturating_mul(BATCHES as u64);
-        let more = added.saturating_add(form.held_bytes());
+        let more = added.saturating_add(form.buffered_bytes());
         let admitted = self.faces.admit_scan(planned, &job, more).await?;
         let (mut scan, mut turns, fault) = (admitted.scan, admitted.turns, admitted.fault);
         loop {

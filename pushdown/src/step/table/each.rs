@@ -16,7 +16,7 @@ use crate::{
     limits::{BATCH_ROWS, EACH_BYTES},
     pipeline::{Args, Param, Value, excerpt},
     step::{Operator, Scope},
-    wire::Tensors,
+    wire::TensorColumn,
 };
 
 /// Rows of a record batch whose values have no fixed shape.
@@ -59,7 +59,7 @@ impl Operator for Each {
     fn parse(args: &Args<'_>) -> Result<Self> {
         let (column, pipeline) = (args.required("column")?, args.pipeline("pipeline")?);
         let last = pipeline.kinds().last();
-        if last.and_then(Tensors::of).is_none() {
+        if last.and_then(TensorColumn::for_kind).is_none() {
             let fault = "the pipeline of `each` gives a table or codes with a scale, expected an image, a tensor or bytes";
             return Err(args.fault(fault));
         }
@@ -106,7 +106,7 @@ impl Rowwise for Each {
                  it, and keep that column",
             ));
         }
-        let kind = self.pipeline.kinds().last().and_then(Tensors::of);
+        let kind = self.pipeline.kinds().last().and_then(TensorColumn::for_kind);
         let tensors = kind.ok_or_else(|| Error::internal("`each` gives values of no kind"))?;
         let error = format!("{}_error", self.column);
         if names().any(|name| name == error) {

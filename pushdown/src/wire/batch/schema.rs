@@ -32,10 +32,10 @@ pub enum ValueType {
 
 impl ValueType {
     /// The type of values of these kinds: the kinds of all the stages that rows of an answer may be at.
-    pub fn of<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
+    pub fn for_kinds<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
         let mut kinds = kinds.into_iter().map(|kind| match kind {
             Kind::Bytes(_) => Self::Bytes,
-            kind => FixedShape::of(kind).map_or(Self::Any, Self::Fixed),
+            kind => FixedShape::for_kind(kind).map_or(Self::Any, Self::Fixed),
         });
         let first = kinds.next().unwrap_or(Self::Any);
         if kinds.all(|kind| kind == first) {

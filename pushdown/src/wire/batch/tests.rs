@@ -45,7 +45,7 @@ fn tensor(dtype: DType, shape: &[usize], first: usize) -> Tensor {
 }
 
 fn fixed(sample: &Sample) -> ValueType {
-    ValueType::of([&Kind::from(sample)])
+    ValueType::for_kinds([&Kind::from(sample)])
 }
 
 /// A stream of `rows`, `at_once` of them at a time.
@@ -163,7 +163,7 @@ fn an_empty_answer_is_an_answer() {
 #[test]
 fn the_type_follows_from_the_stages() {
     let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float | quantize(int8)").unwrap();
-    let of = |stages: &[usize]| ValueType::of(stages.iter().map(|stage| &pipeline.kinds()[*stage]));
+    let of = |stages: &[usize]| ValueType::for_kinds(stages.iter().map(|stage| &pipeline.kinds()[*stage]));
     assert_eq!(of(&[0]), ValueType::Bytes);
     assert_eq!(of(&[1]), ValueType::Any, "as large as the photo");
     let image = FixedShape {

@@ -15,7 +15,7 @@ const RESERVED: usize = 16 << 20;
 
 /// A stream of messages, from chunks that are cut anywhere.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct MessageReader {
     state: State,
     /// The start of a part whose rest is still to come.
     held: MutableBuffer,
@@ -42,7 +42,7 @@ pub(crate) struct Message {
     body: Buffer,
 }
 
-impl Frames {
+impl MessageReader {
     pub(crate) fn new(max_body: u64) -> Self {
         Self {
             state: State::Prefix,
@@ -53,7 +53,7 @@ impl Frames {
     }
 
     /// The same for the messages of an object: what is after their end is passed over, and they may be of old writers.
-    pub(crate) fn stored(self) -> Self {
+    pub(crate) fn for_stored_object(self) -> Self {
         Self {
             is_stored: true,
             ..self
@@ -61,12 +61,12 @@ impl Frames {
     }
 
     /// Whether the end marker has been read.
-    pub(crate) const fn ended(&self) -> bool {
+    pub(crate) const fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended)
     }
 
     /// Whether whole messages have been read and nothing of the next: where a stream without an end marker may end.
-    pub(crate) fn between(&self) -> bool {
+    pub(crate) fn is_between_messages(&self) -> bool {
         matches!(self.state, State::Prefix) && self.held.is_empty()
     }
 

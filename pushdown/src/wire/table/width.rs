@@ -8,7 +8,7 @@ use crate::Estimate;
 impl TableForm {
     /// The most bytes that rows of these columns have in this form, by what a footer tells; `None` where it tells nothing that
     /// is sure: of strings in texts, say.
-    pub fn most_bytes(self, schema: &Schema, estimate: &Estimate) -> Option<u64> {
+    pub fn max_bytes(self, schema: &Schema, estimate: &Estimate) -> Option<u64> {
         let named = match self {
             Self::ArrowStream(_) | Self::Parquet => return estimate.max_output_bytes,
             Self::Csv => false,
@@ -85,7 +85,7 @@ mod tests {
             let mut parts = encoder.write(&batch).unwrap();
             parts.extend(encoder.finish().unwrap());
             let bytes: usize = parts.iter().map(Bytes::len).sum();
-            let most = form.most_bytes(&batch.schema(), &estimate).unwrap();
+            let most = form.max_bytes(&batch.schema(), &estimate).unwrap();
             assert!(bytes as u64 <= most, "{form:?}: {bytes} of {most}");
         }
     }
@@ -98,7 +98,7 @@ mod tests {
             max_output_bytes: Some(100),
             ..Estimate::default()
         };
-        let of = |form: TableForm| form.most_bytes(&schema, &estimate);
+        let of = |form: TableForm| form.max_bytes(&schema, &estimate);
         assert_eq!(TableForm::ALL.map(of), [Some(100), Some(100), None, None]);
     }
 }

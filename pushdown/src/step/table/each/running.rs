@@ -13,7 +13,7 @@ use crate::{
     limits::EACH_BYTES,
     pipeline::excerpt,
     step::table::rowwise::{self, Rows},
-    wire::Tensors,
+    wire::TensorColumn,
 };
 
 /// Where a column has its bytes: in its own values, or in a field of its structs.
@@ -86,7 +86,7 @@ pub(super) struct Running {
     pub(super) column: usize,
     pub(super) values: Values,
     pub(super) numbers: Option<usize>,
-    pub(super) tensors: Tensors,
+    pub(super) tensors: TensorColumn,
     pub(super) most: usize,
     pub(super) sample_id: Vec<u8>,
     pub(super) seed: Option<u64>,

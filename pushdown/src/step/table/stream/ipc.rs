@@ -16,7 +16,7 @@ use crate::{
     Error, ErrorKind, Result,
     limits::TableLimits,
     pipeline::excerpt,
-    wire::{Frames, Message},
+    wire::{Message, MessageReader},
 };
 pub(in crate::step::table) use fields::check_fields;
 use footer::Footer;
@@ -78,8 +78,8 @@ impl Table {
             None => 0,
         };
         let mut rest = Buffer::from(head.slice(skip..));
-        let message = Frames::new(limits.max_batch_bytes)
-            .stored()
+        let message = MessageReader::new(limits.max_batch_bytes)
+            .for_stored_object()
             .next(&mut rest)
             .map_err(malformed)?;
         let schema = message.as_ref().and_then(Message::schema);

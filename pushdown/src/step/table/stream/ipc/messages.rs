@@ -16,7 +16,7 @@ use crate::{
     Error, Result,
     limits::TableLimits,
     step::table::stream::Decoder,
-    wire::{Frames, Message},
+    wire::{Message, MessageReader},
 };
 
 /// Bytes of the dictionaries that have been read.
@@ -41,7 +41,7 @@ impl Held {
 
 /// A stream of messages.
 pub(in crate::step::table::stream) struct Messages {
-    frames: Frames,
+    frames: MessageReader,
     schema: SchemaRef,
     columns: Vec<usize>,
     /// Whether these are read for the number of rows alone.
@@ -56,7 +56,7 @@ impl Messages {
     /// Reads columns of a table, for its number of rows alone if they are only counted.
     pub(super) fn new(table: &Table, columns: Vec<usize>, counted: bool, limits: &TableLimits) -> Self {
         Self {
-            frames: Frames::new(limits.max_batch_bytes).stored(),
+            frames: MessageReader::new(limits.max_batch_bytes).for_stored_object(),
             schema: SchemaRef::clone(&table.schema),
             columns,
             counted,
@@ -168,7 +168,7 @@ impl Decoder for Messages {
         let _behind = chunk.split_to(skipped);
         self.skip -= skipped;
         let mut buffer = Buffer::from(chunk.clone());
-        while !self.frames.ended()
+        while !self.frames.is_ended()
             && let Some(message) = self.frames.next(&mut buffer).map_err(malformed)?
         {
             if let Some(batch) = self.read(&message)? {
@@ -181,7 +181,7 @@ impl Decoder for Messages {
     }
 
     fn finish(&mut self) -> Result<Option<RecordBatch>> {
-        if self.frames.ended() || self.frames.between() {
+        if self.frames.is_ended() || self.frames.is_between_messages() {
             return Ok(None);
         }
         Err(Error::undecodable(
@@ -190,6 +190,6 @@ impl Decoder for Messages {
     }
 
     fn ended(&self) -> bool {
-        self.frames.ended()
+        self.frames.is_ended()
     }
 }

@@ -77,8 +77,8 @@ impl Pipeline {
         Ok(sample)
     }
 
-    /// As [`run`](Self::run), with the duration of each step, or group of fused steps. `clock` gives the time since any
-    /// instant; it is called before and after each group. Loading weights is not measured.
+    /// Same as [`run`](Self::run); also returns the duration of each step, or group of fused steps. `clock` returns the time
+    /// since any fixed instant; it is called before and after each group. The time to load weights is not included.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -87,7 +87,7 @@ impl Pipeline {
         stretch: Range<usize>,
         mut sample: Sample,
         context: &Context<'_>,
-        mut clock: impl FnMut() -> Result<Duration>,
+        mut clock: impl FnMut() -> Duration,
     ) -> Result<(Sample, Vec<StepTiming>)> {
         if stretch.start > stretch.end || stretch.end > self.len() {
             return Err(Error::wire(format!(

@@ -47,7 +47,9 @@ fn read_at_most_the_stored_bytes(world: &World, reader: PushdownReaderBuilder) -
             assert!(row.value.is_ok(), "{}: {:?}", row.key, row.value.as_ref().err());
             let object = &world.objects[&*row.key];
             let stored = object.len() as u64;
-            let stages = pipeline.kinds_for(&Kind::of_object(Some(stored), object)).unwrap();
+            let stages = pipeline
+                .kinds_for(&Kind::of_object(Some(stored), object))
+                .unwrap();
             let value_bytes = stages[usize::from(row.stage)].bytes();
             assert!(
                 value_bytes.is_some_and(|value_bytes| value_bytes <= stored),

@@ -80,7 +80,11 @@ fn an_answer_reports_the_cpu_use_of_the_gateway() -> Result<()> {
     let first = cpu_time(&send(&lab, &request)?)?;
     let second = cpu_time(&send(&lab, &request)?)?;
     let elapsed = second.since(first).context("no time passed")?;
-    let CpuTime { busy_seconds: busy, total_seconds: all, step_seconds: steps } = elapsed;
+    let CpuTime {
+        busy_seconds: busy,
+        total_seconds: all,
+        step_seconds: steps,
+    } = elapsed;
     // The second request decodes photos. The system counts CPU time in hundredths of a second.
     ensure!(busy > 0.0 && busy <= all + 0.05, "{elapsed}");
     ensure!(steps > 0.0 && steps <= all + 0.05, "{elapsed}");

@@ -1,7 +1,7 @@
 # What people and CI run. `demo` and `test` do all their own set-up and say what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Everything with one set of features, binaries for the clients' tests too, which benches bring: with another the
@@ -89,6 +89,9 @@ bench-memory: ## Peak memory under a storm of large photos, and while large bodi
 
 bench-e2e: ## Store, gateway and trainer as a whole, links shaped (root); SCENARIO=NAME for one, FULL=1 for all, NO_SHAPING=1 without root; 25 minutes
 	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping) $(if $(CHECK),--check)
+
+benchmarks-doc: ## Write docs/BENCHMARKS.md and its figures from docs/figures/e2e.json
+	@scripts/e2e.sh document docs/figures/e2e.json docs/BENCHMARKS.md
 
 photos: setup ## Real photos for demo and benchmarks, into .cache/photos
 	@scripts/photos.sh all

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from programs import ROOT
 
-from . import compare, guard, machine, results, run, scenario
+from . import compare, document, guard, machine, results, run, scenario
 
 INSIDE = "inside"
 NO_WAY_OUT = (
@@ -52,6 +52,10 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("report", help="Write the report and the plots of results once more")
     one.set_defaults(command=again)
     one.add_argument("results", type=Path, metavar="RESULTS.json")
+    one = commands.add_parser("document", help="Write docs/BENCHMARKS.md and its figures from recorded results")
+    one.set_defaults(command=write_document)
+    one.add_argument("results", type=Path, metavar="RESULTS.json")
+    one.add_argument("page", type=Path, metavar="PAGE.md")
     one = commands.add_parser("compare", help="Hold the results of two runs against each other")
     one.set_defaults(command=hold)
     one.add_argument("a", type=Path, metavar="A.json")
@@ -143,6 +147,13 @@ def again(arguments: argparse.Namespace) -> int:
     found = results.load(arguments.results)
     run.write(found, arguments.results)
     print(arguments.results.with_suffix(".md").read_text(encoding="utf-8"))
+    return 0
+
+
+def write_document(arguments: argparse.Namespace) -> int:
+    """Writes the page of figures, from the recorded file."""
+    for path in document.write(results.load(arguments.results), arguments.results, arguments.page):
+        print(f"e2e: wrote {path}")
     return 0
 
 

@@ -6,7 +6,8 @@ Okabe and Ito, which colour-blind people tell apart; what differs by colour diff
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -29,33 +30,42 @@ STYLE = {
     "figure.facecolor": "white", "savefig.facecolor": "white", "svg.fonttype": "path", "svg.hashsalt": "pushdown",
     "axes.axisbelow": True, "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "legend.frameon": False,
 }
+KINDS_OF_FILES = ("png", "svg")
+SAVE_OPTIONS = {".png": {"dpi": 160, "metadata": {"Software": None}}, ".svg": {"metadata": {"Date": None, "Creator": None}}}
 # The open link stands this many times as far to the right as the widest link that is shaped.
 OPEN = 3
 
 
-def draw(results: Results, folder: Path) -> list[Path]:
-    """Draw what there is data for into a folder; the files that were written."""
+def draw(results: Results, folder: Path, names: Container[str] | None = None, kinds: Sequence[str] = KINDS_OF_FILES) -> list[Path]:
+    """Draws the plots that the results have data for into a folder. Returns the files. `names` limits it to these plots."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
-        for index, (label, lines) in enumerate(figures.speedups(results).items()):
-            written += _save(_speedup(label, lines), folder, "speedup" + (f"-{index + 1}" if index else ""))
-        for scenario in results.scenarios:
-            name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name)
-            if bars := figures.wire(scenario):
-                written += _save(_wire(scenario.title, bars), folder, f"wire-{name}")
-            if bars := figures.cpu(scenario):
-                written += _save(_cpu(scenario.title, bars), folder, f"cpu-{name}")
+        for name, figure in _figures(results):
+            if names is None or name in names:
+                written += _save(figure(), folder, name, kinds)
     return written
 
 
-def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    written = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
-    figure.savefig(written[0], dpi=160, metadata={"Software": None})
-    figure.savefig(written[1], metadata={"Date": None, "Creator": None})
+def _figures(results: Results) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """The name of each plot, and the function that draws it."""
+    for index, (label, lines) in enumerate(figures.speedups(results).items()):
+        yield "speedup" + (f"-{index + 1}" if index else ""), partial(_speedup, label, lines)
+    for scenario in results.scenarios:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name)
+        if bars := figures.wire(scenario):
+            yield f"wire-{name}", partial(_wire, scenario.title, bars)
+        if bars := figures.cpu(scenario):
+            yield f"cpu-{name}", partial(_cpu, scenario.title, bars)
+
+
+def _save(figure: Figure, folder: Path, name: str, kinds: Sequence[str]) -> list[Path]:
+    written = [folder / f"{name}.{kind}" for kind in kinds]
+    for path in written:
+        figure.savefig(path, **SAVE_OPTIONS[path.suffix])
     return written
 
 

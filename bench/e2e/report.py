@@ -129,7 +129,7 @@ def _lost(results: Results) -> list[str]:
     bad = [each for each in found if each[2].outcome not in ("pass", "given")]
     bad.sort(key=lambda each: SEVERITY.index(each[2].outcome))
     if bad:
-        rows = [[f"**{each.outcome}**", scenario.name, cell.name, *_judged(each)[:-2], each.note] for scenario, cell, each in bad]
+        rows = [[f"**{each.outcome}**", scenario.name, cell.name, *judged(each)[:-2], each.note] for scenario, cell, each in bad]
         lines += ["", *text.table(["outcome", "scenario", "cell", "verdict", "found", "asked", "note"], rows)]
     for measure, (title, said) in AHEAD.items():
         slow = [(scenario, cell, *each) for scenario, cell in cells for each in stats.ahead(cell, measure).items()]
@@ -173,7 +173,7 @@ def _cell(cell: Cell) -> list[str]:
     lines += accuracy.section(cell)
     found = stats.verdicts(cell)
     if found:
-        rows = [_judged(verdict) for verdict in found]
+        rows = [judged(verdict) for verdict in found]
         lines += ["", *text.table(["verdict", "found", "asked", "outcome", "note"], rows)]
     lines += ["", *(f"- `{name}`: {arm.kind}; {arm.settings or 'no settings'}; {text.count(len(arm.turns), 'round')}"
                     for name, arm in cell.arms.items())]
@@ -195,7 +195,7 @@ def _tried(cell: Cell) -> list[str]:
     return [f"plain: samples/s in one turn each before the rounds: {'; '.join(rates)}. {went_on[0].upper()}{went_on[1:]}", *settings]
 
 
-def _judged(verdict: Verdict) -> list[str]:
+def judged(verdict: Verdict) -> list[str]:
     """The columns of a verdict: what, found, asked, outcome, note."""
     against = verdict.against if verdict.rule in ("bound", "simulator") else " or ".join(f"`{name}`" for name in verdict.against.split(" or "))
     against = f" ({against})" if verdict.against else ""

@@ -1,6 +1,6 @@
-"""Reads real photos plainly and pushed down, and shows what came over the wire: demo.py.
+"""Reads real photos by plain GETs and pushed down, and compares the bytes on the wire. Usage: demo.py
 
-Everything it starts and writes goes away with it, but for one picture.
+Leaves nothing behind but one picture.
 """
 
 import json
@@ -11,19 +11,19 @@ import sys
 import tempfile
 import time
 
-from programs import BINARIES, KEYS, ROOT, end, pushdown, run, s3
+from programs import BINARIES, KEYS, ROOT, end, run, run_pushdown, s3
 
 PHOTOS = ROOT / ".cache/photos/large"
 SAMPLE = ROOT / "demo-sample.png"
 PIPELINE = "decode(min_short=256) | resize(short=256) | center_crop(224)"
 BUCKET = "demo"
 COUNT = 40
-# A thin link between store and training host, for the last lines of the table.
+# A slow link between store and training host, for the last line of the table.
 LINK_BITS_PER_SECOND = 100_000_000
 
 
 def start_gateway(folder: pathlib.Path) -> tuple[subprocess.Popen, str, str]:
-    """Starts a gateway on its embedded store; returns it, its address and the store's own."""
+    """Starts a gateway with its embedded store. Returns the process, the gateway's URL and the store's URL."""
     ready = folder / "ready.json"
     settings = {
         "STORE": folder / "store",
@@ -49,7 +49,7 @@ def start_gateway(folder: pathlib.Path) -> tuple[subprocess.Popen, str, str]:
 
 
 def upload(endpoint: str, photos: list[pathlib.Path]) -> None:
-    """Puts the photos there with boto3."""
+    """Uploads the photos with boto3."""
     client = s3(endpoint)
     client.create_bucket(Bucket=BUCKET)
     for photo in photos:
@@ -57,9 +57,9 @@ def upload(endpoint: str, photos: list[pathlib.Path]) -> None:
 
 
 def read(endpoint: str, *arguments: str) -> dict:
-    """Reads all photos and returns the figures."""
+    """Reads all photos. Returns the figures."""
     command = ["read", f"s3://{BUCKET}/photos/", "--endpoint-url", endpoint, "--pipeline", PIPELINE, "--json"]
-    return json.loads(pushdown(*command, *arguments))
+    return json.loads(run_pushdown(*command, *arguments))
 
 
 def table(plain: dict, pushed: dict) -> str:
@@ -79,7 +79,7 @@ def table(plain: dict, pushed: dict) -> str:
         "wire bytes, sent": megabytes("wire_bytes_up"),
         "samples/s, all on this machine": lambda report: f"{report['samples_per_second']:.1f}",
         "CPU seconds of the client": lambda report: f"{report['cpu_seconds']:.2f}",
-        "time that these wire bytes take at 100 Mb/s": over_the_link,
+        "transfer time of these wire bytes at 100 Mbit/s": over_the_link,
     }
     lines = [("", "plain GETs", "pushed down")]
     lines += [(name, figure(plain), figure(pushed)) for name, figure in rows.items()]
@@ -96,11 +96,11 @@ def main() -> None:
         try:
             print(f"demo: gateway at {endpoint} on the embedded store; uploading {len(photos)} photos with boto3")
             upload(endpoint, photos)
-            print(f"demo: reading them through\n\n  {PIPELINE}\n\ndemo: plainly from the store, then pushed down\n")
+            print(f"demo: reading them with\n\n  {PIPELINE}\n\ndemo: by plain GETs from the store, then pushed down\n")
             print(table(read(store, "--plain"), read(endpoint)))
             photo = ["get", f"s3://{BUCKET}/photos/{photos[0].name}", "--pipeline", f"{PIPELINE} | encode(png)"]
-            pushdown(*photo, "--endpoint-url", endpoint, "--output", SAMPLE)
-            print(f"\ndemo: {SAMPLE.name} is what came of {photos[0].name}, {photos[0].stat().st_size / 1e6:.1f} MB")
+            run_pushdown(*photo, "--endpoint-url", endpoint, "--output", SAMPLE)
+            print(f"\ndemo: wrote {SAMPLE.name}, from {photos[0].name} of {photos[0].stat().st_size / 1e6:.1f} MB")
         finally:
             end(gateway)
 

@@ -87,12 +87,12 @@ pipeline = "decode | resize(short=256) | center_crop(224)"
 samples = 64
 arms = ["plain", "pushed", "auto", "boto3", "webdataset", "s3torchconnector", "tfdata"]
 links = ["50 Mbit/s"]
-repeats = 1
+rounds = 1
 epochs = 2
 TOML
 sed -e '/^links/d' -e 's/^arms.*/arms = ["plain", "pushed", "tfdata"]/' "$root/tmp/try/try-read.toml" >"$root/tmp/try/try-open.toml"
-printf 'title = "GETs"\nkind = "forward"\ndefault = false\nsizes = [1048576]\nrepeats = 1\n' >"$root/tmp/try/try-forward.toml"
-printf 'title = "Jobs"\nkind = "tenants"\ndefault = false\nsizes = [10]\nsamples = 20\narms = ["pushed"]\nrepeats = 1\npipeline = "%s"\n' \
+printf 'title = "GETs"\nkind = "forward"\ndefault = false\nsizes = [1048576]\nrounds = 1\n' >"$root/tmp/try/try-forward.toml"
+printf 'title = "Jobs"\nkind = "tenants"\ndefault = false\nsizes = [10]\nsamples = 20\narms = ["pushed"]\nrounds = 1\npipeline = "%s"\n' \
   'decode | resize(short=64)' >"$root/tmp/try/try-tenants.toml"
 # The image's own environment is ENV of its stages, of which E2E_SETUP is the one that e2e.sh asks for.
 as_bench=("${clean[@]}" "${bench_environment[@]}" E2E_SETUP=0 E2E_COMMIT=unknown chroot "$root"

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# The end-to-end benchmark, with all of its set-up; see bench/README.md. Usage: e2e.sh COMMAND ..., as
-# `e2e.sh --help` tells. PEERS="torch tf" installs s3torchconnector (5 GB) and tf.data service (1.6 GB), too; without it they are
-# measured where they are already there. E2E_SETUP=0 leaves the set-up out, where an image has done it.
+# Runs the end-to-end benchmark with all of its set-up; see bench/README.md. Usage: e2e.sh COMMAND ..., see `e2e.sh --help`.
+# PEERS="torch tf" also installs s3torchconnector (5 GB) and tf.data service (1.6 GB); without it they are measured only if they
+# are installed. E2E_SETUP=0 skips the set-up, for an image that has done it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Links are shaped by whoever may: that is told before a set-up of many minutes. What is not installed yet is tried behind it.
+# Check the rights to shape links before the set-up, which takes many minutes. Without the tools the run checks after the set-up.
 case " $* " in
   *" --no-shaping "* | *" --help "* | *" -h "*) ;;
   " run "*)
     reason=
     if [ "$(id -u)" != 0 ]; then
-      reason="that takes root"
+      reason="shaping requires root"
     elif [[ " $*" != *" --interface"* ]] && command -v ip >/dev/null && command -v tc >/dev/null &&
       command -v python3 >/dev/null; then
-      reason=$(PYTHONPATH=scripts python3 -c 'import links; print(links.forbidden())')
+      reason=$(PYTHONPATH=scripts python3 -c 'import links; print(links.why_not_shapeable())')
     fi
     if [ -n "$reason" ]; then
-      echo "e2e: links cannot be shaped: $reason. --no-shaping goes on without; for make it is NO_SHAPING=1" >&2
+      echo "e2e: links cannot be shaped: $reason. --no-shaping (make: NO_SHAPING=1) runs without" >&2
       exit 2
     fi
     ;;

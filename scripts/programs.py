@@ -1,4 +1,4 @@
-"""What the demos and the benchmarks share: the programs of this repository, and clients of what they serve."""
+"""Shared by demos and benchmarks: the programs of this repository, and S3 clients."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo-secret", "AW
 
 
 def s3(endpoint: str, keys: dict[str, str] = KEYS, **config: object):
-    """A boto3 client, which knows nothing of pushdown."""
+    """A plain boto3 client."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -27,8 +27,8 @@ def s3(endpoint: str, keys: dict[str, str] = KEYS, **config: object):
     )
 
 
-def pushdown(*arguments: object, cores: set[int] | None = None, **environment: str) -> str:
-    """Runs the `pushdown` command, on these cores only where some are named, and returns what it prints."""
+def run_pushdown(*arguments: object, cores: set[int] | None = None, **environment: str) -> str:
+    """Runs the `pushdown` command, pinned to `cores` if given, and returns its output."""
     command = [str(BINARIES / "pushdown"), *map(str, arguments)]
     ended = subprocess.run(
         command,
@@ -39,12 +39,12 @@ def pushdown(*arguments: object, cores: set[int] | None = None, **environment: s
         preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
     )
     if ended.returncode != 0:
-        sys.exit(f"`pushdown {' '.join(command[1:])}` ended with {ended.returncode}")
+        sys.exit(f"`pushdown {' '.join(command[1:])}` exited with {ended.returncode}")
     return ended.stdout
 
 
 def end(*processes: subprocess.Popen) -> None:
-    """Asks processes to end and waits for them; one that does not is killed."""
+    """Terminates processes and waits for them; kills those that do not end within 10 s."""
     for process in processes:
         process.terminate()
     for process in processes:
@@ -56,7 +56,7 @@ def end(*processes: subprocess.Popen) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Runs a script such that what it started ends and what it wrote goes, however it is stopped."""
+    """Runs a script so that its cleanup also runs on SIGTERM and SIGINT."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

@@ -10,15 +10,15 @@ from programs import ROOT
 
 from . import compare, document, guard, machine, results, run, scenario
 
-INSIDE = "inside"
-NO_WAY_OUT = (
-    "a store elsewhere cannot be reached from the namespaces whose links are shaped. --no-shaping leaves links as they are, "
-    "--interface NAME shapes a network device of this machine"
+INNER = "inner"
+UNREACHABLE = (
+    "an external store is not reachable from the namespaces with shaped links. Use --no-shaping to leave links unshaped, or "
+    "--interface NAME to shape a network device of this machine"
 )
 
 
 def main() -> int:
-    """Does what the command line says."""
+    """Runs the command line."""
     arguments = parser().parse_args()
     try:
         return arguments.command(arguments)
@@ -29,35 +29,35 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(prog="e2e", description="Store, gateway and trainer, measured as a whole.")
+    top = argparse.ArgumentParser(prog="e2e", description="Measures store, gateway and trainer as a whole.")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for name, command, what in (
-        ("run", watch, "Measure scenarios"),
-        (INSIDE, measure, argparse.SUPPRESS),
+        ("run", run_guarded, "Measure scenarios"),
+        (INNER, measure, argparse.SUPPRESS),
     ):
-        one = commands.add_parser(name, description=what) if name == INSIDE else commands.add_parser(name, help=what)
+        one = commands.add_parser(name, description=what) if name == INNER else commands.add_parser(name, help=what)
         one.set_defaults(command=command)
-        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="by name or as a file; without any, the default matrix")
-        one.add_argument("--full", action="store_true", help="all scenarios, not only the default matrix")
-        one.add_argument("--repeats", type=positive, metavar="N", help="rounds of each cell, in place of the scenario's")
+        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="a name or a file; default: the default matrix")
+        one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
+        one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
         one.add_argument("--results", type=Path, metavar="DIR", default=ROOT / "bench/results", help="[default: bench/results]")
-        one.add_argument("--check", action="store_true", help="end with 1 where a verdict is a fail, too")
-        one.add_argument("--no-shaping", action="store_true", help="leave links as they are, which takes no rights")
-        one.add_argument("--upstream", metavar="URL", help="a store that runs already; keys by AWS_ACCESS_KEY_ID and so on")
-        one.add_argument("--gateway", metavar="URL", help="a gateway that runs already, before that store")
-        one.add_argument("--gateway-admin", metavar="URL", help="its admin port")
-        one.add_argument("--interface", metavar="NAME", help="shape this network device in place of links between namespaces")
-    one = commands.add_parser("list", help="Tell which scenarios there are")
-    one.set_defaults(command=tell)
-    one = commands.add_parser("report", help="Write the report and the plots of results once more")
-    one.set_defaults(command=again)
+        one.add_argument("--check", action="store_true", help="exit with 1 if a verdict is a fail")
+        one.add_argument("--no-shaping", action="store_true", help="leave links unshaped, which needs no privileges")
+        one.add_argument("--upstream", metavar="URL", help="an external store; keys from AWS_ACCESS_KEY_ID etc.")
+        one.add_argument("--gateway", metavar="URL", help="an external gateway in front of that store")
+        one.add_argument("--gateway-admin", metavar="URL", help="the admin port of that gateway")
+        one.add_argument("--interface", metavar="NAME", help="shape this network device instead of links between namespaces")
+    one = commands.add_parser("list", help="List the scenarios")
+    one.set_defaults(command=list_scenarios)
+    one = commands.add_parser("report", help="Rewrite the report and the plots of recorded results")
+    one.set_defaults(command=rewrite_report)
     one.add_argument("results", type=Path, metavar="RESULTS.json")
     one = commands.add_parser("document", help="Write docs/BENCHMARKS.md and its figures from recorded results")
     one.set_defaults(command=write_document)
     one.add_argument("results", type=Path, metavar="RESULTS.json")
     one.add_argument("page", type=Path, metavar="PAGE.md")
-    one = commands.add_parser("compare", help="Hold the results of two runs against each other")
-    one.set_defaults(command=hold)
+    one = commands.add_parser("compare", help="Compare the results of two runs")
+    one.set_defaults(command=compare_runs)
     one.add_argument("a", type=Path, metavar="A.json")
     one.add_argument("b", type=Path, metavar="B.json")
     return top
@@ -66,99 +66,100 @@ def parser() -> argparse.ArgumentParser:
 def positive(text: str) -> int:
     """A number of rounds."""
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} found, expected a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text!r}")
     return int(text)
 
 
-def chosen(arguments: argparse.Namespace) -> list[scenario.Scenario]:
-    """The scenarios that were named, or those of the default matrix."""
-    known = scenario.all_of()
+def selected_scenarios(arguments: argparse.Namespace) -> list[scenario.Scenario]:
+    """The scenarios of the command line, or those of the default matrix."""
+    known = scenario.load_all()
     if not arguments.scenarios:
         return [each for each in known.values() if each.default or arguments.full]
-    found = []
+    selected = []
     for name in arguments.scenarios:
         if name in known:
-            found.append(known[name])
+            selected.append(known[name])
         elif name.endswith(".toml"):
-            found.append(scenario.load(Path(name)))
+            selected.append(scenario.load(Path(name)))
         else:
-            raise scenario.ScenarioError(f"no scenario is called {name!r}, expected a file or one of {', '.join(known)}")
-    return found
+            raise scenario.ScenarioError(f"unknown scenario {name!r}: expected a file or one of {', '.join(known)}")
+    return selected
 
 
-def watch(arguments: argparse.Namespace) -> int:
-    """Runs the same command line once more, watched over. What is wrong with it is told before."""
-    chosen(arguments)
+def run_guarded(arguments: argparse.Namespace) -> int:
+    """Checks the command line, then runs it again in a guarded process."""
+    selected_scenarios(arguments)
     if (arguments.gateway or arguments.gateway_admin) and not (arguments.upstream and arguments.gateway):
-        print("e2e: --gateway goes with --upstream", file=sys.stderr)
+        print("e2e: --gateway requires --upstream, and --gateway-admin requires --gateway", file=sys.stderr)
         return 2
     if arguments.upstream and not (arguments.no_shaping or arguments.interface):
-        print(f"e2e: --upstream {machine.public(arguments.upstream)}: {NO_WAY_OUT}", file=sys.stderr)
+        print(f"e2e: --upstream {machine.without_credentials(arguments.upstream)}: {UNREACHABLE}", file=sys.stderr)
         return 2
     rest = sys.argv[sys.argv.index("run") + 1 :]
-    return guard.watched([sys.executable, "-m", "e2e", INSIDE, *rest])
+    return guard.run_watched([sys.executable, "-m", "e2e", INNER, *rest])
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    """Runs them, and prints the report."""
+    """Measures the scenarios and prints the report."""
     if guard.FOLDER not in os.environ:
-        print("e2e: `run` starts this", file=sys.stderr)
+        print("e2e: `run` starts this command", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = run.Options(
-        chosen(arguments),
+        selected_scenarios(arguments),
         arguments.results,
         shaping=not arguments.no_shaping,
         upstream=arguments.upstream,
         gateway=arguments.gateway,
         admin=arguments.gateway_admin,
         interface=arguments.interface,
-        repeats=arguments.repeats,
+        rounds=arguments.rounds,
         flags=flags(arguments),
     )
     try:
-        file = run.run(options)
+        file = run.run_scenarios(options)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     finally:
-        guard.clear()
+        guard.remove_folder()
     print(file.with_suffix(".md").read_text(encoding="utf-8"))
-    print(f"written to {file}, the report beside it")
-    return run.status(results.load(file), arguments.check)
+    print(f"wrote {file}, with the report next to it")
+    return run.exit_status(results.load(file), arguments.check)
 
 
 def flags(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """What was said of all scenarios, for whoever runs them again. No password is."""
+    """The flags that apply to all scenarios, for the command in the report. Passwords are removed."""
     named = {"--upstream": arguments.upstream, "--gateway": arguments.gateway, "--gateway-admin": arguments.gateway_admin}
-    named |= {"--interface": arguments.interface, "--repeats": arguments.repeats}
-    said = [part for flag, value in named.items() if value is not None for part in (flag, machine.public(str(value)))]
-    return (*said, *(["--no-shaping"] if arguments.no_shaping else []))
+    named |= {"--interface": arguments.interface, "--rounds": arguments.rounds}
+    given = {flag: value for flag, value in named.items() if value is not None}
+    parts = [part for flag, value in given.items() for part in (flag, machine.without_credentials(str(value)))]
+    return (*parts, *(["--no-shaping"] if arguments.no_shaping else []))
 
 
-def tell(_: argparse.Namespace) -> int:
-    """The names, and what they are."""
-    for each in scenario.all_of().values():
+def list_scenarios(_: argparse.Namespace) -> int:
+    """Prints the names and titles."""
+    for each in scenario.load_all().values():
         print(f"{each.name:28} {'' if each.default else '(FULL=1) '}{each.title}")
     return 0
 
 
-def again(arguments: argparse.Namespace) -> int:
-    """The report once more, from the file."""
-    found = results.load(arguments.results)
-    run.write(found, arguments.results)
+def rewrite_report(arguments: argparse.Namespace) -> int:
+    """Writes the report of a recorded run again."""
+    recorded = results.load(arguments.results)
+    run.write_report(recorded, arguments.results)
     print(arguments.results.with_suffix(".md").read_text(encoding="utf-8"))
     return 0
 
 
 def write_document(arguments: argparse.Namespace) -> int:
-    """Writes the page of figures, from the recorded file."""
+    """Writes the page of figures from a recorded run."""
     for path in document.write(results.load(arguments.results), arguments.results, arguments.page):
         print(f"e2e: wrote {path}")
     return 0
 
 
-def hold(arguments: argparse.Namespace) -> int:
-    """Ratios of two runs."""
+def compare_runs(arguments: argparse.Namespace) -> int:
+    """Prints the ratios of two runs."""
     print(compare.markdown(results.load(arguments.a), results.load(arguments.b)))
     return 0
 

@@ -1,4 +1,4 @@
-"""The arms of a scenario: ways of getting the same samples, each a command that prints its figures."""
+"""The arms of a scenario: methods of reading the same samples, each a command that prints its figures."""
 
 import re
 import shutil
@@ -10,26 +10,26 @@ from pathlib import Path
 import programs
 from stack import BUCKET
 
-from .data import Data
+from .data import StoredData
 from .scenario import Scenario
-from .tiers import Tiers, started
+from .tiers import Tiers, running
 
 FOLDER = Path(__file__).parent / "peers"
 PUSHDOWN = programs.BINARIES / "pushdown"
-# Ours: what each is, and what the command is told.
-OURS = {
+# Our own reader: the kind of each arm, and its flags.
+READERS = {
     "plain": ("plain", ["--plain"]),
-    "again": ("again", ["--plain"]),
+    "repeat": ("repeat", ["--plain"]),
     "pushed": ("pushed", ["--split", "full"]),
     "smallest": ("pushed", ["--split", "smallest"]),
     "auto": ("auto", ["--auto"]),
     "auto-first": ("auto", ["--auto"]),
-    "kept": ("layout", ["--auto", "--keep"]),
+    "value-cache": ("layout", ["--auto", "--keep"]),
     "resized": ("layout", ["--plain"]),
 }
-# The whole pipeline in one process, on files of this side's disk: no reader of ours is faster.
+# The whole pipeline in one process on local files: the ceiling of our reader.
 LOCAL = "local"
-# Others': what each is, and in which environment it is installed.
+# Loaders of others: the kind of each, and the environment with its packages.
 PEERS = {
     "boto3": ("peer", ".venv-e2e"),
     "urllib3": ("peer", ".venv-e2e"),
@@ -38,52 +38,52 @@ PEERS = {
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
     "tfdata": ("rival", ".venv-e2e-tf"),
 }
-# Those of them that read from the store and leave all else to the host: with our own reader in `plain` mode they are what
-# plain reading is.
+# Peers that read from the store and run the pipeline on the host. With our own reader in `plain` mode they compete for the
+# baseline of plain reading.
 CONTENDERS = ("boto3", "s3torchconnector", "webdataset")
-# A fixed split, of which there is one for each number of steps that the gateway runs.
+# A fixed split after K steps at the gateway.
 SPLIT = "split:K"
-# Any of them once more, for an A/A test of its own. `again` alone is plain reading once more.
-AGAIN = "again:NAME"
-FAMILIES = {SPLIT: "split:[1-9][0-9]*", AGAIN: "again:.+"}
-NAMES = (*OURS, AGAIN, SPLIT, LOCAL, *PEERS)
+# The A/A repetition of an arm. `repeat` alone repeats plain reading.
+REPEAT = "repeat:NAME"
+FAMILIES = {SPLIT: "split:[1-9][0-9]*", REPEAT: "repeat:.+"}
+ALL = (*READERS, REPEAT, SPLIT, LOCAL, *PEERS)
 
 
 @dataclass
 class Arm:
-    """A way of getting the samples."""
+    """A method of reading the samples."""
 
     name: str
     kind: str
     settings: str
     command: list
     environment: dict[str, str]
-    # Folders that no turn finds filled: what an earlier one has left there would be no cost of this one.
-    fresh: tuple[Path, ...] = ()
+    # Folders that each trial finds empty: files of an earlier trial would hide costs of this one.
+    scratch_folders: tuple[Path, ...] = ()
 
-    def before(self) -> None:
-        """What is done before each turn."""
-        for folder in self.fresh:
+    def prepare(self) -> None:
+        """Empties the scratch folders before a trial."""
+        for folder in self.scratch_folders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def family(name: str) -> str:
-    """What an arm is called where all that there are are listed."""
+def listed_name(name: str) -> str:
+    """The name of an arm in `ALL`: `split:K` for `split:3`."""
     if name in FAMILIES:
         return ""
     return next((each for each, pattern in FAMILIES.items() if re.fullmatch(pattern, name)), name)
 
 
-def once(name: str) -> str:
-    """What is run: of `again:NAME` it is NAME."""
-    return name.partition("again:")[2] or name
+def base_name(name: str) -> str:
+    """The arm that runs: NAME for `repeat:NAME`."""
+    return name.partition("repeat:")[2] or name
 
 
-def missing(name: str, elsewhere: Sequence[str]) -> str:
-    """Why an arm cannot be run here, if so, with those tiers on other machines."""
-    name = once(name)
-    if name == "tfdata" and "store" in elsewhere:
-        return f"{name} is left out: its workers run beside the store, which is elsewhere"
+def unavailable_reason(name: str, external_tiers: Sequence[str]) -> str:
+    """Why an arm cannot run on this machine with these external tiers; empty if it can."""
+    name = base_name(name)
+    if name == "tfdata" and "store" in external_tiers:
+        return f"{name} is left out: its workers run next to the store, and the store is external"
     if name in PEERS:
         python = programs.ROOT / PEERS[name][1] / "bin/python"
         if not python.exists():
@@ -91,118 +91,120 @@ def missing(name: str, elsewhere: Sequence[str]) -> str:
     return ""
 
 
-def of(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:
-    """The arm of that name."""
-    if once(name) != name:
-        return replace(of(once(name), scenario, tiers, data, folder), name=name, kind="again")
+def build(name: str, scenario: Scenario, tiers: Tiers, data: StoredData, folder: Path) -> Arm:
+    """Builds the arm of that name."""
+    if base_name(name) != name:
+        return replace(build(base_name(name), scenario, tiers, data, folder), name=name, kind="repeat")
     if name in PEERS:
-        return peer(name, scenario, tiers, data)
-    return local(scenario, tiers, data) if name == LOCAL else ours(name, scenario, tiers, data, folder)
+        return build_peer(name, scenario, tiers, data)
+    return build_local(scenario, tiers, data) if name == LOCAL else build_reader(name, scenario, tiers, data, folder)
 
 
-def ours(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Arm:
-    """One of our own reader's ways."""
-    kind, flags = OURS[name] if name in OURS else ("pushed", ["--split", name.partition(":")[2]])
+def build_reader(name: str, scenario: Scenario, tiers: Tiers, data: StoredData, folder: Path) -> Arm:
+    """An arm of our own reader."""
+    kind, flags = READERS[name] if name in READERS else ("pushed", ["--split", name.partition(":")[2]])
     pipeline, prefix = scenario.pipeline, data.photos(scenario.data, scenario.samples)
     if name == "resized":
         prefix = data.resized(scenario.data, scenario.samples, short_side(pipeline))
-    kept = folder / f"kept-{scenario.name}"
-    flags = [*flags, kept] if name == "kept" else flags
-    fresh = (kept,) if name == "kept" else ()
+    cache = folder / f"value-cache-{scenario.name}"
+    flags = [*flags, cache] if name == "value-cache" else flags
+    scratch_folders = (cache,) if name == "value-cache" else ()
     plain = "--plain" in flags
     endpoint = tiers.stack.store if plain else tiers.stack.gateway
     command = [PUSHDOWN, "read", f"s3://{BUCKET}/{prefix}", "--pipeline", pipeline, "--endpoint-url", endpoint]
-    # A way that is fixed is the same in every epoch: one of them tells.
+    # All epochs of a fixed split are alike: one is enough.
     epochs = scenario.epochs if kind in ("auto", "layout") else 1
     command += ["--epochs", epochs, "--batch-size", scenario.batch_size, "--step-ms", scenario.trainer_step_ms]
     environment = {}
     if name == "auto-first":
-        # Nothing is here yet: weights come over the link, where a plan has use for them.
+        # Start without weights: they cross the link if the plan needs them.
         environment["XDG_CACHE_HOME"] = str(folder / "cache")
-        fresh = (folder / "cache",)
+        scratch_folders = (folder / "cache",)
     elif scenario.models:
         command += ["--models", tiers.stack.model_folder(list(scenario.models))]
-    told = " ".join(str(flag) for flag in flags if flag != kept)
-    where = "straight to the store" if plain else "to the gateway"
-    return Arm(name, kind, f"`pushdown read {told}` {where}", [*command, *flags, "--json"], environment, fresh)
+    shown = " ".join(str(flag) for flag in flags if flag != cache)
+    target = "from the store" if plain else "from the gateway"
+    return Arm(name, kind, f"`pushdown read {shown}` {target}", [*command, *flags, "--json"], environment, scratch_folders)
 
 
-def local(scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
-    """The ceiling: nothing is fetched."""
-    command = [programs.BINARIES / "file-reader", data.folder(scenario.data, scenario.samples), "--pipeline", scenario.pipeline]
+def build_local(scenario: Scenario, tiers: Tiers, data: StoredData) -> Arm:
+    """The ceiling: local files."""
+    command = [programs.BINARIES / "file-reader", data.local_folder(scenario.data, scenario.samples)]
+    command += ["--pipeline", scenario.pipeline]
     if scenario.models:
         command += ["--models", tiers.stack.model_folder(list(scenario.models))]
-    return Arm(LOCAL, "ceiling", "`file-reader`, which runs the pipeline on local files", command, {})
+    return Arm(LOCAL, "ceiling", "`file-reader`: the pipeline on local files", command, {})
 
 
-def peer(name: str, scenario: Scenario, tiers: Tiers, data: Data) -> Arm:
-    """One of the loaders that others use."""
+def build_peer(name: str, scenario: Scenario, tiers: Tiers, data: StoredData) -> Arm:
+    """A loader of others."""
     kind, venv = PEERS[name]
     endpoint, prefix = tiers.stack.store, data.photos(scenario.data, scenario.samples)
     if name == "webdataset":
         prefix = data.shards(scenario.data, scenario.samples)
     elif name == "files":
-        prefix = data.folder(scenario.data, scenario.samples)
+        prefix = data.local_folder(scenario.data, scenario.samples)
     elif name == "tfdata":
-        endpoint = f"grpc://{service(tiers)}"
+        endpoint = f"grpc://{tfdata_address(tiers)}"
     command = [programs.ROOT / venv / "bin/python", FOLDER / "loader.py", name, "--endpoint", endpoint, "--bucket", BUCKET]
-    command += ["--prefix", prefix, "--work", work(scenario.pipeline), "--batch-size", scenario.batch_size]
+    command += ["--prefix", prefix, "--work", peer_work(scenario.pipeline), "--batch-size", scenario.batch_size]
     command += ["--step-ms", scenario.trainer_step_ms]
     command += ["--models", tiers.stack.model_folder(list(scenario.models))]
     return Arm(name, kind, "", command, {})
 
 
-def service(tiers: Tiers) -> str:
-    """Where tf.data service listens; its worker has the next port."""
+def tfdata_address(tiers: Tiers) -> str:
+    """The address of tf.data service; its worker uses the next port."""
     return f"{tiers.link.gateway.address}:{tiers.stack.spare_port}"
 
 
 @contextmanager
-def beside_the_store(name: str, scenario: Scenario, tiers: Tiers, data: Data, folder: Path) -> Iterator[None]:
-    """Runs what an arm needs beside the store: of all arms only tf.data service."""
+def store_side_programs(name: str, scenario: Scenario, tiers: Tiers, data: StoredData, folder: Path) -> Iterator[None]:
+    """Runs the programs that an arm needs next to the store. Only tf.data service has one."""
     if name != "tfdata":
         yield
         return
     ready = folder / f"tfdata-{scenario.name}"
-    address, _, port = service(tiers).rpartition(":")
-    pixels = work(scenario.pipeline)
+    address, _, port = tfdata_address(tiers).rpartition(":")
+    work = peer_work(scenario.pipeline)
     python = programs.ROOT / PEERS[name][1] / "bin/python"
     command = [*tiers.link.gateway.command, python, FOLDER / "tfdata_server.py"]
     command += ["--endpoint", tiers.stack.store, "--bucket", BUCKET, "--batch-size", scenario.batch_size]
     command += ["--prefix", data.photos(scenario.data, scenario.samples), "--ready-file", ready]
-    command += ["--work", pixels if pixels.startswith("pixels") else "pixels:256:224", "--address", address, "--port", port]
-    # By the environment: anyone may look at a command line.
-    with started(tiers, "tfdata", command, **programs.KEYS):
+    command += ["--work", work if work.startswith("pixels") else "pixels:256:224", "--address", address, "--port", port]
+    # Keys go into the environment: command lines are readable by every user.
+    with running(tiers, "tfdata", command, **programs.KEYS):
         tiers.stack.wait("tf.data service", ready.exists)
         yield
     ready.unlink()
 
 
-def by_others(pipeline: str) -> bool:
-    """Whether others' loaders can do the same: they make pixels, and run models on them."""
-    return work(pipeline) != "bytes"
+def peers_can_run(pipeline: str) -> bool:
+    """Whether loaders of others can run the pipeline: they decode to pixels and run models."""
+    return peer_work(pipeline) != "bytes"
 
 
-def work(pipeline: str) -> str:
-    """What others' loaders are told to do: the same. Where photos are cropped at random they cut from the middle."""
+def peer_work(pipeline: str) -> str:
+    """The work of a loader of others for this pipeline. In place of a random crop it crops the centre."""
     if "model(" in pipeline:
         return pipeline.rpartition("| model(")[2].partition(")")[0].partition(",")[0]
     _, _, crop = pipeline.partition("center_crop(")
     return f"pixels:{short_side(pipeline)}:{crop.partition(')')[0]}" if crop else "bytes"
 
 
-def cores(tiers: Tiers) -> str:
-    """Which cores are whose."""
-    there, here, elsewhere = sorted(tiers.stack.there), sorted(tiers.here), tiers.stack.elsewhere
-    if there == here and not elsewhere:
+def describe_cores(tiers: Tiers) -> str:
+    """Which tier runs on which cores."""
+    store_cores, host_cores = sorted(tiers.stack.store_cores), sorted(tiers.host_cores)
+    external = tiers.stack.external_tiers
+    if store_cores == host_cores and not external:
         return "one core for all"
-    said = lambda which: f"core{'' if len(which) == 1 else 's'} {', '.join(map(str, which))}"
-    beside = [tier for tier in ("store", "gateway") if tier not in elsewhere]
-    places = [(elsewhere, "elsewhere"), (beside, f"on {said(there)}"), (["reader", "trainer"], f"on {said(here)}")]
-    return ", ".join(f"{' and '.join(who)} {where}" for who, where in places if who)
+    shown = lambda cores: f"core{'' if len(cores) == 1 else 's'} {', '.join(map(str, cores))}"
+    local = [tier for tier in ("store", "gateway") if tier not in external]
+    places = [(external, "external"), (local, f"on {shown(store_cores)}"), (["reader", "trainer"], f"on {shown(host_cores)}")]
+    return ", ".join(f"{' and '.join(names)} {place}" for names, place in places if names)
 
 
 def short_side(pipeline: str) -> int:
-    """What a pipeline resizes the short side to."""
+    """The short side to which a pipeline resizes."""
     _, _, rest = pipeline.partition("resize(short=")
     return int(rest.partition(")")[0])

@@ -1,8 +1,8 @@
-"""Two runs beside each other: ratios of the first to the second, with intervals.
+"""Compares two runs: ratios of the first to the second, with intervals.
 
-The runs were not in turns: what the machine did meanwhile is in the ratios, and rounds of one have nothing to do with those of
-the other. So both medians are drawn for themselves. Cells and arms go by their names; what only one run has is listed, and
-other machines and settings are told before any figure.
+The rounds of two runs do not alternate, so changes of the machine between them are part of the ratios, and their rounds do not pair
+up. Each median is therefore drawn independently. Cells and arms match by name. The report lists what only one run has, and names
+different machines and settings before any figure.
 """
 
 import json
@@ -14,11 +14,11 @@ from .results import Arm, Cell, Results
 
 MEASURES = {"seconds": "seconds", "cpu": "CPU", "wire": "bytes on the wire"}
 COLUMNS = ["scenario", "cell", "arm", "rounds", *MEASURES.values()]
-# Links are set by a crossover that each run measures anew.
-SAME_LINK = 0.02
-READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 is less in B. In brackets is the 95 %
-interval, where both medians are drawn for themselves; with fewer than 4 rounds it is the least to the greatest. **Bold** is an
-interval that excludes 1. The runs were not in turns, so that a machine that was slower in one of them shows here, too."""
+# Each run measures its own crossover, and sets links by it.
+LINK_TOLERANCE = 0.02
+READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 means that B needs less. Brackets are the
+95 % interval with independent draws of both medians; with fewer than 4 rounds it is the range. **Bold** is an interval that
+excludes 1. The runs did not alternate, so a machine that was slower during one of them shows up in the ratios."""
 
 
 def markdown(a: Results, b: Results) -> str:
@@ -28,10 +28,10 @@ def markdown(a: Results, b: Results) -> str:
     rows, better, worse = [], 0, 0
     for key in (key for key in ours if key in theirs):
         ratios = {name: _ratio(ours[key][1], theirs[key][1], name) for name in MEASURES}
-        took = ratios["seconds"]
-        better += took is not None and took.low > 1
-        worse += took is not None and took.high < 1
-        rounds = f"{len(ours[key][1].turns)}, {len(theirs[key][1].turns)}"
+        seconds = ratios["seconds"]
+        better += seconds is not None and seconds.low > 1
+        worse += seconds is not None and seconds.high < 1
+        rounds = f"{len(ours[key][1].trials)}, {len(theirs[key][1].trials)}"
         rows.append([*key, rounds, *map(_shown, ratios.values())])
     if rows:
         lines += [f"By the clock B is slower in {worse}, faster in {better} of {text.count(len(rows), 'arm')}.", ""]
@@ -46,22 +46,22 @@ def markdown(a: Results, b: Results) -> str:
 
 
 def _head(name: str, run: Results) -> str:
-    changed = ", **with changes that are not committed**" if run.dirty else ""
-    return f"- {name}: commit {run.commit}{changed}; {run.started}"
+    changed = ", **with uncommitted changes**" if run.dirty else ""
+    return f"- {name}: commit {run.commit}{changed}; {run.started_at}"
 
 
 def _arms(run: Results) -> Iterator[tuple[tuple[str, str, str], tuple[Cell, Arm]]]:
-    """Arms that ran, by scenario, cell and name."""
+    """The arms that ran, by scenario, cell and name."""
     for scenario in run.scenarios:
         for cell in scenario.cells:
             for name, arm in cell.arms.items():
-                if arm.turns:
+                if arm.trials:
                     yield (scenario.name, cell.name, name), (cell, arm)
 
 
 def _ratio(a: Arm, b: Arm, measure: str) -> stats.Interval | None:
     get = stats.MEASURES[measure]
-    return stats.unpaired(stats.measured(a, get), stats.measured(b, get))
+    return stats.unpaired(stats.measurements(a, get), stats.measurements(b, get))
 
 
 def _shown(found: stats.Interval | None) -> str:
@@ -70,7 +70,7 @@ def _shown(found: stats.Interval | None) -> str:
 
 
 def _differences(a: Results, b: Results) -> list[str]:
-    """What makes the runs incomparable, or at least others."""
+    """Differences that make the runs incomparable or limit the comparison."""
     varying = ("load_average", "versions", "flags")
     machine = lambda run: {name: value for name, value in vars(run.environment).items() if name not in varying}
     found = [("**THE MACHINES DIFFER**", _differing(machine(a), machine(b)))]
@@ -83,12 +83,12 @@ def _differences(a: Results, b: Results) -> list[str]:
     ours, others = dict(_arms(a)), dict(_arms(b))
     for key in (key for key in ours if key in others):
         values = lambda arm: {
-            "settings": arm.settings, "kind": arm.kind, "samples": sorted({turn.samples for turn in arm.turns}),
-            "epochs": sorted({len(turn.seconds) for turn in arm.turns}), "failed samples": stats.failed(arm),
+            "settings": arm.settings, "kind": arm.kind, "samples": sorted({trial.samples for trial in arm.trials}),
+            "epochs": sorted({len(trial.epoch_seconds) for trial in arm.trials}), "failed samples": stats.failed_samples(arm),
         }
         found.append((f"**{', '.join(key)} DIFFERS**", _differing(values(ours[key][1]), values(others[key][1]))))
     cells = {key[:2]: (ours[key][0], others[key][0]) for key in ours if key in others}
-    links = [(", ".join(key), cell.width, other.width) for key, (cell, other) in cells.items()]
+    links = [(", ".join(key), cell.bandwidth, other.bandwidth) for key, (cell, other) in cells.items()]
     changed = [f"{name} {text.rate(mine)} in A, {text.rate(other)} in B" for name, mine, other in links if _far(mine, other)]
     found.append(("**THE LINKS DIFFER**", changed))
     lines = []
@@ -106,11 +106,11 @@ def _differing(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
 def _far(a: float | None, b: float | None) -> bool:
     if a is None or b is None:
         return a is not b
-    return abs(a - b) > SAME_LINK * max(a, b)
+    return abs(a - b) > LINK_TOLERANCE * max(a, b)
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Settings by their dotted names, so that one that differs is told alone."""
+    """Settings by dotted name, so that a difference is reported alone."""
     if not isinstance(value, dict) or not value:
         return {name: value} if name else {}
     found = {}

@@ -1,4 +1,4 @@
-"""What lies in the store: photos, re-encoded photos, tables. Uploaded once for each stack."""
+"""The objects of the store: photos, re-encoded photos, tables. Uploaded once per stack."""
 
 import io
 import itertools
@@ -16,122 +16,122 @@ from programs import ROOT
 from stack import BUCKET, Stack
 from tqdm import tqdm
 
-from . import many
+from . import key_cloning
 
 PHOTOS = ROOT / ".cache/photos"
 DERIVED = ROOT / ".cache/e2e"
 TABLES = ROOT / ".cache/tables"
 
 
-class Data:
-    """What a stack's bucket holds by now."""
+class StoredData:
+    """The data sets in the bucket of a stack. Methods upload a set if it is missing, and return its prefix."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.there: set[str] = set()
+        self.uploaded: set[str] = set()
 
     def photos(self, name: str, count: int) -> str:
-        """So many photos of a set, again and again where it has fewer. The prefix they are under."""
-        return self.once(f"{slug(name)}-{count}", lambda: originals(name), count)
+        """`count` photos of a set; they repeat if the set has fewer."""
+        return self.upload_once(f"{slug(name)}-{count}", lambda: originals(name), count)
 
     def resized(self, name: str, count: int, short: int) -> str:
-        """The same, re-encoded with that short side: another layout at rest."""
-        return self.once(f"{slug(name)}-{short}-{count}", lambda: derived(name, short), count)
+        """The same photos re-encoded with that short side: another layout at rest."""
+        return self.upload_once(f"{slug(name)}-{short}-{count}", lambda: resized_photos(name, short), count)
 
-    def once(self, prefix: str, files: Callable[[], list[Path]], count: int) -> str:
-        """Uploads these files, unless they are there."""
-        if prefix not in self.there:
+    def upload_once(self, prefix: str, files: Callable[[], list[Path]], count: int) -> str:
+        """Uploads `count` files under the prefix, unless they are uploaded."""
+        if prefix not in self.uploaded:
             some = itertools.islice(itertools.cycle(files()), count)
             self.stack.upload({f"{prefix}/{index:06}.jpg": file for index, file in enumerate(some)})
-            self.there.add(prefix)
+            self.uploaded.add(prefix)
         return f"{prefix}/"
 
     def blobs(self, size: int, count: int) -> str:
-        """Objects of one size that do not compress. The prefix they are under."""
+        """Incompressible objects of one size in bytes."""
         prefix = f"blobs-{size}"
-        if f"{prefix}-{count}" not in self.there:
+        if f"{prefix}-{count}" not in self.uploaded:
             noise = os.urandom(size)
             put = lambda index: self.stack.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{index}", Body=noise)
             with ThreadPoolExecutor(16) as pool:
                 list(pool.map(put, range(count)))
-            self.there.add(f"{prefix}-{count}")
+            self.uploaded.add(f"{prefix}-{count}")
         return prefix
 
     def tiny(self, count: int, progress: tqdm) -> str:
-        """So many keys of the same small photo. The prefix they are under."""
+        """`count` keys of one small photo."""
         prefix = f"keys-{count}"
-        if prefix not in self.there:
+        if prefix not in self.uploaded:
             photo = io.BytesIO()
             Image.new("RGB", (16, 16), "gray").save(photo, "JPEG")
             body = photo.getvalue()
-            # All of one length, as `many` needs them.
+            # `key_cloning` requires names of one length.
             digits = max(7, len(str(count - 1)))
             first, *others = (f"{index:0{digits}}.jpg" for index in range(count))
             put = lambda name: self.stack.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body)
             progress.set_postfix_str(f"{count:,} keys")
             put(first)
-            if "store" in self.stack.elsewhere:
-                # Whatever store that is, all that is known of it is S3.
+            if "store" in self.stack.external_tiers:
+                # An external store is only known to speak S3.
                 with ThreadPoolExecutor(16) as pool:
                     list(pool.map(put, others))
             else:
-                many.names(self.stack, prefix, first, others)
-            self.there.add(prefix)
+                key_cloning.clone_keys(self.stack, prefix, first, others)
+            self.uploaded.add(prefix)
         return f"{prefix}/"
 
     def labelled(self, folder: Path) -> None:
         """Labelled photos."""
-        if "labelled" not in self.there:
+        if "labelled" not in self.uploaded:
             names = [line.split(",")[0] for line in (folder / "labels.csv").read_text(encoding="utf-8").splitlines()]
             self.stack.upload({f"labelled/{name}": folder / "images" / name for name in names})
-            self.there.add("labelled")
+            self.uploaded.add("labelled")
 
     def shards(self, name: str, count: int) -> str:
-        """The same photos as tar shards: another layout at rest. The prefix they are under."""
+        """The same photos as tar shards: another layout at rest."""
         prefix = f"{slug(name)}-shards-{count}/"
-        if prefix not in self.there:
+        if prefix not in self.uploaded:
             python, script = sys.executable, Path(__file__).parent / "peers/shards.py"
-            where = ["--endpoint", self.stack.store, "--bucket", BUCKET, "--prefix", prefix]
+            target = ["--endpoint", self.stack.store, "--bucket", BUCKET, "--prefix", prefix]
             env = os.environ | programs.KEYS
-            subprocess.run([python, script, self.folder(name, count), *where], check=True, env=env, capture_output=True)
-            self.there.add(prefix)
+            subprocess.run([python, script, self.local_folder(name, count), *target], check=True, env=env, capture_output=True)
+            self.uploaded.add(prefix)
         return prefix
 
-    def folder(self, name: str, count: int) -> Path:
-        """So many photos of a set on this side's disk."""
-        place = DERIVED / f"{slug(name)}-files-{count}"
-        place.mkdir(parents=True, exist_ok=True)
+    def local_folder(self, name: str, count: int) -> Path:
+        """`count` photos of a set on the trainer's disk."""
+        folder = DERIVED / f"{slug(name)}-files-{count}"
+        folder.mkdir(parents=True, exist_ok=True)
         for index, file in enumerate(itertools.islice(itertools.cycle(originals(name)), count)):
-            if not (place / f"{index:06}.jpg").exists():
-                (place / f"{index:06}.jpg").symlink_to(file.resolve())
-        return place
+            if not (folder / f"{index:06}.jpg").exists():
+                (folder / f"{index:06}.jpg").symlink_to(file.resolve())
+        return folder
 
     def tables(self) -> dict[str, str]:
-        """`lineitem` of TPC-H at scale 1, as it is made and sorted by date: keys by what they are."""
-        keys = {"as made": "lineitem.parquet", "sorted": "sorted.parquet"}
-        if "tables" not in self.there:
+        """The keys of TPC-H's `lineitem` at scale 1, as generated and sorted by date."""
+        keys = {"as generated": "lineitem.parquet", "sorted": "sorted.parquet"}
+        if "tables" not in self.uploaded:
             self.stack.upload({path.name: path for path in lineitem()})
-            self.there.add("tables")
+            self.uploaded.add("tables")
         return keys
 
 
 def originals(name: str) -> list[Path]:
-    """The photos of a set, or those that a pattern from the repository's root names."""
+    """The photos of a set, or the matches of a pattern from the repository's root."""
     if "/" in name:
-        found = sorted(ROOT.glob(name))
+        files = sorted(ROOT.glob(name))
     else:
-        found = sorted((PHOTOS / name).glob("*.jpg"))
-    if not found:
-        raise FileNotFoundError(f"no photos of {name!r}: scripts/photos.sh all makes those under {PHOTOS}")
-    return found
+        files = sorted((PHOTOS / name).glob("*.jpg"))
+    if not files:
+        raise FileNotFoundError(f"no photos of {name!r}: `scripts/photos.sh all` creates those under {PHOTOS}")
+    return files
 
 
 def slug(name: str) -> str:
-    """A set's name, as a part of keys and of folders' names."""
+    """A set's name as part of keys and folder names."""
     return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def derived(name: str, short: int) -> list[Path]:
+def resized_photos(name: str, short: int) -> list[Path]:
     """The photos of a set with that short side, as JPEG of quality 90."""
     folder = DERIVED / f"{slug(name)}-{short}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,14 +145,14 @@ def derived(name: str, short: int) -> list[Path]:
 
 
 def lineitem() -> list[Path]:
-    """The table, generated once."""
-    made, ordered = TABLES / "lineitem.parquet", TABLES / "sorted.parquet"
+    """The table files, generated once."""
+    generated, ordered = TABLES / "lineitem.parquet", TABLES / "sorted.parquet"
     if not ordered.exists():
         TABLES.mkdir(parents=True, exist_ok=True)
         python = programs.ROOT / ".venv-e2e/bin/python"
         generate = [python.with_name("tpchgen-cli"), "parquet", "-s", "1", "--tables", "lineitem", "--output-dir", TABLES]
         subprocess.run(generate, check=True)
-        sql = f"copy (select * from '{made}' order by l_shipdate) to '{ordered}.new' (format parquet)"
+        sql = f"copy (select * from '{generated}' order by l_shipdate) to '{ordered}.new' (format parquet)"
         subprocess.run([python, "-c", f"import duckdb; duckdb.sql({sql!r})"], check=True)
         Path(f"{ordered}.new").rename(ordered)
-    return [made, ordered]
+    return [generated, ordered]

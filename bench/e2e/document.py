@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from . import accuracy, glance, plots, published, report, stats, text
-from .results import Arm, Cell, Results, Scenario, Turn, Verdict
+from . import accuracy, overview, plots, published, report, stats, text
+from .results import Arm, Cell, Results, Scenario, Trial, Verdict
 
 # The figures of the page, by file name, with their captions.
 FIGURES = {
@@ -33,7 +33,7 @@ RULES = {
     "rival-cpu": "`auto`, tables: CPU seconds of pyarrow or DuckDB to its own",
     "download": "`auto`, tables: rate to a download of the whole object",
     "simulator": "planner's simulator: epoch to the measured epoch",
-    "again": "A/A: an arm against a repetition of itself",
+    "repeat": "A/A: an arm against a repetition of itself",
     "first": "`auto`: rate of its first epoch to the fastest plain reader",
 }
 # Sections of kinds whose arms fill one table: title, method, and what one sample is.
@@ -104,12 +104,12 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
 
 def _environment(results: Results) -> list[str]:
     found = results.environment
-    rounds = sorted({scenario.settings["repeats"] for scenario in results.scenarios if "repeats" in scenario.settings})
+    rounds = sorted({scenario.settings["rounds"] for scenario in results.scenarios if "rounds" in scenario.settings})
     rows = [
         ["command", "`make bench-e2e`, as root"],
         ["commit", results.commit + (", with uncommitted changes" if results.dirty else "")],
-        ["started", results.started],
-        ["duration", f"{text.number(results.seconds / 60)} minutes"],
+        ["started", results.started_at],
+        ["duration", f"{text.number(results.duration_seconds / 60)} minutes"],
         ["machine", f"{found.cpu}, {text.count(found.cores, 'core')}, {text.size(found.memory_bytes)}"],
         ["kernel", found.kernel],
         ["rounds", ", ".join(map(str, rounds))],
@@ -139,19 +139,14 @@ def _verdicts(results: Results) -> list[str]:
 def _outcomes(verdicts: Sequence[Verdict]) -> list[str]:
     """How many verdicts each rule has, by outcome."""
     counts = Counter((verdict.rule, verdict.outcome) for verdict in verdicts)
-    required = {verdict.rule: verdict for verdict in verdicts}
+    by_rule = {verdict.rule: verdict for verdict in verdicts}
     shown = lambda rule, outcome: str(counts[rule, outcome] or text.NONE)
     rows = [
-        [name, _required(required[rule]), *(shown(rule, outcome) for outcome in report.SEVERITY)]
-        for rule, name in RULES.items() if rule in required
+        [name, report.required(by_rule[rule]), *(shown(rule, outcome) for outcome in report.SEVERITY)]
+        for rule, name in RULES.items() if rule in by_rule
     ]
     rows.append(["all", "", *(str(sum(verdict.outcome == outcome for verdict in verdicts)) for outcome in report.SEVERITY)])
-    return text.table(["rule", "required", *(outcome.replace("given", "informational") for outcome in report.SEVERITY)], rows)
-
-
-def _required(verdict: Verdict) -> str:
-    within = f"{verdict.asked:g} to {2 - verdict.asked:g}"
-    return {"again": "a tie", "simulator": within, "first": text.NONE}.get(verdict.rule, f"{verdict.asked:g}")
+    return text.table(["rule", "required", *report.SEVERITY], rows)
 
 
 def _open(scenario: Scenario, cell: Cell, verdict: Verdict) -> list[str]:
@@ -161,9 +156,9 @@ def _open(scenario: Scenario, cell: Cell, verdict: Verdict) -> list[str]:
 
 def _ahead(cells: Sequence[tuple[Scenario, Cell]], measure: str) -> Iterator[list[str]]:
     for scenario, cell in cells:
-        star = "*" if measure != "cpu" and stats.noisy(cell) else ""
-        for name, ratio in stats.ahead(cell, measure).items():
-            yield [scenario.name, cell.name, f"`{name}`", f"`{stats.ours(cell)}`", text.ratio(ratio) + star]
+        star = "*" if measure != "cpu" and stats.is_noisy(cell) else ""
+        for name, ratio in stats.arms_ahead(cell, measure).items():
+            yield [scenario.name, cell.name, f"`{name}`", f"`{stats.gateway_arm(cell)}`", text.ratio(ratio) + star]
 
 
 def _photos(results: Results, figures: dict[str, str]) -> list[str]:
@@ -172,7 +167,7 @@ def _photos(results: Results, figures: dict[str, str]) -> list[str]:
         return []
     cells = [cell for scenario in scenarios for cell in scenario.cells]
     lines = ["", "## Photos", "", ABOUT_PHOTOS, "", _command(scenarios), ""]
-    lines += [*_figure(figures, "speedup"), *text.table(glance.PHOTOS, glance.photos(cells))]
+    lines += [*_figure(figures, "speedup"), *text.table(overview.PHOTOS, overview.photos(cells))]
     if any(scenario.name == BREAKDOWN for scenario in scenarios):
         lines += ["", "Bytes and CPU by tier:", "", f"`make bench-e2e SCENARIO={BREAKDOWN}`", ""]
         lines += [line for name in FIGURES if name.endswith(BREAKDOWN) for line in _figure(figures, name)]
@@ -185,8 +180,8 @@ def _tables(results: Results) -> list[str]:
     if not scenarios:
         return []
     cells = [cell for scenario in scenarios for cell in scenario.cells]
-    columns = ["arm", *(column for cell in cells for column in (f"{cell.name}: {glance.TABLES[0]}", *glance.TABLES[1:]))]
-    return ["", "## Tables", "", ABOUT_TABLES, "", _command(scenarios), "", *text.table(columns, glance.tables(cells))]
+    columns = ["arm", *overview.table_columns(cells)]
+    return ["", "## Tables", "", ABOUT_TABLES, "", _command(scenarios), "", *text.table(columns, overview.tables(cells))]
 
 
 def _kind(results: Results, kind: str, title: str, about: str) -> list[str]:
@@ -241,29 +236,29 @@ def _figure(figures: dict[str, str], name: str) -> list[str]:
 
 def _arms(cells: Sequence[Cell]) -> list[str]:
     """A row for each arm of each cell, without the repetitions of the A/A tests."""
-    rows = [_arm(cell, name, arm) for cell in cells for name, arm in cell.arms.items() if arm.turns and arm.kind != "again"]
+    rows = [_arm(cell, name, arm) for cell in cells for name, arm in cell.arms.items() if arm.trials and arm.kind != "repeat"]
     return text.table(ARM_COLUMNS, rows)
 
 
 def _arm(cell: Cell, name: str, arm: Arm) -> list[str]:
-    median = lambda get: stats.middle(arm, get)
-    took = median(stats.seconds)
+    median = lambda get: stats.median_of(arm, get)
+    took = median(stats.seconds_per_sample)
     baseline = cell.arms[cell.baseline]
     ratio = None
-    if name != cell.baseline and not stats.failed(arm) and not stats.failed(baseline):
-        ratio = stats.paired(stats.measured(baseline, stats.seconds), stats.measured(arm, stats.seconds))
-    star = "*" if ratio is not None and stats.noisy(cell) else ""
-    lost = f", {stats.failed(arm)} failed" if stats.failed(arm) else ""
+    if name != cell.baseline and not stats.failed_samples(arm) and not stats.failed_samples(baseline):
+        ratio = stats.paired(stats.measurements(baseline, stats.seconds_per_sample), stats.measurements(arm, stats.seconds_per_sample))
+    star = "*" if ratio is not None and stats.is_noisy(cell) else ""
+    lost = f", {stats.failed_samples(arm)} failed" if stats.failed_samples(arm) else ""
     return [
         cell.name, f"`{name}`", text.number(1 / took if took else None) + lost, text.ratio(ratio) + star,
-        text.size(median(_positive(stats.wire))), text.number(_thousand(median(_positive(stats.cpu)))),
-        text.seconds(median(lambda turn: turn.first_batch_seconds)), text.size(median(lambda turn: turn.peak_bytes.get("host"))),
+        text.size(median(_positive(stats.wire_bytes_per_sample))), text.number(_thousand(median(_positive(stats.cpu_seconds_per_sample)))),
+        text.seconds(median(lambda trial: trial.first_batch_seconds)), text.size(median(lambda trial: trial.peak_bytes.get("host"))),
     ]
 
 
-def _positive(get: Callable[[Turn], float]) -> Callable[[Turn], float | None]:
+def _positive(get: Callable[[Trial], float]) -> Callable[[Trial], float | None]:
     """The measure, with None in place of the 0 that stands for *not measured*."""
-    return lambda turn: get(turn) or None
+    return lambda trial: get(trial) or None
 
 
 def _thousand(value: float | None) -> float | None:

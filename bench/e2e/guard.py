@@ -1,9 +1,9 @@
-"""Two processes watch over each other, so that nothing of a run is left behind however it ends.
+"""Two processes that watch each other, so that a run leaves nothing behind however it ends.
 
-The one that was started waits. The other one does the work, in a process group of its own and with a folder of its own: when it
-is gone, for whatever reason, the first one ends what is left of the group, takes away its namespaces and its folder, and gives
-back the network device that it has shaped. If the first is killed, the kernel tells the second, which ends as if it had been
-asked to. What neither could do, the next run does.
+The outer process waits. The inner process does the work, in its own process group and with its own folder. When the inner process
+ends for any reason, the outer process kills the rest of the group, removes its namespaces and its folder, and restores the network
+device that it shaped. If the outer process is killed, the kernel signals the inner one, which ends as if it had been asked to. If
+both are killed at once, the next run cleans up.
 """
 
 import ctypes
@@ -17,19 +17,19 @@ import time
 from pathlib import Path
 
 import links
-from stack import forget_sockets
+from stack import remove_sockets
 
 PARENT_DEATH_SIGNAL = 1
 PREFIX = "pushdown-e2e-"
 FOLDER = "PUSHDOWN_E2E_FOLDER"
 
 
-def watched(command: list[str]) -> int:
-    """Runs a command, and clears up behind it. Its status."""
+def run_watched(command: list[str]) -> int:
+    """Runs a command and cleans up after it. Returns its status."""
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
-    run = subprocess.Popen(command, env=os.environ | {FOLDER: str(folder), "TMPDIR": str(folder)}, preexec_fn=leave)
-    # Asked to end, it asks the run to, and goes on waiting.
+    run = subprocess.Popen(command, env=os.environ | {FOLDER: str(folder), "TMPDIR": str(folder)}, preexec_fn=detach)
+    # A signal is passed on to the run; this process continues to wait.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: run.poll() is None and run.send_signal(number))
     try:
@@ -38,28 +38,28 @@ def watched(command: list[str]) -> int:
         end_group(run.pid)
         links.remove(run.pid)
         for stack in folder.glob("*/"):
-            forget_sockets(stack)
+            remove_sockets(stack)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def leave() -> None:
-    """A group of its own, and the kernel's word when the one that waits is gone."""
+def detach() -> None:
+    """Puts the process into its own group, and makes the kernel signal it when the parent dies."""
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def folder() -> Path:
-    """Where the run keeps its files."""
+    """The folder of the run's files."""
     return Path(os.environ[FOLDER])
 
 
-def clear() -> None:
-    """Takes the folder away: the run does so, too, since the one that waits may be gone."""
+def remove_folder() -> None:
+    """Removes the folder. The inner process does so too, since the outer process may be gone."""
     shutil.rmtree(folder(), ignore_errors=True)
 
 
 def end_group(group: int) -> None:
-    """Ends what is left of a process group, and waits until nothing is."""
+    """Kills the rest of a process group and waits until it is empty."""
     deadline = time.monotonic() + 10
     try:
         while time.monotonic() < deadline:
@@ -71,11 +71,11 @@ def end_group(group: int) -> None:
 
 
 def sweep() -> None:
-    """Takes away folders of runs whose two processes were both killed at once; what `links` has made goes there."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    """Removes folders of runs whose two processes were both killed. `links` removes their namespaces and devices."""
+    for leftover in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            os.kill(int(left.name.removeprefix(PREFIX).partition("-")[0]), signal.SIG_DFL)
+            os.kill(int(leftover.name.removeprefix(PREFIX).partition("-")[0]), signal.SIG_DFL)
         except ProcessLookupError:
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(leftover, ignore_errors=True)
         except (ValueError, PermissionError):
             continue

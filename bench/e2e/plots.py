@@ -1,8 +1,8 @@
-"""The plots of a run, as PNG and SVG: speed-up over the link, bytes on the wire and CPU by tier of each scenario.
+"""The plots of a run, as PNG and SVG: speedup over the link, bytes on the wire and CPU by tier of each scenario.
 
-Only what the results have data for is drawn. The same results give the same bytes: no dates, a fixed salt for the names inside
-an SVG, and the font that matplotlib brings along, drawn as outlines, so that no machine has to have it. Colours are those of
-Okabe and Ito, which colour-blind people tell apart; what differs by colour differs by a marker, a dash or its place, too.
+Only plots with data are drawn. The same results yield the same bytes: no dates, a fixed salt for the names inside an SVG, and the
+font of matplotlib as outlines, so no machine needs it. Colours are those of Okabe and Ito, which colour-blind readers can
+distinguish; everything that differs in colour also differs in marker, dash or position.
 """
 
 import re
@@ -32,7 +32,7 @@ STYLE = {
 }
 KINDS_OF_FILES = ("png", "svg")
 SAVE_OPTIONS = {".png": {"dpi": 160, "metadata": {"Software": None}}, ".svg": {"metadata": {"Date": None, "Creator": None}}}
-# The open link stands this many times as far to the right as the widest link that is shaped.
+# The open link is drawn at this multiple of the fastest shaped link.
 OPEN = 3
 
 
@@ -102,24 +102,24 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
         ticks[right] = "open"
     _ticks(axes, ticks)
     noisy = any(point.noisy for line in lines for point in line.points)
-    axes.set_xlabel(label + (f"   (hollow: {stats.NOISY})" if noisy else ""))
+    axes.set_xlabel(label + (f"   (hollow: {stats.NOISE_NOTE})" if noisy else ""))
     axes.set_ylabel("rate to the fastest plain arm")
-    axes.set_title("Speed-up over plain reading, medians with intervals", loc="left", fontsize=10)
+    axes.set_title("Speedup over plain reading, medians with intervals", loc="left", fontsize=10)
     axes.grid(True)
-    # Beside the lines: wherever it stood among them it would hide some.
+    # Outside of the plot, where it hides no lines.
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=3.5)
     return figure
 
 
 def _ticks(axes: Axes, places: dict[float, str]) -> None:
-    """Ticks where the cells are, and plain numbers for ratios instead of powers of ten."""
+    """Ticks at the cells, and plain numbers for ratios instead of powers of ten."""
     axes.xaxis.set_major_locator(FixedLocator(list(places)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: places.get(place, "")))
     axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_ylim()
     low, high = min(low, 0.9), max(high, 1.1)
     axes.set_ylim(low, high)
-    # Near 1 the small steps matter; over a wide range they would stand on each other.
+    # Near 1 small steps matter; over a wide range their labels would overlap.
     fine = [0.8, 0.9, 1.1, 1.2] if high / low < 5 else []
     steps = fine + [step * decade for decade in (0.01, 0.1, 1, 10, 100) for step in (1, 1.5, 2, 3, 5, 7)]
     axes.yaxis.set_major_locator(FixedLocator(sorted(step for step in steps if low <= step <= high)))
@@ -172,7 +172,7 @@ def _canvas(bars: list[Bar], title: str) -> tuple[Figure, Axes, list[float]]:
 
 
 def _labels(axes: Axes, bars: list[Bar], places: list[float], show: Callable[[float], str]) -> None:
-    """The sum at the end of each bar: a short one is not seen otherwise."""
+    """The sum at the end of each bar, which makes short bars readable."""
     axes.set_xlim(0, max(sum(bar.parts) for bar in bars) * 1.15)
     for bar, place in zip(bars, places):
         axes.annotate(show(sum(bar.parts)), (sum(bar.parts), place), (3, 0), textcoords="offset points", fontsize=7, va="center")

@@ -1,11 +1,10 @@
-"""What others published, beside ours for orientation: HAPI over links of nine widths.
+"""Published results of others, for orientation: HAPI over links of nine bandwidths.
 
 HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
-https://arxiv.org/abs/2210.08650v3) splits the frozen layers of transfer learning between store and trainer, too. The seconds are
-those of the logs in its authors' repository, https://github.com/aguirguis/collabml_client, folder
+https://arxiv.org/abs/2210.08650v3) also splits the frozen layers of transfer learning between store and trainer. The seconds are
+from the logs in its authors' repository, https://github.com/aguirguis/collabml_client, folder
 `application_layer/logs/bw_exp_imagenet`, commit 884761c8777e00173291f53ec861aee144e9bb2e: one run each, AlexNet frozen up to layer
-17, 32,000 photos of ImageNet in batches of 8,000, a GPU beside the store and two in the trainer. What the paper draws of them it
-does not give as numbers.
+17, 32,000 photos of ImageNet in batches of 8,000, one GPU at the store and two in the trainer. The paper plots them without numbers.
 """
 
 from collections.abc import Iterable
@@ -13,17 +12,17 @@ from dataclasses import dataclass
 
 from . import text
 
-# MiB that a batch of plain reading brings, as tensors that were made before, and how many batches there are.
+# MiB of a batch of plain reading, as precomputed tensors, and the number of batches.
 BATCH_MIB, BATCHES = 1232.6, 4
-# What the cells of links are plotted over, and HAPI beside them.
+# The x axis of the speedup plot.
 X_LABEL = "link, in multiples of the crossover"
 COLUMNS = ["HAPI's link", "of its crossover", "plain, photos", "plain, tensors", "HAPI", "rate of HAPI to the faster"]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of 32,000 photos over a link: read plainly, read plainly as tensors that were made before, and by HAPI, which reads
-    those tensors beside the store."""
+    """Seconds for 32,000 photos over a link: plain reading of photos, plain reading of precomputed tensors, and HAPI, which reads
+    those tensors at the store."""
 
     bits: float
     photos: float
@@ -32,12 +31,12 @@ class Run:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as the faster of both plain ways HAPI is."""
+        """The rate of HAPI to the faster plain method."""
         return min(self.photos, self.tensors) / self.hapi
 
     @property
     def x(self) -> float:
-        """The link, in multiples of its crossover: that over which plain reading keeps the trainer just busy."""
+        """The link as a multiple of its crossover, at which plain reading just saturates the trainer."""
         return self.bits / (BATCH_MIB * BATCHES * 2**23 / WIDEST.tensors)
 
 
@@ -55,18 +54,18 @@ RUNS = (
 WIDEST = RUNS[-1]
 
 ABOUT = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC 2024,
-[arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) splits the frozen layers of transfer learning between store and trainer,
-too. By its abstract, training is up to 2.5 times as fast, and in 86.8 % of the cases its split is the best one or at most 5 %
-off it. Below are seconds by the [logs](https://github.com/aguirguis/collabml_client) of its authors, folder
-`application_layer/logs/bw_exp_imagenet`, commit 884761c: one run each, AlexNet, 32,000 photos of ImageNet in batches of 8,000, a
-GPU beside the store and two in the trainer. Its crossover is reckoned from plain reading over its widest link. Models, machines
-and links are others than ours, and so is what is compared: plain reading there makes a batch of photos in 25 s, or one of
-tensors that lie ready in 3 s, while the trainer's GPUs wait; HAPI reads such tensors, too, beside the store, where it has a GPU
-more. Here all ways have the same cores. So this is for orientation, not a comparison."""
+[arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) also splits the frozen layers of transfer learning between store and
+trainer. Its abstract reports training up to 2.5 times as fast, and a split that is the best one, or at most 5 % off, in 86.8 % of
+the cases. The seconds below are from the [logs](https://github.com/aguirguis/collabml_client) of its authors, folder
+`application_layer/logs/bw_exp_imagenet`, commit 884761c: one run each, AlexNet, 32,000 photos of ImageNet in batches of 8,000, one
+GPU at the store and two in the trainer. Its crossover is computed from plain reading over its fastest link. Models, machines, links
+and baselines differ from ours: plain reading there needs 25 s for a batch of photos, or 3 s for a batch of precomputed tensors,
+while the trainer's GPUs wait; HAPI also reads such tensors, with an additional GPU at the store. In our runs all arms have the same
+cores. So this is for orientation, not a comparison."""
 
 
 def curve(widest: float) -> list[tuple[float | None, float]]:
-    """Points of HAPI's speed-up over links up to so many times the crossover; without x, as an open link, that of its widest."""
+    """Points of HAPI's speedup over links up to `widest` times the crossover; the point without x is its fastest link."""
     return [*((run.x, run.speedup) for run in RUNS[:-1] if run.x <= widest), (None, WIDEST.speedup)]
 
 

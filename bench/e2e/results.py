@@ -1,11 +1,11 @@
-"""What a run of the end-to-end benchmark found: dataclasses, and the JSON file that holds them (format 1).
+"""The results of a run of the end-to-end benchmark: dataclasses, and the JSON file that stores them (format 2).
 
-Times are in seconds, sizes in bytes, links in bits per second. `Turn.samples` is per epoch and `Turn.seconds` has one entry
-per epoch; CPU, bytes and stalls are those of all epochs of the turn together. Turn i of every arm belongs to round i. What an
-arm cannot tell is null, never 0.
+Times are in seconds, sizes in bytes, links in bits per second. `Trial.samples` counts one epoch and `Trial.epoch_seconds` has one
+entry per epoch; CPU, bytes and stalls cover all epochs of the trial. Trial i of every arm belongs to round i. A value that an arm
+does not measure is null, never 0.
 
-A file is read strictly: a name that is missing, unknown or of another type is an error that says where it is, since a figure
-that is left out in silence would make a report that looks complete.
+The reader is strict: a missing or unknown name, or a value of the wrong type, is an error that names its position. A silently
+missing figure would produce a report that looks complete.
 """
 
 import dataclasses
@@ -17,69 +17,69 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
-KINDS = ("plain", "pushed", "auto", "again", "peer", "rival", "layout", "ceiling")
+FORMAT = 2
+KINDS = ("plain", "pushed", "auto", "repeat", "peer", "rival", "layout", "ceiling")
 BOUNDS = ("store", "gateway", "link", "host", "trainer")
-# Of another layout at rest, or of local files: no bound of what is read from the store as it is.
+# Arms that read another layout or local files: the upper bound does not apply to them.
 UNBOUND = ("layout", "ceiling")
-OUTCOMES = ("pass", "fail", "undecided", "void", "given")
+OUTCOMES = ("pass", "fail", "undecided", "void", "informational")
 TIERS = ("store", "gateway", "host")
 
 
 class ResultsError(Exception):
-    """A file that holds no results of this format."""
+    """The file does not contain results of this format."""
 
 
 @dataclass
-class Turn:
-    """One turn of an arm."""
+class Trial:
+    """One trial of an arm: what it delivered, how long it took, and what it used."""
 
     samples: int
     errors: int
-    seconds: list[float]
+    epoch_seconds: list[float]
     first_batch_seconds: float | None
     batch_wait_p50_seconds: float | None
     batch_wait_p99_seconds: float | None
     stall_seconds: float | None
     value_bytes: float | None
     stored_bytes: float | None
-    wire_up: float | None
-    wire_down: float | None
-    cpu: dict[str, float]
+    wire_up_bytes: float | None
+    wire_down_bytes: float | None
+    cpu_seconds: dict[str, float]
     peak_bytes: dict[str, float | None]
     rows: int | None = None
-    # Samples by how many steps they had behind them when they came.
+    # Samples by stage: the number of steps that the gateway had applied.
     stages: dict[str, int] | None = None
-    # Of the last epoch alone, where the reader tells: those before it pay for what comes once, and try other ways.
-    last_stages: dict[str, int] | None = None
-    last_cpu_seconds: float | None = None
-    # Of the head that was trained on what the turn read: how good it is, and when it was there, reading included.
+    # The last epoch alone, if the reader reports it: earlier epochs include one-time costs and probing.
+    last_epoch_stages: dict[str, int] | None = None
+    last_epoch_cpu_seconds: float | None = None
+    # The classifier head trained on the trial's samples: its accuracy, and the seconds until it was trained, reading included.
     balanced_accuracy: float | None = None
     trained_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _check(len(self.seconds) > 0, "seconds: none found, expected one for each epoch")
+        _check(len(self.epoch_seconds) > 0, "epoch_seconds: expected one for each epoch, found none")
         _check(self.samples >= 0 and self.errors >= 0, "samples and errors: expected 0 or more")
-        for name in ("cpu", "peak_bytes"):
+        for name in ("cpu_seconds", "peak_bytes"):
             unknown = sorted(set(getattr(self, name)) - set(TIERS))
-            _check(unknown == [], f"{name}: {', '.join(unknown)} found, expected {', '.join(TIERS)}")
+            _check(unknown == [], f"{name}: expected {', '.join(TIERS)}, found {', '.join(unknown)}")
 
 
 @dataclass
 class Arm:
-    """A way of getting the samples, with its turns."""
+    """A method of reading the samples, with its trials."""
 
     kind: str
     settings: str
-    turns: list[Turn] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        _check(self.kind in KINDS, f"kind: {self.kind} found, expected one of {', '.join(KINDS)}")
+        _check(self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind}")
 
 
 @dataclass
-class Heat:
-    """One turn of an arm before the rounds of a cell, which tells whether it goes on."""
+class QualifyingRun:
+    """One run of an arm before the rounds of a cell. It decides whether the arm takes part in the rounds."""
 
     samples_per_second: float
     errors: int
@@ -88,28 +88,28 @@ class Heat:
 
 @dataclass
 class Bound:
-    """What no arm of a cell should beat, by an estimate from costs that were measured, and what limits that."""
+    """The estimated upper bound of a cell's rate, from measured costs, and the tier that limits it."""
 
     samples_per_second: float
-    by: str
+    limited_by: str
 
     def __post_init__(self) -> None:
-        _check(self.by in BOUNDS, f"by: {self.by} found, expected one of {', '.join(BOUNDS)}")
+        _check(self.limited_by in BOUNDS, f"limited_by: expected one of {', '.join(BOUNDS)}, found {self.limited_by}")
         _check(self.samples_per_second > 0, "samples_per_second: expected more than 0")
 
 
 @dataclass
 class Verdict:
-    """Whether an arm does what is asked: its ratio is to be `asked` or more. `e2e.stats` tells what each rule is.
+    """Whether an arm meets a requirement: its ratio has to be `required` or more. `e2e.stats` defines the rules.
 
-    `median`, `low` and `high` are null where nothing could be measured, and `note` says why.
+    `median`, `low` and `high` are null if nothing could be measured; `note` gives the reason.
     """
 
     rule: str
     arm: str
     against: str
     measure: str
-    asked: float
+    required: float
     median: float | None
     low: float | None
     high: float | None
@@ -118,57 +118,57 @@ class Verdict:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _check(self.outcome in OUTCOMES, f"outcome: {self.outcome} found, expected one of {', '.join(OUTCOMES)}")
+        _check(self.outcome in OUTCOMES, f"outcome: expected one of {', '.join(OUTCOMES)}, found {self.outcome}")
 
 
 @dataclass
 class Cell:
-    """The arms that are compared with each other: one pipeline over one link."""
+    """Arms that are compared with each other: one pipeline over one link."""
 
     name: str
     group: str
     x: float | None
     x_label: str
-    asked_link_bits: float | None
-    link_bits: float | None
-    crossover_bits: float | None
+    requested_bits_per_second: float | None
+    measured_bits_per_second: float | None
+    crossover_bits_per_second: float | None
     baseline: str
     notes: list[str]
     bound: Bound | None
     arms: dict[str, Arm]
     verdicts: list[Verdict] = field(default_factory=list)
-    # Seconds of an epoch by the planner's simulator, of each round, for the ways that it knows.
-    simulated: dict[str, list[float]] = field(default_factory=dict)
-    # Everyone who was tried as plain reading beside those that the scenario names.
-    heats: dict[str, Heat] = field(default_factory=dict)
+    # Seconds of an epoch by the planner's simulator, one entry per round, for the arms that it models.
+    simulated_epoch_seconds: dict[str, list[float]] = field(default_factory=dict)
+    # The qualifying runs of plain readers, by arm.
+    qualifying: dict[str, QualifyingRun] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.arms == {} or self.baseline in self.arms
-        _check(known, f"baseline: {self.baseline} found, expected one of {', '.join(self.arms)}")
+        _check(known, f"baseline: expected one of {', '.join(self.arms)}, found {self.baseline}")
 
     @property
-    def width(self) -> float | None:
-        """Bits per second of the link: as measured, or else as asked. None of an open link."""
-        return self.asked_link_bits if self.link_bits is None else self.link_bits
+    def bandwidth(self) -> float | None:
+        """Bits per second of the link: measured, else requested. None for an open link."""
+        return self.requested_bits_per_second if self.measured_bits_per_second is None else self.measured_bits_per_second
 
 
 @dataclass
 class Scenario:
-    """Cells that belong together. `skipped` says why there are none, where this machine cannot measure them; `broke` what went
-    wrong, behind those that there are. `seconds` is how long all of it took, set-up included."""
+    """Cells that belong together. `skip_reason` says why this machine cannot measure them; `error` is the failure that ended the
+    scenario, after the cells that it has. `duration_seconds` includes the set-up."""
 
     name: str
     title: str
     settings: dict[str, Any]
-    skipped: str = ""
+    skip_reason: str = ""
     cells: list[Cell] = field(default_factory=list)
-    broke: str = ""
-    seconds: float | None = None
+    error: str = ""
+    duration_seconds: float | None = None
 
 
 @dataclass
 class Environment:
-    """The machine, and what ran on it."""
+    """The machine and the installed versions."""
 
     cpu: str
     cores: int
@@ -176,11 +176,11 @@ class Environment:
     kernel: str
     python: str
     shaped: bool
-    why_not_shaped: str
-    latency: bool
+    shaping_error: str
+    supports_latency: bool
     load_average: list[float]
     versions: dict[str, str]
-    # A store that ran already, and what the command line said of all scenarios.
+    # An external store, and the flags of the command line that apply to all scenarios.
     store: str = ""
     flags: list[str] = field(default_factory=list)
 
@@ -191,23 +191,23 @@ class Results:
 
     commit: str
     dirty: bool
-    started: str
-    seconds: float
+    started_at: str
+    duration_seconds: float
     environment: Environment
     scenarios: list[Scenario] = field(default_factory=list)
 
 
 def load(path: Path) -> Results:
-    """The results that a file holds."""
+    """Reads the results of a file."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_constant)
     except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: cannot be read as JSON: {error}") from error
+        raise ResultsError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(document, dict) or "format" not in document:
-        raise ResultsError(f"{path}: no results of the benchmark, expected an object with a format")
+        raise ResultsError(f"{path}: not results of the benchmark: expected an object with a format")
     found = document.pop("format")
     if found != FORMAT:
-        raise ResultsError(f"{path}: format {found!r} found, expected {FORMAT}")
+        raise ResultsError(f"{path}: unsupported format: expected {FORMAT}, found {found!r}")
     try:
         return _dataclass(Results, document, "")
     except ValueError as error:
@@ -215,7 +215,7 @@ def load(path: Path) -> Results:
 
 
 def save(results: Results, path: Path) -> None:
-    """Write the file, whole or not at all: a long run is saved many times, and may be broken off at any."""
+    """Writes the file atomically: a long run saves many times and can be interrupted at any of them."""
     text = json.dumps({"format": FORMAT} | dataclasses.asdict(results), indent=1, allow_nan=False, ensure_ascii=False)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -230,11 +230,11 @@ def _check(holds: bool, message: str) -> None:
 
 
 def _constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _dataclass(kind: type, value: Any, where: str) -> Any:
-    """An instance of a dataclass by an object of JSON."""
+    """An instance of a dataclass from a JSON object."""
     if not isinstance(value, dict):
         raise _mistyped("an object", value, where)
     hints = typing.get_type_hints(kind)
@@ -252,7 +252,7 @@ def _dataclass(kind: type, value: Any, where: str) -> Any:
 
 
 def _value(kind: Any, value: Any, where: str) -> Any:
-    """A value of the type that a field is annotated with."""
+    """A value of a field's annotated type."""
     if isinstance(kind, types.UnionType):
         return None if value is None else _value(kind.__args__[0], value, where)
     if dataclasses.is_dataclass(kind):
@@ -263,7 +263,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if origin is dict and isinstance(value, dict):
         return {name: _value(arguments[1], part, f"{where}.{name}") for name, part in value.items()}
     accepted = {float: (int, float), int: (int,), str: (str,), bool: (bool,), Any: (object,)}.get(kind, ())
-    # To Python, true is a number.
+    # In Python, true is a number.
     if isinstance(value, accepted) and (kind not in (int, float) or not isinstance(value, bool)):
         return value
     raise _mistyped(getattr(origin or kind, "__name__", str(kind)), value, where)
@@ -271,4 +271,4 @@ def _value(kind: Any, value: Any, where: str) -> Any:
 
 def _mistyped(expected: str, value: Any, where: str) -> ValueError:
     found = "null" if value is None else f"{type(value).__name__} {json.dumps(value)[:40]}"
-    return ValueError(f"{where or 'file'}: {found} found, expected {expected}")
+    return ValueError(f"{where or 'file'}: expected {expected}, found {found}")

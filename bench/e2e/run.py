@@ -1,4 +1,4 @@
-"""A run: a stack for as long as its flags stay the same, the scenarios one after the other, and results after each cell."""
+"""A run: one stack for scenarios with the same flags, the scenarios in order, and results saved after each cell."""
 
 import dataclasses
 import datetime
@@ -11,24 +11,24 @@ from pathlib import Path
 
 import links
 import programs
-from stack import NotStarted, Stack, sides
+from stack import NotStarted, Stack, split_cores
 from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
-from .data import Data
-from .kinds import Run, bounds, forward, growth, heats, read, scans, table, tenants, transfer
-from .scenario import Scenario, ScenarioError, all_of, shaped, unshaped
+from .data import StoredData
+from .kinds import RunContext, bounds, forward, growth, qualifying, read, scans, table, tenants, transfer
+from .scenario import Scenario, ScenarioError, load_all, needs_shaping, open_link_variant
 from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer}
 PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "file-reader", "object-reader", "table-reader")
-WITHOUT = "--no-shaping goes on without; for make it is NO_SHAPING=1"
+NO_SHAPING_HINT = "--no-shaping (make: NO_SHAPING=1) runs without"
 
 
 @dataclass
 class Options:
-    """How a run is to be done."""
+    """The options of a run."""
 
     scenarios: list[Scenario]
     results: Path
@@ -37,50 +37,50 @@ class Options:
     gateway: str | None = None
     admin: str | None = None
     interface: str | None = None
-    repeats: int | None = None
-    # What the command line said, for the report.
+    rounds: int | None = None
+    # Flags of the command line, for the report.
     flags: tuple[str, ...] = ()
-    elsewhere: bool = field(init=False)
+    has_external_store: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.elsewhere = self.upstream is not None
-        if self.repeats is not None:
-            replaced = [dataclasses.replace(scenario, repeats=self.repeats) for scenario in self.scenarios]
+        self.has_external_store = self.upstream is not None
+        if self.rounds is not None:
+            replaced = [dataclasses.replace(scenario, rounds=self.rounds) for scenario in self.scenarios]
             self.scenarios = replaced
         for scenario in self.scenarios:
             known = getattr(KINDS[scenario.kind], "ARMS", scenario.arms)
-            if unknown := [name for name in scenario.arms if arms.family(name) not in known]:
+            if unknown := [name for name in scenario.arms if arms.listed_name(name) not in known]:
                 expected = ", ".join(known)
-                raise ScenarioError(f"{scenario.name}: arms: {', '.join(unknown)} found, expected some of {expected}")
+                raise ScenarioError(f"{scenario.name}: arms: expected some of {expected}, found {', '.join(unknown)}")
         if not self.shaping:
-            self.scenarios = instead(self.scenarios)
+            self.scenarios = with_open_link_variants(self.scenarios)
 
 
-def instead(scenarios: list[Scenario]) -> list[Scenario]:
-    """The same, and what measures over an open link what those would that need a shaped one: they are going to be skipped."""
-    others = [unshaped(scenario, all_of()) for scenario in scenarios]
-    found = {scenario.name: scenario for scenario in [*scenarios, *filter(None, others)]}
-    return list(found.values())
+def with_open_link_variants(scenarios: list[Scenario]) -> list[Scenario]:
+    """The scenarios, and for those that need a shaped link, and will be skipped, their open-link variants."""
+    variants = [open_link_variant(scenario, load_all()) for scenario in scenarios]
+    by_name = {scenario.name: scenario for scenario in [*scenarios, *filter(None, variants)]}
+    return list(by_name.values())
 
 
-def run(options: Options) -> Path:
-    """Runs them all. The file with the results, beside which stand a report and plots."""
-    if options.elsewhere:
+def run_scenarios(options: Options) -> Path:
+    """Runs all scenarios. Returns the file of the results; the report and the plots are next to it."""
+    if options.has_external_store:
         programs.KEYS |= {name: os.environ[name] for name in programs.KEYS if name in os.environ}
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     for program in PROGRAMS:
         if not (programs.BINARIES / program).exists():
-            raise SystemExit(f"e2e: {programs.BINARIES / program} is not built: `make build`")
+            raise SystemExit(f"e2e: {programs.BINARIES / program} is not built: run `make build`")
     commit, dirty = machine.commit()
-    with links.links(options.shaping, options.interface) as link:
+    with links.create(options.shaping, options.interface) as link:
         if link.reason and options.shaping:
-            print(f"e2e: links cannot be shaped: {link.reason}. {WITHOUT}", file=sys.stderr)
+            print(f"e2e: links cannot be shaped: {link.reason}. {NO_SHAPING_HINT}", file=sys.stderr)
             raise SystemExit(2)
-        environment = machine.environment(link, options.upstream, options.flags)
+        environment = machine.read_environment(link, options.upstream, options.flags)
         found = results.Results(commit, dirty, started.strftime("%Y-%m-%dT%H:%M:%SZ"), 0.0, environment)
         file = options.results / f"e2e-{started:%Y%m%d-%H%M%S}.json"
-        total = sum(turns(scenario) for scenario in options.scenarios)
-        with tqdm(total=total, unit="turn", dynamic_ncols=True, disable=None) as progress:
+        total = sum(trial_count(scenario) for scenario in options.scenarios)
+        with tqdm(total=total, unit="trial", dynamic_ncols=True, disable=None) as progress:
             stacks = Stacks(options, link, progress)
             try:
                 for scenario in options.scenarios:
@@ -91,124 +91,124 @@ def run(options: Options) -> Path:
                         cell.verdicts = stats.verdicts(cell)
                         measured.cells.append(cell)
                         progress.write(f"e2e: {scenario.name}: {cell.name}: done", file=sys.stderr)
-                        found.seconds = time.monotonic() - clock
+                        found.duration_seconds = time.monotonic() - clock
                         results.save(found, file)
             finally:
                 stacks.stop()
-    found.seconds = time.monotonic() - clock
+    found.duration_seconds = time.monotonic() - clock
     results.save(found, file)
-    write(found, file)
+    write_report(found, file)
     return file
 
 
 def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: results.Scenario) -> Iterator[results.Cell]:
-    """The cells of a scenario, or why there are none."""
-    measured.skipped = why_not(scenario, stacks.options, link)
-    if measured.skipped:
-        stacks.progress.write(f"e2e: {scenario.name} is skipped: {measured.skipped}")
+    """Measures the cells of a scenario, or records why it is skipped."""
+    measured.skip_reason = skip_reason(scenario, stacks.options, link)
+    if measured.skip_reason:
+        stacks.progress.write(f"e2e: {scenario.name} is skipped: {measured.skip_reason}")
         return
     clock = time.monotonic()
     try:
-        for cell in KINDS[scenario.kind].cells(scenario, stacks.of(scenario)):
-            cell.bound = bounds.of(scenario, cell)
-            measured.seconds = time.monotonic() - clock
+        for cell in KINDS[scenario.kind].cells(scenario, stacks.context_for(scenario)):
+            cell.bound = bounds.upper_bound(scenario, cell)
+            measured.duration_seconds = time.monotonic() - clock
             yield cell
     except (Exception, NotStarted) as error:
-        # Whatever it is, the other scenarios are measured, and the run's status tells. Who is asked to end ends all the same.
-        measured.seconds = time.monotonic() - clock
+        # The other scenarios continue, and the run's status reports the failure. A request to end still ends the run.
+        measured.duration_seconds = time.monotonic() - clock
         known = isinstance(error, (ArmError, NotStarted, FileNotFoundError))
-        measured.broke = str(error) if known else f"{type(error).__name__}: {error}"
-        stacks.progress.write(f"e2e: {scenario.name} broke: {measured.broke}", file=sys.stderr)
-        # A store or a gateway that is gone would break them all.
+        measured.error = str(error) if known else f"{type(error).__name__}: {error}"
+        stacks.progress.write(f"e2e: {scenario.name} failed: {measured.error}", file=sys.stderr)
+        # If the store or the gateway has died, all following scenarios would fail.
         stacks.stop()
 
 
-def status(found: results.Results, check: bool) -> int:
-    """What a run ends with: 1 where a scenario broke, and where it is to be checked also where a verdict is a fail."""
+def exit_status(found: results.Results, check: bool) -> int:
+    """The exit status of a run: 1 if a scenario failed or, with `check`, if a verdict is a fail."""
     failed = any(
         verdict.outcome == "fail"
         for scenario in found.scenarios
         for cell in scenario.cells
         for verdict in stats.verdicts(cell)
     )
-    return int(any(scenario.broke for scenario in found.scenarios) or (check and failed))
+    return int(any(scenario.error for scenario in found.scenarios) or (check and failed))
 
 
-def why_not(scenario: Scenario, options: Options, link: links.Links) -> str:
-    """Why a scenario cannot be measured here, if so."""
-    if options.elsewhere and (why := not_there(scenario, options)):
-        return why
-    if link.reason and shaped(scenario):
-        other = unshaped(scenario, all_of())
-        hint = f"; {other.name}, which measures the same over an open link, runs instead" if other else ""
-        return f"its links are to be shaped, and {link.reason}{hint}"
+def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:
+    """Why a scenario cannot be measured on this machine; empty if it can."""
+    if options.has_external_store and (reason := missing_requirement(scenario, options)):
+        return reason
+    if link.reason and needs_shaping(scenario):
+        variant = open_link_variant(scenario, load_all())
+        hint = f"; {variant.name}, which measures the same over an open link, runs instead" if variant else ""
+        return f"it needs shaped links, and {link.reason}{hint}"
     try:
-        sides(scenario.store_cores, scenario.host_cores)
+        split_cores(scenario.store_cores, scenario.host_cores)
     except ValueError as error:
         return str(error)
     if scenario.latency_ms and not link.can_delay():
-        return "its links are to have latency, and this kernel has no netem"
+        return "it needs latency, and this kernel has no netem"
     return ""
 
 
-def not_there(scenario: Scenario, options: Options) -> str:
-    """What a scenario needs that a store or a gateway that runs already lacks, if anything."""
+def missing_requirement(scenario: Scenario, options: Options) -> str:
+    """The requirement of a scenario that an external store or gateway does not meet; empty if it meets all."""
     if options.gateway is not None and scenario.gateway_flags:
-        return f"its gateway has the flags {' '.join(scenario.gateway_flags)}, and this one runs already"
-    strangers = tenants.strangers(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
-    if strangers:
+        return f"it needs a gateway with the flags {' '.join(scenario.gateway_flags)}, and the gateway is external"
+    refused = tenants.refused_tenants(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
+    if refused:
         owner = programs.KEYS["AWS_ACCESS_KEY_ID"]
-        return f"the store refuses {', '.join(strangers)}, each of whom is to have the secret of {owner}"
+        return f"the store refuses {', '.join(refused)}: expected keys with the secret of {owner}"
     return ""
 
 
-def turns(scenario: Scenario) -> int:
-    """How many steps its progress has, about."""
+def trial_count(scenario: Scenario) -> int:
+    """The approximate number of trials, for the progress bar."""
     rows = len(scenario.sizes) or 1
     growing = len(scenario.connections) if scenario.kind == "growth" else 0
     usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
     of_kind = len(scenario.arms) or usual[scenario.kind]
-    before = len(heats.wanted(scenario)) if scenario.kind == "read" else 0
-    return ((rows + growing) * of_kind * scenario.repeats + before) * len(scenario.links)
+    before = len(qualifying.entrants(scenario)) if scenario.kind == "read" else 0
+    return ((rows + growing) * of_kind * scenario.rounds + before) * len(scenario.links)
 
 
 class Stacks:
-    """One stack at a time: another one where a scenario asks for other flags or cores."""
+    """One stack at a time. A scenario with other flags or cores gets a new one."""
 
     def __init__(self, options: Options, link: links.Links, progress: tqdm) -> None:
         self.options, self.link, self.progress = options, link, progress
         models = {model for scenario in options.scenarios for model in scenario.models}
         self.models = sorted(models)
-        self.asked: tuple | None = None
-        self.run: Run | None = None
+        self.key: tuple | None = None
+        self.context: RunContext | None = None
         self.count = 0
 
-    def of(self, scenario: Scenario) -> Run:
-        """What a scenario runs on."""
-        here, there = sides(scenario.store_cores, scenario.host_cores)
-        asked = (scenario.gateway_flags, there)
-        if self.run is None or self.asked != asked:
+    def context_for(self, scenario: Scenario) -> RunContext:
+        """The context of a scenario, with a new stack if needed."""
+        host_cores, store_cores = split_cores(scenario.store_cores, scenario.host_cores)
+        key = (scenario.gateway_flags, store_cores)
+        if self.context is None or self.key != key:
             self.stop()
             self.count += 1
             folder = guard.folder() / f"stack-{self.count}"
             folder.mkdir()
             given = {"store": self.options.upstream, "gateway": self.options.gateway, "admin": self.options.admin}
-            given["there"] = there
+            given["store_cores"] = store_cores
             stack = Stack(folder, self.link, self.models, *scenario.gateway_flags, **given)
-            self.asked = asked
-            self.run = Run(Tiers(stack), Data(stack), folder, self.progress)
-        self.run.tiers.here = here
-        return self.run
+            self.key = key
+            self.context = RunContext(Tiers(stack), StoredData(stack), folder, self.progress)
+        self.context.tiers.host_cores = host_cores
+        return self.context
 
     def stop(self) -> None:
         """Ends the stack."""
-        if self.run is not None:
-            self.run.tiers.stack.stop()
-        self.run = None
+        if self.context is not None:
+            self.context.tiers.stack.stop()
+        self.context = None
 
 
-def write(found: results.Results, file: Path) -> None:
-    """The report and the plots, beside the results."""
+def write_report(found: results.Results, file: Path) -> None:
+    """Writes the report and the plots next to the results."""
     drawn = plots.draw(found, file.with_suffix(""))
     shown = [str(plot.relative_to(file.parent)) for plot in drawn if plot.suffix == ".svg"]
     file.with_suffix(".md").write_text(report.markdown(found, shown), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Figures as people read them, and Markdown tables."""
+"""Readable figures, and Markdown tables."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ NONE = "-"
 
 
 def number(value: float | None) -> str:
-    """Three digits that count, without exponents."""
+    """Three significant digits, without exponents."""
     if value is None:
         return NONE
     if value == 0:
@@ -18,7 +18,7 @@ def number(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes, in decimal units as links have them."""
+    """Bytes in decimal units, like those of links."""
     return NONE if count is None else _scaled(count, ("B", "KB", "MB", "GB", "TB"))
 
 
@@ -35,29 +35,29 @@ def seconds(value: float | None) -> str:
 
 
 def percent(part: float | None) -> str:
-    """A part of one."""
+    """A fraction as a percentage."""
     return NONE if part is None else f"{part * 100:.2g} %" if part < 0.0995 else f"{part * 100:.0f} %"
 
 
 def ratio(found: Interval | None) -> str:
-    """A ratio with its interval. Three decimals, since 0.9696 is less than 0.97."""
+    """A ratio with its interval. Three decimals, so that 0.9696 does not look like 0.97."""
     return NONE if found is None else f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 def count(amount: int, word: str) -> str:
-    """So many of something."""
+    """A number with its noun."""
     return f"{amount} {word}{'' if amount == 1 else 's'}"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table. Pipelines have bars, which would end a column."""
+    """The lines of a table. Bars are escaped: pipelines contain them."""
     line = lambda parts: "| " + " | ".join(part.replace("|", "\\|").replace("\n", " ") for part in parts) + " |"
     return [line(columns), "|" + "---|" * len(columns), *map(line, rows)]
 
 
 def _scaled(value: float, units: Sequence[str]) -> str:
     for unit in units[:-1]:
-        # 999.6 would be shown as 1,000.
+        # 999.6 would be rounded to 1,000.
         if abs(value) < 999.5:
             return f"{number(value)} {unit}" if unit != units[0] else f"{value:.0f} {unit}"
         value /= 1000

@@ -1,4 +1,4 @@
-"""Store, gateway and trainer of a run, and what a turn takes of each: of what runs elsewhere only what it tells itself."""
+"""Store, gateway and trainer of a run, and the resources that a trial uses on each. External tiers report only their metrics."""
 
 import json
 import os
@@ -17,139 +17,140 @@ import psutil
 import links
 import programs
 from shaping import BURST_BYTES
-from stack import HERE, RUNTIME, Stack
+from stack import HOST_CORES, RUNTIME, Stack
 
-from .results import Turn
+from .results import Trial
 from .scenario import OPEN
 
 # An arm that takes longer hangs.
-PATIENCE = 900
-MEBI = 1 << 20
-# What Ethernet, IP and TCP with timestamps add to each packet.
-HEADERS = 14 + 20 + 32
-# The programs of each tier, by the names that they are started under.
+TIMEOUT_SECONDS = 900
+MEBIBYTE = 1 << 20
+# Headers of Ethernet, IP and TCP with timestamps, per packet.
+HEADER_BYTES = 14 + 20 + 32
+# The programs of each tier, by the names in `Stack.started`.
 PROGRAMS = {"store": ("weed", "tfdata"), "gateway": ("gateway", "nginx")}
-# What a gateway tells of itself.
+# The metric of an external gateway's CPU.
 GATEWAY_CPU = "process_cpu_seconds_total"
-# The kernel's number for the CPU clock of a whole process is made of the process's (CPUCLOCK_SCHED in Linux).
+# CPUCLOCK_SCHED in Linux: part of the number of the CPU clock of a process.
 PROCESS_CLOCK = 2
 
 
 class ArmError(Exception):
-    """An arm that did not end well."""
+    """An arm failed."""
 
 
 class Tiers:
     """A stack, its link, and commands on the trainer's side."""
 
-    def __init__(self, stack: Stack, here: set[int] = HERE) -> None:
-        self.stack, self.link, self.here = stack, stack.link, here
+    def __init__(self, stack: Stack, host_cores: set[int] = HOST_CORES) -> None:
+        self.stack, self.link, self.host_cores = stack, stack.link, host_cores
         self.measured: dict[float, float] = {}
 
     def shape(self, bits: float, latency_ms: float = 0.0) -> float | None:
-        """Sets the link, and returns what it lets through, which is measured once: none where it is open, or where no end of it
-        is this run's to send from."""
+        """Sets the link. Returns the measured bits per second: measured once per rate; None for an open link, or if this run
+        has no sender on the other end."""
         if not self.link.can_be_shaped:
             return None
         if bits < OPEN and self.link.gateway.command and bits not in self.measured:
-            # Without latency, which makes a connection slow at first, and a link none the thinner.
+            # Without latency, which slows a new connection but does not narrow the link.
             self.link.shape(bits)
-            self.measured[bits] = measure(self.link, bits)
+            self.measured[bits] = measure_bandwidth(self.link, bits)
         self.link.shape(bits, latency_ms)
         return self.measured.get(bits)
 
     def run(self, command: list, **environment: str) -> dict:
-        """Runs an arm on the trainer's cores; the figures that it prints as one line of JSON."""
-        # An error is told in a line.
+        """Runs an arm on the trainer's cores. Returns the figures that it prints as one line of JSON."""
+        # Without a backtrace an error is one line.
         env = os.environ | programs.KEYS | {"ORT_DYLIB_PATH": str(RUNTIME), "RUST_BACKTRACE": "0"} | environment
-        pinned = lambda: os.sched_setaffinity(0, self.here)
+        pinned = lambda: os.sched_setaffinity(0, self.host_cores)
         text = list(map(str, command))
         with tempfile.TemporaryFile("w+") as errors:
             ended = subprocess.run(
-                text, env=env, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=pinned, timeout=PATIENCE
+                text, env=env, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=pinned, timeout=TIMEOUT_SECONDS
             )
             errors.seek(0)
-            said = errors.read()[:2000]
+            message = errors.read()[:2000]
         if ended.returncode != 0:
-            raise ArmError(f"`{' '.join(text)}` ended with {ended.returncode}:\n{said}")
+            raise ArmError(f"`{' '.join(text)}` exited with {ended.returncode}:\n{message}")
         try:
             return json.loads(ended.stdout)
         except ValueError as error:
-            raise ArmError(f"`{' '.join(text)}` printed no JSON but {ended.stdout[:200]!r}") from error
+            raise ArmError(f"`{' '.join(text)}`: expected JSON on stdout, found {ended.stdout[:200]!r}") from error
 
-    def turn(self, arm: Callable[[], dict]) -> Turn:
-        """Runs an arm, and measures what that takes of all sides."""
-        trees = self.beside()
-        before = self.cpu(trees)
+    def run_trial(self, arm: Callable[[], dict]) -> Trial:
+        """Runs an arm, and measures what it uses on all tiers."""
+        trees = self.store_side_processes()
+        before = self.cpu_seconds(trees)
         wire = self.link.counters()
-        figures, peaks = self.peaks(arm, trees)
+        figures, peaks = self.measure_peaks(arm, trees)
         passed = {name: count - wire[name] for name, count in self.link.counters().items()}
-        after = self.cpu(trees)
-        spent = {tier: after[tier] - seconds for tier, seconds in before.items() if tier in after}
+        after = self.cpu_seconds(trees)
+        used = {tier: after[tier] - seconds for tier, seconds in before.items() if tier in after}
         epochs = figures["epoch_seconds"]
         last = figures.get("last_epoch", {})
         stall = figures.get("stall_seconds", figures.get("waiting_seconds"))
-        return Turn(
+        return Trial(
             samples=round(figures["samples"] / len(epochs)),
             errors=figures["errors"],
-            # Without the start, of which the first batch tells: it is no part of later epochs.
-            seconds=epochs,
+            # Without the program's start, which is part of the first batch only.
+            epoch_seconds=epochs,
             first_batch_seconds=figures.get("first_batch_seconds"),
             batch_wait_p50_seconds=figures.get("batch_wait_p50_seconds"),
             batch_wait_p99_seconds=figures.get("batch_wait_p99_seconds"),
             stall_seconds=stall,
             value_bytes=figures["value_bytes"],
             stored_bytes=figures.get("stored_bytes"),
-            # Without a link of its own only a reader that counts can tell.
-            wire_up=passed.get("up", figures.get("wire_bytes_up")),
-            wire_down=passed.get("down", figures.get("wire_bytes_down", figures["value_bytes"])),
-            cpu=spent | {"host": figures["cpu_seconds"]},
+            # Without a link of its own the run relies on readers that count bytes.
+            wire_up_bytes=passed.get("up", figures.get("wire_bytes_up")),
+            wire_down_bytes=passed.get("down", figures.get("wire_bytes_down", figures["value_bytes"])),
+            cpu_seconds=used | {"host": figures["cpu_seconds"]},
             peak_bytes=peaks | {"host": figures.get("peak_bytes")},
             rows=figures.get("rows"),
             stages=figures.get("stages"),
-            last_stages=last.get("stages"),
-            last_cpu_seconds=last.get("cpu_seconds"),
+            last_epoch_stages=last.get("stages"),
+            last_epoch_cpu_seconds=last.get("cpu_seconds"),
         )
 
     @staticmethod
-    def peaks(arm: Callable[[], dict], trees: dict[str, list[psutil.Process]]) -> tuple[dict, dict[str, int | None]]:
-        """What an arm tells, and the most memory that the processes of each tier held meanwhile."""
+    def measure_peaks(arm: Callable[[], dict], trees: dict[str, list[psutil.Process]]) -> tuple[dict, dict[str, int | None]]:
+        """The figures of an arm, and the peak memory of each tier's processes during its run."""
         for processes in trees.values():
-            forget_peaks(processes)
+            reset_peaks(processes)
         figures = arm()
         return figures, {tier: peak_bytes(processes) for tier, processes in trees.items()}
 
-    def beside(self) -> dict[str, list[psutil.Process]]:
-        """The processes of store and gateway; none of what runs elsewhere."""
-        return {tier: [] if tier in self.stack.elsewhere else self.trees(*names) for tier, names in PROGRAMS.items()}
+    def store_side_processes(self) -> dict[str, list[psutil.Process]]:
+        """The processes of store and gateway; an empty list for an external tier."""
+        external = self.stack.external_tiers
+        return {tier: [] if tier in external else self.process_trees(*names) for tier, names in PROGRAMS.items()}
 
-    def cpu(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:
-        """CPU seconds so far of the tiers that can tell: those that run here, and a gateway elsewhere by its metrics."""
-        found = {tier: cpu_seconds(processes) for tier, processes in trees.items() if processes}
-        told = metric(self.stack.admin, GATEWAY_CPU) if "gateway" in self.stack.elsewhere else None
-        return found if told is None else found | {"gateway": told}
+    def cpu_seconds(self, trees: dict[str, list[psutil.Process]]) -> dict[str, float]:
+        """CPU seconds so far, by tier: of local processes, and of an external gateway from its metrics."""
+        used = {tier: cpu_seconds(processes) for tier, processes in trees.items() if processes}
+        reported = read_metric(self.stack.admin, GATEWAY_CPU) if "gateway" in self.stack.external_tiers else None
+        return used if reported is None else used | {"gateway": reported}
 
-    def trees(self, *names: str) -> list[psutil.Process]:
-        """The processes that were started by these names, with those that they started."""
+    def process_trees(self, *names: str) -> list[psutil.Process]:
+        """The processes started under these names, and their descendants."""
         roots = [psutil.Process(process.pid) for name, process in self.stack.started if name in names]
         return [each for root in roots for each in (root, *root.children(recursive=True))]
 
 
 def cpu_seconds(processes: list[psutil.Process]) -> float:
-    """In user mode and in the kernel."""
-    return sum(map(spent_by, processes))
+    """CPU seconds in user mode and in the kernel."""
+    return sum(map(cpu_seconds_of, processes))
 
 
-def spent_by(process: psutil.Process) -> float:
-    """Of one process by the kernel's clock, which counts nanoseconds; where there is none by `/proc`, which counts in 10 ms."""
+def cpu_seconds_of(process: psutil.Process) -> float:
+    """From the kernel's clock of the process, in nanoseconds; without one from `/proc`, in 10 ms."""
     try:
         return time.clock_gettime((~process.pid << 3) | PROCESS_CLOCK)
     except OSError:
         return sum(process.cpu_times()[:2])
 
 
-def metric(admin: str, name: str) -> float | None:
-    """A number of the page of metrics at an admin port; none where nobody tells it."""
+def read_metric(admin: str, name: str) -> float | None:
+    """A value of the metrics page of an admin port; None if the port does not answer or lacks the metric."""
     try:
         with urllib.request.urlopen(f"{admin}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
@@ -158,8 +159,8 @@ def metric(admin: str, name: str) -> float | None:
         return None
 
 
-def forget_peaks(processes: list[psutil.Process]) -> None:
-    """From now on the most memory held is counted anew, where the kernel lets us say so."""
+def reset_peaks(processes: list[psutil.Process]) -> None:
+    """Resets the peak memory of the processes, if the kernel permits it."""
     for process in processes:
         try:
             Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
@@ -168,12 +169,12 @@ def forget_peaks(processes: list[psutil.Process]) -> None:
 
 
 def peak_bytes(processes: list[psutil.Process]) -> int | None:
-    """The most memory held since."""
-    found = []
+    """The sum of the peak memory of the processes since the last reset."""
+    peaks = []
     for process in processes:
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-        found += [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
-    return sum(found) if found else None
+        peaks += [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
+    return sum(peaks) if peaks else None
 
 
 SENDER = """
@@ -187,18 +188,19 @@ connection.recv(1)
 """
 
 
-def measure(link: links.Links, bits: float) -> float:
-    """Bits per second that come over the link while one connection sends as much as it can, by the counters that tell of an
-    arm's bytes: above `links.SINGLY` they count a head for many frames, which makes it 4 % less than the frames take."""
-    # Long enough that what passes at once does not count: a second, or what a bucket holds fifty times.
+def measure_bandwidth(link: links.Links, bits: float) -> float:
+    """Bits per second over the link while one connection sends at full speed, from the counters that also measure an arm's
+    bytes. Above `links.MAX_SINGLE_PACKET_BITS_PER_SECOND` these count one header for many frames, so the rate is 4 % below
+    that of the frames."""
+    # One second, or 50 bursts, so that the initial burst does not matter.
     size = max(int(bits / 8), 50 * BURST_BYTES)
     command = [*link.gateway.command, sys.executable, "-c", SENDER, link.gateway.address, str(size)]
     sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = int(sender.stdout.readline())
         with socket.create_connection((link.gateway.address, port), timeout=60) as connection:
-            buffer, received = bytearray(MEBI), 0
-            # The bucket is full at first: what it holds passes at once, and neither it nor its time counts.
+            buffer, received = bytearray(MEBIBYTE), 0
+            # The token bucket starts full: skip its bytes and their time.
             while received < 2 * BURST_BYTES:
                 received += connection.recv_into(buffer)
             before, started = link.counters()["down"], time.perf_counter()
@@ -211,8 +213,8 @@ def measure(link: links.Links, bits: float) -> float:
 
 
 @contextmanager
-def started(tiers: Tiers, name: str, command: list, **environment: str) -> Iterator[subprocess.Popen]:
-    """A further program on the store's side, while it is needed."""
+def running(tiers: Tiers, name: str, command: list, **environment: str) -> Iterator[subprocess.Popen]:
+    """Runs a further program on the store's side."""
     tiers.stack.start(name, command, **environment)
     entry = tiers.stack.started[-1]
     try:

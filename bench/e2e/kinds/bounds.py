@@ -1,4 +1,4 @@
-"""What a sample costs each side, what the planner's simulator makes of that, and what no arm of a cell should beat by it."""
+"""The costs of a sample on each tier, the epochs that the planner's simulator predicts from them, and the upper bound of a cell."""
 
 import json
 import subprocess
@@ -7,64 +7,67 @@ from collections.abc import Sequence
 import programs
 
 from .. import stats
-from ..results import TIERS, UNBOUND, Arm, Bound, Cell, Turn
+from ..results import TIERS, UNBOUND, Arm, Bound, Cell, Trial
 from ..scenario import Scenario
 
-# Over links so much thinner than the crossover a plan reads next to nothing plainly.
-MUCH_THINNER = 0.3
+# Over links below this multiple of the crossover, a plan reads almost nothing plainly.
+THIN_LINK_RATIO = 0.3
 # Kinds whose plans mix plain reading and pushing.
-MIXING = ("read", "tenants", "transfer")
-# Kinds and groups of cells of which no costs tell: scans are sent by this program, which has no cores of its own, and listing
-# takes CPU before the seconds that count.
-UNTOLD = (("scans", "scans"), ("growth", "listed keys"))
-# The tiers whose CPU a kind tells of each way, where that is not all of them: one process reads all ways of a transfer, so that
-# those of the store are not told apart.
-TELLING = {"transfer": ("gateway", "host")}
+MIXED_KINDS = ("read", "tenants", "transfer")
+# Kinds and groups of cells without costs: the harness itself sends scans and has no cores of its own, and listing uses CPU before
+# the measured seconds.
+WITHOUT_COSTS = (("scans", "scans"), ("growth", "listed keys"))
+# The tiers with CPU per arm, for kinds where these are not all tiers: in a transfer one process reads by all methods, so the
+# store's CPU is not known per method.
+TIERS_WITH_CPU = {"transfer": ("gateway", "host")}
 
 
-def costs(turn: Turn) -> dict[str, float]:
-    """What a sample costs each side. What is not told adds nothing."""
-    there = turn.cpu.get("store", 0.0) + turn.cpu.get("gateway", 0.0)
-    each = {"bytes": turn.wire_down or 0.0, "store_seconds": there, "host_seconds": turn.cpu["host"]}
-    return {name: cost / stats.read(turn) for name, cost in each.items()}
+def costs(trial: Trial) -> dict[str, float]:
+    """The cost of a sample on each side. Missing values count as 0."""
+    store_side = trial.cpu_seconds.get("store", 0.0) + trial.cpu_seconds.get("gateway", 0.0)
+    totals = {
+        "bytes": trial.wire_down_bytes or 0.0, "store_seconds": store_side, "host_seconds": trial.cpu_seconds["host"],
+    }  # fmt: skip
+    return {name: cost / stats.samples_read(trial) for name, cost in totals.items()}
 
 
-def least(turns: Sequence[Turn]) -> dict[str, float]:
-    """The least that a sample cost each side in any of them: whatever else the machine did meanwhile is in the others."""
-    every = [costs(turn) for turn in turns]
+def lowest_costs(trials: Sequence[Trial]) -> dict[str, float]:
+    """The lowest cost on each side over the trials: higher ones include background load."""
+    every = [costs(trial) for trial in trials]
     return {name: min(each[name] for each in every) for name in every[0]}
 
 
-def known(found: dict[str, Arm], told: Sequence[str] = TIERS) -> bool:
-    """Whether there are both ways of which a plan is a mixture, and what they cost these tiers."""
-    if not {"plain", "pushed"} <= set(found):
+def has_both_costs(arms: dict[str, Arm], tiers: Sequence[str] = TIERS) -> bool:
+    """Whether both `plain` and `pushed` ran, with CPU on these tiers."""
+    if not {"plain", "pushed"} <= set(arms):
         return False
-    return all(set(told) <= set(turn.cpu) for way in ("plain", "pushed") for turn in found[way].turns)
+    return all(set(tiers) <= set(trial.cpu_seconds) for name in ("plain", "pushed") for trial in arms[name].trials)
 
 
-def mixture(turn: Turn, plain: dict[str, float], pushed: dict[str, float]) -> dict[str, float] | None:
-    """What a sample of a mixture cost in the last epoch, which is the one that counts, and how many of them came as they are
-    stored; None where that is not told."""
-    if not turn.stages or not set(TIERS) <= set(turn.cpu):
+def mixture_cost(trial: Trial, plain: dict[str, float], pushed: dict[str, float]) -> dict[str, float] | None:
+    """The cost of a sample of a mixture in the last epoch, which is the one that counts, and the share read plainly. None if
+    the reader does not report stages."""
+    if not trial.stages or not set(TIERS) <= set(trial.cpu_seconds):
         return None
-    cost, whole, last = costs(turn), plainly(turn.stages), plainly(turn.last_stages or turn.stages)
-    # Of store and link only all epochs are told: the last one took as much more or less as its samples take by themselves.
+    cost = costs(trial)
+    overall, last = plain_share(trial.stages), plain_share(trial.last_epoch_stages or trial.stages)
+    # For store and link only the total of all epochs is known. Scale it by the expected costs of the last epoch's mixture.
     for name in ("bytes", "store_seconds"):
-        alone = lambda share: share * plain[name] + (1 - share) * pushed[name]
-        cost[name] *= alone(last) / alone(whole) if alone(whole) else 1.0
-    if turn.last_cpu_seconds is not None:
-        cost["host_seconds"] = turn.last_cpu_seconds / turn.samples
+        expected = lambda share: share * plain[name] + (1 - share) * pushed[name]
+        cost[name] *= expected(last) / expected(overall) if expected(overall) else 1.0
+    if trial.last_epoch_cpu_seconds is not None:
+        cost["host_seconds"] = trial.last_epoch_cpu_seconds / trial.samples
     return cost | {"plainly": last}
 
 
-def plainly(stages: dict[str, int]) -> float:
-    """The share of samples that came as they are stored."""
+def plain_share(stages: dict[str, int]) -> float:
+    """The share of samples that were read plainly."""
     return stages.get("0", 0) / sum(stages.values())
 
 
 def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_bits: float | None,
              auto: dict | None = None) -> dict:
-    """Seconds of an epoch by way, by the planner's simulator, without a clock; and what bounds the best mixture."""
+    """Runs the planner's simulator. Returns the seconds of an epoch by arm, and the tier that limits the best mixture."""
     epoch = {"plain": plain, "pushed": pushed, "auto": auto, "samples": samples, "link_bits": link_bits}
     epoch |= {"store_cores": scenario.store_cores, "host_cores": scenario.host_cores}
     epoch |= {"trainer_seconds": scenario.trainer_seconds, "batch_size": scenario.batch_size}
@@ -73,68 +76,67 @@ def simulate(scenario: Scenario, plain: dict, pushed: dict, samples: int, link_b
     return json.loads(ended.stdout)
 
 
-def simulated(scenario: Scenario, found: dict[str, Arm], link_bits: float | None) -> list[dict]:
-    """What the simulator makes of each round, from what a sample cost in each turn. Nothing where store or gateway is another
-    machine's."""
-    if not known(found):
+def simulate_rounds(scenario: Scenario, arms: dict[str, Arm], link_bits: float | None) -> list[dict]:
+    """Simulates each round from its costs. Empty if store or gateway is external."""
+    if not has_both_costs(arms):
         return []
-    plain, pushed = ([costs(turn) for turn in found[way].turns] for way in ("plain", "pushed"))
-    mixed = found["auto"].turns if "auto" in found else []
-    mixtures = [mixture(*each) for each in zip(mixed, plain, pushed)] or [None] * len(plain)
-    samples = found["plain"].turns[0].samples
-    return [simulate(scenario, *ways, samples, link_bits, auto) for *ways, auto in zip(plain, pushed, mixtures)]
+    plain, pushed = ([costs(trial) for trial in arms[name].trials] for name in ("plain", "pushed"))
+    planned = arms["auto"].trials if "auto" in arms else []
+    mixtures = [mixture_cost(*each) for each in zip(planned, plain, pushed)] or [None] * len(plain)
+    samples = arms["plain"].trials[0].samples
+    return [simulate(scenario, *fixed, samples, link_bits, auto) for *fixed, auto in zip(plain, pushed, mixtures)]
 
 
-def by_way(found: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
-    """Seconds of an epoch by the simulator, for each way that it knows."""
-    told = lambda way: rounds and all(each[way] is not None for each in rounds)
-    return {way: [each[way] for each in rounds] for way in ("plain", "pushed", "auto") if way in found and told(way)}
+def epochs_by_arm(arms: dict[str, Arm], rounds: list[dict]) -> dict[str, list[float]]:
+    """The simulated seconds of an epoch per round, for each arm that the simulator models."""
+    is_known = lambda name: rounds and all(each[name] is not None for each in rounds)
+    return {name: [each[name] for each in rounds] for name in ("plain", "pushed", "auto") if name in arms and is_known(name)}
 
 
-def of(scenario: Scenario, cell: Cell) -> Bound | None:
-    """What no arm of a cell should beat, as far as costs that were measured tell; None where nothing whole does."""
-    if (scenario.kind, cell.group) in UNTOLD:
+def upper_bound(scenario: Scenario, cell: Cell) -> Bound | None:
+    """The upper bound of a cell, from measured costs; None if they are incomplete."""
+    if (scenario.kind, cell.group) in WITHOUT_COSTS:
         return None
-    if scenario.kind in MIXING and known(cell.arms, TELLING.get(scenario.kind, TIERS)):
-        return mixed(scenario, cell)
-    return apart(scenario, cell)
+    if scenario.kind in MIXED_KINDS and has_both_costs(cell.arms, TIERS_WITH_CPU.get(scenario.kind, TIERS)):
+        return simulated_bound(scenario, cell)
+    return tier_bound(scenario, cell)
 
 
-def mixed(scenario: Scenario, cell: Cell) -> Bound | None:
-    """Where a plan may mix both ways: an estimate, by the least that each way cost in any round. It is the simulator's; over a
-    link much thinner than the crossover it is what the gateway makes, the link brings of nothing but values, and the trainer
-    takes."""
-    plain, pushed = (least(cell.arms[way].turns) for way in ("plain", "pushed"))
-    if cell.x is not None and cell.x < MUCH_THINNER and cell.width:
-        rates = {"gateway": scenario.store_cores / pushed["store_seconds"], "link": cell.width / 8 / pushed["bytes"]}
-        return slowest(rates | trainer(scenario))
-    samples = cell.arms["plain"].turns[0].samples
-    best = simulate(scenario, plain, pushed, samples, cell.width)
+def simulated_bound(scenario: Scenario, cell: Cell) -> Bound | None:
+    """For plans that mix plain reading and pushing: an estimate from the lowest costs of both in any round. It is the
+    simulator's result; over a link far below the crossover it is the slowest of gateway, link and trainer for pushed values."""
+    plain, pushed = (lowest_costs(cell.arms[name].trials) for name in ("plain", "pushed"))
+    if cell.x is not None and cell.x < THIN_LINK_RATIO and cell.bandwidth:
+        rates = {"gateway": scenario.store_cores / pushed["store_seconds"], "link": cell.bandwidth / 8 / pushed["bytes"]}
+        return slowest_tier(rates | accelerator_rate(scenario))
+    samples = cell.arms["plain"].trials[0].samples
+    best = simulate(scenario, plain, pushed, samples, cell.bandwidth)
     return Bound(samples / best["best"], best["bound"])
 
 
-def apart(scenario: Scenario, cell: Cell) -> Bound | None:
-    """Where nothing mixes two ways: the slowest side, each by the least that a sample cost it in any round of any arm. No arm has
-    the least of every side, so that this bound is further away."""
+def tier_bound(scenario: Scenario, cell: Cell) -> Bound | None:
+    """Without mixing: the slowest tier, each at its lowest cost in any round of any arm. No arm has all lowest costs, so this
+    bound is loose."""
     arms = [arm for arm in cell.arms.values() if arm.kind not in UNBOUND]
-    turns = [turn for arm in arms for turn in arm.turns if turn.samples and not turn.errors]
-    if not turns or any(set(TIERS) - set(turn.cpu) for turn in turns):
+    trials = [trial for arm in arms for trial in arm.trials if trial.samples and not trial.errors]
+    if not trials or any(set(TIERS) - set(trial.cpu_seconds) for trial in trials):
         return None
-    # Store and gateway have the same cores: they are called by the one that takes more of them.
-    sparest = min(turns, key=lambda turn: costs(turn)["store_seconds"])
-    side = "store" if sparest.cpu["store"] > sparest.cpu["gateway"] else "gateway"
-    sides = {side: (scenario.store_cores, "store_seconds"), "host": (scenario.host_cores, "host_seconds")}
-    sides |= {"link": (cell.width / 8, "bytes")} if cell.width else {}
-    cost = least(turns)
-    return slowest({by: most / cost[name] for by, (most, name) in sides.items() if cost[name] > 0} | trainer(scenario))
+    # Store and gateway share cores. The bound names the one that uses more CPU.
+    cheapest = min(trials, key=lambda trial: costs(trial)["store_seconds"])
+    side = "store" if cheapest.cpu_seconds["store"] > cheapest.cpu_seconds["gateway"] else "gateway"
+    capacities = {side: (scenario.store_cores, "store_seconds"), "host": (scenario.host_cores, "host_seconds")}
+    capacities |= {"link": (cell.bandwidth / 8, "bytes")} if cell.bandwidth else {}
+    cost = lowest_costs(trials)
+    rates = {tier: capacity / cost[name] for tier, (capacity, name) in capacities.items() if cost[name] > 0}
+    return slowest_tier(rates | accelerator_rate(scenario))
 
 
-def trainer(scenario: Scenario) -> dict[str, float]:
-    """Samples in a second of the accelerator, where there is one."""
+def accelerator_rate(scenario: Scenario) -> dict[str, float]:
+    """Samples per second of the accelerator, if the scenario has one."""
     return {"trainer": 1 / scenario.trainer_seconds} if scenario.trainer_seconds else {}
 
 
-def slowest(rates: dict[str, float]) -> Bound | None:
-    """The side that is waited for."""
-    by = min(rates, key=rates.get, default=None)
-    return None if by is None else Bound(rates[by], by)
+def slowest_tier(rates: dict[str, float]) -> Bound | None:
+    """The bound of the slowest tier."""
+    tier = min(rates, key=rates.get, default=None)
+    return None if tier is None else Bound(rates[tier], tier)

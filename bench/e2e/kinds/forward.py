@@ -1,4 +1,4 @@
-"""Objects that are forwarded as they are: straight from the store, through the gateway, and through nginx."""
+"""Plain GETs: from the store, through the gateway, and through nginx."""
 
 import os
 import re
@@ -11,75 +11,77 @@ from stack import BUCKET
 
 from ..results import Arm, Cell
 from ..scenario import Link, Scenario
-from ..tiers import Tiers, started
-from . import Run, cell_of, circumstances, in_turns
+from ..tiers import Tiers, running
+from . import RunContext, build_cell, cell_notes, interleave
 
 NGINX = Path("/usr/sbin/nginx")
 TEMPLATE = programs.ROOT / "bench/nginx.conf"
-# A turn moves about so many bytes, in at most so many requests.
-VOLUME, MOST = 256 << 20, 4_000
+# The approximate bytes of a trial, and its most requests.
+TRIAL_BYTES, MAX_REQUESTS = 256 << 20, 4_000
 OBJECTS = 16
 CONNECTIONS = 8
 
 
-def cells(scenario: Scenario, run: Run) -> Iterator[Cell]:
-    """A cell for each size of objects and each link."""
+def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
+    """A cell for each object size and each link."""
     with ExitStack() as stack:
-        proxies = {"plain": run.tiers.stack.store, "again": run.tiers.stack.store, "gateway": run.tiers.stack.gateway}
-        notes = circumstances(scenario, run)
-        if why := without_nginx(run.tiers):
-            notes.append(f"nginx is left out: {why}")
+        tiers = context.tiers
+        proxies = {"plain": tiers.stack.store, "repeat": tiers.stack.store, "gateway": tiers.stack.gateway}
+        notes = cell_notes(scenario, context)
+        if reason := nginx_unavailable_reason(tiers):
+            notes.append(f"nginx is left out: {reason}")
         else:
-            proxies["nginx"] = nginx(run.tiers, run.folder, stack)
+            proxies["nginx"] = start_nginx(tiers, context.folder, stack)
         for text in scenario.links:
             link = Link.parse(text)
             for size in scenario.sizes:
-                yield cell(scenario, run, link, size, proxies, notes)
+                yield measure_cell(scenario, context, link, size, proxies, notes)
 
 
-def cell(scenario: Scenario, run: Run, link: Link, size: int, proxies: dict[str, str], notes: list[str]) -> Cell:
-    """Objects of one size."""
-    requests = min(max(VOLUME // size, CONNECTIONS), MOST)
+def measure_cell(scenario: Scenario, context: RunContext, link: Link, size: int, proxies: dict[str, str],
+                 notes: list[str]) -> Cell:
+    """GETs of one object size."""
+    requests = min(max(TRIAL_BYTES // size, CONNECTIONS), MAX_REQUESTS)
     objects = min(OBJECTS, requests)
-    prefix = run.data.blobs(size, objects)
-    measured = run.tiers.shape(link.bits(None), scenario.latency_ms)
-    kinds = {"plain": "plain", "again": "again", "gateway": "pushed", "nginx": "peer"}
-    found = {name: Arm(kinds[name], settings(name)) for name in proxies}
+    prefix = context.data.blobs(size, objects)
+    measured = context.tiers.shape(link.bits(None), scenario.latency_ms)
+    kinds = {"plain": "plain", "repeat": "repeat", "gateway": "pushed", "nginx": "peer"}
+    measured_arms = {name: Arm(kinds[name], describe_arm(name)) for name in proxies}
 
-    def turn(name: str) -> None:
-        command = reader(proxies[name], prefix, objects, size, requests, CONNECTIONS)
-        found[name].turns.append(run.tiers.turn(lambda: run.tiers.run(command)))
+    def run_trial(name: str) -> None:
+        command = reader_command(proxies[name], prefix, objects, size, requests, CONNECTIONS)
+        measured_arms[name].trials.append(context.tiers.run_trial(lambda: context.tiers.run(command)))
 
-    in_turns(list(found), scenario.repeats, turn, run.progress)
-    what = [*notes, f"{requests} requests a turn over {CONNECTIONS} connections"]
-    name = f"GET of {human(size)}, {link.text} link"
-    return cell_of(name, "forwarding", found, what, asked=link.bits(None), measured=measured)
+    interleave(list(measured_arms), scenario.rounds, run_trial, context.progress)
+    what = [*notes, f"{requests} requests per trial over {CONNECTIONS} connections"]
+    name = f"GET of {format_size(size)}, {link.text} link"
+    return build_cell(name, "forwarding", measured_arms, what, requested=link.bits(None), measured=measured)
 
 
-def reader(endpoint: str, prefix: str, objects: int, size: int, requests: int, connections: int) -> list:
-    """What reads objects as fast as they come."""
+def reader_command(endpoint: str, prefix: str, objects: int, size: int, requests: int, connections: int) -> list:
+    """The command that GETs objects at full speed."""
     counts = ["--objects", objects, "--bytes", size, "--requests", requests, "--connections", connections]
     return [programs.BINARIES / "object-reader", endpoint, BUCKET, prefix, *counts]
 
 
-def settings(name: str) -> str:
-    """What stands in the way."""
-    return {"gateway": "`pushdown-gateway` forwards", "nginx": "`proxy_pass`, one worker, bench/nginx.conf"}.get(
-        name, "straight from the store"
+def describe_arm(name: str) -> str:
+    """The proxy of an arm."""
+    return {"gateway": "through `pushdown-gateway`", "nginx": "through nginx: `proxy_pass`, one worker, bench/nginx.conf"}.get(
+        name, "from the store"
     )
 
 
-def without_nginx(tiers: Tiers) -> str:
-    """Why nginx cannot be held against the gateway here, if so."""
-    if "gateway" in tiers.stack.elsewhere:
-        return "it would stand beside the gateway, which is elsewhere"
+def nginx_unavailable_reason(tiers: Tiers) -> str:
+    """Why nginx cannot be compared with the gateway; empty if it can."""
+    if "gateway" in tiers.stack.external_tiers:
+        return "it runs next to the gateway, and the gateway is external"
     if not tiers.stack.store.startswith("http://"):
-        return "the store is not one of plain HTTP"
+        return "the store does not speak plain HTTP"
     return "" if NGINX.exists() else "it is not installed"
 
 
-def nginx(tiers: Tiers, folder: Path, stack: ExitStack) -> str:
-    """nginx beside the gateway, on its core; its address."""
+def start_nginx(tiers: Tiers, folder: Path, stack: ExitStack) -> str:
+    """Starts nginx next to the gateway, on the same core. Returns its URL."""
     place = folder / "nginx"
     place.mkdir()
     address = f"{tiers.link.gateway.address}:{tiers.stack.spare_port}"
@@ -88,13 +90,13 @@ def nginx(tiers: Tiers, folder: Path, stack: ExitStack) -> str:
     text = re.sub("@([A-Z]+)@", lambda found: str(values[found[1]]), text)
     (place / "nginx.conf").write_text(text, encoding="utf-8")
     command = [*tiers.link.gateway.command, NGINX, "-c", place / "nginx.conf", "-p", place]
-    # Root's worker would be another user's, which a container may not let it be, and which could not read its folders.
+    # Root's worker would run as another user, which a container may forbid and which could not read these folders.
     command += ["-g", "user root;"] if os.geteuid() == 0 else []
-    stack.enter_context(started(tiers, "nginx", command))
-    tiers.stack.wait("nginx", lambda: tiers.stack.accepts(address))
+    stack.enter_context(running(tiers, "nginx", command))
+    tiers.stack.wait("nginx", lambda: tiers.stack.is_listening(address))
     return f"http://{address}"
 
 
-def human(size: int) -> str:
-    """A size for people."""
+def format_size(size: int) -> str:
+    """A readable size."""
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size / 1000:.0f} KB"

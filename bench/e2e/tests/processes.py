@@ -1,4 +1,4 @@
-"""Processes that tests start, end and wait for."""
+"""Helpers for processes that tests start, end and wait for."""
 
 import contextlib
 import time
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def wait(what: str, done: Callable[[], bool]) -> None:
-    """Until it is so, a minute at most."""
+    """Waits for a condition, at most a minute."""
     deadline = time.monotonic() + 60
     while not done():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        assert time.monotonic() < deadline, f"did not happen: {what}"
         time.sleep(0.05)
 
 
 def alive(process: int) -> bool:
-    """Whether it runs: one that has ended and was not asked for does not."""
+    """Whether a process runs. A zombie does not."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
@@ -24,10 +24,10 @@ def alive(process: int) -> bool:
 
 
 def descendants(process: int) -> dict[int, str]:
-    """All processes below one, with their command lines."""
+    """The descendants of a process, with their command lines."""
     found = {}
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        # Each may end at any time.
+        # A process may end at any time.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in map(int, task.read_text(encoding="ascii").split()):
                 found[child] = ""

@@ -1,26 +1,26 @@
-"""When each way has an accurate head, over all rounds."""
+"""The time until each arm has an accurate head, over all rounds."""
 
 from .. import accuracy, report
 from ..results import Cell
 from .build import cell, results
 
 
-def trained(**ways: list[tuple[float | None, float | None]]) -> Cell:
-    """A cell of ways, with the accuracy and the seconds of their rounds."""
-    found = cell(**{name: [1.0] * len(rounds) for name, rounds in ways.items()})
-    for name, rounds in ways.items():
-        for turn, (accuracy_, seconds) in zip(found.arms[name].turns, rounds):
-            turn.balanced_accuracy, turn.trained_seconds = accuracy_, seconds
+def trained(**arms: list[tuple[float | None, float | None]]) -> Cell:
+    """A cell of arms, with the accuracy and the seconds of each round."""
+    found = cell(**{name: [1.0] * len(rounds) for name, rounds in arms.items()})
+    for name, rounds in arms.items():
+        for trial, (accuracy_, seconds) in zip(found.arms[name].trials, rounds):
+            trial.balanced_accuracy, trial.trained_seconds = accuracy_, seconds
     return found
 
 
 def rows(found: Cell) -> list[list[str]]:
-    """The columns and rows of its table."""
+    """The columns and rows of its accuracy table."""
     lines = [line for line in accuracy.section(found) if line and not line.startswith("|-")]
     return [[part.strip() for part in line.strip("|").split("|")] for line in lines]
 
 
-def test_each_way_tells_its_median_over_all_rounds_and_its_rate_to_plain():
+def test_each_arm_has_its_median_over_all_rounds_and_its_rate_to_plain():
     plain, auto = [(0.75, 9.0), (0.75, 8.0), (0.75, 7.0)], [(0.75, 1.0), (0.75, 4.0), (0.75, 2.0)]
     assert rows(trained(plain=plain, auto=auto)) == [
         ["arm", "seconds to a balanced accuracy of 0.750", "balanced accuracy", "rate to `plain`"],
@@ -29,20 +29,20 @@ def test_each_way_tells_its_median_over_all_rounds_and_its_rate_to_plain():
     ]
 
 
-def test_what_is_asked_for_is_what_every_way_reaches_in_every_round():
+def test_the_required_accuracy_is_the_lowest_of_all_rounds():
     found = rows(trained(plain=[(0.75, 9.0), (0.5, 9.0)], auto=[(0.875, 1.0), (0.75, 1.0)]))
     assert found[0][1].endswith("of 0.500")
     assert [row[2] for row in found[1:]] == ["0.750, 0.500", "0.875, 0.750"]
 
 
-def test_where_nothing_is_trained_or_nothing_can_be_told_right_there_is_no_table():
+def test_cells_without_training_or_accuracy_have_no_table():
     assert accuracy.section(cell(plain=[1.0], auto=[1.0])) == []
     assert accuracy.section(trained(plain=[(None, 9.0)])) == []
     only = rows(trained(plain=[(None, 9.0)], auto=[(0.75, 1.0)]))
     assert only[1] == ["`auto`", "1.00 s", "0.750", "-"]
 
 
-def test_the_report_of_a_cell_has_it():
+def test_the_report_includes_the_accuracy_table():
     text = report.markdown(results(trained(plain=[(0.75, 9.0)], auto=[(0.75, 3.0)]), kind="transfer"))
     assert "| `auto` | 3.00 s | 0.750 | 3.000 (3.000 to 3.000) |" in text
     assert "balanced accuracy" not in report.markdown(results(cell(plain=[1.0])))

@@ -1,4 +1,4 @@
-"""Two runs beside each other."""
+"""The comparison of two runs."""
 
 import copy
 import re
@@ -17,7 +17,7 @@ def numbers(part: str) -> list[float]:
     return [float(each) for each in re.findall(r"[0-9.]+", part)]
 
 
-def test_a_run_beside_itself_is_the_same():
+def test_a_run_compared_with_itself_has_ratio_one():
     run = results(cell(plain=[1.0, 1.1, 1.2, 1.05], auto=[0.5, 0.55, 0.5, 0.6]))
     text = compare.markdown(run, copy.deepcopy(run))
     assert "DIFFER" not in text and "Only in" not in text
@@ -27,7 +27,7 @@ def test_a_run_beside_itself_is_the_same():
         assert middle == 1 and low < 1 < high
 
 
-def test_ratios_are_those_of_the_first_to_the_second_per_sample():
+def test_ratios_are_first_to_second_per_sample():
     a = results(cell(plain=arm("plain", [2.0, 2.1, 1.9], wire=300, cpu=1.0)))
     b = results(cell(plain=arm("plain", [2.0, 2.1, 1.9], wire=100, cpu=4.0, samples=200)))
     assert "B is slower in 0, faster in 1 of 1 arm." in compare.markdown(a, b)
@@ -38,7 +38,7 @@ def test_ratios_are_those_of_the_first_to_the_second_per_sample():
     assert cpu.startswith("**")
 
 
-def test_neither_is_faster_where_every_round_took_the_same():
+def test_equal_rounds_are_neither_faster_nor_slower():
     run = results(cell(plain=[1.0, 1.0, 1.0]))
     assert "B is slower in 0, faster in 0 of 1 arm." in compare.markdown(run, run)
 
@@ -51,7 +51,7 @@ def test_rounds_are_not_paired():
     assert middle == 1 and low < 0.7 and high > 1.3
 
 
-def test_what_only_one_run_has_is_listed():
+def test_arms_of_only_one_run_are_listed():
     a, b = results(cell(plain=[1.0], pushed=[1.0])), results(cell(plain=[1.0], auto=[1.0]))
     text = compare.markdown(a, b)
     assert "Only in A:\n\n- s, cell, pushed" in text
@@ -60,7 +60,7 @@ def test_what_only_one_run_has_is_listed():
     assert "**The runs have no arm in common.**" in compare.markdown(a, b)
 
 
-def test_other_machines_versions_and_settings_are_told_before_any_figure():
+def test_differences_of_machine_versions_and_settings_come_first():
     a = results(cell(plain=[1.0]))
     assert "> " not in compare.markdown(a, copy.deepcopy(a)).split("| scenario")[0]
     b = copy.deepcopy(a)
@@ -77,11 +77,11 @@ def test_other_machines_versions_and_settings_are_told_before_any_figure():
 
 def with_link(bits: float | None) -> Results:
     run = results(cell(plain=[1.0]))
-    run.scenarios[0].cells[0].link_bits = bits
+    run.scenarios[0].cells[0].measured_bits_per_second = bits
     return run
 
 
-def test_links_that_are_not_the_same_are_told():
+def test_different_links_are_reported():
     assert "LINKS DIFFER" not in compare.markdown(with_link(100e6), with_link(101e6))
     assert "s, cell 100 Mbit/s in A, 105 Mbit/s in B" in compare.markdown(with_link(100e6), with_link(105e6))
     assert "s, cell 100 Mbit/s in A, - in B" in compare.markdown(with_link(100e6), with_link(None))

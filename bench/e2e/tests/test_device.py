@@ -22,7 +22,7 @@ from . import wire
 from .processes import descendants, wait
 
 HERE, THERE = "198.18.1.1", "198.18.1.2"
-WHY_NOT = links.forbidden()
+WHY_NOT = links.why_not_shapeable()
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{programs.ROOT / 'bench'}:{programs.ROOT / 'scripts'}"}
 # What a run does with a device, and no more: it is watched over, shapes it, says so, and goes on until it is ended.
 RUN = """
@@ -31,14 +31,14 @@ import links
 from e2e import guard
 
 if sys.argv[1] == "watch":
-    sys.exit(guard.watched([sys.executable, "-c", sys.orig_argv[2], "inside", sys.argv[2]]))
+    sys.exit(guard.run_watched([sys.executable, "-c", sys.orig_argv[2], "inside", sys.argv[2]]))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-with links.links(interface=sys.argv[2]) as link:
+with links.create(interface=sys.argv[2]) as link:
     link.shape(50e6)
     print(link.reason, flush=True)
     time.sleep(60)
 """
-SWEEP = "import links, sys; sys.exit(links.forbidden(sys.argv[1]) or 0)"
+SWEEP = "import links, sys; sys.exit(links.why_not_shapeable(sys.argv[1]) or 0)"
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Pair:
 
     def left(self) -> list[str]:
         """What there is besides the device, and the queues of it."""
-        show = lambda *what: json.loads(subprocess.check_output([*self.here, *what]))
+        show = lambda *what: json.loads(subprocess.check_output([*self.host_cores, *what]))
         made = [each["ifname"] for each in show("ip", "-json", "link", "show") if each["ifname"].startswith(device.PREFIX)]
         return made + [each["kind"] for each in show("tc", "-json", "qdisc", "show", "dev", "dev0") if each["kind"] != "noqueue"]
 
@@ -70,7 +70,7 @@ def pair_() -> Iterator[Pair]:
             links.run(*command, "ip", "address", "add", f"{address}/30", "dev", end)
             links.run(*command, "ip", "link", "set", end, "up")
         with inside(pair):
-            if reason := links.forbidden("dev0"):
+            if reason := links.why_not_shapeable("dev0"):
                 pytest.skip(f"no device can be shaped: {reason}")
         yield pair
     finally:
@@ -94,12 +94,12 @@ def inside(pair: Pair) -> Iterator[None]:
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: {WHY_NOT}")
 
 
-def test_a_device_is_as_wide_as_it_is_set_both_ways(pair: Pair) -> None:
-    with inside(pair), links.links(interface="dev0") as link:
+def test_a_shaped_device_has_its_rate_in_both_directions(pair: Pair) -> None:
+    with inside(pair), links.create(interface="dev0") as link:
         link.shape(100e6)
         assert wire.down(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
         assert wire.up(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
-        link.open()
+        link.remove_limits()
         assert wire.down(pair.there, THERE, 50_000_000) > 300e6
         link.shape(100e6)
     assert pair.left() == []
@@ -114,7 +114,7 @@ def test_a_device_is_as_wide_as_it_is_set_both_ways(pair: Pair) -> None:
         (["outer", "inner"], signal.SIGKILL),
     ],
 )
-def test_a_run_that_is_killed_gives_its_device_back(pair: Pair, tmp_path: Path, who: list[str], number: signal.Signals) -> None:
+def test_a_killed_run_restores_its_device(pair: Pair, tmp_path: Path, who: list[str], number: signal.Signals) -> None:
     command = [*pair.here, sys.executable, "-c", RUN, "watch", "dev0"]
     # A folder that nobody takes away who was killed goes with the test's.
     env = ENVIRONMENT | {"TMPDIR": str(tmp_path)}

@@ -48,7 +48,7 @@ def test_sections_without_results_are_left_out() -> None:
 
 
 def test_a_noisy_cell_is_marked_and_a_loss_comes_first() -> None:
-    page = document.markdown(results(cell(plain=[1.0] * 3, again=[1.0, 1.2, 0.9], pushed=[0.4] * 3, auto=[0.5] * 3)), {})
+    page = document.markdown(results(cell(plain=[1.0] * 3, repeat=[1.0, 1.2, 0.9], pushed=[0.4] * 3, auto=[0.5] * 3)), {})
     assert page.index("## Losses and undecided verdicts") < page.index("## Photos")
     assert "| s | cell | `pushed` | `auto` | 1.250 (1.250 to 1.250)* |" in page
     assert "| cell | `pushed` | 250 | 2.500 (2.500 to 2.500)* |" in page

@@ -21,17 +21,17 @@ import pytest
 from stack import BUCKET, MODELS, RUNTIME, Stack
 
 from e2e import arms, guard, results, stats
-from e2e.data import Data
+from e2e.data import StoredData
 from e2e.scenario import OPEN, Scenario
-from e2e.scenario import all_of as load_all
-from e2e.tiers import HEADERS, Tiers
+from e2e.scenario import load_all
+from e2e.tiers import HEADER_BYTES, Tiers
 
 from . import wire
 from .processes import alive, descendants, wait
 
 ROOT = programs.ROOT
 SCENARIO = Path(__file__).parent / "fixtures/smoke.toml"
-WHY_NOT = links.forbidden()
+WHY_NOT = links.why_not_shapeable()
 shaped = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: {WHY_NOT}")
 built = pytest.mark.skipif(not arms.PUSHDOWN.exists(), reason=f"{arms.PUSHDOWN} is not built")
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT / 'bench'}:{ROOT / 'scripts'}"}
@@ -42,7 +42,7 @@ RUN = [sys.executable, "-m", "e2e", "run"]
 def tiers_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiers]:
     """Store, gateway and trainer in their namespaces."""
     folder = tmp_path_factory.mktemp("stack")
-    with links.links() as link:
+    with links.create() as link:
         stack = Stack(folder, link, [])
         try:
             yield Tiers(stack)
@@ -53,7 +53,7 @@ def tiers_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiers]:
 @built
 @shaped
 @pytest.mark.parametrize("megabits", [10, 100, 1000])
-def test_a_shaped_link_is_as_wide_as_it_is_set(tiers: Tiers, megabits: int) -> None:
+def test_a_shaped_link_has_its_rate(tiers: Tiers, megabits: int) -> None:
     bits, gateway = megabits * 1e6, tiers.link.gateway
     assert tiers.shape(bits) == pytest.approx(bits, rel=0.05)
     # For a second each way, by what comes in at the other end.
@@ -63,7 +63,7 @@ def test_a_shaped_link_is_as_wide_as_it_is_set(tiers: Tiers, megabits: int) -> N
 
 @built
 @shaped
-def test_a_rate_that_this_machine_may_not_reach_is_measured_and_remembered(tiers: Tiers) -> None:
+def test_a_high_rate_is_measured_once(tiers: Tiers) -> None:
     measured = tiers.shape(8e9)
     assert 0 < measured < 8.4e9
     assert tiers.shape(8e9) == measured
@@ -73,17 +73,17 @@ def test_a_rate_that_this_machine_may_not_reach_is_measured_and_remembered(tiers
 @shaped
 @pytest.mark.parametrize("arm, pipeline", [("plain", "decode"), ("pushed", "decode | resize(short=256) | center_crop(224)")])
 def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers, arm: str, pipeline: str) -> None:
-    data, link = Data(tiers.stack), tiers.link
+    data, link = StoredData(tiers.stack), tiers.link
     photos = "testkit/fixtures/photos/jpeg_large.jpg"
     scenario = Scenario("bytes", "", "read", False, data=photos, samples=200, pipeline=pipeline, arms=(arm,))
     tiers.shape(200e6)
-    command = arms.ours(arm, scenario, tiers, data, tiers.stack.folder).command
+    command = arms.build_reader(arm, scenario, tiers, data, tiers.stack.folder).command
     # What is read plainly goes through the gateway, too, which forwards it.
     command[command.index("--endpoint-url") + 1] = tiers.stack.gateway
     before, wire = sent_by(tiers.stack.admin), link.counters()
     reader = tiers.run(command)
     after, passed = sent_by(tiers.stack.admin), link.counters()
-    interface = passed["down"] - wire["down"] - HEADERS * (passed["packets_down"] - wire["packets_down"])
+    interface = passed["down"] - wire["down"] - HEADER_BYTES * (passed["packets_down"] - wire["packets_down"])
     assert after - before == pytest.approx(reader["value_bytes"], rel=0.02)
     assert reader["wire_bytes_down"] == pytest.approx(reader["value_bytes"], rel=0.02)
     assert interface == pytest.approx(reader["wire_bytes_down"], rel=0.02)
@@ -91,9 +91,9 @@ def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers, arm: st
 
 @built
 @shaped
-def test_a_thin_link_loses_nothing_of_what_a_reader_asks_for_at_once(tiers: Tiers) -> None:
+def test_a_slow_link_loses_no_packets_of_concurrent_requests(tiers: Tiers) -> None:
     """Or TCP would find that out seconds later, now and then: what is measured is the link."""
-    prefix = Data(tiers.stack).blobs(100_000, 96)
+    prefix = StoredData(tiers.stack).blobs(100_000, 96)
     sign = lambda index: {"Bucket": BUCKET, "Key": f"{prefix}/{index}"}
     urls = [tiers.stack.client.generate_presigned_url("get_object", sign(index)) for index in range(96)]
     tiers.shape(20e6)
@@ -109,11 +109,11 @@ def test_a_thin_link_loses_nothing_of_what_a_reader_asks_for_at_once(tiers: Tier
 
 @built
 @shaped
-def test_what_the_gateway_keeps_to_the_store_is_of_the_link_that_is(tiers: Tiers) -> None:
+def test_a_new_link_setting_closes_gateway_connections_to_the_store(tiers: Tiers) -> None:
     """A thin link carries packets one by one, and a connection that was made meanwhile does so for as long as it is kept."""
     photos = "testkit/fixtures/photos/jpeg_large.jpg"
-    scenario = Scenario("kept", "", "read", False, data=photos, samples=4, pipeline="decode | resize(32, 32)", arms=("pushed",))
-    command = arms.ours("pushed", scenario, tiers, Data(tiers.stack), tiers.stack.folder).command
+    scenario = Scenario("value-cache", "", "read", False, data=photos, samples=4, pipeline="decode | resize(32, 32)", arms=("pushed",))
+    command = arms.build_reader("pushed", scenario, tiers, StoredData(tiers.stack), tiers.stack.folder).command
     tiers.shape(20e6)
     tiers.run(command)
     assert kept(tiers.link) > 0
@@ -153,12 +153,12 @@ def test_a_run_measures_compares_and_leaves_nothing_behind(tmp_path: Path) -> No
     found = results.load(file)
     (cell,) = found.scenarios[0].cells
     # Who of the others was about as fast in its heat is there, too.
-    assert set(cell.arms) - set(arms.CONTENDERS) == {"plain", "again", "local", "pushed", "auto"}
-    assert {"plain", "boto3", "webdataset"} <= set(cell.heats)
-    assert all(heat.samples_per_second > 0 and heat.errors == 0 for heat in cell.heats.values())
-    made = {turn.value_bytes for name in ("local", "pushed") for turn in cell.arms[name].turns}
+    assert set(cell.arms) - set(arms.CONTENDERS) == {"plain", "repeat", "local", "pushed", "auto"}
+    assert {"plain", "boto3", "webdataset"} <= set(cell.qualifying)
+    assert all(heat.samples_per_second > 0 and heat.errors == 0 for heat in cell.qualifying.values())
+    made = {trial.value_bytes for name in ("local", "pushed") for trial in cell.arms[name].trials}
     assert made == {60 * 128 * 128 * 3}, "the same pipeline, there and on local files"
-    assert all(turn.errors == 0 and turn.samples == 60 for arm in cell.arms.values() for turn in arm.turns)
+    assert all(trial.errors == 0 and trial.samples == 60 for arm in cell.arms.values() for trial in arm.trials)
     assert found.environment.shaped == (WHY_NOT == "")
     assert "## What we lose or cannot decide" in ended.stdout
     assert file.with_suffix(".md").exists()
@@ -169,23 +169,23 @@ def test_a_run_measures_compares_and_leaves_nothing_behind(tmp_path: Path) -> No
 
 @built
 @shaped
-def test_the_same_thing_twice_is_called_a_tie(tmp_path: Path) -> None:
+def test_a_repetition_is_a_tie(tmp_path: Path) -> None:
     """Over a link that takes most of the time: that this machine has other things to do is not what is tested."""
     text = SCENARIO.read_text(encoding="utf-8").replace('"pushed", "auto"', "")
     scenario = tmp_path / "tie.toml"
     scenario.write_text(f'{text}links = ["10 Mbit/s"]\n', encoding="utf-8")
     # From six rounds on a single one that was held up is no end of the interval by itself.
-    ended = e2e("run", scenario, "--results", tmp_path, "--repeats", "6")
+    ended = e2e("run", scenario, "--results", tmp_path, "--rounds", "6")
     assert ended.returncode == 0, ended.stderr
     (file,) = tmp_path.glob("*.json")
     (cell,) = results.load(file).scenarios[0].cells
-    (same,) = [verdict for verdict in stats.verdicts(cell) if verdict.arm == "again"]
+    (same,) = [verdict for verdict in stats.verdicts(cell) if verdict.arm == "repeat"]
     assert same.outcome == "pass", same
 
 
 @built
 @pytest.mark.parametrize("who, number", [("outer", signal.SIGTERM), ("outer", signal.SIGKILL), ("inner", signal.SIGKILL)])
-def test_a_run_that_is_killed_leaves_nothing_behind(tmp_path: Path, who: str, number: signal.Signals) -> None:
+def test_a_killed_run_leaves_nothing_behind(tmp_path: Path, who: str, number: signal.Signals) -> None:
     sockets = set(Path("/tmp").glob("seaweedfs-*"))
     outer = subprocess.Popen([*RUN, str(SCENARIO), "--results", tmp_path, *loose()], env=ENVIRONMENT, cwd=ROOT)
     wait("a reader runs", lambda: any("pushdown read" in line for line in descendants(outer.pid).values()))
@@ -198,7 +198,7 @@ def test_a_run_that_is_killed_leaves_nothing_behind(tmp_path: Path, who: str, nu
     assert set(Path("/tmp").glob("seaweedfs-*")) <= sockets
 
 
-def test_who_may_not_shape_is_told_of_the_way_without(tmp_path: Path) -> None:
+def test_missing_shaping_rights_name_the_flag_without_shaping(tmp_path: Path) -> None:
     allowed = ENVIRONMENT | {"PATH": "/nonexistent"}
     ended = subprocess.run(
         [*RUN, str(SCENARIO), "--results", str(tmp_path)], env=allowed, cwd=ROOT, capture_output=True, text=True, check=False
@@ -208,7 +208,7 @@ def test_who_may_not_shape_is_told_of_the_way_without(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_may_not_shape_is_told_before_the_set_up(tmp_path: Path) -> None:
+def test_missing_shaping_rights_are_reported_before_the_set_up(tmp_path: Path) -> None:
     """Both ways to say it are named: that of make, and that of the script."""
     for name, text in {"id": "echo 1000", "cargo": "exit 9"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
@@ -221,7 +221,7 @@ def test_who_may_not_shape_is_told_before_the_set_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loosened", [["--no-shaping"], ["--interface", "lo"]])
-def test_a_store_elsewhere_is_refused_where_no_link_leads_to_it(loosened: list[str]) -> None:
+def test_an_unreachable_external_store_is_refused(loosened: list[str]) -> None:
     ended = e2e("run", SCENARIO, "--upstream", "http://me:secret@store.example:9000")
     assert ended.returncode == 2 and "--no-shaping" in ended.stderr and "--interface" in ended.stderr
     assert "http://store.example:9000" in ended.stderr and "secret" not in ended.stderr
@@ -246,19 +246,19 @@ def test_a_store_elsewhere_is_refused_where_no_link_leads_to_it(loosened: list[s
         ("title = ", "Invalid value"),
     ],
 )
-def test_a_scenario_with_a_fault_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_faulty_scenario_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
     ended = e2e("run", tmp_path / "faulty.toml")
     assert ended.returncode == 1 and said in ended.stderr and "faulty.toml" in ended.stderr
 
 
-def test_a_scenario_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
     ended = e2e("run", "fetures-100mbit")
     assert ended.returncode == 1 and "features-100mbit" in ended.stderr
 
 
 @built
-def test_an_arm_that_there_is_not_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_arm_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     text = SCENARIO.read_text(encoding="utf-8").replace('"pushed"', '"pusht"')
     (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
     ended = e2e("run", tmp_path / "faulty.toml", "--results", tmp_path)
@@ -266,7 +266,7 @@ def test_an_arm_that_there_is_not_is_refused_with_those_that_are(tmp_path: Path)
 
 
 @built
-def test_every_pipeline_of_a_scenario_is_one(tmp_path: Path) -> None:
+def test_every_pipeline_of_a_scenario_is_valid(tmp_path: Path) -> None:
     """What is wrong with one would be told after the upload, and a million keys take an hour."""
     env = ENVIRONMENT | {"ORT_DYLIB_PATH": str(RUNTIME)}
     # Many have the same one.

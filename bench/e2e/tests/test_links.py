@@ -1,16 +1,16 @@
-"""What `tc` is told of a link, without any."""
+"""The `tc` commands of a link, without running them."""
 
 import subprocess
 
 import links
 import pytest
 
-END = links.Links(links.Place("s"), links.Place("g"), ends=[([], "dev0")])
+END = links.Links(links.Endpoint("s"), links.Endpoint("g"), ends=[([], "dev0")])
 ADD = ("tc", "qdisc", "add", "dev", "dev0")
 
 
-@pytest.fixture(name="told")
-def told_(monkeypatch) -> list[tuple[str, ...]]:
+@pytest.fixture(name="commands")
+def commands_(monkeypatch) -> list[tuple[str, ...]]:
     """The commands that set a link."""
     found = []
     monkeypatch.setattr(links, "run", lambda *command: found.append(command))
@@ -18,20 +18,20 @@ def told_(monkeypatch) -> list[tuple[str, ...]]:
     return found
 
 
-def test_latency_stands_behind_the_rate_or_alone_on_an_open_link(told: list) -> None:
+def test_latency_follows_the_rate_or_is_alone_on_an_open_link(commands: list) -> None:
     END.shape(100e6, 20.0)
-    rate, late = told
+    rate, late = commands
     assert rate[:8] == (*ADD, "root", "handle", "1:") and rate[8] == "tbf"
     assert late == (*ADD, "parent", "1:", "handle", "2:", "netem", "delay", "20.0ms")
-    told.clear()
+    commands.clear()
     END.shape(float("inf"), 20.0)
-    assert told == [(*ADD, "root", "handle", "2:", "netem", "delay", "20.0ms")]
-    told.clear()
+    assert commands == [(*ADD, "root", "handle", "2:", "netem", "delay", "20.0ms")]
+    commands.clear()
     END.shape(float("inf"))
-    assert told == []
+    assert commands == []
 
 
-def test_a_kernel_without_netem_is_known_by_a_trial(told: list, monkeypatch) -> None:
+def test_a_trial_detects_a_kernel_without_netem(commands: list, monkeypatch) -> None:
     assert END.can_delay()
 
     def refuses(*command: str) -> None:

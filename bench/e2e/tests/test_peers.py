@@ -162,7 +162,7 @@ def check(figures: dict, source: str) -> None:
 
 @pytest.mark.parametrize("source", NEEDS)
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_all_peers_make_the_same_pixels(source, decoder, store, photos, tmp_path):
+def test_all_peers_decode_to_the_same_pixels(source, decoder, store, photos, tmp_path):
     """A file at a time, decoded by this decoder, is what all are held against."""
     if source == "tfdata" and decoder == "torchvision":
         pytest.skip("torch and TensorFlow do not start in one process")
@@ -174,7 +174,7 @@ def test_all_peers_make_the_same_pixels(source, decoder, store, photos, tmp_path
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_decoders_differ_by_single_levels(decoder, photos, tmp_path):
+def test_decoders_differ_by_at_most_two_levels(decoder, photos, tmp_path):
     """Pillow's whole photo, resized and then cut, is what they are held against."""
     _, values = load("files", "", photos, tmp_path, PIXELS, decoder)
     for path in photos.iterdir():
@@ -188,7 +188,7 @@ def test_decoders_differ_by_single_levels(decoder, photos, tmp_path):
 
 
 @pytest.mark.parametrize("source", NEEDS)
-def test_bytes_come_as_they_are(source, store, photos, tmp_path):
+def test_bytes_are_delivered_unchanged(source, store, photos, tmp_path):
     figures, values = load(source, store, photos, tmp_path, "bytes")
     check(figures, source)
     assert {name: value.tobytes() for name, value in values.items()} == {
@@ -200,7 +200,7 @@ def test_bytes_come_as_they_are(source, store, photos, tmp_path):
 
 
 @pytest.mark.parametrize("source", ["files", "webdataset"])
-def test_what_is_no_photo_is_an_error_and_the_rest_is_not(source, store, photos, tmp_path):
+def test_an_invalid_photo_is_an_error_and_the_rest_is_delivered(source, store, photos, tmp_path):
     folder, prefix = tmp_path / "photos", f"broken-{source}/"
     shutil.copytree(photos, folder)
     (folder / "05.jpg").write_bytes(b"no photo")
@@ -212,7 +212,7 @@ def test_what_is_no_photo_is_an_error_and_the_rest_is_not(source, store, photos,
     assert (figures["samples"], figures["errors"]) == (COUNT - 1, 1)
 
 
-def test_a_model_makes_features_of_the_pixels(store, photos, tmp_path):
+def test_a_model_computes_features_of_the_pixels(store, photos, tmp_path):
     models = ROOT / ".cache/models"
     if not (models / "efficientnet_lite0.onnx").exists():
         pytest.skip("`scripts/models.sh efficientnet_lite0` has made no model")

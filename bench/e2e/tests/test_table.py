@@ -1,4 +1,4 @@
-"""The readers of tables take the keys that they are given, at whatever store, and keep nothing from one round to the next."""
+"""Table readers use the given keys at any store, and cache nothing between rounds."""
 
 import datetime
 import http.server
@@ -16,7 +16,7 @@ import pytest
 
 from .. import stats
 from ..query import COLUMNS
-from ..scenario import all_of
+from ..scenario import load_all
 
 pytest.importorskip("duckdb", reason="it is in .venv-e2e")
 import pyarrow as pa  # noqa: E402
@@ -29,7 +29,7 @@ ROWS, CHOSEN = 200_000, 365
 
 
 class Store(http.server.BaseHTTPRequestHandler):
-    """A store of one object, or of none, where it refuses; it remembers who asked for what."""
+    """A store of one object, or without an object one that refuses. It records the requests."""
 
     protocol_version = "HTTP/1.1"
     seen: list[tuple[str, str, str, str]] = []
@@ -61,39 +61,39 @@ class Store(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture(name="address")
 def address_() -> Iterator[str]:
-    """Where it listens."""
+    """The address of that store."""
     Store.seen.clear()
     Store.held = None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        # A name, as other machines have: a bucket's before it would be no name of this one.
+        # A host name: with a bucket in front of it, it would not resolve.
         yield f"localhost:{server.server_port}"
         server.shutdown()
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "asked"),
-    [("ranges", "pushed", "ranges"), ("again:ranges", "again", "ranges"), ("again", "again", "download"),
-     ("pyarrow", "rival", "pyarrow"), ("again:pyarrow", "again", "pyarrow")],
+    [("ranges", "pushed", "ranges"), ("repeat:ranges", "repeat", "ranges"), ("repeat", "repeat", "download"),
+     ("pyarrow", "rival", "pyarrow"), ("repeat:pyarrow", "repeat", "pyarrow")],
 )
-def test_an_arm_that_is_run_once_more_is_the_same_reader(monkeypatch, name: str, kind: str, asked: str) -> None:
+def test_a_repeated_arm_is_the_same_reader(monkeypatch, name: str, kind: str, asked: str) -> None:
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
-    tiers = SimpleNamespace(stack=SimpleNamespace(store="http://store", gateway="http://gateway"), here={0})
-    reader = table.Reader(name, tiers, "some.parquet")
-    assert (reader.kind, reader.way) == (kind, asked) and asked in started[0]
+    tiers = SimpleNamespace(stack=SimpleNamespace(store="http://store", gateway="http://gateway"), host_cores={0})
+    reader = table.TableReader(name, tiers, "some.parquet")
+    assert (reader.kind, reader.method) == (kind, asked) and asked in started[0]
 
 
 def read(way: str, address: str, rounds: int) -> subprocess.CompletedProcess:
-    """What a reader says of so many rounds."""
-    python = table.python(way)
+    """Runs a reader for this many rounds."""
+    python = table.interpreter(way)
     if not python.exists():
-        pytest.skip(f"{python} is missing: scripts/setup.sh e2e makes it")
+        pytest.skip(f"{python} is missing: `scripts/setup.sh e2e` creates it")
     return subprocess.run(
         [python, "-m", "e2e.peers.table", way, f"http://{address}", "bucket", "some.parquet"],
         input="\n" * rounds,
@@ -106,7 +106,7 @@ def read(way: str, address: str, rounds: int) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("way", ["download", "pushed", "pyarrow", "duckdb", "duckdb-httpfs"])
-def test_a_table_is_read_with_the_keys_and_the_region_of_the_environment(address: str, way: str) -> None:
+def test_table_readers_use_keys_and_region_of_the_environment(address: str, way: str) -> None:
     ended = read(way, address, 1)
     assert ended.returncode != 0, "the store refused"
     assert Store.seen, ended.stderr
@@ -116,7 +116,7 @@ def test_a_table_is_read_with_the_keys_and_the_region_of_the_environment(address
 
 
 @pytest.mark.parametrize("way", ["download", "pyarrow", "duckdb", "duckdb-httpfs"])
-def test_every_round_finds_the_same_rows_and_asks_the_store_anew(address: str, way: str) -> None:
+def test_every_round_reads_the_same_rows_from_the_store(address: str, way: str) -> None:
     Store.held = lineitem()
     ended = read(way, address, 3)
     assert ended.returncode == 0, ended.stderr
@@ -125,11 +125,11 @@ def test_every_round_finds_the_same_rows_and_asks_the_store_anew(address: str, w
     assert min(each["bytes"] for each in figures) > 0
     asked = [what for *_, what in Store.seen if what.startswith("GET")]
     assert len(asked) % 3 == 0 and set(asked) == set(asked[: len(asked) // 3]), asked
-    assert way == "download" or "GET " not in asked, "ranges alone"
+    assert way == "download" or "GET " not in asked, "only ranges"
 
 
 def lineitem() -> bytes:
-    """Rows of two decades, one of them for each day of the year that is asked for, and a column that nobody asks for."""
+    """Rows of two decades, one for each day of the requested year, and a column that no query reads."""
     first = datetime.date(1980, 1, 1)
     days = [first + datetime.timedelta(row % 10_000 if row < 10_000 else 0) for row in range(ROWS)]
     values = {name: pa.array(range(ROWS), pa.int64()) for name in COLUMNS} | {"l_shipdate": pa.array(days, pa.date32())}
@@ -138,11 +138,11 @@ def lineitem() -> bytes:
     return out.getvalue()
 
 
-def test_every_rival_of_the_scenarios_counts() -> None:
-    """A rival that no verdict knows would be measured in vain."""
+def test_every_rival_of_the_scenarios_has_a_rule() -> None:
+    """A rival without a rule would be measured for nothing."""
     rivals = {name for name, (kind, _) in table.PEERS.items() if kind == "rival"}
-    assert rivals == set(stats.READERS)
-    cells = {name: set(scenario.arms) for name, scenario in all_of().items() if scenario.kind == "table"}
+    assert rivals == set(stats.TABLE_RIVALS)
+    cells = {name: set(scenario.arms) for name, scenario in load_all().items() if scenario.kind == "table"}
     assert rivals <= set.union(*cells.values()), "each rival reads somewhere"
     for name, arms in cells.items():
         assert {"pyarrow", "duckdb"} <= arms, name

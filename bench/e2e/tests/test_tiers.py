@@ -1,4 +1,4 @@
-"""What a turn takes of each tier: by the kernel's clocks of what runs here, and by its own metrics of a gateway elsewhere."""
+"""The resources of a trial on each tier: from the kernel's clocks locally, and from the metrics of an external gateway."""
 
 import http.server
 import subprocess
@@ -22,7 +22,7 @@ from ..scenario import OPEN, Scenario  # noqa: E402
 from ..tiers import Tiers  # noqa: E402
 
 FIGURES = {"samples": 10, "errors": 0, "epoch_seconds": [1.0], "value_bytes": 100, "cpu_seconds": 0.5}
-# Takes a few milliseconds, tells how many by its own clock, and stays.
+# Runs for a few milliseconds, prints the CPU time of its own clock, and stays.
 BUSY = """
 import sys, time
 while time.process_time() < 0.033:
@@ -34,31 +34,31 @@ sys.stdin.read()
 
 @pytest.fixture(name="busy")
 def busy_() -> Iterator[tuple[psutil.Process, float]]:
-    """A process that has been busy, and for how long."""
+    """A process, and the CPU seconds that it used."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", BUSY], **pipes) as process:
         yield psutil.Process(process.pid), float(process.stdout.readline())
         process.stdin.close()
 
 
-def test_cpu_of_a_process_is_counted_finer_than_in_ticks(busy) -> None:
-    process, told = busy
-    assert tiers.cpu_seconds([process]) == pytest.approx(told, abs=0.003)
-    assert tiers.cpu_seconds([process, process]) == pytest.approx(2 * told, abs=0.006)
+def test_cpu_of_a_process_is_finer_than_ticks(busy) -> None:
+    process, seconds = busy
+    assert tiers.cpu_seconds([process]) == pytest.approx(seconds, abs=0.003)
+    assert tiers.cpu_seconds([process, process]) == pytest.approx(2 * seconds, abs=0.006)
 
 
-def test_where_the_kernel_has_no_clock_of_a_process_its_ticks_are_counted(busy, monkeypatch) -> None:
+def test_without_a_process_clock_ticks_are_counted(busy, monkeypatch) -> None:
     def refuses(_: int) -> float:
         raise OSError
 
     monkeypatch.setattr(time, "clock_gettime", refuses)
-    process, told = busy
-    assert tiers.cpu_seconds([process]) == pytest.approx(told, abs=0.025)
+    process, seconds = busy
+    assert tiers.cpu_seconds([process]) == pytest.approx(seconds, abs=0.025)
     assert round(tiers.cpu_seconds([process]) * 100, 6) % 1 == 0
 
 
 class Metrics(http.server.BaseHTTPRequestHandler):
-    """A gateway that takes a second and a half each time somebody looks."""
+    """A gateway that reports another 1.5 CPU seconds at each request."""
 
     seconds = 0.0
 
@@ -70,7 +70,7 @@ class Metrics(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture(name="admin")
@@ -83,7 +83,7 @@ def admin_() -> Iterator[str]:
 
 
 class Link:
-    """A link that counts nothing, of whose ends none is this run's to send from."""
+    """A link without counters, from whose other end this run cannot send."""
 
     can_be_shaped, gateway = True, SimpleNamespace(command=[])
 
@@ -98,52 +98,52 @@ class Link:
 
 
 def of(**given: object) -> Tiers:
-    return Tiers(SimpleNamespace(**({"link": Link(), "there": {0}, "elsewhere": [], "started": [], "admin": ""} | given)), {1})
+    return Tiers(SimpleNamespace(**({"link": Link(), "store_cores": {0}, "external_tiers": [], "started": [], "admin": ""} | given)), {1})
 
 
-def test_a_gateway_elsewhere_is_asked_for_its_cpu_and_a_store_elsewhere_has_none(admin: str) -> None:
-    turn = of(elsewhere=["store", "gateway"], admin=admin).turn(lambda: FIGURES)
-    assert turn.cpu == {"gateway": 1.5, "host": 0.5}
-    assert turn.peak_bytes == {"store": None, "gateway": None, "host": None}
-    assert stats.cpu(turn) == 0
+def test_an_external_gateway_reports_its_cpu_and_an_external_store_does_not(admin: str) -> None:
+    trial = of(external_tiers=["store", "gateway"], admin=admin).run_trial(lambda: FIGURES)
+    assert trial.cpu_seconds == {"gateway": 1.5, "host": 0.5}
+    assert trial.peak_bytes == {"store": None, "gateway": None, "host": None}
+    assert stats.cpu_seconds_per_sample(trial) == 0
 
 
-def test_a_gateway_that_tells_nothing_is_not_measured(admin: str) -> None:
-    for nobody in ("http://127.0.0.1:1", f"{admin}/elsewhere"):
-        assert of(elsewhere=["store", "gateway"], admin=nobody).turn(lambda: FIGURES).cpu == {"host": 0.5}
+def test_a_gateway_without_metrics_is_not_measured(admin: str) -> None:
+    for nobody in ("http://127.0.0.1:1", f"{admin}/other"):
+        assert of(external_tiers=["store", "gateway"], admin=nobody).run_trial(lambda: FIGURES).cpu_seconds == {"host": 0.5}
 
 
-def test_a_helper_here_does_not_stand_for_a_store_elsewhere(busy) -> None:
+def test_a_local_helper_does_not_count_as_an_external_store(busy) -> None:
     process, _ = busy
     started = [("tfdata", SimpleNamespace(pid=process.pid)), ("gateway", SimpleNamespace(pid=process.pid))]
-    assert set(of(elsewhere=["store"], started=started).turn(lambda: FIGURES).cpu) == {"gateway", "host"}
-    assert set(of(started=started).turn(lambda: FIGURES).cpu) == {"store", "gateway", "host"}
+    assert set(of(external_tiers=["store"], started=started).run_trial(lambda: FIGURES).cpu_seconds) == {"gateway", "host"}
+    assert set(of(started=started).run_trial(lambda: FIGURES).cpu_seconds) == {"store", "gateway", "host"}
 
 
-def test_what_a_turn_cannot_tell_is_none() -> None:
-    turn = of().turn(lambda: FIGURES | {"value_bytes": None})
-    assert (turn.value_bytes, turn.wire_up, turn.wire_down) == (None, None, None)
+def test_missing_figures_of_a_trial_are_none() -> None:
+    trial = of().run_trial(lambda: FIGURES | {"value_bytes": None})
+    assert (trial.value_bytes, trial.wire_up_bytes, trial.wire_down_bytes) == (None, None, None)
 
 
-def test_a_reader_of_tables_that_tells_no_bytes_has_none() -> None:
+def test_a_table_reader_without_bytes_has_none() -> None:
     answers = iter(['{"cpu": 1, "seconds": 2, "rows": 3}\n', '{"cpu": 1, "seconds": 2, "rows": 3, "bytes": 4}\n'])
-    reader = table.Reader.__new__(table.Reader)
+    reader = table.TableReader.__new__(table.TableReader)
     pipe = SimpleNamespace(write=lambda _: None, flush=lambda: None, readline=lambda: next(answers))
     reader.process, reader.settings = SimpleNamespace(stdin=pipe, stdout=pipe), ""
     assert [reader.read()["value_bytes"] for _ in range(2)] == [None, 4]
 
 
-def test_a_link_that_cannot_be_measured_is_not_called_measured() -> None:
+def test_an_unmeasurable_link_is_not_reported_as_measured() -> None:
     link = Link()
     assert of(link=link).shape(100e6, 20.0) is None
     assert of(link=link).shape(OPEN) is None
     assert link.shaped == [(100e6, 20.0), (OPEN, 0.0)]
-    cell = lambda bits: kinds.cell_of("c", "g", {"plain": Arm("plain", "")}, [], asked=bits, measured=None)
-    assert (cell(100e6).asked_link_bits, cell(100e6).link_bits, cell(100e6).width) == (100e6, None, 100e6)
-    assert (cell(OPEN).asked_link_bits, cell(OPEN).width) == (None, None)
+    cell = lambda bits: kinds.build_cell("c", "g", {"plain": Arm("plain", "")}, [], requested=bits, measured=None)
+    assert (cell(100e6).requested_bits_per_second, cell(100e6).measured_bits_per_second, cell(100e6).bandwidth) == (100e6, None, 100e6)
+    assert (cell(OPEN).requested_bits_per_second, cell(OPEN).bandwidth) == (None, None)
 
 
-def test_latency_comes_behind_the_measurement_and_is_told() -> None:
+def test_latency_is_added_after_the_measurement_and_noted() -> None:
     link = Link()
     link.gateway = SimpleNamespace(command=["enter"])
     measured = of(link=link)
@@ -151,40 +151,40 @@ def test_latency_comes_behind_the_measurement_and_is_told() -> None:
     assert measured.shape(50e6, 20.0) == 49e6
     assert link.shaped == [(50e6, 20.0)]
     late = Scenario("late", "", "forward", False, latency_ms=20.0)
-    assert kinds.circumstances(late, SimpleNamespace(tiers=measured))[1:] == ["20 ms of latency each way"]
+    assert kinds.cell_notes(late, SimpleNamespace(tiers=measured))[1:] == ["20 ms of latency each way"]
 
 
-def test_whose_the_cores_are_is_said_of_what_runs_here_only() -> None:
-    said = lambda **given: arms.cores(of(**given))
+def test_cores_are_described_for_local_tiers_only() -> None:
+    said = lambda **given: arms.describe_cores(of(**given))
     assert said() == "store and gateway on core 0, reader and trainer on core 1"
-    assert said(there={1}) == "one core for all"
-    assert said(there={1}, elsewhere=["store", "gateway"]) == "store and gateway elsewhere, reader and trainer on core 1"
-    assert said(elsewhere=["store"]) == "store elsewhere, gateway on core 0, reader and trainer on core 1"
+    assert said(store_cores={1}) == "one core for all"
+    assert said(store_cores={1}, external_tiers=["store", "gateway"]) == "store and gateway external, reader and trainer on core 1"
+    assert said(external_tiers=["store"]) == "store external, gateway on core 0, reader and trainer on core 1"
 
 
-def test_what_belongs_beside_a_store_elsewhere_is_left_out() -> None:
-    assert arms.missing("tfdata", ["store"]) == "tfdata is left out: its workers run beside the store, which is elsewhere"
-    assert arms.missing("boto3", ["store"]) == arms.missing("auto", ["store", "gateway"]) == ""
+def test_arms_next_to_an_external_store_are_left_out() -> None:
+    assert arms.unavailable_reason("tfdata", ["store"]) == "tfdata is left out: its workers run next to the store, and the store is external"
+    assert arms.unavailable_reason("boto3", ["store"]) == arms.unavailable_reason("auto", ["store", "gateway"]) == ""
 
 
 @pytest.mark.parametrize("kind", [table, growth])
-def test_the_baseline_may_be_measured_once_more(kind) -> None:
-    assert "again" in kind.ARMS
+def test_tables_and_growth_allow_a_repetition(kind) -> None:
+    assert "repeat" in kind.ARMS
 
 
-def test_growth_has_the_arms_that_are_named(monkeypatch) -> None:
-    monkeypatch.setattr(growth, "in_turns", lambda *_: None)
+def test_growth_measures_the_named_arms(monkeypatch) -> None:
+    monkeypatch.setattr(growth, "interleave", lambda *_: None)
     stack_ = {"store": "http://store", "gateway": "http://gateway", "link": Link()}
     run = SimpleNamespace(tiers=of(**stack_), data=SimpleNamespace(tiny=lambda *_: "p/", blobs=lambda *_: "b/"), progress=None)
     grows = lambda **more: Scenario("grows", "", "growth", False, pipeline="decode", sizes=(9,), **more)
     kinds_of = lambda cells: [{name: arm.kind for name, arm in cell.arms.items()} for cell in cells]
     assert kinds_of(growth.cells(grows(arms=("plain", "pushed")), run))[::4] == [{"plain": "plain", "pushed": "pushed"}] * 2
-    three = {"plain": "plain", "again": "again", "pushed": "pushed"}
+    three = {"plain": "plain", "repeat": "repeat", "pushed": "pushed"}
     assert kinds_of(growth.cells(grows(), run))[::4] == [three] * 2
     assert kinds_of(growth.cells(grows(connections=()), run)) == [three]
 
 
-def test_a_program_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_program_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
     (tmp_path / "nginx.log").write_text("no port", encoding="ascii")
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()

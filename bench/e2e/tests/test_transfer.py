@@ -1,4 +1,4 @@
-"""A whole training run: what is made of the lines of the demo, which reads all ways in one process."""
+"""A whole training run: cells from the lines of the demo, which reads by all methods in one process."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -23,20 +23,20 @@ WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "keep": 1.5, "keep, again": 0.
 
 
 class Demo:
-    """Tiers that tell the same lines each time, and remember what they were asked for."""
+    """Tiers that return the same lines each time, and record the requests."""
 
     def __init__(self, **more: object) -> None:
-        self.stack = SimpleNamespace(store="s", gateway="g", admin="a", models="m", there={0}, elsewhere=[])
-        self.here, self.asked, self.more = {1}, [], more
+        self.stack = SimpleNamespace(store="s", gateway="g", admin="a", models="m", store_cores={0}, external_tiers=[])
+        self.host_cores, self.asked, self.more = {1}, [], more
 
     def shape(self, *_: float) -> float:
         return 98e6
 
-    def beside(self) -> dict:
+    def store_side_processes(self) -> dict:
         return {"store": [], "gateway": []}
 
-    def peaks(self, arm: Callable[[], dict], trees: dict) -> tuple[dict, dict]:
-        assert trees == self.beside()
+    def measure_peaks(self, arm: Callable[[], dict], trees: dict) -> tuple[dict, dict]:
+        assert trees == self.store_side_processes()
         return arm(), {"store": None, "gateway": 50_000_000 + len(self.asked)}
 
     def run(self, command: list) -> dict:
@@ -44,51 +44,51 @@ class Demo:
         self.asked.append(command[command.index("--ways") + 1] if once else "all")
         ways = {"plain": 4.1} if once else WAYS
         lines = [LINE | {"way": way, "seconds": seconds} | self.more for way, seconds in ways.items()]
-        # What is kept is kept of one epoch alone.
+        # Only the part of one epoch reads cached values again.
         return {"parts": [{"name": "one epoch", "lines": lines}, {"name": "2 epochs", "lines": lines[:4]}]}
 
 
 def cells(tiers: Demo, rounds: int) -> list[Cell]:
-    scenario = Scenario("whole", "", "transfer", False, links=("100 Mbit/s",), epochs=2, repeats=rounds)
+    scenario = Scenario("whole", "", "transfer", False, links=("100 Mbit/s",), epochs=2, rounds=rounds)
     with tqdm(disable=True) as progress:
         run = SimpleNamespace(tiers=tiers, data=SimpleNamespace(labelled=lambda _: None), progress=progress)
         return list(transfer.cells(scenario, run))
 
 
-def test_each_round_reads_all_ways_and_the_baseline_once_more_and_begins_with_the_other_one() -> None:
+def test_each_round_runs_all_methods_and_the_repetition_in_alternating_order() -> None:
     tiers = Demo()
     once, augmented = cells(tiers, 3)
     assert tiers.asked == ["all", "plain", "plain", "all", "all", "plain"]
-    assert list(once.arms) == [*WAYS, "again"] and list(augmented.arms) == [*list(WAYS)[:4], "again"]
-    assert all(len(arm.turns) == 3 for found in (once, augmented) for arm in found.arms.values())
-    kinds = {"plain": "plain", "again": "again", "pushed": "pushed", "auto": "auto", "keep": "layout", "keep, again": "layout"}
+    assert list(once.arms) == [*WAYS, "repeat"] and list(augmented.arms) == [*list(WAYS)[:4], "repeat"]
+    assert all(len(arm.trials) == 3 for found in (once, augmented) for arm in found.arms.values())
+    kinds = {"plain": "plain", "repeat": "repeat", "pushed": "pushed", "auto": "auto", "keep": "layout", "keep, again": "layout"}
     assert {name: arm.kind for name, arm in once.arms.items()} == kinds
-    (tie,) = [each for each in stats.verdicts(once) if each.rule == "again"]
+    (tie,) = [each for each in stats.verdicts(once) if each.rule == "repeat"]
     assert (tie.against, tie.median, tie.outcome) == ("plain", pytest.approx(4.0 / 4.1), "pass")
 
 
-def test_a_transfer_whose_gateway_tells_nothing_has_no_cpu_of_it() -> None:
-    assert transfer.turn(LINE | {"gateway_cpu_seconds": None}).cpu == {"host": 0.5}
-    assert transfer.turn(LINE | {"gateway_cpu_seconds": 0.0}).cpu == {"gateway": 0.0, "host": 0.5}
+def test_a_transfer_without_gateway_metrics_has_no_gateway_cpu() -> None:
+    assert transfer.to_trial(LINE | {"gateway_cpu_seconds": None}).cpu_seconds == {"host": 0.5}
+    assert transfer.to_trial(LINE | {"gateway_cpu_seconds": 0.0}).cpu_seconds == {"gateway": 0.0, "host": 0.5}
 
 
-def test_memory_is_told_of_each_way_here_and_of_all_of_them_beside_the_link() -> None:
+def test_host_memory_is_per_method_and_store_side_memory_per_run() -> None:
     (once, _) = cells(Demo(), 1)
-    assert {arm.turns[0].peak_bytes["host"] for arm in once.arms.values()} == {80_000_000}
+    assert {arm.trials[0].peak_bytes["host"] for arm in once.arms.values()} == {80_000_000}
     (note,) = [note for note in once.notes if "peak memory" in note]
-    assert note.startswith("peak memory in a run of all ways: gateway") and "store" not in note
-    assert transfer.beside([{}]) == []
+    assert note.startswith("peak memory in a run of all methods: gateway") and "store" not in note
+    assert transfer.peak_memory_notes([{}]) == []
 
 
-def test_a_head_is_there_once_its_features_are_read_and_it_is_trained() -> None:
-    turn = transfer.turn(LINE)
-    assert (turn.seconds, turn.trained_seconds, turn.balanced_accuracy) == ([4.0], 4.5, 0.75)
+def test_the_time_of_a_head_includes_reading_and_training() -> None:
+    trial = transfer.to_trial(LINE)
+    assert (trial.epoch_seconds, trial.trained_seconds, trial.balanced_accuracy) == ([4.0], 4.5, 0.75)
 
 
-def test_how_good_the_heads_of_all_rounds_are_is_told_of_each_way() -> None:
+def test_the_scores_of_each_method_cover_all_rounds() -> None:
     (once, _) = cells(Demo(), 3)
-    told = [note for note in once.notes if "held out" in note]
-    assert [note.partition(":")[0] for note in told] == list(WAYS)
+    scores = [note for note in once.notes if "held-out" in note]
+    assert [note.partition(":")[0] for note in scores] == list(WAYS)
     differs = [LINE, LINE | {"other_predictions": 3, "auc": 0.7}, LINE | {"auc": 0.9}]
-    assert transfer.held_out(differs).startswith("AUC 0.800 on photos") and "at most 3 predictions" in transfer.held_out(differs)
-    assert transfer.held_out([LINE | {"auc": None}]).startswith("no score on photos")
+    assert transfer.describe_predictions(differs).startswith("AUC 0.800 on held-out photos") and "at most 3 predictions" in transfer.describe_predictions(differs)
+    assert transfer.describe_predictions([LINE | {"auc": None}]).startswith("no score on held-out photos")

@@ -1,7 +1,6 @@
-"""How much comes over a link, in either direction: by a program at the other end, to be started as `wire.py WHAT ADDRESS BYTES`.
+"""Measures the bandwidth of a link in either direction, with a program at the other end: `wire.py WHAT ADDRESS BYTES`.
 
-It sends or receives, on a connection; so does this side. Whoever receives tells, by what has come in: counters of a device may
-stand before its queue.
+One side sends over a connection, the other receives. The receiver measures, since counters of a device may come before its queue.
 """
 
 import contextlib
@@ -11,20 +10,20 @@ import sys
 import time
 from collections.abc import Iterator
 
-# Frames that are full: with the heads of Ethernet, IP and TCP with timestamps, and without.
+# Bytes of a full frame with the headers of Ethernet, IP and TCP with timestamps, and of its payload.
 FRAME, PAYLOAD = 1514, 1448
-# What passes at once at first, and does not count.
-AT_ONCE = 64_000
+# The initial burst, which does not count.
+BURST_BYTES = 64_000
 
 
 def down(command: list[str], address: str, size: int) -> float:
-    """Bits per second, in full frames, from a place that commands reach by what stands before them."""
+    """Bits per second in full frames, from the endpoint that the command prefix reaches."""
     with other_end(command, "send", address, size) as (_, connection):
         return receive(connection)
 
 
 def up(command: list[str], address: str, size: int) -> float:
-    """The same to that place."""
+    """Bits per second in full frames, to that endpoint."""
     with other_end(command, "receive", address, size) as (process, connection):
         send(connection, size)
         return float(process.stdout.readline())
@@ -32,7 +31,7 @@ def up(command: list[str], address: str, size: int) -> float:
 
 @contextlib.contextmanager
 def other_end(command: list[str], what: str, address: str, size: int) -> Iterator[tuple[subprocess.Popen, socket.socket]]:
-    """The program there, and a connection to it."""
+    """The program at the other end, and a connection to it."""
     process = subprocess.Popen([*command, sys.executable, __file__, what, address, str(size)], stdout=subprocess.PIPE, text=True)
     try:
         port = int(process.stdout.readline())
@@ -45,15 +44,15 @@ def other_end(command: list[str], what: str, address: str, size: int) -> Iterato
 
 
 def send(connection: socket.socket, size: int) -> None:
-    """All of it, and no more."""
+    """Sends `size` bytes and ends the stream."""
     connection.sendall(bytes(size))
     connection.shutdown(socket.SHUT_WR)
 
 
 def receive(connection: socket.socket) -> float:
-    """Reads all of it: how fast it came."""
+    """Reads to the end. Returns the bits per second."""
     buffer, received = bytearray(1 << 20), 0
-    while received < AT_ONCE:
+    while received < BURST_BYTES:
         received += connection.recv_into(buffer)
     before, started = received, time.perf_counter()
     while more := connection.recv_into(buffer):

@@ -1,4 +1,4 @@
-"""What is measured of a store and a gateway that run already, and why what is not is left out."""
+"""Measurements with an external store and gateway, and the reasons for what is left out."""
 
 import http.server
 import os
@@ -32,16 +32,16 @@ KINDS = {
 }
 
 
-def test_nginx_is_left_out_where_it_cannot_stand_beside_the_gateway(monkeypatch) -> None:
-    why = lambda store, *elsewhere: forward.without_nginx(SimpleNamespace(stack=SimpleNamespace(store=store, elsewhere=elsewhere)))
-    assert why("http://store", "store", "gateway") == "it would stand beside the gateway, which is elsewhere"
-    assert why("https://store", "store") == "the store is not one of plain HTTP"
+def test_nginx_is_left_out_if_it_cannot_run_next_to_the_gateway(monkeypatch) -> None:
+    why = lambda store, *external: forward.nginx_unavailable_reason(SimpleNamespace(stack=SimpleNamespace(store=store, external_tiers=external)))
+    assert why("http://store", "store", "gateway") == "it runs next to the gateway, and the gateway is external"
+    assert why("https://store", "store") == "the store does not speak plain HTTP"
     monkeypatch.setattr(forward, "NGINX", Path("/nonexistent"))
     assert why("http://store") == why("http://store", "store") == "it is not installed"
 
 
-class Choosy(http.server.BaseHTTPRequestHandler):
-    """A store without buckets that knows two of those who come."""
+class SelectiveStore(http.server.BaseHTTPRequestHandler):
+    """A store without buckets that knows two tenants."""
 
     def do_HEAD(self) -> None:
         known = any(f"Credential={name}/" in self.headers["Authorization"] for name in ("demo", "tenant2"))
@@ -49,45 +49,45 @@ class Choosy(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @contextmanager
-def choosy() -> Iterator[str]:
-    """That store's address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Choosy) as server:
+def selective_store() -> Iterator[str]:
+    """Runs that store. Yields its URL."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SelectiveStore) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def test_tenants_whom_a_store_does_not_know_are_named() -> None:
+def test_refused_tenants_are_named() -> None:
     jobs = Scenario("jobs", "", "tenants", False, pipeline="decode", arms=("plain",), sizes=(1, 4))
-    with choosy() as store:
-        assert tenants.strangers(store, 1) == []
-        options = SimpleNamespace(elsewhere=True, upstream=store, gateway=None)
-        why = run.why_not(jobs, options, SimpleNamespace(reason=""))
-    assert why == "the store refuses tenant1, tenant3, each of whom is to have the secret of demo"
-    # That nobody answers is for the scenario to tell.
-    assert tenants.strangers("http://127.0.0.1:1", 2) == []
+    with selective_store() as store:
+        assert tenants.refused_tenants(store, 1) == []
+        options = SimpleNamespace(has_external_store=True, upstream=store, gateway=None)
+        why = run.skip_reason(jobs, options, SimpleNamespace(reason=""))
+    assert why == "the store refuses tenant1, tenant3: expected keys with the secret of demo"
+    # The scenario itself reports a store that does not answer.
+    assert tenants.refused_tenants("http://127.0.0.1:1", 2) == []
 
 
-def test_flags_are_those_of_a_gateway_that_is_started() -> None:
+def test_gateway_flags_require_a_local_gateway() -> None:
     scans = Scenario("scans", "", "scans", False, sizes=(1,), gateway_flags=("--memory-budget=1MiB",))
-    options = lambda gateway: SimpleNamespace(elsewhere=True, upstream="http://store", gateway=gateway)
-    why = lambda gateway: run.why_not(scans, options(gateway), SimpleNamespace(reason=""))
-    assert why("http://gateway") == "its gateway has the flags --memory-budget=1MiB, and this one runs already"
+    options = lambda gateway: SimpleNamespace(has_external_store=True, upstream="http://store", gateway=gateway)
+    why = lambda gateway: run.skip_reason(scans, options(gateway), SimpleNamespace(reason=""))
+    assert why("http://gateway") == "it needs a gateway with the flags --memory-budget=1MiB, and the gateway is external"
     assert why(None) == ""
 
 
 @pytest.mark.skipif(not arms.PUSHDOWN.exists(), reason=f"{arms.PUSHDOWN} is not built")
-def test_forwarding_and_tenants_are_measured_of_a_store_and_a_gateway_that_run_already(tmp_path: Path) -> None:
+def test_forwarding_and_tenants_run_with_external_tiers(tmp_path: Path) -> None:
     folder, files = tmp_path / "stack", []
     folder.mkdir()
     for name, text in KINDS.items():
         files.append(tmp_path / f"{name}.toml")
-        files[-1].write_text(f"title = '{name}'\ndefault = false\nrepeats = 1\n{text}", encoding="utf-8")
-    with links.links(False) as link:
+        files[-1].write_text(f"title = '{name}'\ndefault = false\nrounds = 1\n{text}", encoding="utf-8")
+    with links.create(False) as link:
         stack = Stack(folder, link, [])
         try:
             given = ["--upstream", stack.store, "--gateway", stack.gateway, "--gateway-admin", stack.admin, "--no-shaping"]
@@ -100,9 +100,9 @@ def test_forwarding_and_tenants_are_measured_of_a_store_and_a_gateway_that_run_a
     (file,) = (tmp_path / "results").glob("*.json")
     forwarded, jobs, scanned = results.load(file).scenarios
     (cell,) = forwarded.cells
-    assert set(cell.arms) == {"plain", "again", "gateway"}
-    assert "nginx is left out: it would stand beside the gateway, which is elsewhere" in cell.notes
-    assert all(turn.errors == 0 for arm in cell.arms.values() for turn in arm.turns)
-    assert cell.arms["gateway"].turns[0].cpu["gateway"] > cell.arms["plain"].turns[0].cpu["gateway"] >= 0
-    assert [cell.arms["pushed"].turns[0].samples for cell in jobs.cells] == [20, 60]
-    assert "--memory-budget=512MiB" in scanned.skipped
+    assert set(cell.arms) == {"plain", "repeat", "gateway"}
+    assert "nginx is left out: it runs next to the gateway, and the gateway is external" in cell.notes
+    assert all(trial.errors == 0 for arm in cell.arms.values() for trial in arm.trials)
+    assert cell.arms["gateway"].trials[0].cpu_seconds["gateway"] > cell.arms["plain"].trials[0].cpu_seconds["gateway"] >= 0
+    assert [cell.arms["pushed"].trials[0].samples for cell in jobs.cells] == [20, 60]
+    assert "--memory-budget=512MiB" in scanned.skip_reason

@@ -1,6 +1,6 @@
-"""A network device that was there before is shaped both ways, and given back however a run ends.
+"""An existing network device is shaped in both directions, and restored however a run ends.
 
-The device is one of a pair in namespaces of the tests' own: as root, where the kernel has what it takes.
+The device is one of a pair in the tests' own namespaces, which requires root and kernel support.
 """
 
 import json
@@ -21,10 +21,10 @@ import pytest
 from . import wire
 from .processes import descendants, wait
 
-HERE, THERE = "198.18.1.1", "198.18.1.2"
+LOCAL, REMOTE = "198.18.1.1", "198.18.1.2"
 WHY_NOT = links.why_not_shapeable()
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{programs.ROOT / 'bench'}:{programs.ROOT / 'scripts'}"}
-# What a run does with a device, and no more: it is watched over, shapes it, says so, and goes on until it is ended.
+# A minimal run: guarded, it shapes a device, reports that, and waits until it is ended.
 RUN = """
 import signal, sys, time
 import links
@@ -43,30 +43,30 @@ SWEEP = "import links, sys; sys.exit(links.why_not_shapeable(sys.argv[1]) or 0)"
 
 @dataclass
 class Pair:
-    """Two namespaces with a device in each, and what stands before commands there."""
+    """Two namespaces with a device in each, and the command prefixes that run in them."""
 
     name: str
-    here: list[str]
-    there: list[str]
+    local: list[str]
+    remote: list[str]
 
-    def left(self) -> list[str]:
-        """What there is besides the device, and the queues of it."""
-        show = lambda *what: json.loads(subprocess.check_output([*self.host_cores, *what]))
-        made = [each["ifname"] for each in show("ip", "-json", "link", "show") if each["ifname"].startswith(device.PREFIX)]
-        return made + [each["kind"] for each in show("tc", "-json", "qdisc", "show", "dev", "dev0") if each["kind"] != "noqueue"]
+    def leftovers(self) -> list[str]:
+        """Devices that a run added, and the queues of the device."""
+        show = lambda *what: json.loads(subprocess.check_output([*self.local, *what]))
+        added = [each["ifname"] for each in show("ip", "-json", "link", "show") if each["ifname"].startswith(device.PREFIX)]
+        return added + [each["kind"] for each in show("tc", "-json", "qdisc", "show", "dev", "dev0") if each["kind"] != "noqueue"]
 
 
 @pytest.fixture(name="pair")
 def pair_() -> Iterator[Pair]:
-    """A device, and another one that it is joined to."""
-    # Of a form that no run takes for its own.
-    names = [f"e2e-{end}-{os.getpid()}" for end in ("here", "there")]
+    """Two connected devices."""
+    # A name that no run takes for its own.
+    names = [f"e2e-{end}-{os.getpid()}" for end in ("local", "remote")]
     pair = Pair(names[0], *(["ip", "netns", "exec", name] for name in names))
     try:
         for name in names:
             links.run("ip", "netns", "add", name)
-        links.run(*pair.here, "ip", "link", "add", "dev0", "type", "veth", "peer", "name", "dev1", "netns", names[1])
-        for command, end, address in ((pair.here, "dev0", HERE), (pair.there, "dev1", THERE)):
+        links.run(*pair.local, "ip", "link", "add", "dev0", "type", "veth", "peer", "name", "dev1", "netns", names[1])
+        for command, end, address in ((pair.local, "dev0", LOCAL), (pair.remote, "dev1", REMOTE)):
             links.run(*command, "ip", "address", "add", f"{address}/30", "dev", end)
             links.run(*command, "ip", "link", "set", end, "up")
         with inside(pair):
@@ -80,15 +80,15 @@ def pair_() -> Iterator[Pair]:
 
 @contextmanager
 def inside(pair: Pair) -> Iterator[None]:
-    """This thread is in the device's namespace."""
-    home, there = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", links.NAMESPACES / pair.name))
+    """Runs this thread in the device's namespace."""
+    home, namespace = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", links.NAMESPACES / pair.name))
     try:
-        links.enter(there)
+        links.enter(namespace)
         yield
     finally:
         links.enter(home)
         os.close(home)
-        os.close(there)
+        os.close(namespace)
 
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: {WHY_NOT}")
@@ -97,12 +97,12 @@ pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"links cannot be shaped: 
 def test_a_shaped_device_has_its_rate_in_both_directions(pair: Pair) -> None:
     with inside(pair), links.create(interface="dev0") as link:
         link.shape(100e6)
-        assert wire.down(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
-        assert wire.up(pair.there, THERE, 12_500_000) == pytest.approx(100e6, rel=0.05)
+        assert wire.down(pair.remote, REMOTE, 12_500_000) == pytest.approx(100e6, rel=0.05)
+        assert wire.up(pair.remote, REMOTE, 12_500_000) == pytest.approx(100e6, rel=0.05)
         link.remove_limits()
-        assert wire.down(pair.there, THERE, 50_000_000) > 300e6
+        assert wire.down(pair.remote, REMOTE, 50_000_000) > 300e6
         link.shape(100e6)
-    assert pair.left() == []
+    assert pair.leftovers() == []
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,18 @@ def test_a_shaped_device_has_its_rate_in_both_directions(pair: Pair) -> None:
     ],
 )
 def test_a_killed_run_restores_its_device(pair: Pair, tmp_path: Path, who: list[str], number: signal.Signals) -> None:
-    command = [*pair.here, sys.executable, "-c", RUN, "watch", "dev0"]
-    # A folder that nobody takes away who was killed goes with the test's.
+    command = [*pair.local, sys.executable, "-c", RUN, "watch", "dev0"]
+    # If both processes are killed, their folder is removed with the test's.
     env = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, env=env, cwd=programs.ROOT, stdout=subprocess.PIPE, text=True) as outer:
-        said, made = outer.stdout.readline(), pair.left()
+        line, found = outer.stdout.readline(), pair.leftovers()
         (inner,) = descendants(outer.pid)
-        # The one that does the work first, or it would be told that the other one is gone.
+        # The inner process first: otherwise the kernel would signal the outer one's death to it.
         for process in [inner] * ("inner" in who) + [outer.pid] * ("outer" in who):
             os.kill(process, number)
-    assert said == "\n" and {"tbf", "ingress", f"{device.PREFIX}{inner}"} <= set(made)
+    assert line == "\n" and {"tbf", "ingress", f"{device.PREFIX}{inner}"} <= set(found)
     wait("the run has ended", lambda: not Path(f"/proc/{inner}").exists())
     if len(who) == 2:
-        # Neither could: the next run does, before it finds out whether the device can be shaped.
-        subprocess.run([*pair.here, sys.executable, "-c", SWEEP, "dev0"], env=ENVIRONMENT, cwd=programs.ROOT, check=True)
-    wait("nothing is left", lambda: pair.left() == [])
+        # Neither could clean up: the next run does, before it checks whether the device can be shaped.
+        subprocess.run([*pair.local, sys.executable, "-c", SWEEP, "dev0"], env=ENVIRONMENT, cwd=programs.ROOT, check=True)
+    wait("nothing is left", lambda: pair.leftovers() == [])

@@ -1,6 +1,6 @@
-"""The harness itself: links are as wide as they are set, all who count bytes count the same, and nothing is left behind.
+"""The harness: shaped links have their rates, all byte counters agree, and nothing is left behind.
 
-What shapes links takes root and a kernel that lets it make namespaces, and is skipped elsewhere.
+Tests that shape links require root and a kernel that permits namespaces. Otherwise they are skipped.
 """
 
 import json
@@ -22,8 +22,7 @@ from stack import BUCKET, MODELS, RUNTIME, Stack
 
 from e2e import arms, guard, results, stats
 from e2e.data import StoredData
-from e2e.scenario import OPEN, Scenario
-from e2e.scenario import load_all
+from e2e.scenario import OPEN, Scenario, load_all
 from e2e.tiers import HEADER_BYTES, Tiers
 
 from . import wire
@@ -56,9 +55,9 @@ def tiers_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiers]:
 def test_a_shaped_link_has_its_rate(tiers: Tiers, megabits: int) -> None:
     bits, gateway = megabits * 1e6, tiers.link.gateway
     assert tiers.shape(bits) == pytest.approx(bits, rel=0.05)
-    # For a second each way, by what comes in at the other end.
-    for way in (wire.down, wire.up):
-        assert way(gateway.command, gateway.address, int(bits / 8)) == pytest.approx(bits, rel=0.05), way.__name__
+    # One second in each direction, measured by the receiver.
+    for measure in (wire.down, wire.up):
+        assert measure(gateway.command, gateway.address, int(bits / 8)) == pytest.approx(bits, rel=0.05), measure.__name__
 
 
 @built
@@ -78,7 +77,7 @@ def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers, arm: st
     scenario = Scenario("bytes", "", "read", False, data=photos, samples=200, pipeline=pipeline, arms=(arm,))
     tiers.shape(200e6)
     command = arms.build_reader(arm, scenario, tiers, data, tiers.stack.folder).command
-    # What is read plainly goes through the gateway, too, which forwards it.
+    # Plain reading also passes through the gateway, which forwards it.
     command[command.index("--endpoint-url") + 1] = tiers.stack.gateway
     before, wire = sent_by(tiers.stack.admin), link.counters()
     reader = tiers.run(command)
@@ -92,7 +91,7 @@ def test_reader_gateway_and_interface_count_the_same_bytes(tiers: Tiers, arm: st
 @built
 @shaped
 def test_a_slow_link_loses_no_packets_of_concurrent_requests(tiers: Tiers) -> None:
-    """Or TCP would find that out seconds later, now and then: what is measured is the link."""
+    """A lost packet can cost TCP seconds; the measurement should be of the link."""
     prefix = StoredData(tiers.stack).blobs(100_000, 96)
     sign = lambda index: {"Bucket": BUCKET, "Key": f"{prefix}/{index}"}
     urls = [tiers.stack.client.generate_presigned_url("get_object", sign(index)) for index in range(96)]
@@ -104,32 +103,32 @@ def test_a_slow_link_loses_no_packets_of_concurrent_requests(tiers: Tiers) -> No
 
     with ThreadPoolExecutor(len(urls)) as pool:
         assert sum(pool.map(length, urls)) == 96 * 100_000
-    assert lost(tiers.link) == 0
+    assert dropped_packets(tiers.link) == 0
 
 
 @built
 @shaped
 def test_a_new_link_setting_closes_gateway_connections_to_the_store(tiers: Tiers) -> None:
-    """A thin link carries packets one by one, and a connection that was made meanwhile does so for as long as it is kept."""
+    """A connection keeps the single-packet limit of a slow link for its lifetime."""
     photos = "testkit/fixtures/photos/jpeg_large.jpg"
-    scenario = Scenario("value-cache", "", "read", False, data=photos, samples=4, pipeline="decode | resize(32, 32)", arms=("pushed",))
+    scenario = Scenario("connections", "", "read", False, data=photos, samples=4, pipeline="decode | resize(32, 32)", arms=("pushed",))
     command = arms.build_reader("pushed", scenario, tiers, StoredData(tiers.stack), tiers.stack.folder).command
     tiers.shape(20e6)
     tiers.run(command)
-    assert kept(tiers.link) > 0
+    assert store_connections(tiers.link) > 0
     tiers.shape(OPEN)
-    assert kept(tiers.link) == 0
-    assert tiers.run(command)["errors"] == 0, "it makes others"
+    assert store_connections(tiers.link) == 0
+    assert tiers.run(command)["errors"] == 0, "it opens new ones"
 
 
-def kept(link: links.Links) -> int:
-    """Connections between gateway and store."""
+def store_connections(link: links.Links) -> int:
+    """The number of connections between gateway and store."""
     show = [*link.gateway.command, "ss", "-Htn", "state", "established", "dst", link.store.address]
     return len(subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines())
 
 
-def lost(link: links.Links) -> int:
-    """Packets that a shaped link had no room for."""
+def dropped_packets(link: links.Links) -> int:
+    """Packets dropped by the queues of a shaped link."""
     found = 0
     for command, device in link.ends:
         show = [*command, "tc", "-s", "-j", "qdisc", "show", "dev", device]
@@ -139,7 +138,7 @@ def lost(link: links.Links) -> int:
 
 
 def sent_by(admin: str) -> float:
-    """Bytes of answers to clients, as the gateway's metric has them."""
+    """Bytes of answers to clients, from the gateway's metric."""
     with urllib.request.urlopen(f"{admin}/metrics") as answer:
         text = answer.read().decode()
     return sum(float(value) for value in re.findall(r"^pushdown_client_sent_bytes_total(?:{[^}]*})? (\S+)$", text, re.M))
@@ -152,49 +151,49 @@ def test_a_run_measures_compares_and_leaves_nothing_behind(tmp_path: Path) -> No
     (file,) = tmp_path.glob("*.json")
     found = results.load(file)
     (cell,) = found.scenarios[0].cells
-    # Who of the others was about as fast in its heat is there, too.
+    # Loaders of others that qualified take part, too.
     assert set(cell.arms) - set(arms.CONTENDERS) == {"plain", "repeat", "local", "pushed", "auto"}
     assert {"plain", "boto3", "webdataset"} <= set(cell.qualifying)
-    assert all(heat.samples_per_second > 0 and heat.errors == 0 for heat in cell.qualifying.values())
-    made = {trial.value_bytes for name in ("local", "pushed") for trial in cell.arms[name].trials}
-    assert made == {60 * 128 * 128 * 3}, "the same pipeline, there and on local files"
+    assert all(run.samples_per_second > 0 and run.errors == 0 for run in cell.qualifying.values())
+    sizes = {trial.value_bytes for name in ("local", "pushed") for trial in cell.arms[name].trials}
+    assert sizes == {60 * 128 * 128 * 3}, "the same pipeline at the gateway and on local files"
     assert all(trial.errors == 0 and trial.samples == 60 for arm in cell.arms.values() for trial in arm.trials)
     assert found.environment.shaped == (WHY_NOT == "")
-    assert "## What we lose or cannot decide" in ended.stdout
+    assert "## Losses and undecided verdicts" in ended.stdout
     assert file.with_suffix(".md").exists()
     compared = e2e("compare", file, file)
     assert compared.returncode == 0 and "1.000" in compared.stdout
-    assert left_behind() == []
+    assert leftovers() == []
 
 
 @built
 @shaped
 def test_a_repetition_is_a_tie(tmp_path: Path) -> None:
-    """Over a link that takes most of the time: that this machine has other things to do is not what is tested."""
+    """Over a link that takes most of the time, so that background load does not matter."""
     text = SCENARIO.read_text(encoding="utf-8").replace('"pushed", "auto"', "")
     scenario = tmp_path / "tie.toml"
     scenario.write_text(f'{text}links = ["10 Mbit/s"]\n', encoding="utf-8")
-    # From six rounds on a single one that was held up is no end of the interval by itself.
+    # With six rounds a single delayed one does not determine the interval.
     ended = e2e("run", scenario, "--results", tmp_path, "--rounds", "6")
     assert ended.returncode == 0, ended.stderr
     (file,) = tmp_path.glob("*.json")
     (cell,) = results.load(file).scenarios[0].cells
-    (same,) = [verdict for verdict in stats.verdicts(cell) if verdict.arm == "repeat"]
-    assert same.outcome == "pass", same
+    (repeat,) = [verdict for verdict in stats.verdicts(cell) if verdict.arm == "repeat"]
+    assert repeat.outcome == "pass", repeat
 
 
 @built
 @pytest.mark.parametrize("who, number", [("outer", signal.SIGTERM), ("outer", signal.SIGKILL), ("inner", signal.SIGKILL)])
 def test_a_killed_run_leaves_nothing_behind(tmp_path: Path, who: str, number: signal.Signals) -> None:
     sockets = set(Path("/tmp").glob("seaweedfs-*"))
-    outer = subprocess.Popen([*RUN, str(SCENARIO), "--results", tmp_path, *loose()], env=ENVIRONMENT, cwd=ROOT)
+    outer = subprocess.Popen([*RUN, str(SCENARIO), "--results", tmp_path, *shaping_flags()], env=ENVIRONMENT, cwd=ROOT)
     wait("a reader runs", lambda: any("pushdown read" in line for line in descendants(outer.pid).values()))
-    inner = next(process for process, line in descendants(outer.pid).items() if " inside" in line)
+    inner = next(process for process, line in descendants(outer.pid).items() if " inner" in line)
     started = [outer.pid, *descendants(outer.pid)]
     os.kill(outer.pid if who == "outer" else inner, number)
     outer.wait(30)
     wait("all have ended", lambda: not any(alive(process) for process in started))
-    wait("nothing is left", lambda: left_behind() == [])
+    wait("nothing is left", lambda: leftovers() == [])
     assert set(Path("/tmp").glob("seaweedfs-*")) <= sockets
 
 
@@ -209,7 +208,7 @@ def test_missing_shaping_rights_name_the_flag_without_shaping(tmp_path: Path) ->
 
 
 def test_missing_shaping_rights_are_reported_before_the_set_up(tmp_path: Path) -> None:
-    """Both ways to say it are named: that of make, and that of the script."""
+    """The message names both the flag of the script and the variable of make."""
     for name, text in {"id": "echo 1000", "cargo": "exit 9"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
         (tmp_path / name).chmod(0o755)
@@ -217,39 +216,39 @@ def test_missing_shaping_rights_are_reported_before_the_set_up(tmp_path: Path) -
     command = [ROOT / "scripts/e2e.sh", "run", "forward"]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 2 and ended.stdout == ""
-    assert "takes root" in ended.stderr and "--no-shaping" in ended.stderr and "NO_SHAPING=1" in ended.stderr
+    assert "requires root" in ended.stderr and "--no-shaping" in ended.stderr and "NO_SHAPING=1" in ended.stderr
 
 
-@pytest.mark.parametrize("loosened", [["--no-shaping"], ["--interface", "lo"]])
-def test_an_unreachable_external_store_is_refused(loosened: list[str]) -> None:
+@pytest.mark.parametrize("flags", [["--no-shaping"], ["--interface", "lo"]])
+def test_an_unreachable_external_store_is_refused(flags: list[str]) -> None:
     ended = e2e("run", SCENARIO, "--upstream", "http://me:secret@store.example:9000")
     assert ended.returncode == 2 and "--no-shaping" in ended.stderr and "--interface" in ended.stderr
     assert "http://store.example:9000" in ended.stderr and "secret" not in ended.stderr
-    # A fault that is looked for behind it.
-    ended = e2e("run", "--upstream", "http://store.example:9000", *loosened, "no-such-scenario")
-    assert "no scenario is called" in ended.stderr
+    # The next check fails.
+    ended = e2e("run", "--upstream", "http://store.example:9000", *flags, "no-such-scenario")
+    assert "unknown scenario" in ended.stderr
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("title = 'T'\nkind = 'read'\n", "missing: default"),
-        ("title = 'T'\nkind = 'reed'\ndefault = true\n", "kind: 'reed' found, expected one of read"),
+        ("title = 'T'\nkind = 'reed'\ndefault = true\n", "kind: expected one of read, forward, table, scans, tenants, growth, transfer, found 'reed'"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nlinks = ['fast']\n", "expected a link such as '0.3 b*'"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nsamplse = 3\n", "unknown: samplse"),
-        ("title = 'T'\nkind = 'forward'\ndefault = true\nsamples = 'many'\n", "samples: 'many' found, expected int"),
-        ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline: none found, expected one for the kind read"),
+        ("title = 'T'\nkind = 'forward'\ndefault = true\nsamples = 'many'\n", "samples: expected int, found 'many'"),
+        ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline: expected one for the kind read, found none"),
         ("title = 'T'\nkind = 'growth'\ndefault = true\nsizes = [9]\n", "expected one for the kind growth"),
         ("title = 'T'\nkind = 'tenants'\ndefault = true\narms = ['plain']\n", "expected one for the kind tenants"),
-        ("title = 'T'\nkind = 'read'\ndefault = true\npipeline = 'decode'\n", "arms: none found, expected some"),
-        ("title = 'T'\nkind = 'table'\ndefault = true\n", "arms: none found, expected some for the kind table"),
+        ("title = 'T'\nkind = 'read'\ndefault = true\npipeline = 'decode'\n", "arms: expected some for the kind read, found none"),
+        ("title = 'T'\nkind = 'table'\ndefault = true\n", "arms: expected some for the kind table, found none"),
         ("title = ", "Invalid value"),
     ],
 )
-def test_a_faulty_scenario_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_faulty_scenario_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
     ended = e2e("run", tmp_path / "faulty.toml")
-    assert ended.returncode == 1 and said in ended.stderr and "faulty.toml" in ended.stderr
+    assert ended.returncode == 1 and message in ended.stderr and "faulty.toml" in ended.stderr
 
 
 def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
@@ -262,23 +261,23 @@ def test_an_unknown_arm_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     text = SCENARIO.read_text(encoding="utf-8").replace('"pushed"', '"pusht"')
     (tmp_path / "faulty.toml").write_text(text, encoding="utf-8")
     ended = e2e("run", tmp_path / "faulty.toml", "--results", tmp_path)
-    assert ended.returncode == 1 and "pusht found" in ended.stderr and "boto3" in ended.stderr
+    assert ended.returncode == 1 and "found pusht" in ended.stderr and "boto3" in ended.stderr
 
 
 @built
 def test_every_pipeline_of_a_scenario_is_valid(tmp_path: Path) -> None:
-    """What is wrong with one would be told after the upload, and a million keys take an hour."""
+    """A run would report a faulty pipeline only after the upload."""
     env = ENVIRONMENT | {"ORT_DYLIB_PATH": str(RUNTIME)}
-    # Many have the same one.
+    # Many scenarios share a pipeline.
     for each in {each.pipeline: each for each in load_all().values()}.values():
         weights = [MODELS / f"{model}.onnx" for model in each.models]
-        # Without its weights nothing is known of a model, and the large ones take seconds.
-        here = all(file.exists() and file.stat().st_size < 64 << 20 for file in weights)
-        pipeline = each.pipeline if here else each.pipeline.partition(" | normalize")[0]
-        # All that are in a folder are opened.
+        # A model without weights is unknown, and large ones take seconds.
+        is_local = all(file.exists() and file.stat().st_size < 64 << 20 for file in weights)
+        pipeline = each.pipeline if is_local else each.pipeline.partition(" | normalize")[0]
+        # The command opens every model in the folder.
         folder = tmp_path / each.name
         folder.mkdir()
-        for file in (file for model in each.models if here for file in MODELS.glob(f"{model}.*")):
+        for file in (file for model in each.models if is_local for file in MODELS.glob(f"{model}.*")):
             (folder / file.name).symlink_to(file)
         if pipeline:
             command = [arms.PUSHDOWN, "check", pipeline, "--models", folder]
@@ -292,13 +291,13 @@ def test_every_scenario_can_be_listed() -> None:
     assert len(ended.stdout.splitlines()) == len(list((ROOT / "bench/e2e/scenarios").glob("*.toml")))
 
 
-def loose() -> list[str]:
-    """Where no link can be shaped the same is tried without."""
+def shaping_flags() -> list[str]:
+    """Without the right to shape links, test without shaping."""
     return ["--no-shaping"] if WHY_NOT else []
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
-    return e2e("run", SCENARIO, *loose(), *arguments)
+    return e2e("run", SCENARIO, *shaping_flags(), *arguments)
 
 
 def e2e(*arguments: object) -> subprocess.CompletedProcess:
@@ -306,10 +305,10 @@ def e2e(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def left_behind() -> list[str]:
-    """Namespaces and folders of runs."""
+def leftovers() -> list[str]:
+    """Namespaces and folders of runs that have ended."""
     namespaces = links.NAMESPACES.glob("pushdown-*-*")
     mine = [path.name for path in namespaces if not alive(int(path.name.split("-")[1]))]
     folders = Path(tempfile.gettempdir()).glob(f"{guard.PREFIX}*")
-    # Another run may be under way.
+    # Other runs may be active.
     return mine + [path.name for path in folders if not alive(int(path.name.removeprefix(guard.PREFIX).split("-")[0]))]

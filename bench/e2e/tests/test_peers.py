@@ -1,6 +1,6 @@
-"""Each peer gives every sample once, and all give the same values: with the same decoder, to the last bit.
+"""Each peer delivers every sample once, and all deliver the same values: bit for bit with the same decoder.
 
-A peer runs in the Python that runs the tests, or in one of `.venv-e2e*`, whichever has what it needs.
+A peer runs in the Python of the tests or in one of `.venv-e2e*`: the first that has its packages.
 """
 
 import contextlib
@@ -48,13 +48,13 @@ PIXELS, SIDE = "pixels:48:32", 32
 
 @functools.cache
 def has(python: str, modules: tuple[str, ...]) -> bool:
-    """Whether all of them can be found, which is quicker than to import them."""
+    """Whether all modules can be found. This is faster than importing them."""
     find = f"import importlib.util as u; raise SystemExit(not all(u.find_spec(m) for m in {modules!r}))"
     return subprocess.run([python, "-c", find], check=False, capture_output=True).returncode == 0
 
 
 def python_with(modules: list[str]) -> str:
-    """The first Python that has them."""
+    """The first Python with these modules."""
     for python in PYTHONS:
         if has(python, tuple(modules)):
             return python
@@ -62,7 +62,7 @@ def python_with(modules: list[str]) -> str:
 
 
 def run(script: str, python: str, *arguments: object) -> dict:
-    """What a script says in its only line."""
+    """Runs a script. Returns the JSON of its only line."""
     environment = dict(os.environ, AWS_ACCESS_KEY_ID=ACCESS, AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION=REGION)
     command = [python, str(PEERS / script), *map(str, arguments)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -73,7 +73,7 @@ def run(script: str, python: str, *arguments: object) -> dict:
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory) -> pathlib.Path:
-    """JPEGs that stand and that lie."""
+    """JPEGs in portrait and landscape format."""
     folder, random = tmp_path_factory.mktemp("photos"), np.random.default_rng(5)
     for number in range(COUNT):
         size = (7, 9) if number % 2 else (12, 8)
@@ -84,7 +84,7 @@ def photos(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def store(photos, tmp_path_factory) -> Iterator[str]:
-    """SeaweedFS with the photos, one object each, and as shards."""
+    """SeaweedFS with the photos, as one object each and as shards."""
     weed, address = start_seaweedfs(tmp_path_factory.mktemp("store") / "weed")
     try:
         endpoint = f"http://{address}"
@@ -100,7 +100,7 @@ def store(photos, tmp_path_factory) -> Iterator[str]:
 
 
 def two_ports() -> int:
-    """The first of two free ports in a row."""
+    """The first of two adjacent free ports."""
     while True:
         (port,) = free_ports(1)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
@@ -109,7 +109,7 @@ def two_ports() -> int:
 
 @contextlib.contextmanager
 def tfdata_server(endpoint: str, work: str, decoder: str, folder: pathlib.Path) -> Iterator[str]:
-    """The service beside the store, and where its dispatcher is."""
+    """Runs the service next to the store. Yields the URL of its dispatcher."""
     port, ready = two_ports(), folder / "ready"
     python = python_with(NEEDS["tfdata"] + DECODERS[decoder])
     options = {"endpoint": endpoint, "bucket": BUCKET, "prefix": PHOTOS, "work": work, "decoder": decoder}
@@ -125,7 +125,7 @@ def tfdata_server(endpoint: str, work: str, decoder: str, folder: pathlib.Path) 
 
 
 def load(source: str, store: str, photos: pathlib.Path, folder: pathlib.Path, work: str, decoder: str = "pillow") -> tuple:
-    """What a peer says of two epochs, and the values that it made, by their names."""
+    """Runs a peer for two epochs. Returns its figures and its values by name."""
     python = python_with(NEEDS[source] + (DECODERS[decoder] if source != "tfdata" else []))
     prefix = {"files": photos, "webdataset": SHARDS}.get(source, PHOTOS)
     options = {"bucket": BUCKET, "prefix": prefix, "work": work, "batch-size": 8, "epochs": EPOCHS, "decoder": decoder}
@@ -141,7 +141,7 @@ def load(source: str, store: str, photos: pathlib.Path, folder: pathlib.Path, wo
 
 
 def digest(values: dict) -> str:
-    """Of all values, by their names."""
+    """The digest of all values in the order of their names."""
     of = hashlib.sha256()
     for name in sorted(values):
         of.update(name.encode() + values[name].tobytes())
@@ -149,7 +149,7 @@ def digest(values: dict) -> str:
 
 
 def check(figures: dict, source: str) -> None:
-    """That nothing is missing, and nothing is impossible."""
+    """Checks that the figures are complete and plausible."""
     assert set(figures) == FIELDS
     assert (figures["arm"], figures["samples"], figures["errors"]) == (source, EPOCHS * COUNT, 0)
     assert len(figures["epoch_seconds"]) == EPOCHS
@@ -163,7 +163,7 @@ def check(figures: dict, source: str) -> None:
 @pytest.mark.parametrize("source", NEEDS)
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_all_peers_decode_to_the_same_pixels(source, decoder, store, photos, tmp_path):
-    """A file at a time, decoded by this decoder, is what all are held against."""
+    """The reference reads one file at a time with the same decoder."""
     if source == "tfdata" and decoder == "torchvision":
         pytest.skip("torch and TensorFlow do not start in one process")
     figures, values = load(source, store, photos, tmp_path, PIXELS, decoder)
@@ -175,7 +175,7 @@ def test_all_peers_decode_to_the_same_pixels(source, decoder, store, photos, tmp
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_decoders_differ_by_at_most_two_levels(decoder, photos, tmp_path):
-    """Pillow's whole photo, resized and then cut, is what they are held against."""
+    """The reference is Pillow: the whole photo, resized and then cropped."""
     _, values = load("files", "", photos, tmp_path, PIXELS, decoder)
     for path in photos.iterdir():
         image = Image.open(path)
@@ -195,7 +195,7 @@ def test_bytes_are_delivered_unchanged(source, store, photos, tmp_path):
         path.name: path.read_bytes() for path in photos.iterdir()
     }
     sizes = EPOCHS * sum(path.stat().st_size for path in photos.iterdir())
-    # Tar has a header for each photo, and fills blocks.
+    # Tar adds a header per photo, and padding.
     assert figures["value_bytes"] > sizes if source == "webdataset" else figures["value_bytes"] == sizes
 
 
@@ -215,7 +215,7 @@ def test_an_invalid_photo_is_an_error_and_the_rest_is_delivered(source, store, p
 def test_a_model_computes_features_of_the_pixels(store, photos, tmp_path):
     models = ROOT / ".cache/models"
     if not (models / "efficientnet_lite0.onnx").exists():
-        pytest.skip("`scripts/models.sh efficientnet_lite0` has made no model")
+        pytest.skip("`scripts/models.sh efficientnet_lite0` has not created the model")
     values = tmp_path / "values.npz"
     options = ["--prefix", photos, "--work", "lite0", "--models", models, "--decoder", "pillow", "--values", values]
     figures = run("loader.py", python_with([*COMMON, "onnx", "onnxruntime"]), "files", *options)

@@ -1,16 +1,16 @@
-"""From the bytes of a photo to pixels: the short side resized to so many, antialiased, then a square cut from the middle.
+"""Decodes a photo to pixels: resizes the short side with antialiasing, then crops a square from the centre.
 
-All three give torchvision's sizes and, but for single levels, the same pixels; scaled decoding would give others, so none
-does it. Images per CPU second, one thread, photos of 500 x 375, to 256 / 224 and to 144 / 128 pixels:
+All three decoders yield torchvision's sizes and, up to single levels, the same pixels. Scaled decoding would change the pixels, so
+none uses it. Images per CPU second, one thread, photos of 500 x 375, to 256 / 224 and to 144 / 128 pixels:
 
 | decoder | 256 / 224 | 144 / 128 |
 |---|---|---|
 | torchvision | 715 | 770 |
-| opencv: OpenCV decodes, Pillow resizes what the square needs | 518 | 576 |
-| pillow: Pillow does both, and resizes what the square needs | 475 | 573 |
+| opencv: OpenCV decodes, Pillow resizes only the square | 518 | 576 |
+| pillow: Pillow decodes, and resizes only the square | 475 | 573 |
 
-Without `box` Pillow resizes what is cut away, too, and comes to 375 and 464. OpenCV cannot resize bilinearly with antialiasing:
-its `INTER_AREA` (446, 543) differs by 17 levels at most from it, its `INTER_LINEAR` (837, 911) by 44 to 69.
+Without `box` Pillow also resizes the cropped part and reaches 375 and 464. OpenCV has no bilinear resizing with antialiasing: its
+`INTER_AREA` (446, 543) differs by up to 17 levels, its `INTER_LINEAR` (837, 911) by 44 to 69.
 """
 
 import io
@@ -22,15 +22,15 @@ Decoder = Callable[[bytes, int, int], np.ndarray]
 
 
 def target(width: int, height: int, short: int, crop: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """torchvision's size, the long side truncated, and where its centre crop starts."""
+    """torchvision's size, with the long side truncated, and the origin of its centre crop."""
     size = (short, int(short * height / width)) if width <= height else (int(short * width / height), short)
     if crop > short:
-        raise ValueError(f"a square of {crop} from a short side of {short}")
+        raise ValueError(f"crop: expected at most the short side {short}, found {crop}")
     return size, tuple(round((side - crop) / 2) for side in size)
 
 
 def square(image, short: int, crop: int) -> np.ndarray:
-    """Pillow's bilinear resizing, which antialiases, of nothing but what the square needs."""
+    """Pillow's antialiased bilinear resizing, only of the pixels under the square."""
     from PIL.Image import Resampling
 
     (width, height), (left, top) = target(*image.size, short, crop)
@@ -54,11 +54,11 @@ def opencv() -> tuple[Decoder, str]:
     import PIL
     from PIL import Image
 
-    # Photos are what is parallel here.
+    # Parallelism is across photos.
     cv2.setNumThreads(1)
 
     def decode(data: bytes, short: int, crop: int) -> np.ndarray:
-        # Pillow knows nothing of the orientation in a photo's EXIF, nor does torchvision.
+        # Pillow and torchvision ignore the EXIF orientation.
         flags = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
         if pixels is None:
@@ -77,7 +77,7 @@ def torchvision() -> tuple[Decoder, str]:
     torch.set_num_threads(1)
 
     def decode(data: bytes, short: int, crop: int) -> np.ndarray:
-        # torch warns about buffers that it may not write to.
+        # A read-only buffer would make torch warn.
         encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         pixels = functional.resize(decode_jpeg(encoded, mode=ImageReadMode.RGB), [short], antialias=True)
         return functional.center_crop(pixels, [crop, crop]).permute(1, 2, 0).contiguous().numpy()
@@ -85,7 +85,7 @@ def torchvision() -> tuple[Decoder, str]:
     return decode, f"torchvision {torchvision.__version__}, torch {torch.__version__}"
 
 
-# The fastest first.
+# In order of speed.
 DECODERS = {"torchvision": torchvision, "opencv": opencv, "pillow": pillow}
 
 

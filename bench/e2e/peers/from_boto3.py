@@ -1,13 +1,13 @@
 """`boto3`: threads that call `get_object`.
 
-Samples a second, the best of four rounds, and CPU milliseconds of one, their median; pixels of 256 / 224 by torchvision,
-all of it on one core:
+Samples per second (best of four rounds) and CPU milliseconds per sample (median); pixels of 256 / 224 by torchvision, everything
+on one core:
 
 | threads | 4 | 8 | 16 | 32 |
 |---|---|---|---|---|
 | | 325, 3.3 | 341, 3.3 | 317, 3.3 | 337, 3.5 |
 
-There is nothing in it: boto3's own Python, 1.1 ms of it, is what takes its time. By OpenCV and Pillow 8 threads come to 297, 3.5.
+The number of threads hardly matters: 1.1 ms is boto3's own Python code. With OpenCV and Pillow 8 threads reach 297, 3.5.
 """
 
 import s3

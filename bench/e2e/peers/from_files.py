@@ -1,7 +1,7 @@
-"""`files`: the same work on files of a local folder, which is the prefix. None of these loaders that reads from a store is faster.
+"""`files`: the same work on files of a local folder, which is the prefix. No loader that reads from a store is faster.
 
-Samples a second with 1, 2, 4 and 8 threads that read, pixels of 256 / 224 by torchvision, all of it on one core: 619, 595,
-541, 400.
+Samples per second with 1, 2, 4 and 8 reading threads, pixels of 256 / 224 by torchvision, everything on one core: 619, 595, 541,
+400.
 """
 
 import pathlib

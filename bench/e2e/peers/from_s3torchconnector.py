@@ -1,15 +1,15 @@
 """`s3torchconnector`: Amazon's loader for PyTorch, whose client is in C and Rust.
 
-Samples a second, the best of four rounds, and CPU milliseconds of one, their median; pixels of 256 / 224 by torchvision,
-all of it on one core:
+Samples per second (best of four rounds) and CPU milliseconds per sample (median); pixels of 256 / 224 by torchvision, everything
+on one core:
 
 | threads | 4 | 8 | 16 | 32 |
 |---|---|---|---|---|
 | threads that share one map dataset | 492, 2.1 | 486, 2.2 | 484, 2.1 | 516, 2.3 |
 
-torch's `DataLoader` with 2, 4 and 8 worker processes, persistent and four batches ahead, comes to 312, 334 and 371. A GET takes,
-at 16 threads, 0.30 ms of CPU as it is by default; 0.28 with a target of 100 Gbit/s and 0.27 with one of 1, in whole runs the
-same (412 to 448); 0.37 with parts of 64 MiB; 0.86 by `S3ReaderConstructor.range_based()` instead of the sequential reader.
+torch's `DataLoader` with 2, 4 and 8 persistent worker processes and a prefetch of four batches reaches 312, 334 and 371. CPU of a
+GET with 16 threads: 0.30 ms with defaults; 0.28 with a target of 100 Gbit/s and 0.27 with 1 Gbit/s, the same in whole runs (412 to
+448); 0.37 with parts of 64 MiB; 0.86 with `S3ReaderConstructor.range_based()` instead of the sequential reader.
 """
 
 import os
@@ -37,7 +37,7 @@ class Source(Objects):
         self.settings = f"s3torchconnector {version}, {self.threads} threads, sequential reader, parts and throughput by default"
 
     def list(self) -> list[int]:
-        """Positions: the connector lists by itself, and keeps the keys."""
+        """Indices: the connector lists the keys and stores them."""
         return list(range(len(self.dataset)))
 
     def read(self, position: int) -> tuple[str, bytes]:

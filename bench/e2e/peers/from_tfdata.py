@@ -1,7 +1,7 @@
-"""`tfdata`: tensors from the tf.data service that `tfdata_server.py` runs beside the store; a model runs here.
+"""`tfdata`: tensors from the tf.data service that `tfdata_server.py` runs next to the store; a model runs on the host.
 
-`--endpoint` is the dispatcher's, `grpc://HOST:PORT`. What the service does, and how fast that is, stands there. The
-bytes of values are those of tensors as they are unpacked here; on the wire they have 15 to 19 % less.
+`--endpoint` is the dispatcher, `grpc://HOST:PORT`. `tfdata_server.py` documents the service and its speed. Value bytes are those of
+the unpacked tensors; on the wire they have 15 to 19 % less.
 """
 
 import os
@@ -23,11 +23,11 @@ class Source:
         )
         self.elements: Iterator | None = None
         self.value_bytes = 0
-        where = "read, decoded and batched by a worker beside the store, by Snappy, keys listed before"
-        self.settings = f"tf.data service of TensorFlow {tf.__version__}, {where}"
+        service = "read, decoded and batched by a worker next to the store, with Snappy, keys listed in advance"
+        self.settings = f"tf.data service of TensorFlow {tf.__version__}, {service}"
 
     def received(self) -> Iterator[tuple]:
-        """Batches up to the last of an epoch."""
+        """The batches of an epoch."""
         self.elements = self.elements or self.dataset.as_numpy_iterator()
         for names, values, last in self.elements:
             self.value_bytes += values.nbytes if self.work.crop else sum(map(len, values))

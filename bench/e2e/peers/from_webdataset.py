@@ -1,14 +1,14 @@
-"""`webdataset`: tar shards, which `shards.py` makes, read as streams.
+"""`webdataset`: tar shards from `shards.py`, read as streams.
 
-Samples a second, the best of three rounds, and CPU milliseconds of one, their median; 8 shards of 50 photos, pixels of
-256 / 224 by torchvision, all of it on one core:
+Samples per second (best of three rounds) and CPU milliseconds per sample (median); 8 shards of 50 photos, pixels of 256 / 224 by
+torchvision, everything on one core:
 
 | threads | 1 | 2 | 4 |
 |---|---|---|---|
 | | 553, 1.99 | 565, 1.92 | 564, 1.83 |
 
-That is in pieces of 1 MiB. In those of 64 KiB a sample takes 3 to 6 % more CPU with one thread or two; in tarfile's own, 10 KiB,
-10 % more with two, which then come to 369 instead of 512. 8 threads are no faster than 4.
+The reads are 1 MiB. Reads of 64 KiB need 3 to 6 % more CPU with one or two threads; tarfile's default of 10 KiB needs 10 % more with
+two, which then reach 369 instead of 512. 8 threads are not faster than 4.
 """
 
 import io
@@ -21,7 +21,7 @@ from webdataset.gopen import gopen_schemes
 import prefetch
 import s3
 
-BUFFER = 1 << 20
+BUFFER_BYTES = 1 << 20
 
 
 class Source:
@@ -34,15 +34,15 @@ class Source:
         self.shards: list[str] = []
         self.value_bytes = 0
         gopen_schemes["s3"] = self.open
-        streams = f"{self.threads} streams of boto3 {s3.VERSION}, pieces of {BUFFER >> 10} KiB"
+        streams = f"{self.threads} streams of boto3 {s3.VERSION}, reads of {BUFFER_BYTES >> 10} KiB"
         self.settings = f"webdataset {webdataset.__version__}, tar shards, {streams}"
 
     def open(self, url: str, _mode: str, _size: int) -> io.BufferedReader:
-        """A shard's body."""
-        of = urlsplit(url)
-        answer = self.client.get_object(Bucket=of.netloc, Key=of.path[1:])
+        """The body of a shard."""
+        parts = urlsplit(url)
+        answer = self.client.get_object(Bucket=parts.netloc, Key=parts.path[1:])
         self.value_bytes += answer["ContentLength"]
-        return io.BufferedReader(answer["Body"], BUFFER)
+        return io.BufferedReader(answer["Body"], BUFFER_BYTES)
 
     def samples(self, shards: list[str]) -> Iterator[tuple[str, bytes]]:
         """Names and bytes of the photos of these shards."""
@@ -53,7 +53,7 @@ class Source:
                     yield f"{sample['__key__']}.{suffix}", data
 
     def epoch(self) -> Iterator[tuple]:
-        """Batches, each sample once, in the order in which shards give them."""
+        """Batches with each sample once, in the order of the shards."""
         self.shards = self.shards or s3.keys(self.client, self.options.bucket, self.options.prefix)
         readers = min(self.threads, len(self.shards))
         parts = [self.samples(self.shards[first::readers]) for first in range(readers)]

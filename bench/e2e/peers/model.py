@@ -1,11 +1,10 @@
-"""A model that ONNX Runtime runs on the pixels of a batch: up to its features where it says where they are, else all of it.
+"""A model that ONNX Runtime runs on the pixels of a batch: up to its features if its description names them, else to its end.
 
-Weights are NAME.onnx, what its input has to look like is NAME.json, as `scripts/models.sh` makes both; a model without the
-latter was trained as most are on ImageNet.
+`scripts/models.sh` writes the weights as NAME.onnx and the description of the input as NAME.json; a model without a description has
+the usual ImageNet preprocessing.
 
-Given the gateway's own pixels, EfficientNet-Lite0's features are the gateway's but for 0.0003. A peer's own pixels differ from
-those by a level at most, of which the features make 0.006 on average and 0.2 at most, where the largest are 3.5; cosines are
-0.9995 and more.
+On the gateway's pixels, EfficientNet-Lite0's features differ from the gateway's by at most 0.0003. A peer's own pixels differ by at
+most one level, and its features by 0.006 on average and at most 0.2, where the largest are 3.5; cosines are at least 0.9995.
 """
 
 import json
@@ -15,21 +14,21 @@ import numpy as np
 import onnx.utils
 import onnxruntime
 
-SHORTER = {"lite0": "efficientnet_lite0"}
+ALIASES = {"lite0": "efficientnet_lite0"}
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "value_range": 1, "layout": "chw"}
-# How many samples at once where the graph takes any number. EfficientNet-Lite0, CPU milliseconds for one, decoding included:
-# 12.7 by ones, 12.0 by fours, 12.3 by eights, 13.4 by all 32 of a batch.
-TOGETHER = 4
+# The micro-batch if the graph accepts any. EfficientNet-Lite0, CPU milliseconds per sample, decoding included: 12.7 with 1, 12.0
+# with 4, 12.3 with 8, 13.4 with 32.
+MICRO_BATCH = 4
 
 
 class Model:
-    """A session, and what makes pixels its input."""
+    """A session, and the preprocessing of its input."""
 
     def __init__(self, name: str, models: pathlib.Path, cores: int) -> None:
-        """As many threads as there are cores, all on one sample or one batch."""
-        name = SHORTER.get(name, name)
-        described = models / f"{name}.json"
-        about = IMAGENET | (json.loads(described.read_text()) if described.exists() else {})
+        """Runs with one thread per core, all on the same micro-batch."""
+        name = ALIASES.get(name, name)
+        description = models / f"{name}.json"
+        about = IMAGENET | (json.loads(description.read_text()) if description.exists() else {})
         self.channels_first = about["layout"] == "chw"
         mean, std = (np.array(about[what], np.float32) for what in ("mean", "std"))
         self.factor = (about["value_range"] / 255 / std).astype(np.float32)
@@ -37,29 +36,29 @@ class Model:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = cores, 1
-        # Threads that wait for work in a loop would take the CPU from those that decode.
+        # Spinning threads would take CPU from decoding.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # Initialisers that nothing reads are worth a line each.
+        # Unused initialisers would log a line each.
         options.log_severity_level = 3
         model = onnx.load(models / f"{name}.onnx")
         until = about.get("freeze_point")
         if until:
-            # Only tensors whose shapes are known can be cut at.
+            # A cut requires a known shape.
             whole = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
             model = whole.extract_model([model.graph.input[0].name], [until])
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         self.input, self.output = self.session.get_inputs()[0], self.session.get_outputs()[-1].name
-        # Some graphs have a batch of one written into them.
-        self.together = self.input.shape[0] if isinstance(self.input.shape[0], int) else TOGETHER
-        self.settings = f"onnxruntime {onnxruntime.__version__}, {cores} threads, {self.together} at once, to `{self.output}`"
+        # Some graphs have a fixed batch of one.
+        self.micro_batch = self.input.shape[0] if isinstance(self.input.shape[0], int) else MICRO_BATCH
+        self.settings = f"onnxruntime {onnxruntime.__version__}, {cores} threads, micro-batches of {self.micro_batch}, to `{self.output}`"
 
     def __call__(self, pixels: np.ndarray) -> np.ndarray:
-        """What it makes of photos, as f16."""
-        made = []
-        for start in range(0, len(pixels), self.together):
-            values = pixels[start : start + self.together] * self.factor
+        """The outputs for the pixels, as f16."""
+        outputs = []
+        for start in range(0, len(pixels), self.micro_batch):
+            values = pixels[start : start + self.micro_batch] * self.factor
             values += self.offset
             if self.channels_first:
                 values = np.ascontiguousarray(values.transpose(0, 3, 1, 2))
-            made.extend(self.session.run([self.output], {self.input.name: values})[0])
-        return np.stack(made).astype(np.float16)
+            outputs.extend(self.session.run([self.output], {self.input.name: values})[0])
+        return np.stack(outputs).astype(np.float16)

@@ -1,8 +1,8 @@
-"""Sources that get one object for each sample: threads fetch them, as many at a time as there are connections.
+"""Sources with one object per sample: threads fetch them, one per connection.
 
-Decoding has threads of its own, as many as cores. Where the threads that fetch decode, too, they share the caches: with 8 and
-with 16 of them boto3 came to 266 and 144 samples a second instead of 341 and 273, s3torchconnector to 388 and 416 instead of
-486 and 475; with 4 and with 32 it went either way.
+Decoding has its own threads, one per core. If the fetching threads also decode, they compete for caches: with 8 and 16 threads boto3
+reached 266 and 144 samples per second instead of 341 and 273, s3torchconnector 388 and 416 instead of 486 and 475; with 4 and 32 the
+result varied.
 """
 
 import abc
@@ -14,9 +14,9 @@ from work import Work
 
 
 class Objects(abc.ABC):
-    """What is common to them: objects, listed once, and a pool of threads ahead of the decoders."""
+    """The common base: objects, listed once, and a thread pool that prefetches for the decoders."""
 
-    # As many as were fastest.
+    # The fastest number.
     threads: int
 
     def __init__(self, options, work: Work) -> None:
@@ -28,22 +28,22 @@ class Objects(abc.ABC):
 
     @abc.abstractmethod
     def list(self) -> list:
-        """What to read: keys, or what else tells objects apart."""
+        """The items to read: keys, or other identifiers of objects."""
 
     @abc.abstractmethod
     def read(self, item: object) -> tuple[str, bytes]:
-        """The key and the body of what is listed."""
+        """The key and the body of an item."""
 
     def fetch(self, item: object) -> tuple[str, bytes]:
-        """A sample's name, which is its key without the prefix, and its bytes."""
+        """The name of a sample, its key without the prefix, and its bytes."""
         key, body = self.read(item)
         self.value_bytes += len(body)
         return key.removeprefix(self.options.prefix), body
 
     def epoch(self) -> Iterator[tuple]:
-        """Batches, each sample once."""
+        """Batches with each sample once."""
         self.listed = self.listed or self.list()
-        # For two batches at least, whatever the model is busy with.
+        # At least two batches, so that the model never waits.
         ahead = 2 * max(self.options.batch_size, self.threads)
         photos = prefetch.ordered(self.pool, self.failures.guard(self.fetch), self.listed, ahead)
         return self.work.batches(photos, self.options.batch_size, self.failures)

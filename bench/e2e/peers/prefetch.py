@@ -1,4 +1,4 @@
-"""Threads that work ahead of the training loop: those that fetch, those that decode, and the one that makes batches of it."""
+"""Threads that prefetch for the training loop: for fetching, for decoding, and for building batches."""
 
 import itertools
 import queue
@@ -10,25 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-# Finished batches that may wait for the training loop.
+# The most finished batches in the queue to the training loop.
 AHEAD = 4
 
 
 class Failures:
-    """Samples that could not be read or decoded: they are counted, left out, and the first is told."""
+    """Samples that could not be read or decoded: they are counted and left out, and the first error is printed."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def note(self, error: Exception) -> bool:
-        """Counts it; true, to go on."""
+        """Counts an error. Returns true: continue."""
         if not self.count:
-            print(f"the first that failed: {error!r}", file=sys.stderr)
+            print(f"first failed sample: {error!r}", file=sys.stderr)
         self.count += 1
         return True
 
     def guard(self, function: Callable) -> Callable:
-        """The function, with None for an answer where it failed."""
+        """Wraps the function to return None on failure."""
 
         def guarded(item: object) -> object:
             try:
@@ -41,45 +41,46 @@ class Failures:
 
 
 def ordered(pool: ThreadPoolExecutor, function: Callable, items: Iterable, ahead: int) -> Iterator:
-    """What the function makes of the items, in their order, at most so many ahead; items that it made nothing of are left out."""
+    """The results of the function in the order of the items, computed at most `ahead` items in advance. None is left out."""
     running = deque()
     for item in items:
         running.append(pool.submit(function, item))
-        if len(running) > ahead and (made := running.popleft().result()) is not None:
-            yield made
+        if len(running) > ahead and (result := running.popleft().result()) is not None:
+            yield result
     for future in running:
-        if (made := future.result()) is not None:
-            yield made
+        if (result := future.result()) is not None:
+            yield result
 
 
 def merged(sources: list[Iterable], ahead: int) -> Iterator:
-    """The items of all sources as they come, each made by a thread of its own, so many ahead; what one raises is raised here."""
-    ready, nothing_more = queue.Queue(ahead), object()
+    """The items of all sources in order of completion, with one thread per source and at most `ahead` items queued. An exception of a
+    source is raised here."""
+    ready, end = queue.Queue(ahead), object()
 
-    def make(items: Iterable) -> None:
+    def produce(items: Iterable) -> None:
         raised = None
         try:
             for item in items:
                 ready.put((item, None))
         except BaseException as error:
             raised = error
-        ready.put((nothing_more, raised))
+        ready.put((end, raised))
 
     for items in sources:
-        threading.Thread(target=make, args=[items], daemon=True).start()
+        threading.Thread(target=produce, args=[items], daemon=True).start()
     running = len(sources)
     while running:
         item, raised = ready.get()
         if raised:
             raise raised
-        if item is nothing_more:
+        if item is end:
             running -= 1
         else:
             yield item
 
 
 def batches(samples: Iterable[tuple], size: int) -> Iterator[tuple[list[str], object]]:
-    """Names and values of so many samples at a time; arrays of one shape become one array."""
+    """Batches of `size` samples as names and values. Arrays are stacked into one."""
     samples = iter(samples)
     while batch := list(itertools.islice(samples, size)):
         names, values = zip(*batch)

@@ -1,6 +1,6 @@
-"""boto3 as it is fastest: a client, and the keys under a prefix.
+"""boto3 in its fastest configuration: a client, and the keys under a prefix.
 
-Parameters are not validated and bodies not checksummed again: 1.1 ms of CPU for a GET of 107 KB instead of 1.2 to 2.2.
+Without parameter validation and response checksums a GET of 107 KB takes 1.1 ms of CPU instead of 1.2 to 2.2.
 """
 
 import os
@@ -12,7 +12,7 @@ VERSION = boto3.__version__
 
 
 def client(endpoint: str, connections: int):
-    """A client with so many kept connections; credentials are those of the environment."""
+    """A client with this many persistent connections and the credentials of the environment."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,

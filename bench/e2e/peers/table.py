@@ -1,9 +1,9 @@
-"""Reads a table in Python, once for each line on standard input: WAY ENDPOINT BUCKET KEY.
+"""Reads a table in Python, once per line on standard input. Usage: METHOD ENDPOINT BUCKET KEY
 
-Straight from a store as others do; or, as `pushed`, from a gateway, by a GET with a header.
+The method `pushed` GETs from a gateway with a pipeline header; others read from the store.
 
-Prints each time a line of JSON: CPU seconds, seconds, rows, and bytes of the answer as Arrow. What importing and the first
-connection cost does not count. Whose keys they are is said by the environment alone: this is a process of its own.
+Prints a line of JSON per read: CPU seconds, seconds, rows, and bytes of the answer as Arrow. Imports and the first connection are not
+included. The keys are those of the environment.
 """
 
 import datetime
@@ -26,7 +26,7 @@ from botocore.config import Config
 
 from e2e.query import COLUMNS, FROM, PIPELINE, TO
 
-WAY, ENDPOINT, BUCKET, KEY = sys.argv[1:]
+METHOD, ENDPOINT, BUCKET, KEY = sys.argv[1:]
 ACCESS = {"access_key": os.environ["AWS_ACCESS_KEY_ID"], "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"]}
 REGION = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
 SCHEME, _, HOST = ENDPOINT.partition("://")
@@ -45,18 +45,18 @@ def by_pyarrow() -> pa.Table:
 
 
 def by_duckdb() -> pa.Table:
-    """DuckDB over what pyarrow reads, projection and filter pushed down: its wheel has no reader of objects of its own."""
+    """DuckDB over a pyarrow dataset, with projection and filter pushed down: its wheel has no reader of objects."""
     object_ = ds.dataset(f"{BUCKET}/{KEY}", filesystem=files(), format="parquet")  # noqa: F841
     return duckdb.sql(SQL.format("object_")).to_arrow_table()
 
 
 def by_duckdb_httpfs() -> Callable[[], pa.Table]:
-    """DuckDB's own reader of S3 and Parquet: one database for all rounds, which keeps nothing of objects."""
+    """DuckDB's reader of S3 and Parquet: one database for all rounds, without an object cache."""
     import duckdb_extension_httpfs
 
     (extension,) = pathlib.Path(duckdb_extension_httpfs.__file__).parent.rglob("httpfs.duckdb_extension")
     database = duckdb.connect(config={"autoinstall_known_extensions": False, "enable_external_file_cache": False})
-    # By its path: nothing is looked for on the network, and nothing installed below the user's home.
+    # By path: no search on the network, and no installation below the user's home.
     database.load_extension(str(extension))
     settings = {"key_id": ACCESS["access_key"], "secret": ACCESS["secret_key"], "region": REGION, "endpoint": HOST}
     settings |= {"url_style": "path", "use_ssl": str(SCHEME == "https").lower()}
@@ -76,7 +76,7 @@ def client():
         aws_access_key_id=ACCESS["access_key"],
         aws_secret_access_key=ACCESS["secret_key"],
         region_name=REGION,
-        # A store's name resolves, that of a bucket before it seldom does.
+        # A bucket's name in front of the host name usually does not resolve.
         config=Config(s3={"addressing_style": "path"}),
     )
 
@@ -90,8 +90,8 @@ def by_download() -> pa.Table:
 def pushed() -> Callable[[], pa.Table]:
     """One client for all rounds, as pyarrow has one pool of connections."""
     gateway = client()
-    ask = lambda request, **_: request.headers.add_header("x-pushdown-pipeline", PIPELINE)
-    gateway.meta.events.register("before-sign.s3.GetObject", ask)
+    add_pipeline = lambda request, **_: request.headers.add_header("x-pushdown-pipeline", PIPELINE)
+    gateway.meta.events.register("before-sign.s3.GetObject", add_pipeline)
 
     def read() -> pa.Table:
         body = gateway.get_object(Bucket=BUCKET, Key=KEY)["Body"].read()
@@ -100,14 +100,14 @@ def pushed() -> Callable[[], pa.Table]:
     return read
 
 
-# What is made once is made before the first round.
-MADE = {"pushed": pushed, "duckdb-httpfs": by_duckdb_httpfs}
-WAYS = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}
-read = MADE[WAY]() if WAY in MADE else WAYS[WAY]
+# Methods with a set-up before the first round.
+PREPARED = {"pushed": pushed, "duckdb-httpfs": by_duckdb_httpfs}
+METHODS = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "download": by_download}
+read = PREPARED[METHOD]() if METHOD in PREPARED else METHODS[METHOD]
 for _ in sys.stdin:
     cpu, clock = time.process_time(), time.monotonic()
     table = read()
     figures = {"cpu": time.process_time() - cpu, "seconds": time.monotonic() - clock}
     print(json.dumps(figures | {"rows": table.num_rows, "bytes": table.nbytes}), flush=True)
-# What threads of the libraries are still about when the interpreter ends has ended the process with an abort.
+# Library threads that run at interpreter exit have aborted the process.
 os._exit(0)

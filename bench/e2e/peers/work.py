@@ -1,4 +1,4 @@
-"""What a loader makes of a photo: `pixels:SHORT:CROP`, the output of a model by its name, or `bytes`, nothing."""
+"""The work of a loader on a photo: `pixels:SHORT:CROP`, a model by name, or `bytes` for none."""
 
 import os
 import pathlib
@@ -11,17 +11,17 @@ import decoders
 import prefetch
 
 CORES = len(os.sched_getaffinity(0))
-# What all models here look at: the short side, and the square.
-PIXELS_OF_A_NETWORK = 256, 224
+# The input of all models: the short side, and the square.
+MODEL_PIXELS = 256, 224
 
 
 class Work:
-    """Decoding on a pool of threads, and behind it a model."""
+    """Decoding on a thread pool, followed by an optional model."""
 
     def __init__(self, text: str, decoder: str | None, models: pathlib.Path | None, decoded: bool = False) -> None:
-        """Where photos come decoded, nothing but a model is left to do."""
+        """With `decoded` photos only the model is left."""
         kind, *numbers = text.split(":")
-        self.short, self.crop = PIXELS_OF_A_NETWORK
+        self.short, self.crop = MODEL_PIXELS
         self.model, self.decoder, settings = None, None, []
         if kind == "pixels":
             self.short, self.crop = map(int, numbers)
@@ -31,28 +31,28 @@ class Work:
             from model import Model
 
             if not models:
-                raise SystemExit(f"{kind} is a model: --models has to say where it is")
+                raise SystemExit(f"{kind} is a model: --models has to name its folder")
             self.model = Model(kind, models, CORES)
             settings = [self.model.settings]
         if self.crop and not decoded:
             self.decoder, versions = decoders.load(decoder)
-            settings.insert(0, f"decoding by {versions} on {CORES} threads")
+            settings.insert(0, f"decoding with {versions} on {CORES} threads")
         self.settings = ", ".join(settings)
         self.pool = ThreadPoolExecutor(CORES)
 
     def decode(self, photo: tuple[str, bytes]) -> tuple[str, np.ndarray]:
-        """A photo's name and its pixels."""
+        """The name and the pixels of a photo."""
         name, data = photo
         return name, self.decoder(data, self.short, self.crop)
 
     def batches(self, photos: Iterable[tuple], size: int, failures: prefetch.Failures) -> Iterator[tuple]:
-        """Of names and bytes, ahead of who takes them."""
+        """Prefetched batches of names and values."""
         if self.decoder:
             photos = prefetch.ordered(self.pool, failures.guard(self.decode), photos, 2 * CORES)
         return self.finished(prefetch.batches(photos, size))
 
     def finished(self, batches: Iterable[tuple]) -> Iterator[tuple]:
-        """The batches as the model leaves them, where there is one, ahead of who takes them."""
+        """Prefetched batches after the model, if there is one."""
         if self.model:
             batches = ((names, self.model(values)) for names, values in batches)
         return prefetch.merged([batches], prefetch.AHEAD)

@@ -1,4 +1,4 @@
-"""The page of figures at the repository's root is the one that the recorded run gives."""
+"""docs/BENCHMARKS.md and its figures match the recorded run."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def test_the_committed_page_is_up_to_date(tmp_path: Path) -> None:
-    """`make benchmarks-doc` brings it up to date."""
+    """`make benchmarks-doc` updates it."""
     recorded = tmp_path / "figures/e2e.json"
     recorded.parent.mkdir()
     recorded.write_bytes((DOCS / "figures/e2e.json").read_bytes())

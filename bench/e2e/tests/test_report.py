@@ -112,9 +112,9 @@ def test_a_missing_measurement_is_a_dash():
     only.value_bytes, only.cpu_seconds, only.peak_bytes = None, {"host": 2.0}, {}
     (row,) = [line for line in report.markdown(run).splitlines() if line.startswith("| `plain`")]
     cells = dict(zip(report.COLUMNS, [part.strip() for part in row.strip("|").split("|")]))
-    told = {"arm": "`plain`", "samples/s": "100", "wire up": "0 B", "wire down": "1.00 KB"}
-    told |= {"CPU s: host": "20.0"}
-    assert {name: part for name, part in cells.items() if part != "-"} == told
+    shown = {"arm": "`plain`", "samples/s": "100", "wire up": "0 B", "wire down": "1.00 KB"}
+    shown |= {"CPU s: host": "20.0"}
+    assert {name: part for name, part in cells.items() if part != "-"} == shown
 
 
 def test_the_report_has_the_command_of_a_scenario_and_the_bound_of_a_cell():

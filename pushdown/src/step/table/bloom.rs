@@ -11,7 +11,7 @@ use datafusion::{
 };
 use parquet::{arrow::parquet_column, bloom_filter::Sbbf};
 
-use super::{fault, parquet::File, prune::metrics};
+use super::{fault, parquet::ParquetFile, prune::metrics};
 use crate::Result;
 
 /// A filter in the file.
@@ -24,7 +24,7 @@ struct Place {
 
 /// Leaves out the row groups whose filters say so, where reading filters is no more than a small part of reading `bytes`.
 pub(super) async fn prune(
-    file: &File,
+    file: &ParquetFile,
     predicate: &PruningPredicate,
     access: ParquetAccessPlan,
     worthwhile: impl Fn(u64) -> bool,
@@ -52,7 +52,7 @@ pub(super) async fn prune(
 /// The filters of the columns that a condition compares with values, in the row groups that are left.
 ///
 /// Not those of floating-point columns: a filter is of the bytes of values, and -0.0 has others than 0.0, which it equals.
-fn places(file: &File, predicate: &PruningPredicate, access: &ParquetAccessPlan) -> Vec<Place> {
+fn places(file: &ParquetFile, predicate: &PruningPredicate, access: &ParquetAccessPlan) -> Vec<Place> {
     let metadata = file.metadata();
     let leaves: HashMap<_, _> = predicate
         .literal_columns()

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use arrow_schema::SchemaRef;
 use futures::FutureExt as _;
 
-use super::{Format, engine::panicked, format::Stored, options::Reading};
+use super::{Format, engine::panicked, format::TableFile, options::Reading};
 use crate::{Context, Result, Source};
 
 /// What an object says of its rows.
@@ -30,16 +30,16 @@ pub struct Description {
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
 pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<Description> {
     let reading = Reading::default();
-    let opening = Stored::open(&reading, source, context.sample_id, &context.limits.tables);
+    let opening = TableFile::open(&reading, source, context.sample_id, &context.limits.tables);
     // Decoders panic on some malformed files.
     let stored = AssertUnwindSafe(opening).catch_unwind().await;
     let file = match stored.map_err(|_| panicked())?? {
-        Stored::Parquet(file) => file,
-        Stored::Stream(file) => {
+        TableFile::Parquet(file) => file,
+        TableFile::Stream(file) => {
             return Ok(Description {
                 format: file.format(),
                 schema: SchemaRef::clone(file.schema()),
-                stored: file.total(),
+                stored: file.object_bytes(),
                 rows: None,
                 row_groups: None,
             });
@@ -51,7 +51,7 @@ pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<
     Ok(Description {
         format: Format::Parquet,
         schema: SchemaRef::clone(file.schema()),
-        stored: file.total(),
+        stored: file.object_bytes(),
         rows: u64::try_from(metadata.file_metadata().num_rows()).ok(),
         row_groups: Some(groups.collect()),
     })

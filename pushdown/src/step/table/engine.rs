@@ -25,7 +25,7 @@ use super::{
     duckdb::{self, DuckDb},
     estimate, extremes, fault,
     filtered::filtered,
-    format::Stored,
+    format::TableFile,
     functions, guard,
     held::counted,
     in_order::in_order,
@@ -115,7 +115,7 @@ async fn plan<Q: Query>(
 ) -> Result<Opened> {
     recursive::set_minimum_stack_size(STACK_BYTES);
     let reading = query.reading();
-    let stored = Stored::open(reading, source, sample_id, limits).await?;
+    let stored = TableFile::open(reading, source, sample_id, limits).await?;
     let object = Arc::new(Object::new(stored, reading)?);
     let mut state = state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;

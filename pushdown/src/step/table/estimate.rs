@@ -10,7 +10,7 @@ use parquet::{
     file::metadata::{ColumnChunkMetaData, RowGroupMetaData},
 };
 
-use super::{format::Stored, object::Object, parquet::File, prune::Kept};
+use super::{format::TableFile, object::Object, parquet::ParquetFile, prune::Kept};
 use crate::Estimate;
 
 /// What a string or a list is taken to have where nothing is known of it, in bytes.
@@ -25,11 +25,11 @@ const PAGE_VALUES: u64 = 1024;
 pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
     let scans = object.scans();
     let file = match object.stored() {
-        Stored::Parquet(file) => file,
-        Stored::Stream(file) => {
+        TableFile::Parquet(file) => file,
+        TableFile::Stream(file) => {
             return Estimate {
-                object_bytes: file.total(),
-                scan_bytes: Some(file.total()),
+                object_bytes: file.object_bytes(),
+                scan_bytes: Some(file.object_bytes()),
                 max_rows: None,
                 output_bytes: None,
                 max_output_bytes: None,
@@ -39,7 +39,7 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
         }
     };
     let mut estimate = Estimate {
-        object_bytes: file.total(),
+        object_bytes: file.object_bytes(),
         scan_bytes: Some(scans.iter().map(|scan| scan.bytes).sum()),
         max_rows: None,
         output_bytes: None,
@@ -87,8 +87,8 @@ pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estima
 }
 
 /// The most bytes of one scan that are in memory at once: row groups as they are stored, and pages of one.
-fn held(file: &File, scan: &Kept) -> u64 {
-    let mask = file.leaves(&scan.part.columns);
+fn held(file: &ParquetFile, scan: &Kept) -> u64 {
+    let mask = file.projection(&scan.part.columns);
     let groups = file.metadata().metadata().row_groups();
     let bytes = |size: i64| u64::try_from(size).unwrap_or_default();
     let group = |(index, _): &(usize, u64)| {
@@ -102,7 +102,7 @@ fn held(file: &File, scan: &Kept) -> u64 {
         }))
     };
     let groups: Vec<_> = scan.rows.iter().filter_map(group).collect();
-    let together = groups.windows((1 + scan.part.ahead).min(groups.len()).max(1));
+    let together = groups.windows((1 + scan.part.row_groups_ahead).min(groups.len()).max(1));
     let stored = together.map(|groups| {
         groups
             .iter()
@@ -164,8 +164,8 @@ fn rows_of_one_scan(plan: &LogicalPlan) -> Option<u64> {
 }
 
 /// Bytes of one column in Arrow, over the rows that are read.
-fn column_bytes(file: &File, scan: &Kept, column: usize) -> u64 {
-    let mask = file.leaves(&[column]);
+fn column_bytes(file: &ParquetFile, scan: &Kept, column: usize) -> u64 {
+    let mask = file.projection(&[column]);
     let groups = file.metadata().metadata().row_groups();
     let group = |(index, rows): &(usize, u64)| {
         let group: &RowGroupMetaData = groups.get(*index)?;
@@ -188,8 +188,8 @@ fn column_bytes(file: &File, scan: &Kept, column: usize) -> u64 {
 }
 
 /// Whether the footer tells how many bytes the values of a column have at most.
-fn is_sure(file: &File, scan: &Kept, column: usize) -> bool {
-    let mask = file.leaves(&[column]);
+fn is_sure(file: &ParquetFile, scan: &Kept, column: usize) -> bool {
+    let mask = file.projection(&[column]);
     let groups = file.metadata().metadata().row_groups();
     let mut chunks = scan
         .rows

@@ -11,7 +11,7 @@ use datafusion::{
     physical_expr::{AnalysisContext, PhysicalExpr, analyze, utils::collect_columns},
 };
 
-use super::parquet::File;
+use super::parquet::ParquetFile;
 
 /// The rows of `groups` that `predicate` holds for, if the values of each column are spread evenly between the least and the
 /// greatest one; all where nothing is known.
@@ -21,7 +21,7 @@ use super::parquet::File;
     clippy::cast_sign_loss,
     reason = "an estimate from 0 to all of them"
 )]
-pub(super) fn rows(file: &File, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> u64 {
+pub(super) fn rows(file: &ParquetFile, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> u64 {
     let all = file.metadata().metadata().row_groups();
     let counts = groups
         .iter()
@@ -31,7 +31,7 @@ pub(super) fn rows(file: &File, groups: &[usize], predicate: &Arc<dyn PhysicalEx
     ((rows as f64 * part.clamp(0.0, 1.0)).ceil() as u64).min(rows)
 }
 
-fn part(file: &File, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
+fn part(file: &ParquetFile, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
     let schema = file.schema();
     let mut statistics = Statistics::unknown_column(schema);
     for column in collect_columns(predicate) {
@@ -72,7 +72,7 @@ fn by_width(all: &Interval, left: &Interval) -> Option<f64> {
 }
 
 /// The least and the greatest value of a column, where all of the row groups tell theirs.
-fn range(file: &File, groups: &[usize], column: &str) -> Option<(ScalarValue, ScalarValue)> {
+fn range(file: &ParquetFile, groups: &[usize], column: &str) -> Option<(ScalarValue, ScalarValue)> {
     let metadata = file.metadata();
     let converter = StatisticsConverter::try_new(column, file.schema(), metadata.parquet_schema()).ok()?;
     let all = metadata.metadata().row_groups();

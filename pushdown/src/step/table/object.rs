@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::{
     between::Between,
     fault,
-    format::Stored,
+    format::TableFile,
     options::Reading,
     partition::{Input, Partition},
     prune::{self, Kept},
@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, Result, limits::BATCH_ROWS, pipeline::excerpt};
 /// The table, and what scans of it will read.
 #[derive(Debug)]
 pub(super) struct Object {
-    stored: Stored,
+    stored: TableFile,
     schema: SchemaRef,
     rows: Option<Between>,
     scans: Mutex<Vec<Kept>>,
@@ -37,7 +37,7 @@ pub(super) struct Object {
 
 impl Object {
     /// The table of an object, with the places of rows as one more column if it has a name.
-    pub(super) fn new(stored: Stored, reading: &Reading) -> Result<Self> {
+    pub(super) fn new(stored: TableFile, reading: &Reading) -> Result<Self> {
         let names = stored.schema().fields().iter().map(|field| field.name().as_str());
         if let Some(twice) = twice(names) {
             let twice = excerpt(twice, 60);
@@ -68,13 +68,13 @@ impl Object {
     }
 
     /// The object.
-    pub(super) const fn stored(&self) -> &Stored {
+    pub(super) const fn stored(&self) -> &TableFile {
         &self.stored
     }
 
     /// Rows of a record batch of what the scans that were planned will read: fewer where values are large.
     pub(super) fn batch_rows(&self) -> usize {
-        let Stored::Parquet(file) = &self.stored else {
+        let TableFile::Parquet(file) = &self.stored else {
             return BATCH_ROWS;
         };
         let scans = self.scans.lock();
@@ -122,14 +122,14 @@ impl TableProvider for Object {
             .collect();
         read.sort_unstable();
         let input = match &self.stored {
-            Stored::Parquet(file) => {
+            TableFile::Parquet(file) => {
                 let (file, kept) =
                     fault::checked(prune::prune(file, read, predicate, limit, self.rows).await)?;
                 let part = kept.part.clone();
                 self.scans.lock().push(kept);
                 Input::Parquet(file, part)
             }
-            Stored::Stream(file) => Input::Stream(file.clone(), read, self.rows),
+            TableFile::Stream(file) => Input::Stream(file.clone(), read, self.rows),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
         let partition = Partition::new(SchemaRef::clone(&schema), input, &columns, stored);

@@ -1,17 +1,17 @@
-//! Parquet files, read by ranges: the footer first, then only the pages of the columns and row groups that are asked for.
+//! Parquet files, read by range: first the footer, then only the requested pages of the requested columns and row groups.
 
-mod ahead;
 mod columns;
 mod dictionary;
 mod footer;
-mod grammar;
-mod group;
 mod intervals;
 mod lz4;
 mod pages;
+mod prefetch;
 mod reader;
+mod row_group;
+mod statistics;
+mod structures;
 mod thrift;
-mod trusted;
 
 use std::{ops::Range, sync::Arc};
 
@@ -29,46 +29,46 @@ use crate::{
     Result, Source, Suffix,
     limits::{BATCH_BYTES, BATCH_ROWS, TableLimits},
 };
-use ahead::Ahead;
-pub(super) use ahead::ahead;
 use arrow_array::RecordBatch;
-use group::Group;
-use reader::Ranges;
-pub(in crate::step::table) use reader::joined;
+use prefetch::Prefetch;
+pub(super) use prefetch::row_groups_ahead;
+use reader::RangeReader;
+pub(in crate::step::table) use reader::coalesce;
+use row_group::RowGroupReader;
 
 /// A Parquet file whose footer has been read.
 #[derive(Debug, Clone)]
-pub(super) struct File {
+pub(super) struct ParquetFile {
     source: Arc<dyn Source>,
-    total: u64,
+    object_bytes: u64,
     metadata: ArrowReaderMetadata,
-    /// The columns, of which some are decoded as others.
+    /// The columns of the table. Some are decoded as other types first (`intervals`).
     schema: SchemaRef,
     limits: TableLimits,
 }
 
-/// What is read of a file.
+/// The part of a file that a query reads.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
-    /// Columns, in ascending order.
+pub(super) struct ParquetScan {
+    /// Indexes of the columns, ascending.
     pub(super) columns: Vec<usize>,
-    /// Row groups, in ascending order.
+    /// Indexes of the row groups, ascending.
     pub(super) row_groups: Vec<usize>,
-    /// Rows of these row groups, where not all of them.
-    pub(super) rows: Option<RowSelection>,
-    /// The most rows that are wanted.
+    /// The rows of these row groups to read. `None` reads all of them.
+    pub(super) selection: Option<RowSelection>,
+    /// Maximum number of rows.
     pub(super) limit: Option<usize>,
-    /// Row groups that are held beside the one whose rows are taken.
-    pub(super) ahead: usize,
+    /// Number of row groups in memory in addition to the one being decoded.
+    pub(super) row_groups_ahead: usize,
 }
 
-impl File {
-    /// Reads the footer of an object whose end is at hand.
+impl ParquetFile {
+    /// Opens an object whose last bytes, `end`, have been read: reads the rest of its footer.
     pub(super) async fn open(source: Arc<dyn Source>, end: Suffix, limits: &TableLimits) -> Result<Self> {
         let (metadata, schema) = footer::read(source.as_ref(), end.clone(), limits).await?;
         Ok(Self {
             source,
-            total: end.total,
+            object_bytes: end.total,
             metadata,
             schema,
             limits: *limits,
@@ -80,26 +80,26 @@ impl File {
         &self.schema
     }
 
-    /// What the footer says.
+    /// The decoded footer.
     pub(super) const fn metadata(&self) -> &ArrowReaderMetadata {
         &self.metadata
     }
 
-    /// The limits that it is read within.
+    /// The limits that apply to reads of the file.
     pub(super) const fn limits(&self) -> &TableLimits {
         &self.limits
     }
 
     /// Size of the object in bytes.
-    pub(super) const fn total(&self) -> u64 {
-        self.total
+    pub(super) const fn object_bytes(&self) -> u64 {
+        self.object_bytes
     }
 
-    /// The same file, with what pages hold and where they are, if it tells.
+    /// The same file with its page index (bounds and offsets of pages), if it has one.
     pub(super) async fn with_page_index(self) -> Result<Self> {
         let metadata = footer::page_index(
             self.source.as_ref(),
-            self.total,
+            self.object_bytes,
             self.metadata.clone(),
             &self.limits,
         )
@@ -107,20 +107,20 @@ impl File {
         Ok(Self { metadata, ..self })
     }
 
-    /// Reads some ranges, in any order.
+    /// Reads ranges of bytes, in any order.
     pub(super) async fn read_ranges(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
-        let mut reader = Ranges::new(Arc::clone(&self.source), &self.limits);
+        let mut reader = RangeReader::new(Arc::clone(&self.source), &self.limits);
         reader.get_byte_ranges(ranges).await.map_err(fault::parquet)
     }
 
-    /// The leaves of some columns.
-    pub(super) fn leaves(&self, columns: &[usize]) -> ProjectionMask {
+    /// The leaf columns of `columns`.
+    pub(super) fn projection(&self, columns: &[usize]) -> ProjectionMask {
         ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied())
     }
 
-    /// Rows of a record batch of some columns: fewer where values are large.
+    /// Number of rows in a record batch of `columns`: fewer if values are large.
     pub(super) fn batch_rows(&self, columns: &[usize]) -> usize {
-        let mask = self.leaves(columns);
+        let mask = self.projection(columns);
         let groups = self.metadata.metadata().row_groups();
         let (mut rows, mut bytes) = (0_u64, 0);
         for group in groups {
@@ -130,40 +130,42 @@ impl File {
             bytes = sizes.fold(bytes, u64::saturating_add);
             rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or_default());
         }
-        let row = (bytes / rows.max(1)).max(1);
-        usize::try_from(BATCH_BYTES / row)
+        let row_bytes = (bytes / rows.max(1)).max(1);
+        usize::try_from(BATCH_BYTES / row_bytes)
             .unwrap_or(BATCH_ROWS)
             .clamp(1, BATCH_ROWS)
     }
 
-    /// Reads a part: record batches of the columns in ascending order, one row group after the other.
-    pub(super) fn read(&self, part: &Part) -> BoxStream<'static, Result<RecordBatch>> {
-        let (file, batch_rows) = (self.clone(), self.batch_rows(&part.columns));
-        let leaves = self.leaves(&part.columns);
-        let (mut rows, mut left) = (part.rows.clone(), part.limit);
-        let groups = part.row_groups.clone().into_iter().map_while(move |index| {
-            let all = file.metadata.metadata().row_group(index).num_rows();
-            let all = usize::try_from(all).unwrap_or_default();
-            let selected = rows.as_mut().map(|rows| rows.split_off(all));
-            let limit = left;
-            if let Some(left) = &mut left {
-                let taken = selected.as_ref().map_or(all, RowSelection::row_count);
-                (*left > 0).then_some(())?;
-                *left = left.saturating_sub(taken);
+    /// Reads record batches of the columns of `scan`, in ascending order, one row group after the other.
+    pub(super) fn read(&self, scan: &ParquetScan) -> BoxStream<'static, Result<RecordBatch>> {
+        let (file, batch_rows) = (self.clone(), self.batch_rows(&scan.columns));
+        let projection = self.projection(&scan.columns);
+        let (mut selection, mut rows_left) = (scan.selection.clone(), scan.limit);
+        let groups = scan.row_groups.clone().into_iter().map_while(move |index| {
+            let group_rows = file.metadata.metadata().row_group(index).num_rows();
+            let group_rows = usize::try_from(group_rows).unwrap_or_default();
+            let group_selection = selection.as_mut().map(|rest| rest.split_off(group_rows));
+            let limit = rows_left;
+            if let Some(rows_left) = &mut rows_left {
+                let selected = group_selection
+                    .as_ref()
+                    .map_or(group_rows, RowSelection::row_count);
+                (*rows_left > 0).then_some(())?;
+                *rows_left = rows_left.saturating_sub(selected);
             }
-            let group = Group {
+            let reader = RowGroupReader {
                 file: file.clone(),
                 index,
-                leaves: leaves.clone(),
-                selected,
+                projection: projection.clone(),
+                selection: group_selection,
                 limit,
             };
-            Some(group.read(batch_rows).boxed())
+            Some(reader.read(batch_rows).boxed())
         });
-        let (schema, columns) = (SchemaRef::clone(&self.schema), part.columns.clone());
-        let batches = Ahead::new(groups, part.ahead).map(move |batch| {
-            let restored = intervals::restored(batch?, &schema, &columns);
-            restored.map_err(|error| fault::parquet(error.into()))
+        let (schema, columns) = (SchemaRef::clone(&self.schema), scan.columns.clone());
+        let batches = Prefetch::new(groups, scan.row_groups_ahead).map(move |batch| {
+            intervals::restore_intervals(batch?, &schema, &columns)
+                .map_err(|error| fault::parquet(error.into()))
         });
         batches.boxed()
     }

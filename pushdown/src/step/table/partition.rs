@@ -16,9 +16,9 @@ use futures::{
 use super::{
     between::Between,
     fault,
-    parquet::{self, Part},
+    parquet::{ParquetFile, ParquetScan},
     row_numbers::RowNumbers,
-    stream::File,
+    stream::StreamFile,
 };
 use crate::{Error, Result};
 
@@ -34,8 +34,8 @@ pub(super) struct Partition {
 
 /// What is read, its columns in ascending order.
 pub(super) enum Input {
-    Parquet(parquet::File, Part),
-    Stream(File, Vec<usize>, Option<Between>),
+    Parquet(ParquetFile, ParquetScan),
+    Stream(StreamFile, Vec<usize>, Option<Between>),
 }
 
 impl Partition {

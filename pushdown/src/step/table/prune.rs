@@ -27,7 +27,7 @@ use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::Offs
 use super::{
     between::Between,
     bloom, fault, likely,
-    parquet::{File, Part, ahead, joined},
+    parquet::{ParquetFile, ParquetScan, coalesce, row_groups_ahead},
 };
 use crate::Result;
 
@@ -38,7 +38,7 @@ const SMALL_INDEX: u64 = 256 * 1024;
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     /// What is read.
-    pub(super) part: Part,
+    pub(super) part: ParquetScan,
     /// Rows that are read of each row group that is left.
     pub(super) rows: Vec<(usize, u64)>,
     /// Bytes that are read, the footer apart.
@@ -50,12 +50,12 @@ pub(super) struct Kept {
 /// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for, of those
 /// `between` two places.
 pub(super) async fn prune(
-    file: &File,
+    file: &ParquetFile,
     columns: Vec<usize>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
     between: Option<Between>,
-) -> Result<(File, Kept)> {
+) -> Result<(ParquetFile, Kept)> {
     let mut file = file.clone();
     let groups = file.metadata().metadata().row_groups();
     let mut access = match between {
@@ -84,11 +84,11 @@ pub(super) async fn prune(
     let selection = access
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
-    let part = Part {
-        ahead: ahead(&of_each, limit),
+    let part = ParquetScan {
+        row_groups_ahead: row_groups_ahead(&of_each, limit),
         columns,
         row_groups,
-        rows: selection,
+        selection,
         limit,
     };
     let kept = Kept {
@@ -105,14 +105,18 @@ pub(super) fn metrics() -> ParquetFileMetrics {
 }
 
 /// The condition as one on statistics.
-fn pruning(file: &File, predicate: &Arc<dyn PhysicalExpr>) -> Option<PruningPredicate> {
+fn pruning(file: &ParquetFile, predicate: &Arc<dyn PhysicalExpr>) -> Option<PruningPredicate> {
     PruningPredicateBuilder::new()
         .with_file_schema(SchemaRef::clone(file.schema()))
         .try_build(Arc::clone(predicate))
         .ok()
 }
 
-fn by_statistics(file: &File, predicate: &PruningPredicate, access: ParquetAccessPlan) -> ParquetAccessPlan {
+fn by_statistics(
+    file: &ParquetFile,
+    predicate: &PruningPredicate,
+    access: ParquetAccessPlan,
+) -> ParquetAccessPlan {
     let metadata = file.metadata();
     let mut filter = RowGroupAccessPlanFilter::new(access);
     filter.prune_by_statistics(
@@ -125,7 +129,11 @@ fn by_statistics(file: &File, predicate: &PruningPredicate, access: ParquetAcces
     filter.build()
 }
 
-fn by_pages(file: &File, predicate: &Arc<dyn PhysicalExpr>, access: ParquetAccessPlan) -> ParquetAccessPlan {
+fn by_pages(
+    file: &ParquetFile,
+    predicate: &Arc<dyn PhysicalExpr>,
+    access: ParquetAccessPlan,
+) -> ParquetAccessPlan {
     let metadata = file.metadata();
     let filter = PagePruningAccessPlanFilter::new(predicate, SchemaRef::clone(metadata.schema()));
     if filter.filter_number() == 0 {
@@ -141,7 +149,7 @@ fn by_pages(file: &File, predicate: &Arc<dyn PhysicalExpr>, access: ParquetAcces
 }
 
 /// Whether to read the page index, where `bytes` would be read without.
-fn worthwhile(file: &File, bytes: u64) -> bool {
+fn worthwhile(file: &ParquetFile, bytes: u64) -> bool {
     let groups = file.metadata().metadata().row_groups().iter();
     let chunks = groups.flat_map(RowGroupMetaData::columns);
     let lengths = chunks.flat_map(|chunk| [chunk.column_index_length(), chunk.offset_index_length()]);
@@ -223,7 +231,7 @@ fn is_bounded_above(part: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 /// Rows that are left of each row group of which any are.
-fn rows(file: &File, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
+fn rows(file: &ParquetFile, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
     let groups = file.metadata().metadata().row_groups().iter().enumerate();
     groups
         .zip(access.inner())
@@ -236,7 +244,7 @@ fn rows(file: &File, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
 }
 
 /// Bytes that are read for some columns.
-fn bytes(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
+fn bytes(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
     sum(&bytes_of_each(file, columns, access))
 }
 
@@ -245,9 +253,9 @@ fn sum(bytes: &[u64]) -> u64 {
 }
 
 /// The same of each row group that is left.
-fn bytes_of_each(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> Vec<u64> {
+fn bytes_of_each(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPlan) -> Vec<u64> {
     let metadata = file.metadata().metadata();
-    let mask = file.leaves(columns);
+    let mask = file.projection(columns);
     let mut of_each = Vec::new();
     for (index, (group, access)) in metadata.row_groups().iter().zip(access.inner()).enumerate() {
         if matches!(access, RowGroupAccess::Skip) {
@@ -270,7 +278,12 @@ fn bytes_of_each(file: &File, columns: &[usize], access: &ParquetAccessPlan) -> 
                 _ => ranges.push(start..start.saturating_add(length)),
             }
         }
-        of_each.push(joined(&ranges).iter().map(|range| range.end - range.start).sum());
+        of_each.push(
+            coalesce(&ranges)
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum(),
+        );
     }
     of_each
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range, sync::Arc, vec};
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::{DataType, Field};
 
-use super::parquet::{File, Part};
+use super::parquet::{ParquetFile, ParquetScan};
 
 /// What says of a column that it has the places of rows in their object.
 pub(super) const METADATA: &str = "pushdown.row_number";
@@ -33,7 +33,7 @@ impl RowNumbers {
     }
 
     /// Of a part of a Parquet file.
-    pub(super) fn of(file: &File, part: &Part) -> Self {
+    pub(super) fn of(file: &ParquetFile, part: &ParquetScan) -> Self {
         let groups = file.metadata().metadata().row_groups().iter();
         let starts = groups.scan(0, |start, group| {
             let range = *start..*start + group.num_rows();
@@ -45,7 +45,7 @@ impl RowNumbers {
             .row_groups
             .iter()
             .filter_map(|index| groups.get(*index).cloned());
-        let ranges = match &part.rows {
+        let ranges = match &part.selection {
             None => kept.collect(),
             Some(rows) => {
                 let selected = rows.iter().map(|rows| (rows.skip, rows.row_count));

@@ -1,11 +1,11 @@
-//! Formats that are read from their start to their end: CSV, JSON lines, Arrow IPC. Of Arrow files whose messages are no
-//! stream, the messages are read in the order of their footer.
+//! Formats that are read sequentially: CSV, JSON lines, Arrow IPC. The messages of an Arrow file that is not a valid stream are
+//! read in the order of its footer.
 //!
-//! What columns a text has is told by its first [`INFERENCE_BYTES`], inflated; what comes later has to fit. These bytes
-//! are kept, so that the first scan goes on where looking at them ended, by the same request.
+//! The columns of a text are inferred from its first [`INFERENCE_BYTES`], decompressed; later rows must fit them. These bytes
+//! are kept, so that the first scan continues after them, with the same request.
 
 mod csv;
-mod inflate;
+mod decompress;
 mod ipc;
 mod json;
 mod lines;
@@ -31,72 +31,79 @@ use crate::{
     Error, Result, Source, Suffix,
     limits::{BATCH_ROWS, INFERENCE_BYTES, TableLimits},
 };
-use inflate::Codec;
-pub(super) use ipc::{FILE as ARROW_FILE, MESSAGE as ARROW_MESSAGE, check_fields};
+use csv::CsvTable;
+use decompress::{Codec, decompress};
+use ipc::{ArrowTable, StoredFooter};
+pub(super) use ipc::{FILE_MAGIC as ARROW_FILE, MESSAGE_MARKER as ARROW_MESSAGE, check_fields};
+use json::JsonTable;
 
-/// Bytes that a text's record batches are to have at most, where its first rows tell the size of the others.
+/// Target size of a text's record batches, estimated from its first rows.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// What some writers start a text with, to tell that it is in UTF-8. Nothing else that is read here starts so.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+/// First bytes to read in order to detect a compression.
+const MAGIC_BYTES: usize = 8;
 
-/// An object of such a format, its columns known.
+/// Byte order mark with which some writers start a text in UTF-8. No other supported format starts with these bytes.
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// An opened object of such a format.
 #[derive(Debug, Clone)]
-pub(super) struct File {
-    raw: Raw,
+pub(super) struct StreamFile {
+    object: StoredObject,
     codec: Codec,
     content: Content,
     limits: TableLimits,
-    begun: Arc<Mutex<Option<Begun>>>,
+    /// Where the first scan continues. `None` once it has started.
+    opened: Arc<Mutex<Option<OpenedStream>>>,
 }
 
-/// The object as it is stored.
+/// The object as stored.
 #[derive(Debug, Clone)]
-struct Raw {
+struct StoredObject {
     source: Arc<dyn Source>,
-    total: u64,
-    /// All of it, where reading its end has brought all of it.
+    bytes: u64,
+    /// The whole object, if the first read of its end covered it.
     whole: Option<Bytes>,
 }
 
 #[derive(Debug, Clone)]
 enum Content {
-    Csv(csv::Table),
-    Json(json::Table),
-    Arrow(ipc::Table),
+    Csv(CsvTable),
+    Json(JsonTable),
+    Arrow(ArrowTable),
 }
 
-/// Inflated bytes that have been looked at, and those behind them.
-struct Begun {
-    seen: Vec<Bytes>,
+/// A decompressed stream whose first bytes have been read.
+struct OpenedStream {
+    head: Vec<Bytes>,
     rest: Chunks,
 }
 
 type Chunks = BoxStream<'static, Result<Bytes>>;
 
-/// The start of an object, once inflated.
+/// The first bytes of an object, decompressed.
 struct Head {
     bytes: Bytes,
-    /// Whether there is more behind it.
-    cut: bool,
+    /// Whether the object continues after them.
+    is_truncated: bool,
 }
 
-/// Makes record batches of an object's bytes.
+/// Decodes an object's bytes into record batches.
 trait Decoder: Send {
-    /// Takes bytes off `chunk` until they complete a record batch, or all of them.
+    /// Consumes bytes of `chunk`, until they complete a record batch or all are consumed.
     fn push(&mut self, chunk: &mut Bytes) -> Result<Option<RecordBatch>>;
 
-    /// The rows that are left when no more bytes come.
+    /// Returns the remaining rows at the end of the bytes.
     fn finish(&mut self) -> Result<Option<RecordBatch>>;
 
-    /// Whether the table ended before the bytes do.
-    fn ended(&self) -> bool {
+    /// Whether the table has ended, even if bytes follow.
+    fn is_ended(&self) -> bool {
         false
     }
 }
 
-impl File {
-    /// What it is.
+impl StreamFile {
+    /// The format of the object.
     pub(super) const fn format(&self) -> Format {
         match self.content {
             Content::Csv(_) => Format::Csv,
@@ -105,7 +112,7 @@ impl File {
         }
     }
 
-    /// Looks at the start of an object whose end is at hand.
+    /// Opens an object whose last bytes are `end`: reads its first bytes and infers its columns.
     pub(super) async fn open(
         reading: &Reading,
         source: Arc<dyn Source>,
@@ -114,47 +121,54 @@ impl File {
         limits: &TableLimits,
     ) -> Result<Self> {
         let whole = (end.bytes.len() as u64 == end.total).then(|| end.bytes.clone());
-        let raw = Raw {
+        let object = StoredObject {
             source,
-            total: end.total,
+            bytes: end.total,
             whole,
         };
-        let (start, rest) = begin(raw.chunks(), 8).await?;
-        let magic = start.concat();
-        let codec = Codec::of(&magic)?;
-        let inflated = unmarked(inflate::inflate(chain(start, rest), codec, limits));
-        let (seen, rest) = begin(inflated, INFERENCE_BYTES + 1).await?;
-        let head = Head::of(&seen);
+        let (start, rest) = read_at_least(object.chunks(), MAGIC_BYTES).await?;
+        let codec = Codec::detect(&start.concat())?;
+        let decompressed = without_bom(decompress(chain(start, rest), codec, limits));
+        let (start, rest) = read_at_least(decompressed, INFERENCE_BYTES + 1).await?;
+        let head = Head::new(&start);
         let format = match reading.format {
             Some(format) => format,
-            None => format::found(&head.bytes, sample_id)?,
+            None => format::detect_format(&head.bytes, sample_id)?,
         };
-        format::suits(reading, format)?;
+        format::check_options(reading, format)?;
         let content = match format {
             Format::Csv => {
-                let usual = if format::is_tabbed(sample_id) { b'\t' } else { b',' };
-                let Delimiter(delimiter) = reading.delimiter.unwrap_or(Delimiter(usual));
+                let default = if format::is_tab_separated(sample_id) {
+                    b'\t'
+                } else {
+                    b','
+                };
+                let Delimiter(delimiter) = reading.delimiter.unwrap_or(Delimiter(default));
                 let header = reading.header.unwrap_or(true);
-                Content::Csv(csv::Table::infer(&head, header, delimiter, limits)?)
+                Content::Csv(CsvTable::infer(&head, header, delimiter, limits)?)
             }
-            Format::Json => Content::Json(json::Table::infer(&head, limits)?),
+            Format::Json => Content::Json(JsonTable::infer(&head, limits)?),
             Format::Arrow => {
                 let is_file = head.bytes.starts_with(ARROW_FILE) && codec == Codec::None;
                 let footer = if is_file {
-                    ipc::StoredFooter::read(raw.source.as_ref(), &end, limits).await?
+                    StoredFooter::read(object.source.as_ref(), &end, limits).await?
                 } else {
                     None
                 };
-                Content::Arrow(ipc::Table::open(&seen, footer.as_ref(), limits)?)
+                Content::Arrow(ArrowTable::open(&start, footer.as_ref(), limits)?)
             }
-            Format::Parquet => return Err(Error::internal("Parquet is read by ranges")),
+            Format::Parquet => {
+                return Err(Error::internal(
+                    "unexpected format: Parquet is not read as a stream",
+                ));
+            }
         };
         Ok(Self {
-            raw,
+            object,
             codec,
             content,
             limits: *limits,
-            begun: Arc::new(Mutex::new(Some(Begun { seen, rest }))),
+            opened: Arc::new(Mutex::new(Some(OpenedStream { head: start, rest }))),
         })
     }
 
@@ -168,39 +182,39 @@ impl File {
     }
 
     /// Size of the object in bytes.
-    pub(super) const fn total(&self) -> u64 {
-        self.raw.total
+    pub(super) const fn object_bytes(&self) -> u64 {
+        self.object.bytes
     }
 
-    /// Reads the object: record batches of some columns, which ascend.
+    /// Reads record batches of `columns`, which are ascending.
     pub(super) fn read(&self, columns: &[usize]) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let footer = match &self.content {
             Content::Arrow(table) => table.footer(),
             Content::Csv(_) | Content::Json(_) => None,
         };
-        let chunks = match (footer, self.begun.lock().take()) {
-            (Some(footer), _) => footer.chunks(self.raw.ranges()),
-            (None, Some(Begun { seen, rest })) => chain(seen, rest),
-            (None, None) => unmarked(inflate::inflate(self.raw.chunks(), self.codec, &self.limits)),
+        let chunks = match (footer, self.opened.lock().take()) {
+            (Some(footer), _) => footer.chunks(self.object.range_source()),
+            (None, Some(OpenedStream { head, rest })) => chain(head, rest),
+            (None, None) => without_bom(decompress(self.object.chunks(), self.codec, &self.limits)),
         };
         let decoder: Box<dyn Decoder> = match &self.content {
             Content::Csv(table) => Box::new(table.decoder(columns, &self.limits)?),
             Content::Json(table) => Box::new(table.decoder(columns, &self.limits)?),
             Content::Arrow(table) => Box::new(table.decoder(columns, &self.limits)?),
         };
-        let reader = Reader {
+        let reader = BatchReader {
             chunks,
             chunk: Bytes::new(),
             decoder: Some(decoder),
         };
-        let batches = stream::try_unfold(reader, Reader::next);
+        let batches = stream::try_unfold(reader, BatchReader::next);
         Ok(batches
             .flat_map(|batch| stream::iter(parts(batch, BATCH_ROWS)))
             .boxed())
     }
 }
 
-impl Raw {
+impl StoredObject {
     fn chunks(&self) -> Chunks {
         match &self.whole {
             Some(bytes) => stream::iter([Ok(bytes.clone())]).boxed(),
@@ -208,8 +222,8 @@ impl Raw {
         }
     }
 
-    /// What parts of it are read from.
-    fn ranges(&self) -> Arc<dyn Source> {
+    /// The source for reads of ranges.
+    fn range_source(&self) -> Arc<dyn Source> {
         match &self.whole {
             Some(bytes) => Arc::new(bytes.clone()),
             None => Arc::clone(&self.source),
@@ -218,71 +232,72 @@ impl Raw {
 }
 
 impl Head {
-    fn of(seen: &[Bytes]) -> Self {
-        let mut bytes = Bytes::from(seen.concat());
-        let cut = bytes.len() > INFERENCE_BYTES;
+    fn new(chunks: &[Bytes]) -> Self {
+        let mut bytes = Bytes::from(chunks.concat());
+        let is_truncated = bytes.len() > INFERENCE_BYTES;
         bytes.truncate(INFERENCE_BYTES);
-        Self { bytes, cut }
+        Self { bytes, is_truncated }
     }
 
-    /// Rows of a record batch, where so many rows have so many of these bytes.
+    /// Number of rows in a record batch, if `rows` rows take `bytes` bytes.
     fn batch_rows(rows: usize, bytes: usize) -> usize {
-        let row = (bytes as u64).div_ceil(rows.max(1) as u64).max(1);
-        usize::try_from(BATCH_BYTES / row)
+        let row_bytes = (bytes as u64).div_ceil(rows.max(1) as u64).max(1);
+        usize::try_from(BATCH_BYTES / row_bytes)
             .unwrap_or(BATCH_ROWS)
             .clamp(1, BATCH_ROWS)
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for OpenedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun")
-            .field("seen", &self.seen.len())
+        f.debug_struct("OpenedStream")
+            .field("head", &self.head.len())
             .finish_non_exhaustive()
     }
 }
 
-/// Chunks of at least `most` bytes together, or all that there are.
-async fn begin(mut chunks: Chunks, most: usize) -> Result<(Vec<Bytes>, Chunks)> {
-    let (mut seen, mut length) = (Vec::new(), 0);
-    while length < most
+/// Reads chunks of at least `min_bytes` bytes in total, or all chunks. Returns them and the rest.
+async fn read_at_least(mut chunks: Chunks, min_bytes: usize) -> Result<(Vec<Bytes>, Chunks)> {
+    let (mut start, mut length) = (Vec::new(), 0);
+    while length < min_bytes
         && let Some(chunk) = chunks.next().await.transpose()?
     {
         length += chunk.len();
-        seen.push(chunk);
+        start.push(chunk);
     }
-    Ok((seen, chunks))
+    Ok((start, chunks))
 }
 
-fn chain(seen: Vec<Bytes>, rest: Chunks) -> Chunks {
-    stream::iter(seen.into_iter().map(Ok)).chain(rest).boxed()
+fn chain(start: Vec<Bytes>, rest: Chunks) -> Chunks {
+    stream::iter(start.into_iter().map(Ok)).chain(rest).boxed()
 }
 
-/// The chunks without the mark, if they start with it.
-fn unmarked(chunks: Chunks) -> Chunks {
-    let begun = async move {
-        let (seen, rest) = begin(chunks, MARK.len()).await?;
-        let mut start = match seen.as_slice() {
+/// The chunks without a byte order mark at the start.
+fn without_bom(chunks: Chunks) -> Chunks {
+    let stripped = async move {
+        let (start, rest) = read_at_least(chunks, UTF8_BOM.len()).await?;
+        let mut start = match start.as_slice() {
             [whole] => whole.clone(),
             parts => parts.concat().into(),
         };
-        if start.starts_with(MARK) {
-            start.advance(MARK.len());
+        if start.starts_with(UTF8_BOM) {
+            start.advance(UTF8_BOM.len());
         }
         Ok::<_, Error>(chain(vec![start], rest))
     };
-    stream::once(begun).try_flatten().boxed()
+    stream::once(stripped).try_flatten().boxed()
 }
 
-/// An object on its way to record batches.
-struct Reader {
+/// Reads an object's bytes and decodes them into record batches.
+struct BatchReader {
     chunks: Chunks,
+    /// The rest of the current chunk.
     chunk: Bytes,
-    /// `None` once the last rows are out.
+    /// `None` after the last rows.
     decoder: Option<Box<dyn Decoder>>,
 }
 
-impl Reader {
+impl BatchReader {
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         loop {
             let Some(decoder) = &mut self.decoder else {
@@ -291,12 +306,12 @@ impl Reader {
             if let Some(batch) = decoder.push(&mut self.chunk)? {
                 return Ok(Some((batch, self)));
             }
-            let more = if decoder.ended() {
+            let next = if decoder.is_ended() {
                 None
             } else {
                 self.chunks.next().await.transpose()?
             };
-            if let Some(chunk) = more {
+            if let Some(chunk) = next {
                 self.chunk = chunk;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The Arrow columns of a Parquet file, where they differ from those that Parquet's reader would choose.
+//! The Arrow types of a Parquet file's columns where they differ from the ones that Parquet's reader chooses.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,16 +13,20 @@ use parquet::{
 
 use crate::step::table::duckdb::{EXTENSION, UUID};
 
-/// A footer with the Arrow columns that are decoded.
+/// The footer with the Arrow types to decode.
 ///
-/// INT96 timestamps are microseconds, whatever an Arrow schema in the file says: as nanoseconds, which is what Parquet's reader
-/// chooses, years outside 1677..2262 would wrap around.
+/// INT96 timestamps are decoded as microseconds, even if an Arrow schema in the file names another unit. Parquet's reader
+/// chooses nanoseconds, which wrap around for years outside 1677..2262.
 ///
 /// # Errors
-/// For columns that have no Arrow type.
-pub(super) fn with_columns(metadata: ParquetMetaData) -> Result<ArrowReaderMetadata> {
+/// For columns without an Arrow type.
+pub(super) fn with_decoded_types(metadata: ParquetMetaData) -> Result<ArrowReaderMetadata> {
     let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())?;
-    let decoded = changed(metadata.schema(), metadata.parquet_schema(), &int96);
+    let decoded = with_changed_leaves(
+        metadata.schema(),
+        metadata.parquet_schema(),
+        &int96_as_microseconds,
+    );
     if decoded == *metadata.schema() {
         return Ok(metadata);
     }
@@ -30,11 +34,11 @@ pub(super) fn with_columns(metadata: ParquetMetaData) -> Result<ArrowReaderMetad
     ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
 }
 
-/// The columns that a file has, of those that are decoded: `stored` is its schema with intervals in it.
+/// The schema of the table, given the `decoded` columns and the `stored` schema, in which intervals are declared.
 ///
-/// Intervals are those of months, days and nanoseconds, and a UUID is named as one.
-pub(super) fn columns(decoded: &SchemaRef, stored: &SchemaDescriptor) -> SchemaRef {
-    changed(decoded, stored, &|leaf, field| {
+/// Intervals have the type `MonthDayNano`, and UUIDs are marked as such in the metadata of the field.
+pub(super) fn table_schema(decoded: &SchemaRef, stored: &SchemaDescriptor) -> SchemaRef {
+    with_changed_leaves(decoded, stored, &|leaf, field| {
         if leaf.converted_type() == ConvertedType::INTERVAL
             && *field.data_type() == DataType::FixedSizeBinary(12)
         {
@@ -50,27 +54,29 @@ pub(super) fn columns(decoded: &SchemaRef, stored: &SchemaDescriptor) -> SchemaR
     })
 }
 
-fn int96(leaf: &ColumnDescriptor, field: &FieldRef) -> Option<FieldRef> {
+fn int96_as_microseconds(leaf: &ColumnDescriptor, field: &FieldRef) -> Option<FieldRef> {
     (leaf.physical_type() == Type::INT96).then(|| {
-        let data_type = microseconds(field.data_type());
+        let data_type = as_microseconds(field.data_type());
         field.as_ref().clone().with_data_type(data_type).into()
     })
 }
 
-fn microseconds(of: &DataType) -> DataType {
-    match of {
+fn as_microseconds(data_type: &DataType) -> DataType {
+    match data_type {
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-        DataType::Dictionary(key, value) => DataType::Dictionary(key.clone(), Box::new(microseconds(value))),
+        DataType::Dictionary(key, value) => {
+            DataType::Dictionary(key.clone(), Box::new(as_microseconds(value)))
+        }
         other => other.clone(),
     }
 }
 
-/// What stands in place of a leaf's field.
-type Change<'a> = &'a dyn Fn(&ColumnDescriptor, &FieldRef) -> Option<FieldRef>;
+/// Returns the new field of a leaf, or `None` to keep it.
+type LeafChange<'a> = &'a dyn Fn(&ColumnDescriptor, &FieldRef) -> Option<FieldRef>;
 
-/// A schema with other leaves.
-fn changed(schema: &SchemaRef, stored: &SchemaDescriptor, change: Change<'_>) -> SchemaRef {
-    let mut leaves = Leaves {
+/// Applies `change` to each leaf of `schema`.
+fn with_changed_leaves(schema: &SchemaRef, stored: &SchemaDescriptor, change: LeafChange<'_>) -> SchemaRef {
+    let mut leaves = LeafRewriter {
         stored,
         next: 0,
         change,
@@ -82,21 +88,22 @@ fn changed(schema: &SchemaRef, stored: &SchemaDescriptor, change: Change<'_>) ->
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The leaves of a Parquet schema, which are those of its Arrow columns, in the same order.
-struct Leaves<'a> {
+/// Rewrites the leaves of an Arrow schema. The Parquet schema has the same leaves in the same order.
+struct LeafRewriter<'a> {
     stored: &'a SchemaDescriptor,
+    /// Index of the next leaf.
     next: usize,
-    change: Change<'a>,
+    change: LeafChange<'a>,
 }
 
-impl Leaves<'_> {
-    fn fields(&mut self, of: &Fields) -> Fields {
-        of.iter().map(|of| self.field(of)).collect()
+impl LeafRewriter<'_> {
+    fn fields(&mut self, fields: &Fields) -> Fields {
+        fields.iter().map(|field| self.field(field)).collect()
     }
 
-    /// The nesting is bounded by that of the Parquet schema (`footer::schema`).
-    fn field(&mut self, of: &FieldRef) -> FieldRef {
-        let data_type = match of.data_type() {
+    /// The recursion is bounded, since the depth of the Parquet schema is (`footer::schema`).
+    fn field(&mut self, field: &FieldRef) -> FieldRef {
+        let data_type = match field.data_type() {
             DataType::Struct(children) => DataType::Struct(self.fields(children)),
             DataType::List(item) => DataType::List(self.field(item)),
             DataType::LargeList(item) => DataType::LargeList(self.field(item)),
@@ -107,10 +114,10 @@ impl Leaves<'_> {
             _ => {
                 let leaf = self.stored.columns().get(self.next);
                 self.next += 1;
-                let changed = leaf.and_then(|leaf| (self.change)(leaf, of));
-                return changed.unwrap_or_else(|| FieldRef::clone(of));
+                let changed = leaf.and_then(|leaf| (self.change)(leaf, field));
+                return changed.unwrap_or_else(|| FieldRef::clone(field));
             }
         };
-        Arc::new(of.as_ref().clone().with_data_type(data_type))
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
     }
 }

@@ -1,4 +1,4 @@
-//! What rows may have whose values stand in a dictionary: a few bytes of a file name a long value as often as they like.
+//! Bounds the size of rows whose values are in a dictionary: a few bytes of a file can refer to a long value any number of times.
 
 use bytes::{Buf as _, Bytes, buf::Reader};
 use parquet::{
@@ -12,61 +12,71 @@ use parquet::{
     },
 };
 
-/// Bytes of a value beside its own: where it starts, and whether it is there.
-const PLACE: u64 = 5;
+/// Bytes per value in addition to the value itself: its offset and its validity.
+const VALUE_OVERHEAD_BYTES: u64 = 5;
 
-/// A dictionary's page, with its header, and the column chunk that it is of.
+/// A dictionary of a column chunk.
 #[derive(Debug)]
 pub(super) struct Dictionary<'a> {
+    /// The stored page, with its header.
     pub(super) page: Bytes,
-    /// Bytes of all values, inflated.
-    pub(super) inflated: u64,
+    /// Decompressed size of all values.
+    pub(super) uncompressed_bytes: u64,
     pub(super) chunk: &'a ColumnChunkMetaData,
-    /// Values of a row: of a list as many as rows have on average.
-    pub(super) values: u64,
+    /// Number of values per row. More than one for lists, where it is the average.
+    pub(super) values_per_row: u64,
 }
 
 impl Dictionary<'_> {
-    /// The most bytes of a row, where each value has so many.
-    const fn row(&self, value: u64) -> u64 {
-        value.saturating_add(PLACE).saturating_mul(self.values)
+    /// Size of a row of values of `value_bytes` each.
+    const fn row_bytes(&self, value_bytes: u64) -> u64 {
+        value_bytes
+            .saturating_add(VALUE_OVERHEAD_BYTES)
+            .saturating_mul(self.values_per_row)
     }
 
-    /// Bytes of the longest value.
-    fn longest(&self) -> Result<u64> {
+    /// Size of the longest value.
+    fn longest_value_bytes(&self) -> Result<u64> {
         match self.chunk.column_type() {
             Type::BYTE_ARRAY => {}
             Type::FIXED_LEN_BYTE_ARRAY => {
                 return Ok(u64::try_from(self.chunk.column_descr().type_length()).unwrap_or_default());
             }
-            // Numbers.
+            // An upper bound for numbers.
             _ => return Ok(16),
         }
-        let chunk = AtStart {
+        let chunk = DictionaryChunk {
             page: self.page.clone(),
-            start: self.chunk.byte_range().0,
+            offset: self.chunk.byte_range().0,
         };
         let mut pages = SerializedPageReader::new(chunk.into(), self.chunk, 0, None)?;
         match pages.get_next_page()? {
-            Some(Page::DictionaryPage { buf, .. }) => Ok(longest(&buf)),
+            Some(Page::DictionaryPage { buf, .. }) => Ok(longest_prefixed_value(&buf)),
             _ => Ok(0),
         }
     }
 }
 
-/// The most bytes that a row may have of the values in these dictionaries, where that may be more than `enough`.
-pub(super) fn row(dictionaries: &[Dictionary<'_>], enough: u64) -> Result<u64> {
+/// Upper bound of the bytes of one row of dictionary values. The dictionaries are decoded only if the bound from their sizes
+/// exceeds `budget_bytes`.
+pub(super) fn max_row_bytes(dictionaries: &[Dictionary<'_>], budget_bytes: u64) -> Result<u64> {
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
-    let most = sum(&mut dictionaries.iter().map(|of| of.row(of.inflated)));
-    if most <= enough {
-        return Ok(most);
+    let mut bounds = dictionaries
+        .iter()
+        .map(|dictionary| dictionary.row_bytes(dictionary.uncompressed_bytes));
+    let bound = sum(&mut bounds);
+    if bound <= budget_bytes {
+        return Ok(bound);
     }
-    let rows: Result<Vec<_>> = dictionaries.iter().map(|of| Ok(of.row(of.longest()?))).collect();
+    let rows: Result<Vec<_>> = dictionaries
+        .iter()
+        .map(|dictionary| Ok(dictionary.row_bytes(dictionary.longest_value_bytes()?)))
+        .collect();
     Ok(sum(&mut rows?.into_iter()))
 }
 
-/// The longest of values that each have their length in front. One that is cut off is the decoder's to refuse.
-fn longest(mut values: &[u8]) -> u64 {
+/// The length of the longest of length-prefixed values. The decoder rejects a truncated value.
+fn longest_prefixed_value(mut values: &[u8]) -> u64 {
     let mut longest = 0;
     while let Some((length, rest)) = values.split_first_chunk() {
         let length = u32::from_le_bytes(*length);
@@ -77,35 +87,35 @@ fn longest(mut values: &[u8]) -> u64 {
     longest.into()
 }
 
-/// A page as if it were the first of its column chunk.
-struct AtStart {
+/// A column chunk that consists of its dictionary page.
+struct DictionaryChunk {
     page: Bytes,
-    /// Where the column chunk is in the file.
-    start: u64,
+    /// Offset of the column chunk in the file.
+    offset: u64,
 }
 
-impl AtStart {
-    fn from(&self, at: u64) -> Bytes {
-        let at = usize::try_from(at.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        self.page.slice(at.min(self.page.len())..)
+impl DictionaryChunk {
+    fn bytes_from(&self, offset: u64) -> Bytes {
+        let start = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        self.page.slice(start.min(self.page.len())..)
     }
 }
 
-impl Length for AtStart {
+impl Length for DictionaryChunk {
     fn len(&self) -> u64 {
-        self.start + self.page.len() as u64
+        self.offset + self.page.len() as u64
     }
 }
 
-impl ChunkReader for AtStart {
+impl ChunkReader for DictionaryChunk {
     type T = Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(self.from(start).reader())
+        Ok(self.bytes_from(start).reader())
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        let rest = self.from(start);
+        let rest = self.bytes_from(start);
         Ok(rest.slice(..length.min(rest.len())))
     }
 }
@@ -115,11 +125,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_value_of_a_dictionary() {
+    fn the_longest_value_is_found() {
         let values = [&[2, 0, 0, 0][..], b"ab", &[0; 4], &[3, 0, 0, 0], b"xyz"].concat();
-        assert_eq!(longest(&values), 3);
-        assert_eq!(longest(&values[..values.len() - 1]), 3, "as it claims");
-        assert_eq!(longest(&values[..8]), 2);
-        assert_eq!(longest(&[]), 0);
+        assert_eq!(longest_prefixed_value(&values), 3);
+        assert_eq!(
+            longest_prefixed_value(&values[..values.len() - 1]),
+            3,
+            "the claimed length"
+        );
+        assert_eq!(longest_prefixed_value(&values[..8]), 2);
+        assert_eq!(longest_prefixed_value(&[]), 0);
     }
 }

@@ -1,6 +1,6 @@
-//! Intervals, which Parquet has as three numbers: months, days and milliseconds.
+//! Decodes intervals, which Parquet stores as three numbers: months, days and milliseconds.
 //!
-//! Parquet's reader takes either the months or the other two, so that they are decoded as the twelve bytes that they are.
+//! Parquet's reader decodes either the months or the other two. So intervals are read as their twelve bytes and converted here.
 
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use parquet::{
     schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr},
 };
 
-/// The same footer with intervals as bytes.
+/// The footer with intervals declared as plain bytes.
 ///
-/// Where an Arrow schema is beside it, its writer is of those that have either the months or the others, and tells which.
+/// A footer with an Arrow schema stays unchanged: its writer stored either the months or the other two, and the schema says
+/// which.
 pub(super) fn as_bytes(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     let file = metadata.file_metadata();
     let is_interval = |leaf: &Arc<ColumnDescriptor>| leaf.converted_type() == ConvertedType::INTERVAL;
@@ -31,7 +32,7 @@ pub(super) fn as_bytes(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     {
         return Ok(metadata);
     }
-    let schema = SchemaDescriptor::new(bytes(&file.schema_descr().root_schema_ptr())?);
+    let schema = SchemaDescriptor::new(type_as_bytes(&file.schema_descr().root_schema_ptr())?);
     let file = FileMetaData::new(
         file.version(),
         file.num_rows(),
@@ -44,14 +45,14 @@ pub(super) fn as_bytes(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     Ok(ParquetMetaDataBuilder::new(file).set_row_groups(groups).build())
 }
 
-/// The nesting of a schema is bounded (`footer::schema`).
-fn bytes(of: &TypePtr) -> Result<TypePtr> {
-    let basic = of.get_basic_info();
+/// The recursion is bounded, since the depth of a schema is (`footer::schema`).
+fn type_as_bytes(stored: &TypePtr) -> Result<TypePtr> {
+    let basic = stored.get_basic_info();
     let id = basic.has_id().then(|| basic.id());
-    let made = match of.as_ref() {
+    let converted = match stored.as_ref() {
         Type::GroupType { fields, .. } => {
-            let mut group = Type::group_type_builder(of.name())
-                .with_fields(fields.iter().map(bytes).collect::<Result<_>>()?)
+            let mut group = Type::group_type_builder(stored.name())
+                .with_fields(fields.iter().map(type_as_bytes).collect::<Result<_>>()?)
                 .with_converted_type(basic.converted_type())
                 .with_logical_type(basic.logical_type_ref().cloned())
                 .with_id(id);
@@ -65,19 +66,19 @@ fn bytes(of: &TypePtr) -> Result<TypePtr> {
             type_length,
             ..
         } if basic.converted_type() == ConvertedType::INTERVAL => {
-            Type::primitive_type_builder(of.name(), *physical_type)
+            Type::primitive_type_builder(stored.name(), *physical_type)
                 .with_length(*type_length)
                 .with_repetition(basic.repetition())
                 .with_id(id)
                 .build()?
         }
-        Type::PrimitiveType { .. } => return Ok(Arc::clone(of)),
+        Type::PrimitiveType { .. } => return Ok(Arc::clone(stored)),
     };
-    Ok(Arc::new(made))
+    Ok(Arc::new(converted))
 }
 
-/// Rows that were decoded, of which `schema` has some columns, with the types that these have there.
-pub(super) fn restored(
+/// Converts a decoded batch of `columns` to the types that these have in `schema`.
+pub(super) fn restore_intervals(
     batch: RecordBatch,
     schema: &Schema,
     columns: &[usize],
@@ -95,26 +96,26 @@ pub(super) fn restored(
     {
         return Ok(batch);
     }
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let arrays = batch.columns().iter().zip(&fields);
-    let arrays = arrays.map(|(array, field)| array_of(array, field.data_type()));
+    let arrays = arrays.map(|(array, field)| convert(array, field.data_type()));
     let arrays = arrays.collect::<Result<_, _>>()?;
     let fields: Vec<FieldRef> = fields.into_iter().cloned().collect();
     let schema: SchemaRef = Schema::new_with_metadata(fields, found.metadata().clone()).into();
-    RecordBatch::try_new_with_options(schema, arrays, &rows)
+    RecordBatch::try_new_with_options(schema, arrays, &options)
 }
 
-/// The same values with a type that differs in intervals and in what fields note.
-fn array_of(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+/// Converts values to a type that differs only in intervals and in the metadata of fields.
+fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == to {
         return Ok(ArrayRef::clone(array));
     }
     let nulls = array.nulls().cloned();
     Ok(match to {
-        DataType::Interval(_) => Arc::new(intervals(array.as_fixed_size_binary())),
+        DataType::Interval(_) => Arc::new(decode_intervals(array.as_fixed_size_binary())),
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
-            let columns = columns.map(|(column, field)| array_of(column, field.data_type()));
+            let columns = columns.map(|(column, field)| convert(column, field.data_type()));
             let columns = columns.collect::<Result<_, _>>()?;
             Arc::new(StructArray::try_new_with_length(
                 fields.clone(),
@@ -123,10 +124,10 @@ fn array_of(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
                 array.len(),
             )?)
         }
-        DataType::List(item) => list::<i32>(array, item)?,
-        DataType::LargeList(item) => list::<i64>(array, item)?,
+        DataType::List(item) => convert_list::<i32>(array, item)?,
+        DataType::LargeList(item) => convert_list::<i64>(array, item)?,
         DataType::FixedSizeList(item, length) => {
-            let values = array_of(array.as_fixed_size_list().values(), item.data_type())?;
+            let values = convert(array.as_fixed_size_list().values(), item.data_type())?;
             Arc::new(FixedSizeListArray::try_new(
                 FieldRef::clone(item),
                 *length,
@@ -137,7 +138,7 @@ fn array_of(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         DataType::Map(field, sorted) => {
             let map = array.as_map();
             let entries: ArrayRef = Arc::new(map.entries().clone());
-            let entries = array_of(&entries, field.data_type())?.as_struct().clone();
+            let entries = convert(&entries, field.data_type())?.as_struct().clone();
             let map = MapArray::try_new(
                 FieldRef::clone(field),
                 map.offsets().clone(),
@@ -150,15 +151,15 @@ fn array_of(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         other => {
             let found = array.data_type();
             return Err(ArrowError::SchemaError(format!(
-                "expected values of type {other}, found {found}"
+                "unexpected column type: expected {other}, found {found}"
             )));
         }
     })
 }
 
-fn list<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+fn convert_list<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ArrowError> {
     let list = array.as_list::<O>();
-    let values = array_of(list.values(), item.data_type())?;
+    let values = convert(list.values(), item.data_type())?;
     let (item, nulls) = (FieldRef::clone(item), list.nulls().cloned());
     Ok(Arc::new(GenericListArray::try_new(
         item,
@@ -168,13 +169,13 @@ fn list<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef) -> Result<ArrayRe
     )?))
 }
 
-fn intervals(bytes: &FixedSizeBinaryArray) -> IntervalMonthDayNanoArray {
+fn decode_intervals(bytes: &FixedSizeBinaryArray) -> IntervalMonthDayNanoArray {
     let interval = |bytes: &[u8]| {
         let (parts, _) = bytes.as_chunks::<4>();
         let [months, days, milliseconds] = parts else {
             return None;
         };
-        // As many milliseconds as have no sign: days and months come with one from some writers.
+        // The format has unsigned numbers. Some writers store signed months and days, but not milliseconds.
         let nanoseconds = i64::from(u32::from_le_bytes(*milliseconds)) * 1_000_000;
         let (months, days) = (i32::from_le_bytes(*months), i32::from_le_bytes(*days));
         Some(IntervalMonthDayNano::new(months, days, nanoseconds))

@@ -1,147 +1,166 @@
-//! Pages of the codec LZ4 as Hadoop writes them: blocks of one chunk or more, each an LZ4 block of its own.
+//! Pages of the codec LZ4 as Hadoop writes them: blocks of one or more chunks, each of which is an LZ4 block.
 //!
-//! Parquet's decoder gives up on most pages of several chunks (`try_decompress_hadoop` stops where no more bytes are left than
-//! the chunk before had). So their chunks are joined to one before it sees them. A page keeps its place and its length, which
-//! the page index and the footer name: what joining saves is filled by a field of its header that no reader knows.
+//! Parquet's decoder fails on most pages of several chunks (`try_decompress_hadoop` stops if no more bytes are left than the
+//! previous chunk had). So their chunks are merged into one before the decoder reads them. A page keeps its offset and its
+//! length, since the page index and the footer contain them: an unknown field in its header fills the saved bytes.
 
 use std::ops::Range;
 
 use super::thrift::BINARY;
 
-/// What a chunk that is alone in its block starts with: the bytes that it inflates to, and its length.
-const PREFIX: usize = 8;
-/// The most bytes that fill a header: their number takes three bytes of seven bits.
-const MOST_FILLED: usize = 1 << 21;
-/// A field of bytes whose number is 15 more than that of the last one, beyond the eight that a header has.
+/// Size of the prefix of a block of one chunk: the decompressed size and the stored size.
+const PREFIX_BYTES: usize = 8;
+/// Upper bound (exclusive) of the filler in a header: its length is a varint of three bytes.
+const FILLER_LIMIT_BYTES: usize = 1 << 21;
+/// Header of a binary field whose id is 15 more than the last one, so beyond the eight fields of a page header.
 const FILLER: u8 = 15 << 4 | BINARY;
-/// The shortest match of LZ4: what is stored of a length is what goes beyond it.
+/// Shortest match of LZ4. The stored length of a match is the excess over it.
 const MIN_MATCH: usize = 4;
-/// What a half of a token holds of a length, where more bytes of it follow.
-const MORE: usize = 15;
+/// Value of half a token when further bytes of the length follow.
+const LONG_LENGTH: usize = 15;
 
-/// Where the parts of a page are that joining its chunks changes.
+/// A page and the layout of its parts.
 #[derive(Debug)]
-pub(super) struct Page<'a> {
+pub(super) struct Lz4Page<'a> {
     /// The whole page, with its header.
     pub(super) bytes: &'a [u8],
-    /// The header's field of the length of what follows the header.
-    pub(super) stored: Range<usize>,
-    /// Where the header ends.
-    pub(super) header: usize,
-    /// Levels before the chunks, which are stored as they are.
-    pub(super) levels: usize,
-    /// Bytes that the chunks inflate to.
-    pub(super) inflated: usize,
+    /// Range of the header's field that has the stored size of the page without its header.
+    pub(super) stored_bytes_field: Range<usize>,
+    pub(super) header_bytes: usize,
+    /// Size of the levels before the chunks, which are not compressed.
+    pub(super) levels_bytes: usize,
+    /// Decompressed size of the chunks.
+    pub(super) values_bytes: usize,
 }
 
-impl Page<'_> {
-    /// The same page of one chunk, where it has several.
+impl Lz4Page<'_> {
+    /// The page with its chunks merged into one.
     ///
-    /// `None` where it has one or is no page of Hadoop's: the decoder reads it, or tells what is wrong with it.
-    pub(super) fn joined(&self) -> Option<Vec<u8>> {
-        let compressed = self.bytes.get(self.header.checked_add(self.levels)?..)?;
-        let chunk = join(compressed, self.inflated)?;
-        let filled = compressed.len().checked_sub(PREFIX + chunk.len())?;
-        // A field's kind, and three bytes of its length.
-        let filler = filled.checked_sub(4).filter(|filler| *filler < MOST_FILLED)?;
-        let stored = u64::try_from(self.bytes.len() - self.header - filled).ok()?;
+    /// `None` if it has one chunk or is not in Hadoop's format: the decoder reads or rejects it.
+    pub(super) fn merge_chunks(&self) -> Option<Vec<u8>> {
+        let compressed = self
+            .bytes
+            .get(self.header_bytes.checked_add(self.levels_bytes)?..)?;
+        let chunk = merge(compressed, self.values_bytes)?;
+        let saved = compressed.len().checked_sub(PREFIX_BYTES + chunk.len())?;
+        // The filler's field header takes one byte, and its length three.
+        let filler = saved
+            .checked_sub(4)
+            .filter(|filler| *filler < FILLER_LIMIT_BYTES)?;
+        let stored_bytes = u64::try_from(self.bytes.len() - self.header_bytes - saved).ok()?;
         let mut page = Vec::with_capacity(self.bytes.len());
-        page.extend_from_slice(self.bytes.get(..self.stored.start)?);
-        // Its sign is in the lowest bit.
-        varint(&mut page, stored << 1, self.stored.len())?;
-        let end = self.header.checked_sub(1)?;
-        page.extend_from_slice(self.bytes.get(self.stored.end..end)?);
+        page.extend_from_slice(self.bytes.get(..self.stored_bytes_field.start)?);
+        // Zigzag encoding has the sign in the lowest bit.
+        write_varint(&mut page, stored_bytes << 1, self.stored_bytes_field.len())?;
+        let end = self.header_bytes.checked_sub(1)?;
+        page.extend_from_slice(self.bytes.get(self.stored_bytes_field.end..end)?);
         page.push(FILLER);
-        varint(&mut page, u64::try_from(filler).ok()?, 3)?;
+        write_varint(&mut page, u64::try_from(filler).ok()?, 3)?;
         page.resize(page.len() + filler, 0);
         page.push(0);
-        page.extend_from_slice(self.bytes.get(self.header..self.header + self.levels)?);
-        page.extend_from_slice(&u32::try_from(self.inflated).ok()?.to_be_bytes());
+        let levels = self.header_bytes..self.header_bytes + self.levels_bytes;
+        page.extend_from_slice(self.bytes.get(levels)?);
+        page.extend_from_slice(&u32::try_from(self.values_bytes).ok()?.to_be_bytes());
         page.extend_from_slice(&u32::try_from(chunk.len()).ok()?.to_be_bytes());
         page.extend_from_slice(&chunk);
         (page.len() == self.bytes.len()).then_some(page)
     }
 }
 
-/// A number in so many bytes, be they more than it takes.
-fn varint(out: &mut Vec<u8>, mut number: u64, bytes: usize) -> Option<()> {
-    for place in 1..=bytes {
-        let more = if place < bytes { 0x80 } else { 0 };
-        out.push(u8::try_from(number & 0x7f).ok()? | more);
+/// Writes a number as a varint of exactly `bytes` bytes, which may be more than it requires.
+fn write_varint(out: &mut Vec<u8>, mut number: u64, bytes: usize) -> Option<()> {
+    for position in 1..=bytes {
+        let continuation = if position < bytes { 0x80 } else { 0 };
+        out.push(u8::try_from(number & 0x7f).ok()? | continuation);
         number >>= 7;
     }
     (number == 0).then_some(())
 }
 
-/// The chunks of all blocks as one, where there are several and they inflate to so many bytes together.
-fn join(mut blocks: &[u8], inflated: usize) -> Option<Vec<u8>> {
-    let first = blocks.get(4..8).and_then(number)?;
-    if first.checked_add(PREFIX)? >= blocks.len() {
+/// Merges the chunks of all blocks into one. `None` if there is one chunk, or if the chunks do not decompress to exactly
+/// `uncompressed_bytes`.
+fn merge(mut blocks: &[u8], uncompressed_bytes: usize) -> Option<Vec<u8>> {
+    let first_chunk_bytes = blocks.get(4..8).and_then(big_endian)?;
+    if first_chunk_bytes.checked_add(PREFIX_BYTES)? >= blocks.len() {
         return None;
     }
-    let (mut joined, mut literals) = (Vec::with_capacity(blocks.len()), Vec::new());
-    let mut all = 0_usize;
+    let (mut merged, mut literals) = (Vec::with_capacity(blocks.len()), Vec::new());
+    let mut total = 0_usize;
     while !blocks.is_empty() {
-        let (size, mut rest) = cut(blocks)?;
-        let mut made = 0;
-        while made < size {
-            let (length, chunks) = cut(rest)?;
+        let (block_bytes, mut rest) = split_length(blocks)?;
+        let mut produced = 0;
+        while produced < block_bytes {
+            let (length, chunks) = split_length(rest)?;
             let chunk = chunks.get(..length)?;
             rest = &chunks[length..];
-            made += sequences(chunk, size - made, &mut literals, &mut joined)?;
+            produced += append_chunk(chunk, block_bytes - produced, &mut literals, &mut merged)?;
         }
-        all = all.checked_add(made).filter(|all| *all <= inflated)?;
+        total = total
+            .checked_add(produced)
+            .filter(|total| *total <= uncompressed_bytes)?;
         blocks = rest;
     }
-    sequence(&literals, None, &mut joined);
-    (all == inflated).then_some(joined)
+    write_sequence(&literals, None, &mut merged);
+    (total == uncompressed_bytes).then_some(merged)
 }
 
-/// The number in the first four bytes, and what follows.
-fn cut(bytes: &[u8]) -> Option<(usize, &[u8])> {
+/// The number in the first four bytes, and the rest.
+fn split_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = bytes.split_at_checked(4)?;
-    Some((number(first)?, rest))
+    Some((big_endian(first)?, rest))
 }
 
-fn number(bytes: &[u8]) -> Option<usize> {
+fn big_endian(bytes: &[u8]) -> Option<usize> {
     usize::try_from(u32::from_be_bytes(bytes.try_into().ok()?)).ok()
 }
 
-/// Appends the sequences of a chunk, which begin with those `literals` that are left of the chunk before, and leaves its own
-/// last ones. Gives the bytes that it inflates to, at most so many.
-fn sequences(mut chunk: &[u8], most: usize, literals: &mut Vec<u8>, out: &mut Vec<u8>) -> Option<usize> {
-    let mut made = 0_usize;
+/// Appends the sequences of a chunk to `out`. The first one begins with `literals`, the last literals of the previous chunk;
+/// the last literals of this chunk are left in it. Returns the decompressed size of the chunk, at most `max_bytes`.
+fn append_chunk(
+    mut chunk: &[u8],
+    max_bytes: usize,
+    literals: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let mut produced = 0_usize;
     while let Some((token, rest)) = chunk.split_first() {
-        let (length, rest) = length(usize::from(token >> 4), rest)?;
+        let (length, rest) = read_length(usize::from(token >> 4), rest)?;
         let (copied, rest) = rest.split_at_checked(length)?;
         literals.extend_from_slice(copied);
-        made = made.checked_add(length)?;
+        produced = produced.checked_add(length)?;
         chunk = rest;
         if !rest.is_empty() {
             let (offset, rest) = rest.split_first_chunk::<2>()?;
-            let (length, rest) = self::length(usize::from(token & 0x0f), rest)?;
+            let (length, rest) = read_length(usize::from(token & 0x0f), rest)?;
             let distance = usize::from(u16::from_le_bytes(*offset));
-            // It repeats what the same chunk has made.
-            (1..=made).contains(&distance).then_some(())?;
-            sequence(literals, Some((*offset, length)), out);
+            // A match refers to the output of the same chunk.
+            (1..=produced).contains(&distance).then_some(())?;
+            write_sequence(
+                literals,
+                Some(Match {
+                    offset: *offset,
+                    length,
+                }),
+                out,
+            );
             literals.clear();
-            made = made.checked_add(length)?.checked_add(MIN_MATCH)?;
+            produced = produced.checked_add(length)?.checked_add(MIN_MATCH)?;
             chunk = rest;
         }
-        (made <= most).then_some(())?;
+        (produced <= max_bytes).then_some(())?;
     }
-    (made > 0).then_some(made)
+    (produced > 0).then_some(produced)
 }
 
-/// A length that begins in half a token.
-fn length(first: usize, mut bytes: &[u8]) -> Option<(usize, &[u8])> {
+/// Reads a length whose first part, `first`, is half a token.
+fn read_length(first: usize, mut bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut length = first;
-    if first == MORE {
+    if first == LONG_LENGTH {
         loop {
-            let (more, rest) = bytes.split_first()?;
-            length = length.checked_add(usize::from(*more))?;
+            let (next, rest) = bytes.split_first()?;
+            length = length.checked_add(usize::from(*next))?;
             bytes = rest;
-            if *more < u8::MAX {
+            if *next < u8::MAX {
                 break;
             }
         }
@@ -149,25 +168,34 @@ fn length(first: usize, mut bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((length, bytes))
 }
 
-/// Appends literals, and what is repeated after them: from where, and how much beyond the least.
-fn sequence(literals: &[u8], repeated: Option<([u8; 2], usize)>, out: &mut Vec<u8>) {
-    let half = |length: usize| u8::try_from(length.min(MORE)).unwrap_or_default();
-    let more = |length: usize, out: &mut Vec<u8>| {
-        if let Some(mut more) = length.checked_sub(MORE) {
-            while more >= 255 {
+/// A match of LZ4.
+#[derive(Clone, Copy)]
+struct Match {
+    /// Distance to the repeated bytes, little-endian.
+    offset: [u8; 2],
+    /// Length in excess of `MIN_MATCH`.
+    length: usize,
+}
+
+/// Writes literals and the match after them.
+fn write_sequence(literals: &[u8], repeated: Option<Match>, out: &mut Vec<u8>) {
+    let half_token = |length: usize| u8::try_from(length.min(LONG_LENGTH)).unwrap_or_default();
+    let write_rest = |length: usize, out: &mut Vec<u8>| {
+        if let Some(mut rest) = length.checked_sub(LONG_LENGTH) {
+            while rest >= 255 {
                 out.push(255);
-                more -= 255;
+                rest -= 255;
             }
-            out.push(u8::try_from(more).unwrap_or_default());
+            out.push(u8::try_from(rest).unwrap_or_default());
         }
     };
-    let repeats = repeated.map_or(0, |(_, length)| half(length));
-    out.push(half(literals.len()) << 4 | repeats);
-    more(literals.len(), out);
+    let match_half = repeated.map_or(0, |repeated| half_token(repeated.length));
+    out.push(half_token(literals.len()) << 4 | match_half);
+    write_rest(literals.len(), out);
     out.extend_from_slice(literals);
-    if let Some((offset, length)) = repeated {
+    if let Some(Match { offset, length }) = repeated {
         out.extend_from_slice(&offset);
-        more(length, out);
+        write_rest(length, out);
     }
 }
 
@@ -175,15 +203,14 @@ fn sequence(literals: &[u8], repeated: Option<([u8; 2], usize)>, out: &mut Vec<u
 mod tests {
     use super::*;
 
-    /// What a chunk inflates to.
-    fn inflated(chunk: &[u8]) -> Vec<u8> {
+    fn decompress(chunk: &[u8]) -> Vec<u8> {
         let (mut rest, mut out) = (chunk, Vec::new());
         while let Some((token, after)) = rest.split_first() {
-            let (literals, after) = length(usize::from(token >> 4), after).unwrap();
+            let (literals, after) = read_length(usize::from(token >> 4), after).unwrap();
             out.extend_from_slice(&after[..literals]);
             rest = &after[literals..];
             if let Some((offset, after)) = rest.split_first_chunk::<2>() {
-                let (more, after) = length(usize::from(token & 15), after).unwrap();
+                let (more, after) = read_length(usize::from(token & 15), after).unwrap();
                 let from = out.len() - usize::from(u16::from_le_bytes(*offset));
                 (from..from + more + MIN_MATCH).for_each(|place| out.push(out[place]));
                 rest = after;
@@ -192,40 +219,43 @@ mod tests {
         out
     }
 
-    /// A chunk of so many literals, the last four repeated so often.
-    fn chunk(literals: usize, repeated: usize) -> Vec<u8> {
+    /// A chunk of `literals` literals, the last four of which it repeats `repeats` times.
+    fn chunk(literals: usize, repeats: usize) -> Vec<u8> {
         let bytes: Vec<_> = (0..literals)
             .map(|byte| u8::try_from(byte % 251).unwrap())
             .collect();
         let mut chunk = Vec::new();
-        if repeated > 0 {
-            let offset = u8::try_from(literals.min(4)).unwrap();
-            sequence(&bytes, Some(([offset, 0], repeated * 4 - MIN_MATCH)), &mut chunk);
-            sequence(b"end", None, &mut chunk);
+        if repeats > 0 {
+            let repeated = Match {
+                offset: [u8::try_from(literals.min(4)).unwrap(), 0],
+                length: repeats * 4 - MIN_MATCH,
+            };
+            write_sequence(&bytes, Some(repeated), &mut chunk);
+            write_sequence(b"end", None, &mut chunk);
         } else {
-            sequence(&bytes, None, &mut chunk);
+            write_sequence(&bytes, None, &mut chunk);
         }
         chunk
     }
 
-    fn big(number: usize) -> [u8; 4] {
+    fn big_endian_bytes(number: usize) -> [u8; 4] {
         u32::try_from(number).unwrap().to_be_bytes()
     }
 
     fn block(chunks: &[Vec<u8>]) -> Vec<u8> {
-        let size: usize = chunks.iter().map(|chunk| inflated(chunk).len()).sum();
+        let size: usize = chunks.iter().map(|chunk| decompress(chunk).len()).sum();
         let chunks = chunks
             .iter()
-            .flat_map(|chunk| [&big(chunk.len())[..], chunk].concat());
-        big(size).into_iter().chain(chunks).collect()
+            .flat_map(|chunk| [&big_endian_bytes(chunk.len())[..], chunk].concat());
+        big_endian_bytes(size).into_iter().chain(chunks).collect()
     }
 
     #[test]
-    fn chunks_become_one_that_takes_no_more() {
+    fn merged_chunks_take_no_more_bytes() {
         for first in [1, 14, 15, 16, 269, 270, 271, 1000] {
-            for (repeated, second) in [(0, 1), (0, 254), (1, 15), (5, 270), (400, 600), (0, 15)] {
-                let chunks = [chunk(first, repeated), chunk(second, 3), chunk(4, 0)];
-                let expected: Vec<_> = chunks.iter().flat_map(|chunk| inflated(chunk)).collect();
+            for (repeats, second) in [(0, 1), (0, 254), (1, 15), (5, 270), (400, 600), (0, 15)] {
+                let chunks = [chunk(first, repeats), chunk(second, 3), chunk(4, 0)];
+                let expected: Vec<_> = chunks.iter().flat_map(|chunk| decompress(chunk)).collect();
                 for blocks in [
                     chunks
                         .each_ref()
@@ -233,13 +263,13 @@ mod tests {
                         .concat(),
                     block(&chunks),
                 ] {
-                    let joined = join(&blocks, expected.len()).unwrap();
-                    assert_eq!(inflated(&joined), expected, "{first} {repeated} {second}");
-                    assert!(joined.len() + PREFIX + 4 <= blocks.len());
-                    assert_eq!(join(&blocks, expected.len() + 1), None);
-                    assert_eq!(join(&blocks, expected.len() - 1), None);
+                    let merged = merge(&blocks, expected.len()).unwrap();
+                    assert_eq!(decompress(&merged), expected, "{first} {repeats} {second}");
+                    assert!(merged.len() + PREFIX_BYTES + 4 <= blocks.len());
+                    assert_eq!(merge(&blocks, expected.len() + 1), None);
+                    assert_eq!(merge(&blocks, expected.len() - 1), None);
                     for cut in 0..blocks.len() {
-                        assert_eq!(join(&blocks[..cut], expected.len()), None, "cut at {cut}");
+                        assert_eq!(merge(&blocks[..cut], expected.len()), None, "cut at {cut}");
                     }
                 }
             }
@@ -247,45 +277,49 @@ mod tests {
     }
 
     #[test]
-    fn what_no_chunk_has_made_is_not_repeated() {
+    fn matches_beyond_their_chunk_are_rejected() {
         let mut far = Vec::new();
-        sequence(b"abcd", Some(([5, 0], 0)), &mut far);
-        sequence(b"end", None, &mut far);
+        let repeated = Match {
+            offset: [5, 0],
+            length: 0,
+        };
+        write_sequence(b"abcd", Some(repeated), &mut far);
+        write_sequence(b"end", None, &mut far);
         let mut blocks = block(&[chunk(40, 0)]);
-        blocks.extend([&big(11), &big(far.len()), &far[..]].concat());
-        assert_eq!(join(&blocks, 51), None);
+        blocks.extend([&big_endian_bytes(11), &big_endian_bytes(far.len()), &far[..]].concat());
+        assert_eq!(merge(&blocks, 51), None);
         let near = far
             .iter()
             .map(|byte| if *byte == 5 { 4 } else { *byte })
             .collect::<Vec<_>>();
         let blocks = [block(&[chunk(40, 0)]), block(&[near])].concat();
-        assert!(join(&blocks, 51).is_some());
+        assert!(merge(&blocks, 51).is_some());
     }
 
     #[test]
     fn a_page_keeps_its_length() {
         let chunks = [block(&[chunk(300, 0)]), block(&[chunk(20, 2)])].concat();
         let size = 300 + 31;
-        // Its kind, the bytes that it inflates to, the length of what follows, and a field that is passed over.
+        // The kind, the decompressed size, the stored size and an unknown field.
         let mut header = vec![0x15, 0, 0x15];
-        varint(&mut header, 2 * (size + 2), 2).unwrap();
+        write_varint(&mut header, 2 * (size + 2), 2).unwrap();
         header.push(0x15);
-        let stored = header.len()..header.len() + 2;
-        varint(&mut header, 2 * u64::try_from(chunks.len() + 2).unwrap(), 2).unwrap();
+        let stored_bytes_field = header.len()..header.len() + 2;
+        write_varint(&mut header, 2 * u64::try_from(chunks.len() + 2).unwrap(), 2).unwrap();
         header.extend([0x18, 1, b'x', 0]);
         let bytes = [&header[..], b"lv", &chunks].concat();
-        let page = Page {
+        let page = Lz4Page {
             bytes: &bytes,
-            stored,
-            header: header.len(),
-            levels: 2,
-            inflated: usize::try_from(size).unwrap(),
+            stored_bytes_field,
+            header_bytes: header.len(),
+            levels_bytes: 2,
+            values_bytes: usize::try_from(size).unwrap(),
         };
-        let joined = page.joined().unwrap();
-        assert_eq!(joined.len(), bytes.len());
-        let body = joined.windows(2).position(|pair| pair == b"lv").unwrap() + 2;
-        let (length, chunk) = cut(&joined[body + 4..]).unwrap();
+        let merged = page.merge_chunks().unwrap();
+        assert_eq!(merged.len(), bytes.len());
+        let body = merged.windows(2).position(|pair| pair == b"lv").unwrap() + 2;
+        let (length, chunk) = split_length(&merged[body + 4..]).unwrap();
         assert_eq!(length, chunk.len());
-        assert_eq!(inflated(chunk).len(), 331);
+        assert_eq!(decompress(chunk).len(), 331);
     }
 }

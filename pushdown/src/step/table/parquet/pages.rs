@@ -1,146 +1,155 @@
-//! Looks through the headers of pages before Parquet's decoder does: it passes over the elements of a list as often as the list
-//! claims, bytes or no bytes, and sets aside what a page claims to be once it is inflated.
+//! Checks the headers of pages before Parquet's decoder reads them. The decoder skips as many list elements as a list claims,
+//! even without bytes for them, and allocates the decompressed size that a page claims.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::{
-    grammar::{DATA_PAGE, DATA_PAGE_V2, PAGE, member},
-    lz4,
-    thrift::{Compact, FALSE, I32, STRUCT},
+    lz4::Lz4Page,
+    structures::{DATA_PAGE_HEADER, DATA_PAGE_HEADER_V2, PAGE_HEADER, skip_field},
+    thrift::{CompactReader, FALSE, I32, STRUCT},
 };
 use crate::{Error, Result};
 
-/// Kind of a page that is a dictionary, as the format numbers them.
-const DICTIONARY: i32 = 2;
+/// `PageType.DICTIONARY_PAGE` of the format.
+const DICTIONARY_PAGE: i32 = 2;
 
-/// Checks `bytes`, which are whole pages, one behind the other: each is within them, and has at most so many bytes once it is
-/// inflated.
-pub(super) fn check(bytes: &[u8], most: u64) -> Result<Pages> {
-    let mut rest = Compact::new(bytes);
-    let mut pages = Pages::default();
+/// Checks consecutive pages: each ends within `bytes`, and has at most `max_page_bytes` when decompressed.
+pub(super) fn inspect_pages(bytes: &[u8], max_page_bytes: u64) -> Result<PageSummary> {
+    let mut rest = CompactReader::new(bytes);
+    let mut pages = PageSummary::default();
     while !rest.is_empty() {
         let start = bytes.len() - rest.len();
-        let page = header(&mut rest)?;
-        if u64::from(page.inflated) > most {
+        let page = read_header(&mut rest)?;
+        if u64::from(page.uncompressed_bytes) > max_page_bytes {
             return Err(Error::too_large(format!(
-                "a page has {} bytes once it is inflated, more than the limit of {most}",
-                page.inflated
+                "Parquet page too large: expected at most {max_page_bytes} decompressed bytes, found {}",
+                page.uncompressed_bytes
             )));
         }
-        rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
+        rest.skip_bytes(usize::try_from(page.stored_bytes).unwrap_or(usize::MAX))?;
         pages.values = pages.values.saturating_add(page.values.into());
-        // One that is stored as it is has as many bytes as that.
-        let inflated = page.inflated.max(page.stored).into();
-        if page.kind == DICTIONARY {
-            pages
-                .dictionaries
-                .push((start..bytes.len() - rest.len(), inflated));
+        // An uncompressed page is as large as its stored bytes, even if its header claims less.
+        let uncompressed_bytes = page.uncompressed_bytes.max(page.stored_bytes).into();
+        if page.kind == DICTIONARY_PAGE {
+            pages.dictionaries.push(DictionaryRange {
+                range: start..bytes.len() - rest.len(),
+                uncompressed_bytes,
+            });
         } else {
-            pages.largest = pages.largest.max(inflated);
+            pages.largest_bytes = pages.largest_bytes.max(uncompressed_bytes);
         }
     }
     Ok(pages)
 }
 
-/// Whole pages of the codec LZ4, each of one chunk where Hadoop has written several.
-pub(super) fn with_joined_chunks(bytes: &Bytes) -> Result<Bytes> {
-    let mut rest = Compact::new(bytes);
+/// Merges the chunks of each page of the codec LZ4 into one, where Hadoop wrote several.
+pub(super) fn merge_lz4_chunks(bytes: &Bytes) -> Result<Bytes> {
+    let mut rest = CompactReader::new(bytes);
     let mut changed: Option<Vec<u8>> = None;
     while !rest.is_empty() {
         let start = bytes.len() - rest.len();
-        let page = header(&mut rest)?;
-        let header = bytes.len() - rest.len() - start;
-        rest.pass(usize::try_from(page.stored).unwrap_or(usize::MAX))?;
-        let place = start..bytes.len() - rest.len();
-        let whole = lz4::Page {
-            bytes: &bytes[place.clone()],
-            stored: page.stored_place.clone(),
-            header,
-            levels: usize::try_from(page.levels).unwrap_or(usize::MAX),
-            inflated: usize::try_from(page.inflated.saturating_sub(page.levels)).unwrap_or(usize::MAX),
+        let page = read_header(&mut rest)?;
+        let header_bytes = bytes.len() - rest.len() - start;
+        rest.skip_bytes(usize::try_from(page.stored_bytes).unwrap_or(usize::MAX))?;
+        let range = start..bytes.len() - rest.len();
+        let values_bytes = page.uncompressed_bytes.saturating_sub(page.levels_bytes);
+        let lz4_page = Lz4Page {
+            bytes: &bytes[range.clone()],
+            stored_bytes_field: page.stored_bytes_field.clone(),
+            header_bytes,
+            levels_bytes: usize::try_from(page.levels_bytes).unwrap_or(usize::MAX),
+            values_bytes: usize::try_from(values_bytes).unwrap_or(usize::MAX),
         };
-        if !page.is_plain
-            && let Some(joined) = whole.joined()
+        if !page.is_uncompressed
+            && let Some(merged) = lz4_page.merge_chunks()
         {
-            changed.get_or_insert_with(|| bytes.to_vec())[place].copy_from_slice(&joined);
+            changed.get_or_insert_with(|| bytes.to_vec())[range].copy_from_slice(&merged);
         }
     }
     Ok(changed.map_or_else(|| bytes.clone(), Bytes::from))
 }
 
-/// What some pages hold.
+/// Totals of consecutive pages.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Pages {
-    /// The dictionaries: where each is, header and all, and the bytes that it inflates to.
-    pub(super) dictionaries: Vec<(Range<usize>, u64)>,
-    /// Values of the others.
+pub(super) struct PageSummary {
+    pub(super) dictionaries: Vec<DictionaryRange>,
+    /// Number of values in the data pages.
     pub(super) values: u64,
-    /// Bytes that the largest of the others inflates to.
-    pub(super) largest: u64,
+    /// Decompressed size of the largest data page.
+    pub(super) largest_bytes: u64,
 }
 
-/// A page, and its sizes in bytes.
+/// A dictionary page within consecutive pages.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DictionaryRange {
+    /// The stored page, with its header.
+    pub(super) range: Range<usize>,
+    pub(super) uncompressed_bytes: u64,
+}
+
+/// The fields of a `PageHeader` that matter for checks.
 #[derive(Debug, Default)]
-struct Page {
+struct PageHeader {
     kind: i32,
-    stored: u32,
-    inflated: u32,
+    /// Size of the page without its header, as stored.
+    stored_bytes: u32,
+    uncompressed_bytes: u32,
     values: u32,
-    /// Where `stored` is in the header.
-    stored_place: Range<usize>,
-    /// Bytes of levels, which are not compressed.
-    levels: u32,
-    /// Whether nothing of it is compressed, whatever the codec.
-    is_plain: bool,
+    /// Range of the field `stored_bytes` in the header.
+    stored_bytes_field: Range<usize>,
+    /// Size of the levels, which are not compressed.
+    levels_bytes: u32,
+    /// Whether the page is stored without compression, regardless of the codec.
+    is_uncompressed: bool,
 }
 
 /// Reads a `PageHeader`.
-fn header(bytes: &mut Compact<'_>) -> Result<Page> {
-    let (mut page, mut last, all) = (Page::default(), 0, bytes.len());
-    while let Some(field) = bytes.field(last)? {
+fn read_header(bytes: &mut CompactReader<'_>) -> Result<PageHeader> {
+    let (mut page, mut last_id, total) = (PageHeader::default(), 0, bytes.len());
+    while let Some(field) = bytes.field(last_id)? {
         match (field.id, field.kind) {
             (1, I32) => page.kind = bytes.integer()?,
-            (2, I32) => page.inflated = bytes.integer()?,
+            (2, I32) => page.uncompressed_bytes = bytes.integer()?,
             (3, I32) => {
-                let start = all - bytes.len();
-                page.stored = bytes.integer()?;
-                page.stored_place = start..all - bytes.len();
+                let start = total - bytes.len();
+                page.stored_bytes = bytes.integer()?;
+                page.stored_bytes_field = start..total - bytes.len();
             }
-            (5, STRUCT) => data(bytes, &mut page)?,
-            (8, STRUCT) => data_of_second_version(bytes, &mut page)?,
-            _ => member(bytes, field, PAGE)?,
+            (5, STRUCT) => read_data_header(bytes, &mut page)?,
+            (8, STRUCT) => read_data_header_v2(bytes, &mut page)?,
+            _ => skip_field(bytes, field, PAGE_HEADER)?,
         }
-        last = field.id;
+        last_id = field.id;
     }
     Ok(page)
 }
 
-/// Reads a header of data: how many values there are.
-fn data(bytes: &mut Compact<'_>, page: &mut Page) -> Result<()> {
-    let mut last = 0;
-    while let Some(field) = bytes.field(last)? {
+/// Reads a `DataPageHeader`.
+fn read_data_header(bytes: &mut CompactReader<'_>, page: &mut PageHeader) -> Result<()> {
+    let mut last_id = 0;
+    while let Some(field) = bytes.field(last_id)? {
         match (field.id, field.kind) {
             (1, I32) => page.values = bytes.integer()?,
-            _ => member(bytes, field, DATA_PAGE)?,
+            _ => skip_field(bytes, field, DATA_PAGE_HEADER)?,
         }
-        last = field.id;
+        last_id = field.id;
     }
     Ok(())
 }
 
-/// The same of the second version, which has levels apart from the values.
-fn data_of_second_version(bytes: &mut Compact<'_>, page: &mut Page) -> Result<()> {
-    let mut last = 0;
-    while let Some(field) = bytes.field(last)? {
+/// Reads a `DataPageHeaderV2`, whose levels are separate from the values.
+fn read_data_header_v2(bytes: &mut CompactReader<'_>, page: &mut PageHeader) -> Result<()> {
+    let mut last_id = 0;
+    while let Some(field) = bytes.field(last_id)? {
         match (field.id, field.kind) {
             (1, I32) => page.values = bytes.integer()?,
-            (5 | 6, I32) => page.levels = page.levels.saturating_add(bytes.integer()?),
-            (7, FALSE) => page.is_plain = true,
-            _ => member(bytes, field, DATA_PAGE_V2)?,
+            (5 | 6, I32) => page.levels_bytes = page.levels_bytes.saturating_add(bytes.integer()?),
+            (7, FALSE) => page.is_uncompressed = true,
+            _ => skip_field(bytes, field, DATA_PAGE_HEADER_V2)?,
         }
-        last = field.id;
+        last_id = field.id;
     }
     Ok(())
 }
@@ -150,57 +159,67 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
-    /// A data page of three bytes, nine once it is inflated, with statistics.
+    /// A data page with statistics: three stored bytes, nine decompressed.
     const PAGE: &[u8] = &[
         0x15, 0, 0x15, 18, 0x15, 6, 0x2c, 0x15, 2, 0x15, 0, 0x15, 0, 0x15, 0, 0x1c, 0x18, 1, b'z', 0x18, 1,
         b'a', 0, 0, 0, 1, 2, 3,
     ];
 
-    fn error(bytes: &[u8], most: u64) -> (ErrorKind, String) {
-        let error = check(bytes, most).unwrap_err();
+    fn error(bytes: &[u8], max_page_bytes: u64) -> (ErrorKind, String) {
+        let error = inspect_pages(bytes, max_page_bytes).unwrap_err();
         (error.kind(), error.to_string())
     }
 
     #[test]
-    fn pages_follow_each_other() {
-        assert_eq!(check(&[], 9).unwrap(), Pages::default());
-        let two = check(&[PAGE, PAGE].concat(), 9).unwrap();
-        assert_eq!((two.values, two.largest, two.dictionaries), (2, 9, vec![]));
+    fn consecutive_pages_are_summed_up() {
+        assert_eq!(inspect_pages(&[], 9).unwrap(), PageSummary::default());
+        let two = inspect_pages(&[PAGE, PAGE].concat(), 9).unwrap();
+        assert_eq!((two.values, two.largest_bytes, two.dictionaries), (2, 9, vec![]));
         let mut dictionary = PAGE.to_vec();
         dictionary[1] = 4;
         let length = PAGE.len();
-        let found = check(&[PAGE, &dictionary].concat(), 9).unwrap();
-        assert_eq!(found.dictionaries, [(length..2 * length, 9)]);
+        let pages = inspect_pages(&[PAGE, &dictionary].concat(), 9).unwrap();
+        let expected = DictionaryRange {
+            range: length..2 * length,
+            uncompressed_bytes: 9,
+        };
+        assert_eq!(pages.dictionaries, [expected]);
         for length in 1..PAGE.len() {
             assert_eq!(error(&PAGE[..length], 9).0, ErrorKind::Undecodable, "{length}");
         }
-        let (kind, says) = error(PAGE, 8);
+        let (kind, message) = error(PAGE, 8);
         assert_eq!(kind, ErrorKind::TooLarge);
-        assert!(says.contains("a page has 9 bytes once it is inflated"), "{says}");
+        assert!(
+            message.contains("at most 8 decompressed bytes, found 9"),
+            "{message}"
+        );
     }
 
-    /// The decoder would pass over two thousand million numbers that are not there.
+    /// The decoder would skip 2^31 - 1 numbers without bytes for them.
     #[test]
-    fn lists_without_an_end_are_malformed() {
+    fn lists_longer_than_their_bytes_are_malformed() {
         // Field 9: a list of doubles.
         let list = [
             0x15, 0, 0x15, 0, 0x15, 0, 0x69, 0xf7, 0xff, 0xff, 0xff, 0xff, 0x07,
         ];
-        let (kind, says) = error(&list, 9);
+        let (kind, message) = error(&list, 9);
         assert_eq!(kind, ErrorKind::Undecodable);
-        assert!(says.contains("a list of 2147483647 elements"), "{says}");
+        assert!(message.contains("found 2147483647"), "{message}");
     }
 
     #[test]
-    fn fields_have_the_kinds_of_the_format() {
+    fn field_kinds_match_the_format() {
         for header in [
             &[0x16, 0][..],
             &[0x15, 0, 0x15, 0, 0x15, 0, 0x25, 2],
             &[0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x16, 2],
             &[0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x5c, 0x15, 0],
         ] {
-            let (_, says) = error(header, 9);
-            assert!(says.contains("expected it as the format has it"), "{says}");
+            let (_, message) = error(header, 9);
+            assert!(
+                message.contains("expected the kind that the format defines"),
+                "{message}"
+            );
         }
         assert!(error(&[0x15, 0, 0x15, 1], 9).1.contains("the number -1"));
     }

@@ -1,8 +1,8 @@
-//! Thrift's compact protocol, as far as Parquet has it, gone through without setting anything aside.
+//! Reads the part of Thrift's compact protocol that Parquet uses, without allocating memory.
 
 use crate::{Error, Result};
 
-/// Kinds of values as the protocol numbers them; those of `TRUE` and `FALSE` are the value.
+/// Kinds of values, as numbered by the protocol. `TRUE` and `FALSE` include the value.
 pub(super) const TRUE: u8 = 1;
 pub(super) const FALSE: u8 = 2;
 pub(super) const BYTE: u8 = 3;
@@ -16,20 +16,20 @@ const SET: u8 = 10;
 pub(super) const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// How deep what is passed over may be nested: no footer has more than two or three.
-const MAX_SKIPPED: u8 = 16;
+/// Maximum nesting depth of skipped values. Footers have two or three levels.
+const MAX_SKIPPED_DEPTH: u8 = 16;
 
-/// Bytes that are read from their start.
-pub(super) struct Compact<'a>(&'a [u8]);
+/// Reads values from the start of bytes.
+pub(super) struct CompactReader<'a>(&'a [u8]);
 
-/// What a field of a struct starts with.
+/// The header of a field of a struct.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(super) struct FieldHeader {
     pub(super) id: i16,
     pub(super) kind: u8,
 }
 
-impl<'a> Compact<'a> {
+impl<'a> CompactReader<'a> {
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -43,21 +43,25 @@ impl<'a> Compact<'a> {
     }
 
     pub(super) fn byte(&mut self) -> Result<u8> {
-        let (byte, rest) = self.0.split_first().ok_or_else(cut)?;
+        let (byte, rest) = self.0.split_first().ok_or_else(truncated)?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    /// A number with a sign, however wide it was written.
+    /// A signed number of any stored width.
     pub(super) fn integer<T: TryFrom<i64>>(&mut self) -> Result<T> {
         let number = self.varint()?;
         let sign = (number & 1).cast_signed().wrapping_neg();
         let number = (number >> 1).cast_signed() ^ sign;
-        T::try_from(number).map_err(|_| malformed(format_args!("the number {number} out of its range")))
+        T::try_from(number).map_err(|_| {
+            malformed(format_args!(
+                "expected a number in the range of its field, found the number {number}"
+            ))
+        })
     }
 
-    /// The next field of a struct, behind the one with the id `last`; none at its end.
-    pub(super) fn field(&mut self, last: i16) -> Result<Option<Field>> {
+    /// The next field of a struct, after the one with the id `last_id`. `None` at the end of the struct.
+    pub(super) fn field(&mut self, last_id: i16) -> Result<Option<FieldHeader>> {
         let header = self.byte()?;
         let kind = header & 0x0f;
         if kind == 0 {
@@ -65,14 +69,14 @@ impl<'a> Compact<'a> {
         }
         let id = match header >> 4 {
             0 => self.integer()?,
-            more => last
-                .checked_add(i16::from(more))
-                .ok_or_else(|| malformed("a field whose number is out of range"))?,
+            delta => last_id
+                .checked_add(i16::from(delta))
+                .ok_or_else(|| malformed("expected the id of a field in 16 bits, found a larger one"))?,
         };
-        Ok(Some(Field { id, kind }))
+        Ok(Some(FieldHeader { id, kind }))
     }
 
-    /// The kind of a list's elements, and how many there are: each has a byte at least.
+    /// The kind and the number of a list's elements. Each element takes at least one byte.
     pub(super) fn list(&mut self) -> Result<(u8, usize)> {
         let header = self.byte()?;
         let length = match header >> 4 {
@@ -82,36 +86,36 @@ impl<'a> Compact<'a> {
         match usize::try_from(length) {
             Ok(length) if length <= self.0.len() => Ok((header & 0x0f, length)),
             _ => Err(malformed(format_args!(
-                "a list of {length} elements, expected at most {}, which is how many bytes are left",
+                "expected at most {} elements in a list, one per byte left, found {length}",
                 self.0.len()
             ))),
         }
     }
 
-    /// Goes past a value.
-    pub(super) fn skip(&mut self, kind: u8) -> Result<()> {
-        self.skip_within(kind, MAX_SKIPPED)
+    /// Skips a value.
+    pub(super) fn skip_value(&mut self, kind: u8) -> Result<()> {
+        self.skip_within(kind, MAX_SKIPPED_DEPTH)
     }
 
     fn skip_within(&mut self, kind: u8, depth: u8) -> Result<()> {
         let deeper = depth.checked_sub(1).ok_or_else(|| {
             malformed(format_args!(
-                "values nested deeper than {MAX_SKIPPED} in a field that is not known"
+                "expected an unknown field at most {MAX_SKIPPED_DEPTH} levels deep, found a deeper one"
             ))
         })?;
         match kind {
             TRUE | FALSE => Ok(()),
-            BYTE => self.pass(1),
+            BYTE => self.skip_bytes(1),
             I16 | I32 | I64 => self.varint().map(|_| ()),
-            DOUBLE => self.pass(8),
-            UUID => self.pass(16),
+            DOUBLE => self.skip_bytes(8),
+            UUID => self.skip_bytes(16),
             BINARY => {
                 let length = self.varint()?;
-                self.pass(usize::try_from(length).map_err(|_| cut())?)
+                self.skip_bytes(usize::try_from(length).map_err(|_| truncated())?)
             }
             LIST | SET => match self.list()? {
-                // Readers disagree about how many bytes these take.
-                (TRUE | FALSE, 1..) => Err(malformed("a list of booleans in a field that is not known")),
+                // Readers disagree about the size of booleans in lists.
+                (TRUE | FALSE, 1..) => Err(malformed("unsupported unknown field: a list of booleans")),
                 (kind, length) => (0..length).try_for_each(|_| self.skip_within(kind, deeper)),
             },
             STRUCT => {
@@ -120,13 +124,15 @@ impl<'a> Compact<'a> {
                 }
                 Ok(())
             }
-            other => Err(malformed(format_args!("a value of the unknown kind {other}"))),
+            other => Err(malformed(format_args!(
+                "expected a kind of the protocol, found kind {other}"
+            ))),
         }
     }
 
-    /// Goes past so many bytes.
-    pub(super) fn pass(&mut self, length: usize) -> Result<()> {
-        self.0 = self.0.get(length..).ok_or_else(cut)?;
+    /// Skips `length` bytes.
+    pub(super) fn skip_bytes(&mut self, length: usize) -> Result<()> {
+        self.0 = self.0.get(length..).ok_or_else(truncated)?;
         Ok(())
     }
 
@@ -139,17 +145,19 @@ impl<'a> Compact<'a> {
                 return Ok(number);
             }
         }
-        Err(malformed("a number of more than 64 bits"))
+        Err(malformed(
+            "expected a number of at most 64 bits, found a longer one",
+        ))
     }
 }
 
-/// What is wrong with a file.
-pub(super) fn malformed(found: impl std::fmt::Display) -> Error {
-    Error::undecodable(format!("found malformed Parquet: its metadata has {found}"))
+/// The error for metadata that does not follow the format.
+pub(super) fn malformed(problem: impl std::fmt::Display) -> Error {
+    Error::undecodable(format!("malformed Parquet metadata: {problem}"))
 }
 
-fn cut() -> Error {
-    Error::undecodable("found malformed Parquet: its metadata ends in the middle of a value")
+fn truncated() -> Error {
+    Error::undecodable("malformed Parquet metadata: it ends in the middle of a value")
 }
 
 #[cfg(test)]
@@ -159,7 +167,7 @@ mod tests {
 
     #[test]
     fn numbers_and_fields_are_read() {
-        let mut bytes = Compact::new(&[0x15, 0x03, 0x06, 0xd0, 0x0f, 0xac, 0x02, 0xf0]);
+        let mut bytes = CompactReader::new(&[0x15, 0x03, 0x06, 0xd0, 0x0f, 0xac, 0x02, 0xf0]);
         let field = bytes.field(0).unwrap().unwrap();
         assert_eq!((field.id, field.kind), (1, I32));
         assert_eq!(bytes.integer::<i32>().unwrap(), -2);
@@ -171,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_passed_over() {
+    fn unknown_values_are_skipped() {
         // A list of two texts, a struct with a struct in it, a double.
         let values = [
             (LIST, &[0x28, 1, b'a', 2, b'b', b'c'][..]),
@@ -180,21 +188,24 @@ mod tests {
         ];
         for (kind, value) in values {
             let object = [value, &[7]].concat();
-            let mut bytes = Compact::new(&object);
-            bytes.skip(kind).unwrap();
+            let mut bytes = CompactReader::new(&object);
+            bytes.skip_value(kind).unwrap();
             assert_eq!(bytes.byte().unwrap(), 7, "{kind}");
             for length in 0..value.len() {
-                let error = Compact::new(&value[..length]).skip(kind).unwrap_err();
+                let error = CompactReader::new(&value[..length]).skip_value(kind).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Undecodable, "{kind} {length}: {error}");
             }
         }
     }
 
     #[test]
-    fn nests_and_long_numbers_end() {
+    fn deep_nesting_and_long_numbers_are_malformed() {
         for (kind, value) in [(STRUCT, [0x1c_u8; 100]), (LIST, [0x19; 100]), (I64, [0xff; 100])] {
-            let error = Compact::new(&value).skip(kind).unwrap_err();
-            assert!(error.to_string().contains("its metadata has"), "{kind}: {error}");
+            let error = CompactReader::new(&value).skip_value(kind).unwrap_err();
+            assert!(
+                error.to_string().contains("malformed Parquet metadata: expected"),
+                "{kind}: {error}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! CSV as RFC 4180 has it: quotes are doubled inside quotes, an empty value is null.
+//! CSV as in RFC 4180: quotes are doubled inside quotes, an empty value is null.
 
 mod column;
 mod head;
@@ -13,120 +13,125 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::{
     Head,
-    lines::{Form, Lines, Rows, breaks, malformed},
+    lines::{Preamble, RowDecoder, TextDecoder, TextFormat, count_line_breaks, malformed},
 };
 use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::twice::twice};
-use head::Found;
+use head::WholeRows;
 
-/// What the start of a file tells of it.
+/// The inferred layout of a CSV file.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct CsvTable {
     pub(super) schema: SchemaRef,
     delimiter: u8,
-    /// Bytes of the header, and lines in them.
-    header: (usize, usize),
+    header: Preamble,
     batch_rows: usize,
 }
 
-impl Table {
-    /// Finds names and types in the whole rows of the head.
-    pub(super) fn infer(head: &Head, header: bool, delimiter: u8, limits: &TableLimits) -> Result<Self> {
-        let found = Found::read(head, delimiter)?;
-        let columns = found.first.len();
+impl CsvTable {
+    /// Infers names and types from the whole rows of the head.
+    pub(super) fn infer(head: &Head, has_header: bool, delimiter: u8, limits: &TableLimits) -> Result<Self> {
+        let rows = WholeRows::read(head, delimiter)?;
+        let columns = rows.first.len();
         if columns > limits.max_columns {
             return Err(Error::too_large(format!(
-                "the object has {columns} columns, more than the limit of {}",
+                "too many columns: expected at most {}, found {columns}",
                 limits.max_columns
             )));
         }
-        if header && found.first.as_slice().contains(&0) {
-            return Err(malformed::<Columns>(
+        if has_header && rows.first.as_slice().contains(&0) {
+            return Err(malformed::<CsvFormat>(
                 1,
-                "found a byte of zero, expected text in UTF-8",
+                "expected text in UTF-8, found a zero byte",
             ));
         }
-        let start = if header { found.second } else { 0 };
-        let text = &head.bytes[start..found.end.max(start)];
-        let names = if header {
-            found.first.iter().map(name).collect()
+        let start = if has_header { rows.second_start } else { 0 };
+        let end = rows.end.max(start);
+        let names = if has_header {
+            rows.first.iter().map(lossy_name).collect()
         } else {
             vec![String::new(); columns]
         };
-        let named = |(index, name): (usize, String)| match name.as_str() {
+        let or_default = |(index, name): (usize, String)| match name.as_str() {
             "" => format!("column_{}", index + 1),
             _ => name,
         };
-        let names: Vec<_> = names.into_iter().enumerate().map(named).collect();
-        if let Some(twice) = twice(names.iter().map(String::as_str)) {
+        let names: Vec<_> = names.into_iter().enumerate().map(or_default).collect();
+        if let Some(name) = twice(names.iter().map(String::as_str)) {
             return Err(Error::undecodable(format!(
-                "the first row of the CSV has the name `{}` twice, expected names that differ: `header=false` reads it as \
-                 values",
-                excerpt(twice, 60)
+                "duplicate CSV column: expected unique names in the first row, found `{}` twice (`header=false` reads the \
+                 row as values)",
+                excerpt(name, 60)
             )));
         }
-        if let Err(error) = std::str::from_utf8(&head.bytes[..found.end.max(start)]) {
-            let line = breaks(&head.bytes[..error.valid_up_to()]) + 1;
-            return Err(malformed::<Columns>(line, "found bytes that are no UTF-8"));
+        if let Err(error) = std::str::from_utf8(&head.bytes[..end]) {
+            let line = count_line_breaks(&head.bytes[..error.valid_up_to()]) + 1;
+            return Err(malformed::<CsvFormat>(
+                line,
+                "expected text in UTF-8, found invalid bytes",
+            ));
         }
-        let types = head::types(text, columns, delimiter)?;
+        let types = head::infer_types(&head.bytes[start..end], columns, delimiter)?;
         let fields = names.into_iter().zip(types);
-        let fields = fields.map(|(name, types)| Field::new(name, types.first(), true));
+        let fields = fields.map(|(name, types)| Field::new(name, types.preferred(), true));
         Ok(Self {
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
             delimiter,
-            header: (start, breaks(&head.bytes[..start])),
-            batch_rows: Head::batch_rows(found.rows, found.end),
+            header: Preamble {
+                bytes: start,
+                lines: count_line_breaks(&head.bytes[..start]),
+            },
+            batch_rows: Head::batch_rows(rows.count, rows.end),
         })
     }
 
-    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<Lines<Columns>> {
-        let form = Columns {
+    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<TextDecoder<CsvFormat>> {
+        let format = CsvFormat {
             schema: SchemaRef::clone(&self.schema),
             delimiter: self.delimiter,
-            read: columns.to_vec(),
+            columns: columns.to_vec(),
         };
-        Lines::new(form, self.batch_rows, self.header, limits)
+        TextDecoder::new(format, self.batch_rows, self.header, limits)
     }
 }
 
-fn name(bytes: &[u8]) -> String {
+fn lossy_name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Some columns of a file.
-pub(super) struct Columns {
+/// CSV with the columns to read.
+pub(super) struct CsvFormat {
     schema: SchemaRef,
     delimiter: u8,
-    read: Vec<usize>,
+    columns: Vec<usize>,
 }
 
-impl Form for Columns {
+impl TextFormat for CsvFormat {
     const NAME: &'static str = "CSV";
-    type Rows = Records;
+    type Decoder = CsvDecoder;
 
-    fn rows(&self, rows: usize) -> Result<Records> {
-        // Arrow would cut off what does not fit, fractions of seconds, say: values are read from their texts here.
+    fn row_decoder(&self, batch_rows: usize) -> Result<CsvDecoder> {
+        // Arrow truncates values that do not fit, such as fractions of seconds. So it decodes texts, and `column` converts them.
         let fields = self.schema.fields().iter();
         let texts = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
         let builder = ReaderBuilder::new(Arc::new(Schema::new(texts.collect::<Vec<_>>())))
             .with_delimiter(self.delimiter)
-            .with_projection(self.read.clone())
-            .with_batch_size(rows);
-        let schema = self.schema.project(&self.read);
+            .with_projection(self.columns.clone())
+            .with_batch_size(batch_rows);
+        let schema = self.schema.project(&self.columns);
         let schema = schema.map_err(|error| Error::internal(error.to_string()))?;
-        Ok(Records {
+        Ok(CsvDecoder {
             decoder: builder.build_decoder(),
             schema: Arc::new(schema),
         })
     }
 
-    fn fault(&self, error: &ArrowError) -> String {
-        fault(error)
+    fn describe(&self, error: &ArrowError) -> String {
+        describe(error)
     }
 }
 
-/// What Arrow says, without the places that it counts from where it was started.
-fn fault(error: &ArrowError) -> String {
+/// Arrow's message without its positions, which are relative to where the decoder started.
+fn describe(error: &ArrowError) -> String {
     if let ArrowError::CastError(misfit) = error {
         return misfit.clone();
     }
@@ -135,14 +140,14 @@ fn fault(error: &ArrowError) -> String {
     };
     let text = match (text.split_once(" at line "), text.split_once(" for line ")) {
         (Some((text, _)), _) => text,
-        // How many there are depends on how far the text has come.
+        // The number found depends on how much of the row has been decoded.
         (_, Some(("incorrect number of fields", rest))) => {
             let expected = rest
                 .split_whitespace()
                 .skip_while(|word| *word != "expected")
                 .nth(1);
-            let expected = expected.unwrap_or("that of the first row");
-            return format!("found another number of values, expected {expected}");
+            let expected = expected.unwrap_or("as many as in the first row");
+            return format!("wrong number of values: expected {expected}");
         }
         (_, Some((text, _))) => text,
         _ => text.as_str(),
@@ -150,20 +155,19 @@ fn fault(error: &ArrowError) -> String {
     excerpt(text, 200).into_owned()
 }
 
-/// Arrow's decoder of texts.
-pub(super) struct Records {
+/// Decodes texts by Arrow and converts them to the types of their columns.
+pub(super) struct CsvDecoder {
     decoder: Decoder,
-    /// The columns that are read.
+    /// The columns to read.
     schema: SchemaRef,
 }
 
-impl Records {
-    /// The values of texts, each of its column's type.
-    fn typed(&self, texts: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+impl CsvDecoder {
+    /// Converts texts to the types of their columns.
+    fn convert(&self, texts: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let fields = self.schema.fields().iter();
         let columns = fields.zip(texts.columns()).map(|(field, texts)| {
-            let read = column::read(texts.as_string(), field.data_type());
-            read.map_err(|text| misfit(text, field))
+            column::parse(texts.as_string(), field.data_type()).map_err(|text| misfit(text, field))
         });
         let options = RecordBatchOptions::new().with_row_count(Some(texts.num_rows()));
         let columns = columns.collect::<Result<_, _>>()?;
@@ -173,14 +177,14 @@ impl Records {
 
 fn misfit(text: &str, field: &Field) -> ArrowError {
     ArrowError::CastError(format!(
-        "found `{}` in column `{}`, expected {} as in the rows at the start",
-        excerpt(text, 60),
+        "expected {} in column `{}` as in the first rows, found `{}`",
+        field.data_type(),
         excerpt(field.name(), 60),
-        field.data_type()
+        excerpt(text, 60)
     ))
 }
 
-impl Rows for Records {
+impl RowDecoder for CsvDecoder {
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError> {
         self.decoder.decode(text)
     }
@@ -189,8 +193,8 @@ impl Rows for Records {
         self.decoder.capacity() == 0
     }
 
-    /// Outside of quotes a line break ends the last row, or is nothing. Inside of them it is one more character, and only
-    /// the end of the text ends the row.
+    /// Outside of quotes, a line break ends the last row, if one is open. Inside of quotes, it is one more character, and only the
+    /// end of the text ends the row.
     fn end(&mut self) -> Result<(), ArrowError> {
         self.decoder.decode(b"\n")?;
         let rows = self.decoder.capacity();
@@ -198,11 +202,13 @@ impl Rows for Records {
         if self.decoder.capacity() == rows {
             return Ok(());
         }
-        Err(ArrowError::CsvError("a quote is not closed".to_owned()))
+        Err(ArrowError::CsvError(
+            "unclosed quote at the end of the text".to_owned(),
+        ))
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let texts = self.decoder.flush()?;
-        texts.map(|texts| self.typed(&texts)).transpose()
+        texts.map(|texts| self.convert(&texts)).transpose()
     }
 }

@@ -1,12 +1,12 @@
-//! JSON lines: an object for each row.
+//! JSON lines: one object per row.
 
 mod columns;
-mod fault;
-mod rows;
+mod inference;
+mod row_error;
+mod splitter;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod types;
 
 use std::sync::Arc;
 
@@ -15,43 +15,46 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
     Head,
-    lines::{self, Form, Lines, breaks, leading, malformed},
+    lines::{Preamble, RowDecoder, TextDecoder, TextFormat, count_line_breaks, leading_space, malformed},
 };
 use crate::{Error, Result, limits::TableLimits};
-use columns::Objects;
-use fault::Fault;
-use rows::Rows;
+use columns::ObjectColumn;
+use inference::Inference;
+use row_error::RowError;
+use splitter::RowSplitter;
 use tokens::{Tokens, Value};
-use types::Inference;
 
-/// What the start of a file tells of it.
+/// The inferred layout of a file of JSON lines.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct JsonTable {
     pub(super) schema: SchemaRef,
     batch_rows: usize,
 }
 
-impl Table {
-    /// Finds names and types in the whole rows of the head.
+impl JsonTable {
+    /// Infers names and types from the whole rows of the head.
     pub(super) fn infer(head: &Head, limits: &TableLimits) -> Result<Self> {
         let mut inference = Inference::new(limits.max_columns);
-        let (mut found, mut count, mut start, mut line) = (Rows::default(), 0_usize, 0, 1);
+        let (mut splitter, mut count, mut start, mut line) = (RowSplitter::default(), 0_usize, 0, 1);
         while start < head.bytes.len() {
             let rest = &head.bytes[start..];
-            let (length, is_end) = found.next(rest);
-            if !is_end && (head.cut || found.is_between()) {
+            let (length, is_row_end) = splitter.next(rest);
+            if !is_row_end && (head.is_truncated || splitter.is_between_rows()) {
                 break;
             }
             let text = &rest[..length];
-            let read = object(text, |tokens| inference.add(tokens));
-            if inference.is_full() {
+            let added = read_object(text, |tokens| inference.add(tokens));
+            if inference.is_over_limit() {
                 return Err(Error::too_large(format!(
-                    "the object has more columns than the limit of {}",
+                    "too many columns: expected at most {}, found more",
                     limits.max_columns
                 )));
             }
-            read.map_err(|fault| malformed::<Columns>(line + breaks(leading(text)), &fault.to_string()))?;
-            line += breaks(text);
+            added.map_err(|error| {
+                let line = line + count_line_breaks(leading_space(text));
+                malformed::<JsonFormat>(line, &error.to_string())
+            })?;
+            line += count_line_breaks(text);
             start += length;
             count += 1;
         }
@@ -59,22 +62,22 @@ impl Table {
         let columns = schema.flattened_fields().len();
         if columns > limits.max_columns {
             return Err(Error::too_large(format!(
-                "the object has {columns} columns, more than the limit of {}",
+                "too many columns: expected at most {}, found {columns}",
                 limits.max_columns
             )));
         }
-        if count == 0 && head.cut {
+        if count == 0 && head.is_truncated {
             return Err(Error::undecodable(format!(
-                "the first row of the JSON lines has more than {} bytes: a string or a bracket may not be closed",
+                "first JSON row too long: expected at most {} bytes, found more (check for an unclosed string or bracket)",
                 head.bytes.len()
             )));
         }
         if columns == 0 {
             return Err(Error::undecodable(
-                "the JSON lines have no columns, expected an object in each line",
+                "empty JSON lines: expected an object with members in each line, found no columns",
             ));
         }
-        // A row of a few bytes takes as many columns as any other.
+        // A short row also takes a value in each column.
         let bytes = start.max(count.saturating_mul(columns).saturating_mul(size_of::<u64>()));
         Ok(Self {
             schema: Arc::new(schema),
@@ -82,52 +85,56 @@ impl Table {
         })
     }
 
-    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<Lines<Columns>> {
+    pub(super) fn decoder(&self, columns: &[usize], limits: &TableLimits) -> Result<TextDecoder<JsonFormat>> {
         let schema = self.schema.project(columns);
         let schema = schema.map_err(|error| Error::internal(error.to_string()))?;
-        let form = Columns {
+        let format = JsonFormat {
             schema: Arc::new(schema),
             is_strict: columns.len() == self.schema.fields().len(),
         };
-        Lines::new(form, self.batch_rows, (0, 0), limits)
+        TextDecoder::new(format, self.batch_rows, Preamble::default(), limits)
     }
 }
 
-/// Reads the object that a row has to be.
-fn object(row: &[u8], read: impl FnOnce(&mut Tokens<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
-    let text = std::str::from_utf8(row).map_err(|_| Fault::syntax("found bytes that are no UTF-8"))?;
+/// Reads a row, which must be an object, by `read`.
+fn read_object(
+    row: &[u8],
+    read: impl FnOnce(&mut Tokens<'_>) -> Result<(), RowError>,
+) -> Result<(), RowError> {
+    let text = std::str::from_utf8(row)
+        .map_err(|_| RowError::syntax("expected text in UTF-8, found invalid bytes"))?;
     let mut tokens = Tokens::new(text);
     match tokens.value()? {
         Value::Object => read(&mut tokens),
-        other => Err(Fault::syntax(format!(
-            "found {}, expected an object in each line",
-            other.name()
+        other => Err(RowError::syntax(format!(
+            "expected an object in each line, found {}",
+            other.describe()
         ))),
     }
 }
 
-/// Some columns of a file.
-pub(super) struct Columns {
+/// JSON lines with the columns to read.
+pub(super) struct JsonFormat {
     schema: SchemaRef,
-    /// Whether these are all columns, so that a name that is none of theirs is an error.
+    /// Whether these are all columns, so that an unknown name is an error.
     is_strict: bool,
 }
 
-impl Form for Columns {
+impl TextFormat for JsonFormat {
     const NAME: &'static str = "JSON";
-    type Rows = Growing;
+    type Decoder = JsonDecoder;
 
-    fn rows(&self, rows: usize) -> Result<Growing> {
-        Ok(Growing {
+    fn row_decoder(&self, batch_rows: usize) -> Result<JsonDecoder> {
+        Ok(JsonDecoder {
             schema: SchemaRef::clone(&self.schema),
-            objects: Objects::new(self.schema.fields().clone(), self.is_strict),
-            most: rows,
-            found: Rows::default(),
-            begun: Vec::new(),
+            objects: ObjectColumn::new(self.schema.fields().clone(), self.is_strict),
+            batch_rows,
+            splitter: RowSplitter::default(),
+            partial_row: Vec::new(),
         })
     }
 
-    fn fault(&self, error: &ArrowError) -> String {
+    fn describe(&self, error: &ArrowError) -> String {
         match error {
             ArrowError::JsonError(text) => text.clone(),
             other => other.to_string(),
@@ -135,58 +142,57 @@ impl Form for Columns {
     }
 }
 
-/// Columns of a record batch that grow by rows.
-pub(super) struct Growing {
+/// Decodes rows into the columns of a record batch.
+pub(super) struct JsonDecoder {
     schema: SchemaRef,
-    objects: Objects,
-    /// Rows of a record batch.
-    most: usize,
-    found: Rows,
-    /// The row that the text ends in.
-    begun: Vec<u8>,
+    objects: ObjectColumn,
+    batch_rows: usize,
+    splitter: RowSplitter,
+    /// The unfinished row at the end of the text.
+    partial_row: Vec<u8>,
 }
 
-impl Growing {
-    fn add(&mut self, row: &[u8]) -> Result<(), ArrowError> {
-        let added = object(row, |tokens| self.objects.add(tokens));
-        added.map_err(|fault| ArrowError::JsonError(fault.to_string()))
+impl JsonDecoder {
+    fn add_row(&mut self, row: &[u8]) -> Result<(), ArrowError> {
+        let added = read_object(row, |tokens| self.objects.add(tokens));
+        added.map_err(|error| ArrowError::JsonError(error.to_string()))
     }
 }
 
-impl lines::Rows for Growing {
+impl RowDecoder for JsonDecoder {
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError> {
-        let mut taken = 0;
-        while taken < text.len() && !self.is_full() {
-            let rest = &text[taken..];
-            let (length, is_end) = self.found.next(rest);
+        let mut consumed = 0;
+        while consumed < text.len() && !self.is_full() {
+            let rest = &text[consumed..];
+            let (length, is_row_end) = self.splitter.next(rest);
             let part = &rest[..length];
-            taken += length;
-            if !is_end {
-                if !self.found.is_between() {
-                    self.begun.extend_from_slice(part);
+            consumed += length;
+            if !is_row_end {
+                if !self.splitter.is_between_rows() {
+                    self.partial_row.extend_from_slice(part);
                 }
-            } else if self.begun.is_empty() {
-                self.add(part)?;
+            } else if self.partial_row.is_empty() {
+                self.add_row(part)?;
             } else {
-                let mut row = std::mem::take(&mut self.begun);
+                let mut row = std::mem::take(&mut self.partial_row);
                 row.extend_from_slice(part);
-                self.add(&row)?;
+                self.add_row(&row)?;
             }
         }
-        Ok(taken)
+        Ok(consumed)
     }
 
     fn is_full(&self) -> bool {
-        self.objects.len() >= self.most
+        self.objects.len() >= self.batch_rows
     }
 
     fn end(&mut self) -> Result<(), ArrowError> {
-        if self.found.is_between() {
+        if self.splitter.is_between_rows() {
             return Ok(());
         }
-        // A row that does not end is no object: what it is instead is the error.
-        let row = std::mem::take(&mut self.begun);
-        self.add(&row)
+        // An unfinished row is not an object, so reading it returns the error.
+        let row = std::mem::take(&mut self.partial_row);
+        self.add_row(&row)
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {

@@ -1,4 +1,4 @@
-//! Rows of a text: what CSV and JSON lines have in common.
+//! Decodes rows of a text: the common part of CSV and JSON lines.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -7,153 +7,171 @@ use bytes::Bytes;
 use super::Decoder;
 use crate::{Error, Result, limits::TableLimits};
 
-/// Bytes of text that a record batch may be made of, whatever the limits are: Arrow counts the bytes of a column of strings
-/// in 31 bits, and what comes last may be more than is left.
+/// Maximum bytes of text in a record batch, regardless of the configured limit: Arrow has 31-bit offsets into a column of
+/// strings, and the last chunk may exceed the rest.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 
-/// A decoder of one of the formats.
-pub(super) trait Rows: Send {
-    /// Reads `text` until a record batch is full; gives how many bytes it took.
+/// Decodes the rows of one format.
+pub(super) trait RowDecoder: Send {
+    /// Decodes `text` until a record batch is full. Returns the number of bytes consumed.
     fn decode(&mut self, text: &[u8]) -> Result<usize, ArrowError>;
 
     /// Whether a record batch is full.
     fn is_full(&self) -> bool;
 
-    /// No more bytes come.
+    /// Handles the end of the text.
     fn end(&mut self) -> Result<(), ArrowError>;
 
-    /// The rows so far.
+    /// Returns the rows decoded so far.
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError>;
 }
 
-/// How such decoders are made.
-pub(super) trait Form: Send {
-    /// What errors call it.
+/// A text format.
+pub(super) trait TextFormat: Send {
+    /// The name of the format in errors.
     const NAME: &'static str;
-    type Rows: Rows;
+    type Decoder: RowDecoder;
 
-    /// A decoder whose record batches have `rows` rows.
-    fn rows(&self, rows: usize) -> Result<Self::Rows>;
+    /// A decoder of record batches of `batch_rows` rows.
+    fn row_decoder(&self, batch_rows: usize) -> Result<Self::Decoder>;
 
-    /// What is wrong with a row, in a few words.
-    fn fault(&self, error: &ArrowError) -> String;
+    /// Describes the error of a row in a few words.
+    fn describe(&self, error: &ArrowError) -> String;
 }
 
-/// Rows of a text, as it comes.
-pub(super) struct Lines<F: Form> {
-    form: F,
-    rows: F::Rows,
-    /// The text of the rows that are not out yet.
-    held: Vec<Bytes>,
-    bytes: u64,
-    /// Lines before it.
-    before: usize,
-    /// Bytes at the start of the text that are no rows.
-    skip: usize,
-    most: u64,
+/// Decodes a text, chunk by chunk.
+pub(super) struct TextDecoder<F: TextFormat> {
+    format: F,
+    decoder: F::Decoder,
+    /// The text of the rows that have not been returned.
+    pending: Vec<Bytes>,
+    pending_bytes: u64,
+    /// Number of lines before `pending`.
+    lines_before: usize,
+    /// Bytes at the start of the text to skip.
+    skip_bytes: usize,
+    max_pending_bytes: u64,
 }
 
-impl<F: Form> Lines<F> {
-    /// Reads rows of a text behind its first `skip` bytes, which have `lines` lines.
+/// The part of a text before its first row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Preamble {
+    pub(super) bytes: usize,
+    pub(super) lines: usize,
+}
+
+impl<F: TextFormat> TextDecoder<F> {
+    /// A decoder of the rows after `preamble`.
     pub(super) fn new(
-        form: F,
+        format: F,
         batch_rows: usize,
-        (skip, lines): (usize, usize),
+        preamble: Preamble,
         limits: &TableLimits,
     ) -> Result<Self> {
         Ok(Self {
-            rows: form.rows(batch_rows)?,
-            form,
-            held: Vec::new(),
-            bytes: 0,
-            before: lines,
-            skip,
-            most: limits.max_batch_bytes.min(MAX_TEXT_BYTES),
+            decoder: format.row_decoder(batch_rows)?,
+            format,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            lines_before: preamble.lines,
+            skip_bytes: preamble.bytes,
+            max_pending_bytes: limits.max_batch_bytes.min(MAX_TEXT_BYTES),
         })
     }
 
-    fn flush(&mut self, end: bool) -> Result<Option<RecordBatch>> {
-        let batch = self.rows.flush().map_err(|error| self.locate(&error, end))?;
-        self.before += self.held.iter().map(|text| breaks(text)).sum::<usize>();
-        self.held.clear();
-        self.bytes = 0;
+    fn flush(&mut self, is_end: bool) -> Result<Option<RecordBatch>> {
+        let batch = self
+            .decoder
+            .flush()
+            .map_err(|error| self.locate(&error, is_end))?;
+        self.lines_before += self.pending_lines();
+        self.pending.clear();
+        self.pending_bytes = 0;
         Ok(batch)
     }
 
-    /// The error of the first row that cannot be read, found by reading the held ones once more, one by one.
-    fn locate(&self, error: &ArrowError, end: bool) -> Error {
-        match self.first_fault(end) {
-            Ok(Some((line, fault))) => malformed::<F>(line, &self.form.fault(&fault)),
-            Ok(None) | Err(_) => malformed::<F>(self.before + 1, &self.form.fault(error)),
+    fn pending_lines(&self) -> usize {
+        self.pending.iter().map(|text| count_line_breaks(text)).sum()
+    }
+
+    /// The error of the first malformed row. The pending rows are decoded again, one by one, to find its line.
+    fn locate(&self, error: &ArrowError, is_end: bool) -> Error {
+        match self.first_row_error(is_end) {
+            Ok(Some((line, error))) => malformed::<F>(line, &self.format.describe(&error)),
+            Ok(None) | Err(_) => malformed::<F>(self.lines_before + 1, &self.format.describe(error)),
         }
     }
 
-    fn first_fault(&self, end: bool) -> Result<Option<(usize, ArrowError)>> {
-        let mut rows = self.form.rows(1)?;
-        let (mut line, mut started, mut inside) = (self.before + 1, self.before + 1, false);
-        for text in &self.held {
+    /// The first malformed pending row: the line in which it starts, and its error.
+    fn first_row_error(&self, is_end: bool) -> Result<Option<(usize, ArrowError)>> {
+        let mut decoder = self.format.row_decoder(1)?;
+        let first_line = self.lines_before + 1;
+        let (mut line, mut row_line, mut is_in_row) = (first_line, first_line, false);
+        for text in &self.pending {
             let mut rest = &text[..];
             while !rest.is_empty() {
-                if !inside {
-                    started = line + breaks(leading(rest));
+                if !is_in_row {
+                    row_line = line + count_line_breaks(leading_space(rest));
                 }
-                let taken = match rows.decode(rest) {
-                    Ok(taken) => taken,
-                    Err(error) => return Ok(Some((started, error))),
+                let consumed = match decoder.decode(rest) {
+                    Ok(consumed) => consumed,
+                    Err(error) => return Ok(Some((row_line, error))),
                 };
-                line += breaks(&rest[..taken]);
-                // Space alone begins no row.
-                inside = !rows.is_full() && (inside || leading(&rest[..taken]).len() < taken);
-                rest = &rest[taken..];
-                if rows.is_full()
-                    && let Err(error) = rows.flush()
+                line += count_line_breaks(&rest[..consumed]);
+                // Space does not begin a row.
+                let has_content = leading_space(&rest[..consumed]).len() < consumed;
+                is_in_row = !decoder.is_full() && (is_in_row || has_content);
+                rest = &rest[consumed..];
+                if decoder.is_full()
+                    && let Err(error) = decoder.flush()
                 {
-                    return Ok(Some((started, error)));
+                    return Ok(Some((row_line, error)));
                 }
             }
         }
-        let last = if end { rows.end() } else { Ok(()) };
-        let last = last.and_then(|()| if end { rows.flush().map(drop) } else { Ok(()) });
-        Ok(last.err().map(|error| (started, error)))
+        if !is_end {
+            return Ok(None);
+        }
+        let last = decoder.end().and_then(|()| decoder.flush().map(drop));
+        Ok(last.err().map(|error| (row_line, error)))
     }
 }
 
-impl<F: Form> Decoder for Lines<F> {
+impl<F: TextFormat> Decoder for TextDecoder<F> {
     fn push(&mut self, chunk: &mut Bytes) -> Result<Option<RecordBatch>> {
-        let skipped = self.skip.min(chunk.len());
-        let _behind = chunk.split_to(skipped);
-        self.skip -= skipped;
+        let skipped = self.skip_bytes.min(chunk.len());
+        let _preamble = chunk.split_to(skipped);
+        self.skip_bytes -= skipped;
         while !chunk.is_empty() {
-            let taken = match self.rows.decode(chunk) {
-                Ok(taken) => taken,
+            let consumed = match self.decoder.decode(chunk) {
+                Ok(consumed) => consumed,
                 Err(error) => {
-                    self.held.push(chunk.clone());
+                    self.pending.push(chunk.clone());
                     return Err(self.locate(&error, false));
                 }
             };
-            if taken == 0 && !self.rows.is_full() {
-                return Err(Error::internal("a decoder takes no more text and gives no rows"));
-            }
-            let text = chunk.split_to(taken);
-            if let Some(place) = memchr::memchr(0, &text) {
-                let held = self.held.iter().map(|text| breaks(text)).sum::<usize>();
-                let line = self.before + held + breaks(&text[..place]) + 1;
-                return Err(malformed::<F>(
-                    line,
-                    "found a byte of zero, expected text in UTF-8",
+            if consumed == 0 && !self.decoder.is_full() {
+                return Err(Error::internal(
+                    "the decoder consumes no text and returns no rows",
                 ));
             }
-            self.held.push(text);
-            self.bytes += taken as u64;
-            if self.bytes > self.most {
+            let text = chunk.split_to(consumed);
+            if let Some(position) = memchr::memchr(0, &text) {
+                let line =
+                    self.lines_before + self.pending_lines() + count_line_breaks(&text[..position]) + 1;
+                return Err(malformed::<F>(line, "expected text in UTF-8, found a zero byte"));
+            }
+            self.pending.push(text);
+            self.pending_bytes += consumed as u64;
+            if self.pending_bytes > self.max_pending_bytes {
                 return Err(Error::too_large(format!(
-                    "the rows from line {} on have more than {} bytes before a record batch is full, which is the limit: a \
-                     quote may not be closed",
-                    self.before + 1,
-                    self.most
+                    "rows too large from line {} on: expected a full record batch in at most {} bytes, found more (check \
+                     for an unclosed quote)",
+                    self.lines_before + 1,
+                    self.max_pending_bytes
                 )));
             }
-            if self.rows.is_full() {
+            if self.decoder.is_full() {
                 return self.flush(false);
             }
         }
@@ -161,23 +179,23 @@ impl<F: Form> Decoder for Lines<F> {
     }
 
     fn finish(&mut self) -> Result<Option<RecordBatch>> {
-        self.rows.end().map_err(|error| self.locate(&error, true))?;
+        self.decoder.end().map_err(|error| self.locate(&error, true))?;
         self.flush(true)
     }
 }
 
-/// An error in a line.
-pub(super) fn malformed<F: Form>(line: usize, what: &str) -> Error {
-    Error::undecodable(format!("found malformed {} in line {line}: {what}", F::NAME))
+/// The error of a malformed line.
+pub(super) fn malformed<F: TextFormat>(line: usize, problem: &str) -> Error {
+    Error::undecodable(format!("malformed {} in line {line}: {problem}", F::NAME))
 }
 
-/// Line breaks in a text.
-pub(super) fn breaks(text: &[u8]) -> usize {
+/// Number of line breaks in a text.
+pub(super) fn count_line_breaks(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
-/// The space that a text starts with.
-pub(super) fn leading(text: &[u8]) -> &[u8] {
+/// The whitespace at the start of a text.
+pub(super) fn leading_space(text: &[u8]) -> &[u8] {
     let space = text.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
     &text[..space]
 }

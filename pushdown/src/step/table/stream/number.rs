@@ -1,27 +1,27 @@
-//! Numbers of a text, which are read without loss or not at all.
+//! Parses numbers of a text. Values that would lose information are rejected.
 
-/// Whole numbers up to this one are Float64 exactly, and of larger numbers a text may have digits that get lost.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-/// The most significant digits that a Float64 has, all of them written out.
+/// Float64 is exact for whole numbers up to this one (2^53). Larger ones may lose digits of the text.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Maximum number of significant digits of a Float64 in full decimal notation.
 const MAX_DIGITS: usize = 767;
 
-/// A whole number that an Int64 holds.
+/// Parses a whole number that fits in Int64.
 ///
-/// `007` and `+7` are no numbers, as in `DuckDB` 2.0: their first characters would get lost.
-pub(super) fn int(text: &str) -> Option<i64> {
-    is_whole(text).then(|| text.parse().ok()).flatten()
+/// `007` and `+7` are rejected, as in `DuckDB` 2.0: their first characters would be lost.
+pub(super) fn parse_int(text: &str) -> Option<i64> {
+    is_whole_number(text).then(|| text.parse().ok()).flatten()
 }
 
-/// A whole number that an `UInt64` holds.
-pub(super) fn uint(text: &str) -> Option<u64> {
-    is_whole(text).then(|| text.parse().ok()).flatten()
+/// Parses a whole number that fits in `UInt64`.
+pub(super) fn parse_uint(text: &str) -> Option<u64> {
+    is_whole_number(text).then(|| text.parse().ok()).flatten()
 }
 
-/// A number as the nearest Float64.
+/// Parses a number as the nearest Float64.
 ///
-/// It has to be finite, zero only if the text's digits are, and from 2^53 on it must have all digits of the text: a fraction
-/// may be rounded, a whole number may not. `nan`, `inf` and `infinity` are read in capital and small letters.
-pub(super) fn float(text: &str) -> Option<f64> {
+/// The value must be finite, may be zero only if all digits of the text are, and must have all digits of the text from 2^53 on: a
+/// fraction may be rounded, a whole number may not. `nan`, `inf` and `infinity` are case-insensitive.
+pub(super) fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if ["nan", "inf", "infinity"]
         .iter()
@@ -31,16 +31,16 @@ pub(super) fn float(text: &str) -> Option<f64> {
     }
     let mantissa = mantissa(unsigned)?;
     let value: f64 = text.parse().ok()?;
-    let size = value.abs();
-    let fits = if size == 0.0 {
+    let magnitude = value.abs();
+    let fits = if magnitude == 0.0 {
         !mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
     } else {
-        size < EXACT || (value.is_finite() && has_all_digits(mantissa, size))
+        magnitude < MAX_EXACT || (value.is_finite() && has_all_digits(mantissa, magnitude))
     };
     fits.then_some(value)
 }
 
-fn is_whole(text: &str) -> bool {
+fn is_whole_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     match digits {
         [_] | [b'1'..=b'9', ..] => digits.iter().all(u8::is_ascii_digit),
@@ -48,10 +48,10 @@ fn is_whole(text: &str) -> bool {
     }
 }
 
-/// What is before the exponent of a decimal number without sign; `None` for what is no such number.
+/// The part before the exponent of an unsigned decimal number. `None` if the text is not one.
 fn mantissa(text: &str) -> Option<&str> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
-        Some(place) => (&text[..place], Some(&text[place + 1..])),
+        Some(index) => (&text[..index], Some(&text[index + 1..])),
         None => (text, None),
     };
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -69,19 +69,19 @@ fn mantissa(text: &str) -> Option<&str> {
     is_number.then_some(mantissa)
 }
 
-/// Whether a number, written with as many digits as `mantissa` has, has these digits.
+/// Whether `value`, formatted with as many digits as `mantissa` has, has the same digits.
 fn has_all_digits(mantissa: &str, value: f64) -> bool {
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let digits = digits.trim_matches('0');
     if digits.is_empty() || digits.len() > MAX_DIGITS {
         return false;
     }
-    let written = format!("{value:.*e}", digits.len() - 1);
-    let written = written
+    let formatted = format!("{value:.*e}", digits.len() - 1);
+    let formatted = formatted
         .bytes()
         .take_while(|byte| *byte != b'e')
         .filter(|byte| *byte != b'.');
-    written.eq(digits.bytes())
+    formatted.eq(digits.bytes())
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_fit_or_are_none() {
+    fn whole_numbers_are_exact_or_rejected() {
         for (text, value) in [
             ("0", Some(0)),
             ("-0", Some(0)),
@@ -111,17 +111,21 @@ mod tests {
             (" 1", None),
             ("٣", None),
         ] {
-            assert_eq!(int(text), value, "{text}");
+            assert_eq!(parse_int(text), value, "{text}");
         }
-        assert_eq!(uint("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_uint("18446744073709551615"), Some(u64::MAX));
         assert_eq!(
-            (uint("18446744073709551616"), uint("-1"), uint("01")),
+            (
+                parse_uint("18446744073709551616"),
+                parse_uint("-1"),
+                parse_uint("01")
+            ),
             (None, None, None)
         );
     }
 
     #[test]
-    fn floats_are_the_nearest_ones_and_keep_the_digits_of_whole_numbers() {
+    fn floats_are_nearest_and_keep_digits_of_whole_numbers() {
         for (text, value) in [
             ("0", 0.0),
             ("-0.0e9", -0.0),
@@ -132,7 +136,7 @@ mod tests {
             ("9007199254740992", 9_007_199_254_740_992.0),
             ("-9007199254740994", -9_007_199_254_740_994.0),
             ("18446744073709551616", 18_446_744_073_709_551_616.0),
-            // As JavaScript writes 2^64.
+            // 2^64 as JavaScript formats it.
             ("18446744073709552000", 18_446_744_073_709_551_616.0),
             ("123456789012345680000.0", 123_456_789_012_345_680_000.0),
             ("1e23", 1e23),
@@ -141,9 +145,13 @@ mod tests {
             ("Infinity", f64::INFINITY),
             ("-inf", f64::NEG_INFINITY),
         ] {
-            assert_eq!(float(text).map(f64::to_bits), Some(value.to_bits()), "{text}");
+            assert_eq!(
+                parse_float(text).map(f64::to_bits),
+                Some(value.to_bits()),
+                "{text}"
+            );
         }
-        assert!(float("NaN").is_some_and(f64::is_nan) && float("-nan").is_some_and(f64::is_nan));
+        assert!(parse_float("NaN").is_some_and(f64::is_nan) && parse_float("-nan").is_some_and(f64::is_nan));
         for text in [
             "9007199254740993",
             "-9007199254740993.0",
@@ -169,35 +177,38 @@ mod tests {
             "infinit",
             "١",
         ] {
-            assert_eq!(float(text), None, "{text}");
+            assert_eq!(parse_float(text), None, "{text}");
         }
         let long = format!("1{}1", "0".repeat(100_000));
-        assert_eq!((float(&long), float(&format!("0.{long}"))), (None, Some(0.1)));
+        assert_eq!(
+            (parse_float(&long), parse_float(&format!("0.{long}"))),
+            (None, Some(0.1))
+        );
     }
 
     proptest! {
-        /// However many digits it is written with, up to all of them.
+        /// With any number of digits from 17 to all of them.
         #[test]
-        fn a_float_that_is_written_is_read(bits: u64, digits in 17..800_usize) {
+        fn formatted_floats_are_parsed_exactly(bits: u64, digits in 17..800_usize) {
             let value = f64::from_bits(bits);
             prop_assume!(value.is_finite());
             for text in [format!("{value}"), format!("{value:e}"), format!("{value:.digits$e}"), format!("{value:?}")] {
-                prop_assert_eq!(float(&text).map(f64::to_bits), Some(bits), "{}", text);
+                prop_assert_eq!(parse_float(&text).map(f64::to_bits), Some(bits), "{}", text);
             }
         }
 
         #[test]
-        fn a_whole_number_that_is_read_is_the_one_written(number: i128) {
+        fn formatted_whole_numbers_are_parsed_exactly(number: i128) {
             let text = number.to_string();
-            prop_assert_eq!(int(&text), i64::try_from(number).ok());
-            prop_assert_eq!(uint(&text), u64::try_from(number).ok());
+            prop_assert_eq!(parse_int(&text), i64::try_from(number).ok());
+            prop_assert_eq!(parse_uint(&text), u64::try_from(number).ok());
         }
 
         #[test]
         #[expect(clippy::cast_possible_truncation, reason = "the range holds it")]
-        fn a_float_of_a_whole_number_is_exact(number in -(1_i64 << 60)..1 << 60) {
-            if let Some(value) = float(&number.to_string()) {
-                // More zeros at the end are JavaScript's, whose floats have 17 digits at most.
+        fn floats_of_whole_numbers_are_exact(number in -(1_i64 << 60)..1 << 60) {
+            if let Some(value) = parse_float(&number.to_string()) {
+                // JavaScript formats floats with at most 17 digits, and fills with zeros.
                 prop_assert!(value as i64 == number || number % 10 == 0);
             }
         }

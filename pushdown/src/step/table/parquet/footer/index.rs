@@ -1,4 +1,4 @@
-//! The page index: where the pages of each column chunk lie, and what is in them.
+//! Reads and checks the page index: the offset and the bounds of each page of each column chunk.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use parquet::{
     },
 };
 
-use super::{before, decode};
+use super::{check_within, decode};
 use crate::{
     Result, Source,
     limits::TableLimits,
     step::table::{
         fault,
         parquet::{
-            columns::with_columns,
-            grammar::{COLUMN_INDEX, OFFSET_INDEX, structure},
-            thrift::Compact,
-            trusted::trusted_pages,
+            columns::with_decoded_types,
+            statistics::without_nan_bounds,
+            structures::{COLUMN_INDEX, OFFSET_INDEX, skip_struct},
+            thrift::CompactReader,
         },
     },
 };
 
-/// The same footer with the page index, where the file has one.
+/// The footer with the page index of the file, if it has one.
 pub(in crate::step::table::parquet) async fn page_index(
     source: &dyn Source,
     total: u64,
@@ -37,14 +37,14 @@ pub(in crate::step::table::parquet) async fn page_index(
     let decoder = ParquetMetaDataPushDecoder::try_new_with_metadata(total, ParquetMetaData::clone(footer))
         .map_err(fault::parquet)?
         .with_page_index_policy(PageIndexPolicy::Optional);
-    let look = |ranges: &[Range<u64>], parts: &[Bytes]| forms(footer, ranges, parts);
-    let metadata = decode(decoder, source, total, limits, look).await?;
-    pages(&metadata, total)?;
-    with_columns(trusted_pages(metadata)).map_err(fault::parquet)
+    let inspect = |ranges: &[Range<u64>], parts: &[Bytes]| check_structure(footer, ranges, parts);
+    let metadata = decode(decoder, source, total, limits, inspect).await?;
+    check_pages(&metadata, total)?;
+    with_decoded_types(without_nan_bounds(metadata)).map_err(fault::parquet)
 }
 
-/// Looks through the indexes that are within what was read, before they are decoded.
-fn forms(footer: &ParquetMetaData, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
+/// Checks the Thrift structure of the indexes in `parts` before they are decoded.
+fn check_structure(footer: &ParquetMetaData, ranges: &[Range<u64>], parts: &[Bytes]) -> Result<()> {
     let chunks = footer.row_groups().iter().flat_map(RowGroupMetaData::columns);
     for chunk in chunks {
         let indexes = [
@@ -60,26 +60,29 @@ fn forms(footer: &ParquetMetaData, ranges: &[Range<u64>], parts: &[Bytes]) -> Re
             ),
         ];
         for (start, length, shapes) in indexes {
-            if let Some(bytes) = start.zip(length).and_then(|place| within(place, ranges, parts)) {
-                structure(&mut Compact::new(bytes), shapes)?;
+            if let Some((start, length)) = start.zip(length)
+                && let Some(bytes) = index_bytes(start, length, ranges, parts)
+            {
+                skip_struct(&mut CompactReader::new(bytes), shapes)?;
             }
         }
     }
     Ok(())
 }
 
-fn within<'a>((start, length): (i64, i32), ranges: &[Range<u64>], parts: &'a [Bytes]) -> Option<&'a [u8]> {
+/// The `length` bytes at `start` of the object, if one of `parts`, the bytes of `ranges`, contains them.
+fn index_bytes<'a>(start: i64, length: i32, ranges: &[Range<u64>], parts: &'a [Bytes]) -> Option<&'a [u8]> {
     let start = u64::try_from(start).ok()?;
     let end = start.checked_add(u64::try_from(length).ok()?)?;
-    let holds = |range: &Range<u64>| range.start <= start && end <= range.end;
-    let (range, part) = ranges.iter().zip(parts).find(|(range, _)| holds(range))?;
-    let place = |of: u64| usize::try_from(of - range.start).ok();
-    part.get(place(start)?..place(end)?)
+    let contains = |range: &Range<u64>| range.start <= start && end <= range.end;
+    let (range, part) = ranges.iter().zip(parts).find(|(range, _)| contains(range))?;
+    let offset_in_part = |offset: u64| usize::try_from(offset - range.start).ok();
+    part.get(offset_in_part(start)?..offset_in_part(end)?)
 }
 
-/// Checks that pages lie within the object.
-fn pages(metadata: &ParquetMetaData, total: u64) -> Result<()> {
+/// Checks that the pages are within the object.
+fn check_pages(metadata: &ParquetMetaData, total: u64) -> Result<()> {
     let indexes = metadata.offset_index().into_iter().flatten().flatten();
     let mut pages = indexes.flat_map(OffsetIndexMetaData::page_locations);
-    pages.try_for_each(|page| before("page", page.offset, i64::from(page.compressed_page_size), total))
+    pages.try_for_each(|page| check_within("page", page.offset, i64::from(page.compressed_page_size), total))
 }

@@ -1,115 +1,119 @@
-//! Looks through a footer before Parquet's decoder does, which recurses into each group of its schema and sets aside what a
-//! group claims to hold: neither has an end that the decoder knows of.
+//! Checks a footer before Parquet's decoder reads it. The decoder recurses into each group of the schema and allocates memory
+//! for the number of children that the group claims, both without a limit.
 
 use crate::{
     Error, Result,
     limits::TableLimits,
     step::table::parquet::{
-        grammar::{ELEMENT, FILE, member},
-        thrift::{Compact, I32, LIST, STRUCT, malformed},
+        structures::{FILE_METADATA, SCHEMA_ELEMENT, skip_field},
+        thrift::{CompactReader, I32, LIST, STRUCT, malformed},
     },
 };
 
-/// The deepest nesting of groups. What reads them recurses, on threads with stacks of 2 MiB; the Arrow schema that a file
-/// may have beside this one ends at the same depth.
+/// Maximum nesting depth of groups. Readers recurse into them, on threads with stacks of 2 MiB. The same limit applies to the
+/// Arrow schema in the key-value metadata.
 const MAX_DEPTH: usize = 64;
 
-/// Checks a footer: its schema's depth, claims and number of columns, and the form of all that stands behind it.
-pub(super) fn check(footer: &[u8], limits: &TableLimits) -> Result<()> {
-    let mut bytes = Compact::new(footer);
-    let (mut last, mut seen) = (0, false);
-    while let Some(field) = bytes.field(last)? {
+/// Checks the depth, the claimed sizes and the number of columns of a footer's schema, and the structure of the fields after it.
+pub(super) fn check_footer(footer: &[u8], limits: &TableLimits) -> Result<()> {
+    let mut bytes = CompactReader::new(footer);
+    let (mut last_id, mut has_schema) = (0, false);
+    while let Some(field) = bytes.field(last_id)? {
         match (field.id, field.kind) {
             (2, LIST) => {
-                elements(&mut bytes, limits)?;
-                seen = true;
+                check_elements(&mut bytes, limits)?;
+                has_schema = true;
             }
             (2, kind) => {
                 return Err(malformed(format_args!(
-                    "a schema of kind {kind}, expected a list"
+                    "expected a list in the field of the schema, found a value of kind {kind}"
                 )));
             }
-            (1, I32) => bytes.skip(I32)?,
-            (id, kind) if !seen => {
+            (1, I32) => bytes.skip_value(I32)?,
+            (id, kind) if !has_schema => {
                 return Err(malformed(format_args!(
-                    "field {id} of kind {kind} first, expected its version and its schema"
+                    "expected its version and its schema first, found field {id} of kind {kind}"
                 )));
             }
-            _ => member(&mut bytes, field, FILE)?,
+            _ => skip_field(&mut bytes, field, FILE_METADATA)?,
         }
-        last = field.id;
+        last_id = field.id;
     }
-    if seen { Ok(()) } else { Err(malformed("no schema")) }
+    if has_schema {
+        Ok(())
+    } else {
+        Err(malformed("missing schema"))
+    }
 }
 
-/// Goes through the elements of the schema: each group stands before its children.
-fn elements(bytes: &mut Compact<'_>, limits: &TableLimits) -> Result<()> {
+/// Checks the elements of the schema, a depth-first list: each group precedes its children.
+fn check_elements(bytes: &mut CompactReader<'_>, limits: &TableLimits) -> Result<()> {
     let (kind, count) = bytes.list()?;
     if kind != STRUCT {
         return Err(malformed(format_args!(
-            "a schema of kind {kind}, expected structs"
+            "expected structs in the schema, found values of kind {kind}"
         )));
     }
-    // The groups that an element stands in, by how many children of each are still to come, and how many these are together.
-    let mut open: Vec<usize> = Vec::new();
+    // For each group around the current element, the number of its children that have not been read; `pending` is their sum.
+    let mut open_groups: Vec<usize> = Vec::new();
     let (mut pending, mut columns) = (0, 0);
     for index in 0..count {
-        while open.last() == Some(&0) {
-            open.pop();
+        while open_groups.last() == Some(&0) {
+            open_groups.pop();
         }
-        match open.last_mut() {
-            Some(more) => {
-                *more -= 1;
+        match open_groups.last_mut() {
+            Some(children_left) => {
+                *children_left -= 1;
                 pending -= 1;
             }
             None if index == 0 => {}
             None => {
                 return Err(malformed(format_args!(
-                    "{} columns behind the end of its schema, expected none",
+                    "expected the end of the schema, found {} more columns",
                     count - index
                 )));
             }
         }
-        let children = element(bytes)?;
-        let left = count - index - 1 - pending;
+        let children = read_child_count(bytes)?;
+        let elements_left = count - index - 1 - pending;
         let children = match usize::try_from(children) {
-            Ok(children) if children <= left => children,
+            Ok(children) if children <= elements_left => children,
             _ => {
                 return Err(malformed(format_args!(
-                    "a group of {children} columns, expected at most {left}, which is how many are left"
+                    "expected at most {elements_left} columns in a group, the number left in the schema, found {children}"
                 )));
             }
         };
         if children > 0 {
-            if open.len() == MAX_DEPTH {
+            if open_groups.len() == MAX_DEPTH {
                 return Err(malformed(format_args!(
-                    "groups nested deeper than {MAX_DEPTH}, expected no more"
+                    "expected groups at most {MAX_DEPTH} deep, found deeper ones"
                 )));
             }
             pending += children;
-            open.push(children);
+            open_groups.push(children);
         } else if index > 0 {
             columns += 1;
         }
     }
     if columns > limits.max_columns {
         return Err(Error::too_large(format!(
-            "the object has {columns} columns, more than the limit of {}",
+            "too many columns: expected at most {}, found {columns}",
             limits.max_columns
         )));
     }
     Ok(())
 }
 
-/// Goes past an element, and gives the number of its children.
-fn element(bytes: &mut Compact<'_>) -> Result<i32> {
-    let (mut children, mut last) = (0, 0);
-    while let Some(field) = bytes.field(last)? {
+/// Skips an element and returns the number of its children.
+fn read_child_count(bytes: &mut CompactReader<'_>) -> Result<i32> {
+    let (mut children, mut last_id) = (0, 0);
+    while let Some(field) = bytes.field(last_id)? {
         match (field.id, field.kind) {
             (5, I32) => children = bytes.integer()?,
-            _ => member(bytes, field, ELEMENT)?,
+            _ => skip_field(bytes, field, SCHEMA_ELEMENT)?,
         }
-        last = field.id;
+        last_id = field.id;
     }
     Ok(children)
 }
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
-    /// A footer that starts with a schema.
+    /// A footer whose schema has these elements.
     fn footer(elements: &[&[u8]]) -> Vec<u8> {
         let mut footer = vec![
             0x15,
@@ -144,69 +148,72 @@ mod tests {
     const GROUP: &[u8] = &[0x35, 0, 0x18, 1, b'g', 0x15, 2, 0];
     const LEAF: &[u8] = &[0x15, 2, 0x25, 0, 0x18, 1, b'n', 0];
 
-    fn says(elements: &[&[u8]], text: &str) {
-        let error = check(&footer(elements), &TableLimits::default()).unwrap_err();
+    fn assert_rejected(elements: &[&[u8]], message: &str) {
+        let error = check_footer(&footer(elements), &TableLimits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-        assert!(error.to_string().contains(text), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 
     #[test]
-    fn schemas_are_trees() {
+    fn schema_elements_form_one_tree() {
         let limits = TableLimits::default();
-        check(&footer(&[ROOT, GROUP, LEAF, LEAF]), &limits).unwrap();
-        check(&footer(&[ROOT, LEAF, GROUP, GROUP, LEAF]), &limits).unwrap();
-        says(&[ROOT, LEAF], "a group of 2 columns, expected at most 1");
-        says(&[ROOT, LEAF, GROUP], "a group of 1 columns, expected at most 0");
-        says(&[ROOT, LEAF, LEAF, LEAF], "1 columns behind the end");
-        says(
-            &[ROOT, LEAF, &[0x48, 1, b'g', 0x15, 1, 0]],
-            "a group of -1 columns",
+        check_footer(&footer(&[ROOT, GROUP, LEAF, LEAF]), &limits).unwrap();
+        check_footer(&footer(&[ROOT, LEAF, GROUP, GROUP, LEAF]), &limits).unwrap();
+        assert_rejected(
+            &[ROOT, LEAF],
+            "expected at most 1 columns in a group, the number left in the schema, found 2",
         );
+        assert_rejected(
+            &[ROOT, LEAF, GROUP],
+            "expected at most 0 columns in a group, the number left in the schema, found 1",
+        );
+        assert_rejected(&[ROOT, LEAF, LEAF, LEAF], "found 1 more columns");
+        assert_rejected(&[ROOT, LEAF, &[0x48, 1, b'g', 0x15, 1, 0]], "found -1");
         let narrow = TableLimits {
             max_columns: 1,
             ..limits
         };
-        let error = check(&footer(&[ROOT, LEAF, LEAF]), &narrow).unwrap_err();
+        let error = check_footer(&footer(&[ROOT, LEAF, LEAF]), &narrow).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     }
 
-    /// The decoder would pass over two thousand million truths that take no bytes.
+    /// The decoder would skip 2^31 - 1 booleans of zero bytes each.
     #[test]
-    fn what_stands_behind_the_schema_has_the_form_of_the_format() {
-        let behind = |fields: &[u8]| {
+    fn fields_after_the_schema_match_the_format() {
+        let check_with = |fields: &[u8]| {
             let mut footer = footer(&[ROOT, LEAF, LEAF]);
             footer.truncate(footer.len() - 1);
             footer.extend(fields);
-            check(&footer, &TableLimits::default())
+            check_footer(&footer, &TableLimits::default())
         };
-        behind(&[0x16, 2, 0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16, 2, 0, 0]).unwrap();
+        check_with(&[0x16, 2, 0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16, 2, 0, 0]).unwrap();
         for fields in [
-            // Field 30: a list of booleans; row groups that are numbers; row groups without bytes.
+            // Field 30 is a list of booleans; the row groups are numbers; the row groups have no bytes.
             &[0x09, 60, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07, 0][..],
             &[0x16, 2, 0x19, 0x15, 2, 0],
             &[0x16, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07],
             &[0x16, 2],
         ] {
-            let error = behind(fields).unwrap_err();
+            let error = check_with(fields).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Undecodable, "{fields:?}: {error}");
         }
     }
 
-    /// What Parquet's decoder would read as other columns.
+    /// Parquet's decoder would read these as other columns.
     #[test]
-    fn fields_have_the_kinds_of_the_format() {
-        // A name that says it is a number, a number of children that says it is wide.
-        says(&[ROOT, &[0x45, 1, b'n', 0], LEAF], "field 4 of kind 5");
-        says(&[&[0x48, 1, b'r', 0x16, 4, 0], LEAF, LEAF], "field 5 of kind 6");
-        // An integer's width that says it is a text, and a text that is no empty struct.
+    fn field_kinds_match_the_format() {
+        // A name marked as an I32; a number of children marked as an I64.
+        assert_rejected(&[ROOT, &[0x45, 1, b'n', 0], LEAF], "field 4 of kind 5");
+        assert_rejected(&[&[0x48, 1, b'r', 0x16, 4, 0], LEAF, LEAF], "field 5 of kind 6");
+        // An integer's width marked as a text; a text type that is not an empty struct.
         let width = [0x48, 1, b'n', 0x6c, 0xac, 0x18, 8, 0x11, 0, 0, 0];
-        says(&[ROOT, &width, LEAF], "field 1 of kind 8");
+        assert_rejected(&[ROOT, &width, LEAF], "field 1 of kind 8");
         let text = [0x48, 1, b'n', 0x6c, 0x1c, 0x15, 8, 0, 0, 0];
-        says(&[ROOT, &text, LEAF], "field 1 of kind 12");
+        assert_rejected(&[ROOT, &text, LEAF], "field 1 of kind 12");
     }
 
     #[test]
-    fn every_type_that_is_written_passes() {
+    fn every_written_type_passes() {
         let number = Field::new("number", DataType::Int16, true);
         let types = [
             DataType::Boolean,
@@ -236,6 +243,6 @@ mod tests {
         let object = writer.into_inner().unwrap();
         let (file, tail) = object.split_last_chunk::<8>().unwrap();
         let length = u32::from_le_bytes(*tail.first_chunk().unwrap()) as usize;
-        check(&file[file.len() - length..], &TableLimits::default()).unwrap();
+        check_footer(&file[file.len() - length..], &TableLimits::default()).unwrap();
     }
 }

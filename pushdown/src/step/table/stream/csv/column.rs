@@ -1,4 +1,4 @@
-//! Columns of a type, of their values' texts.
+//! Converts the texts of a column to its type.
 
 use std::sync::Arc;
 
@@ -13,65 +13,67 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::{
     super::number,
-    time::Moment,
-    types::{boolean, local, zoned},
+    time::DateTime,
+    types::{local_units, parse_boolean, zoned_units},
 };
 
-/// The values of a column.
+/// Parses the values of a column.
 ///
 /// # Errors
-/// The first text that the type does not hold without loss.
-pub(super) fn read<'a>(texts: &'a StringArray, data_type: &DataType) -> Result<ArrayRef, &'a str> {
+/// The first text that the type cannot hold without loss.
+pub(super) fn parse<'a>(texts: &'a StringArray, data_type: &DataType) -> Result<ArrayRef, &'a str> {
     match data_type {
         DataType::Boolean => {
-            let values = texts.iter().map(|text| fit(text, boolean));
+            let values = texts.iter().map(|text| parse_value(text, parse_boolean));
             let values = values.collect::<Result<BooleanArray, _>>()?;
             Ok(Arc::new(values))
         }
-        DataType::Int64 => primitive::<Int64Type>(texts, number::int),
-        DataType::Float64 => primitive::<Float64Type>(texts, number::float),
-        DataType::Date32 => primitive::<Date32Type>(texts, |text| Moment::parse(text)?.days()),
-        DataType::Timestamp(TimeUnit::Second, zone) => times::<TimestampSecondType>(texts, zone.as_ref()),
+        DataType::Int64 => parse_primitives::<Int64Type>(texts, number::parse_int),
+        DataType::Float64 => parse_primitives::<Float64Type>(texts, number::parse_float),
+        DataType::Date32 => parse_primitives::<Date32Type>(texts, |text| DateTime::parse(text)?.days()),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            parse_times::<TimestampSecondType>(texts, zone.as_ref())
+        }
         DataType::Timestamp(TimeUnit::Millisecond, zone) => {
-            times::<TimestampMillisecondType>(texts, zone.as_ref())
+            parse_times::<TimestampMillisecondType>(texts, zone.as_ref())
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            times::<TimestampMicrosecondType>(texts, zone.as_ref())
+            parse_times::<TimestampMicrosecondType>(texts, zone.as_ref())
         }
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
-            times::<TimestampNanosecondType>(texts, zone.as_ref())
+            parse_times::<TimestampNanosecondType>(texts, zone.as_ref())
         }
         _ => Ok(Arc::new(texts.clone())),
     }
 }
 
-fn fit<T>(text: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, &str> {
+fn parse_value<T>(text: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, &str> {
     text.map(|text| parse(text).ok_or(text)).transpose()
 }
 
-fn primitive<T: ArrowPrimitiveType>(
+fn parse_primitives<T: ArrowPrimitiveType>(
     texts: &StringArray,
     parse: impl Fn(&str) -> Option<T::Native>,
 ) -> Result<ArrayRef, &str> {
-    Ok(Arc::new(values::<T>(texts, parse)?))
+    Ok(Arc::new(primitive_array::<T>(texts, parse)?))
 }
 
-fn times<'a, T: ArrowTimestampType>(
+fn parse_times<'a, T: ArrowTimestampType>(
     texts: &'a StringArray,
     zone: Option<&Arc<str>>,
 ) -> Result<ArrayRef, &'a str> {
-    let units = if zone.is_some() { zoned } else { local };
-    let times = values::<T>(texts, |text| units(Moment::parse(text)?, T::UNIT))?;
+    let units = if zone.is_some() { zoned_units } else { local_units };
+    let times = primitive_array::<T>(texts, |text| units(DateTime::parse(text)?, T::UNIT))?;
     Ok(Arc::new(times.with_timezone_opt(zone.cloned())))
 }
 
-fn values<T: ArrowPrimitiveType>(
+fn primitive_array<T: ArrowPrimitiveType>(
     texts: &StringArray,
     parse: impl Fn(&str) -> Option<T::Native>,
 ) -> Result<PrimitiveArray<T>, &str> {
     let mut values = PrimitiveArray::<T>::builder(texts.len());
     for text in texts {
-        values.append_option(fit(text, &parse)?);
+        values.append_option(parse_value(text, &parse)?);
     }
     Ok(values.finish())
 }

@@ -1,72 +1,74 @@
-//! The whole rows at the start of a file.
+//! Reads the whole rows at the start of a file, to infer its columns.
 
 use csv::{ByteRecord, ReaderBuilder as Parser, StringRecord};
 
-use super::{super::Head, types::Types};
+use super::{super::Head, types::TypeSet};
 use crate::{Error, Result};
 
-/// The whole rows of a head.
-pub(super) struct Found {
+/// The whole rows of a head. Offsets are in bytes.
+pub(super) struct WholeRows {
     pub(super) first: ByteRecord,
-    /// Where the second row starts.
-    pub(super) second: usize,
-    /// Where the last whole row ends.
+    /// Start of the second row.
+    pub(super) second_start: usize,
+    /// End of the last whole row.
     pub(super) end: usize,
-    pub(super) rows: usize,
+    pub(super) count: usize,
 }
 
-impl Found {
+impl WholeRows {
     pub(super) fn read(head: &Head, delimiter: u8) -> Result<Self> {
         let mut parser = parser(delimiter).from_reader(&head.bytes[..]);
         let mut next = || {
             let start = usize::try_from(parser.position().byte()).unwrap_or(usize::MAX);
             let mut record = ByteRecord::new();
-            let read = parser.read_byte_record(&mut record);
-            let read = read.map_err(|error| unreadable(&error))?;
-            Ok((start, read.then_some(record)))
+            let is_row = parser
+                .read_byte_record(&mut record)
+                .map_err(|error| malformed(&error))?;
+            Ok((start, is_row.then_some(record)))
         };
         let (_, Some(first)) = next()? else {
-            return Err(Error::undecodable("the CSV is empty, expected at least one row"));
+            return Err(Error::undecodable("empty CSV: expected at least one row"));
         };
-        let (mut second, mut starts, mut rows) = (None, 0, 1);
+        let (mut second_start, mut last_start, mut count) = (None, 0, 1);
         loop {
             let (start, record) = next()?;
-            second.get_or_insert(start);
+            second_start.get_or_insert(start);
             if record.is_none() {
-                // The last row may go on behind the head.
-                let end = if head.cut { starts } else { start };
-                if head.cut && rows == 1 {
+                // The last row may continue after the head.
+                let end = if head.is_truncated { last_start } else { start };
+                if head.is_truncated && count == 1 {
                     return Err(Error::undecodable(format!(
-                        "the first row of the CSV has more than {} bytes: a quote may not be closed",
+                        "first CSV row too long: expected at most {} bytes, found more (check for an unclosed quote)",
                         head.bytes.len()
                     )));
                 }
-                let second = second.unwrap_or(start).min(end.max(1));
+                let second_start = second_start.unwrap_or(start).min(end.max(1));
                 return Ok(Self {
                     first,
-                    second,
+                    second_start,
                     end,
-                    rows,
+                    count,
                 });
             }
-            starts = start;
-            rows += 1;
+            last_start = start;
+            count += 1;
         }
     }
 }
 
-/// The types that hold all values of each column. Rows of another length are errors once they are read, with their line.
-pub(super) fn types(text: &[u8], columns: usize, delimiter: u8) -> Result<Vec<Types>> {
-    let mut types = vec![Types::ALL; columns];
+/// The types that hold all values of each column. Rows with another number of values fail when they are decoded, where their
+/// line is known.
+pub(super) fn infer_types(text: &[u8], columns: usize, delimiter: u8) -> Result<Vec<TypeSet>> {
+    let mut types = vec![TypeSet::ALL; columns];
     let mut parser = parser(delimiter).from_reader(text);
     let mut record = StringRecord::new();
     while parser
         .read_record(&mut record)
-        .map_err(|error| unreadable(&error))?
+        .map_err(|error| malformed(&error))?
     {
         for (types, value) in types.iter_mut().zip(&record) {
             if !value.is_empty() && !types.is_empty() {
-                *types &= Types::of(value);
+                *types &= TypeSet::from_text(value);
             }
         }
     }
@@ -79,6 +81,6 @@ fn parser(delimiter: u8) -> Parser {
     parser
 }
 
-fn unreadable(error: &csv::Error) -> Error {
-    Error::undecodable(format!("found malformed CSV: {error}"))
+fn malformed(error: &csv::Error) -> Error {
+    Error::undecodable(format!("malformed CSV: {error}"))
 }

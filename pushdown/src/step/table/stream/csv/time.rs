@@ -1,4 +1,4 @@
-//! Dates and times of a text, which are read without loss or not at all.
+//! Parses dates and times of a text. Values that would lose information are rejected.
 
 use arrow_array::types::Date32Type;
 use arrow_cast::parse::Parser as _;
@@ -8,30 +8,30 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// A date, or a date and a time of day: `2024-02-29`, `2024-02-29 01:02:03.5`, `2024-02-29T01:02:03+02:00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct DateTime {
     /// Seconds since 1970, in UTC if there is a zone.
     seconds: i64,
     nanoseconds: u32,
-    /// Digits of the fraction as it is written.
+    /// Number of digits in the text's fraction of a second.
     digits: usize,
-    pub(super) form: Form,
+    pub(super) kind: DateTimeKind,
 }
 
-/// What a text of a moment has.
+/// The parts that a text has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum DateTimeKind {
     Date,
-    /// A time of day, in nobody knows which zone.
+    /// A date and a time of day without a zone.
     Local,
-    /// A time of day, and its distance from UTC.
+    /// A date and a time of day with an offset from UTC.
     Zoned,
 }
 
-impl Moment {
-    /// Reads a text; `None` if there is no such day or time of day. A leap second is none, as in pyarrow and `DuckDB`.
+impl DateTime {
+    /// Parses a text. `None` for an invalid day or time of day. Leap seconds are invalid, as in pyarrow and `DuckDB`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (date, rest) = text.split_at_checked(10)?;
-        let is_date = date.bytes().enumerate().all(|(place, byte)| match place {
+        let is_date = date.bytes().enumerate().all(|(index, byte)| match index {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
         });
@@ -46,53 +46,59 @@ impl Moment {
                 seconds: midnight,
                 nanoseconds: 0,
                 digits: 0,
-                form: Form::Date,
+                kind: DateTimeKind::Date,
             });
         }
         let (clock, rest) = rest.strip_prefix([' ', 'T'])?.split_at_checked(8)?;
         let &[h1, h2, b':', m1, m2, b':', s1, s2] = clock.as_bytes() else {
             return None;
         };
-        let seconds =
-            midnight + below(24, [h1, h2])? * 3600 + below(60, [m1, m2])? * 60 + below(60, [s1, s2])?;
+        let seconds = midnight
+            + two_digits_below(24, [h1, h2])? * 3600
+            + two_digits_below(60, [m1, m2])? * 60
+            + two_digits_below(60, [s1, s2])?;
         let (nanoseconds, digits, zone) = match rest.strip_prefix('.') {
-            Some(rest) => fraction(rest)?,
+            Some(rest) => {
+                let (fraction, rest) = Fraction::parse(rest)?;
+                (fraction.nanoseconds, fraction.digits, rest)
+            }
             None => (0, 0, rest),
         };
-        let (offset, form) = if zone.is_empty() {
-            (0, Form::Local)
+        let (offset, kind) = if zone.is_empty() {
+            (0, DateTimeKind::Local)
         } else {
-            (offset(zone)?, Form::Zoned)
+            (parse_offset(zone)?, DateTimeKind::Zoned)
         };
         Some(Self {
             seconds: seconds - offset,
             nanoseconds,
             digits,
-            form,
+            kind,
         })
     }
 
-    /// Days since 1970, of a date alone.
+    /// Days since 1970. `None` if there is a time of day.
     pub(super) fn days(self) -> Option<i32> {
-        let is_date = self.form == Form::Date;
+        let is_date = self.kind == DateTimeKind::Date;
         is_date
             .then(|| i32::try_from(self.seconds / DAY_SECONDS).ok())
             .flatten()
     }
 
-    /// Whether the fraction is written in this unit, or a coarser one: zeros at its end tell what other values may have.
-    pub(super) const fn is_written_in(self, unit: TimeUnit) -> bool {
+    /// Whether the unit has at least as many fractional digits as the text. Trailing zeros count: other values of the column
+    /// probably use these digits.
+    pub(super) const fn has_digits_of(self, unit: TimeUnit) -> bool {
         let digits = match unit {
             TimeUnit::Second => 0,
             TimeUnit::Millisecond => 3,
             TimeUnit::Microsecond => 6,
-            // More digits than these are zeros.
+            // Digits after the ninth are zeros.
             TimeUnit::Nanosecond => usize::MAX,
         };
         self.digits <= digits
     }
 
-    /// Units since 1970; `None` if the unit is too coarse for the fraction, or too fine for the year.
+    /// Units since 1970. `None` if the unit is too coarse for the fraction or too fine for the year.
     pub(super) fn units(self, unit: TimeUnit) -> Option<i64> {
         let per_second = match unit {
             TimeUnit::Second => 1,
@@ -111,30 +117,42 @@ impl Moment {
     }
 }
 
-/// A number of two digits that is less than `most`.
-fn below(most: i64, digits: [u8; 2]) -> Option<i64> {
+/// A number of two digits that is less than `limit`.
+fn two_digits_below(limit: i64, digits: [u8; 2]) -> Option<i64> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let [tens, ones] = digits.map(|digit| i64::from(digit - b'0'));
-    Some(tens * 10 + ones).filter(|number| *number < most)
+    Some(tens * 10 + ones).filter(|number| *number < limit)
 }
 
-/// Nanoseconds, how many digits they have, and what is after them. After the ninth digit there may be zeros.
-fn fraction(text: &str) -> Option<(u32, usize, &str)> {
-    let length = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (digits, rest) = text.split_at(length);
-    let significant = digits.trim_end_matches('0');
-    if digits.is_empty() || significant.len() > 9 {
-        return None;
+/// A fraction of a second.
+struct Fraction {
+    nanoseconds: u32,
+    /// Number of digits in the text.
+    digits: usize,
+}
+
+impl Fraction {
+    /// Parses the digits at the start of a text, and returns the rest of it. Only zeros may follow the ninth digit.
+    fn parse(text: &str) -> Option<(Self, &str)> {
+        let length = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = text.split_at(length);
+        let significant = digits.trim_end_matches('0');
+        if digits.is_empty() || significant.len() > 9 {
+            return None;
+        }
+        let padded = significant.bytes().chain(std::iter::repeat(b'0')).take(9);
+        let fraction = Self {
+            nanoseconds: padded.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')),
+            digits: length,
+        };
+        Some((fraction, rest))
     }
-    let nanoseconds = significant.bytes().chain(std::iter::repeat(b'0')).take(9);
-    let nanoseconds = nanoseconds.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    Some((nanoseconds, length, rest))
 }
 
-/// Seconds that a zone is ahead of UTC: `Z`, `UTC`, `+02`, `+0200`, `+02:00`, after a space or none.
-fn offset(zone: &str) -> Option<i64> {
+/// Seconds that a zone is ahead of UTC: `Z`, `UTC`, `+02`, `+0200`, `+02:00`, with an optional space before it.
+fn parse_offset(zone: &str) -> Option<i64> {
     let zone = zone.strip_prefix(' ').unwrap_or(zone);
     if matches!(zone, "Z" | "z" | "UTC") {
         return Some(0);
@@ -144,7 +162,7 @@ fn offset(zone: &str) -> Option<i64> {
         [sign, h1, h2, m1, m2] | [sign, h1, h2, b':', m1, m2] => (sign, [h1, h2], [m1, m2]),
         _ => return None,
     };
-    let seconds = below(24, hours)? * 3600 + below(60, minutes)? * 60;
+    let seconds = two_digits_below(24, hours)? * 3600 + two_digits_below(60, minutes)? * 60;
     match sign {
         b'+' => Some(seconds),
         b'-' => Some(-seconds),
@@ -156,31 +174,34 @@ fn offset(zone: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Option<(i64, u32, Form)> {
-        Moment::parse(text).map(|moment| (moment.seconds, moment.nanoseconds, moment.form))
+    fn parsed(text: &str) -> Option<(i64, u32, DateTimeKind)> {
+        DateTime::parse(text).map(|time| (time.seconds, time.nanoseconds, time.kind))
     }
 
     #[test]
-    fn moments_are_read_whole() {
+    fn dates_and_times_are_parsed() {
         for (text, expected) in [
-            ("1970-01-02", (86_400, 0, Form::Date)),
-            ("1969-12-31T23:59:59", (-1, 0, Form::Local)),
-            ("1970-01-01 00:00:01.5", (1, 500_000_000, Form::Local)),
-            ("1970-01-01 00:00:01.000000001", (1, 1, Form::Local)),
-            ("1970-01-01 00:00:01.0000000010000", (1, 1, Form::Local)),
-            ("1970-01-01T02:00:00+02:00", (0, 0, Form::Zoned)),
-            ("1970-01-01T02:00:00.25+0200", (0, 250_000_000, Form::Zoned)),
-            ("1969-12-31 22:30:00-01:30", (0, 0, Form::Zoned)),
-            ("1970-01-01 00:00:00Z", (0, 0, Form::Zoned)),
-            ("1970-01-01 00:00:00 UTC", (0, 0, Form::Zoned)),
-            ("1970-01-01 01:00:00 +01", (0, 0, Form::Zoned)),
+            ("1970-01-02", (86_400, 0, DateTimeKind::Date)),
+            ("1969-12-31T23:59:59", (-1, 0, DateTimeKind::Local)),
+            ("1970-01-01 00:00:01.5", (1, 500_000_000, DateTimeKind::Local)),
+            ("1970-01-01 00:00:01.000000001", (1, 1, DateTimeKind::Local)),
+            ("1970-01-01 00:00:01.0000000010000", (1, 1, DateTimeKind::Local)),
+            ("1970-01-01T02:00:00+02:00", (0, 0, DateTimeKind::Zoned)),
+            (
+                "1970-01-01T02:00:00.25+0200",
+                (0, 250_000_000, DateTimeKind::Zoned),
+            ),
+            ("1969-12-31 22:30:00-01:30", (0, 0, DateTimeKind::Zoned)),
+            ("1970-01-01 00:00:00Z", (0, 0, DateTimeKind::Zoned)),
+            ("1970-01-01 00:00:00 UTC", (0, 0, DateTimeKind::Zoned)),
+            ("1970-01-01 01:00:00 +01", (0, 0, DateTimeKind::Zoned)),
         ] {
             assert_eq!(parsed(text), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_moment_is_not_read() {
+    fn invalid_dates_and_times_are_rejected() {
         for text in [
             "",
             "2024",
@@ -217,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_holds_all_of_a_moment_or_none() {
-        let units = |text: &str, unit| Moment::parse(text).and_then(|moment| moment.units(unit));
+    fn units_are_exact_or_rejected() {
+        let units = |text: &str, unit| DateTime::parse(text).and_then(|time| time.units(unit));
         assert_eq!(units("1969-12-31 23:59:59.75", TimeUnit::Second), None);
         assert_eq!(units("1969-12-31 23:59:59.75", TimeUnit::Millisecond), Some(-250));
         assert_eq!(units("1970-01-01 00:00:00.000", TimeUnit::Second), Some(0));
@@ -235,7 +256,10 @@ mod tests {
             units("9999-12-31 23:59:59", TimeUnit::Microsecond),
             Some(253_402_300_799_000_000)
         );
-        assert_eq!(Moment::parse("1969-12-31").and_then(Moment::days), Some(-1));
-        assert_eq!(Moment::parse("1970-01-01 00:00:00").and_then(Moment::days), None);
+        assert_eq!(DateTime::parse("1969-12-31").and_then(DateTime::days), Some(-1));
+        assert_eq!(
+            DateTime::parse("1970-01-01 00:00:00").and_then(DateTime::days),
+            None
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Which types the values of a column fit without loss.
+//! Infers the types that hold all values of a column without loss.
 
 use std::ops::BitAndAssign;
 
@@ -6,48 +6,48 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::{
     super::number,
-    time::{Form, Moment},
+    time::{DateTime, DateTimeKind},
 };
 
-/// The types of columns that are no text, those that come first in a file of their values first. Whole numbers are floats,
-/// and dates are times, where others of their column are.
-const ORDER: [Type; 12] = [
-    Type::Boolean,
-    Type::Int64,
-    Type::Float64,
-    Type::Date32,
-    Type::Local(TimeUnit::Second),
-    Type::Local(TimeUnit::Millisecond),
-    Type::Local(TimeUnit::Microsecond),
-    Type::Local(TimeUnit::Nanosecond),
-    Type::Zoned(TimeUnit::Second),
-    Type::Zoned(TimeUnit::Millisecond),
-    Type::Zoned(TimeUnit::Microsecond),
-    Type::Zoned(TimeUnit::Nanosecond),
+/// The types other than text, in order of preference. A whole number is also a float, and a date is also a time, if other values
+/// of the column require it.
+const PREFERENCE: [CsvType; 12] = [
+    CsvType::Boolean,
+    CsvType::Int64,
+    CsvType::Float64,
+    CsvType::Date32,
+    CsvType::Local(TimeUnit::Second),
+    CsvType::Local(TimeUnit::Millisecond),
+    CsvType::Local(TimeUnit::Microsecond),
+    CsvType::Local(TimeUnit::Nanosecond),
+    CsvType::Zoned(TimeUnit::Second),
+    CsvType::Zoned(TimeUnit::Millisecond),
+    CsvType::Zoned(TimeUnit::Microsecond),
+    CsvType::Zoned(TimeUnit::Nanosecond),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum CsvType {
     Boolean,
     Int64,
     Float64,
     Date32,
     /// A time without a zone.
     Local(TimeUnit),
-    /// A time in UTC, whatever zone its text has, as in pyarrow.
+    /// A time with a zone, converted to UTC as in pyarrow.
     Zoned(TimeUnit),
 }
 
-/// A set of types.
+/// A set of types, as a bit mask over `PREFERENCE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Types(u16);
+pub(super) struct TypeSet(u16);
 
-impl Types {
-    /// What a column without any value may be.
-    pub(super) const ALL: Self = Self((1 << ORDER.len()) - 1);
+impl TypeSet {
+    /// The types of a column without values.
+    pub(super) const ALL: Self = Self((1 << PREFERENCE.len()) - 1);
 
-    /// Those that hold a value without loss, and the fraction of a second in as many digits as it is written.
-    pub(super) fn of(text: &str) -> Self {
+    /// The types that hold a value without loss. The unit of a time has at least as many fractional digits as the text.
+    pub(super) fn from_text(text: &str) -> Self {
         let is_text = match text.as_bytes().first() {
             Some(b't' | b'T' | b'f' | b'F' | b'n' | b'N' | b'i' | b'I' | b'-' | b'.') => false,
             Some(byte) => !byte.is_ascii_digit(),
@@ -56,61 +56,65 @@ impl Types {
         if is_text {
             return Self(0);
         }
-        let moment = Moment::parse(text);
-        let written = |unit: &TimeUnit| moment.filter(|moment| moment.is_written_in(*unit));
-        let fits = |kind: &Type| match kind {
-            Type::Boolean => boolean(text).is_some(),
-            Type::Int64 => number::int(text).is_some(),
-            Type::Float64 => number::float(text).is_some(),
-            Type::Date32 => moment.and_then(Moment::days).is_some(),
-            Type::Local(unit) => written(unit).and_then(|moment| local(moment, *unit)).is_some(),
-            Type::Zoned(unit) => written(unit).and_then(|moment| zoned(moment, *unit)).is_some(),
+        let time = DateTime::parse(text);
+        let time_in = |unit: &TimeUnit| time.filter(|time| time.has_digits_of(*unit));
+        let fits = |kind: &CsvType| match kind {
+            CsvType::Boolean => parse_boolean(text).is_some(),
+            CsvType::Int64 => number::parse_int(text).is_some(),
+            CsvType::Float64 => number::parse_float(text).is_some(),
+            CsvType::Date32 => time.and_then(DateTime::days).is_some(),
+            CsvType::Local(unit) => time_in(unit).and_then(|time| local_units(time, *unit)).is_some(),
+            CsvType::Zoned(unit) => time_in(unit).and_then(|time| zoned_units(time, *unit)).is_some(),
         };
-        let fitting = ORDER.iter().enumerate().filter(|(_, kind)| fits(kind));
-        Self(fitting.fold(0, |types, (place, _)| types | 1 << place))
+        let fitting = PREFERENCE.iter().enumerate().filter(|(_, kind)| fits(kind));
+        Self(fitting.fold(0, |types, (index, _)| types | 1 << index))
     }
 
-    /// Whether only text holds all values.
+    /// Whether only text can hold all values.
     pub(super) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The type of a column whose values fit these.
-    pub(super) fn first(self) -> DataType {
-        let first = ORDER.get(self.0.trailing_zeros() as usize);
-        match first {
+    /// The preferred type. Text if the set is empty, or has all types because the column has no values.
+    pub(super) fn preferred(self) -> DataType {
+        let preferred = PREFERENCE.get(self.0.trailing_zeros() as usize);
+        match preferred {
             _ if self == Self::ALL => DataType::Utf8,
             None => DataType::Utf8,
-            Some(Type::Boolean) => DataType::Boolean,
-            Some(Type::Int64) => DataType::Int64,
-            Some(Type::Float64) => DataType::Float64,
-            Some(Type::Date32) => DataType::Date32,
-            Some(Type::Local(unit)) => DataType::Timestamp(*unit, None),
-            Some(Type::Zoned(unit)) => DataType::Timestamp(*unit, Some("UTC".into())),
+            Some(CsvType::Boolean) => DataType::Boolean,
+            Some(CsvType::Int64) => DataType::Int64,
+            Some(CsvType::Float64) => DataType::Float64,
+            Some(CsvType::Date32) => DataType::Date32,
+            Some(CsvType::Local(unit)) => DataType::Timestamp(*unit, None),
+            Some(CsvType::Zoned(unit)) => DataType::Timestamp(*unit, Some("UTC".into())),
         }
     }
 }
 
-impl BitAndAssign for Types {
-    fn bitand_assign(&mut self, others: Self) {
-        self.0 &= others.0;
+impl BitAndAssign for TypeSet {
+    fn bitand_assign(&mut self, other: Self) {
+        self.0 &= other.0;
     }
 }
 
-/// `true` and `false`, in capital and small letters.
-pub(super) fn boolean(text: &str) -> Option<bool> {
-    let is = |word| text.eq_ignore_ascii_case(word);
-    is("true")
+/// Parses `true` and `false`, case-insensitively.
+pub(super) fn parse_boolean(text: &str) -> Option<bool> {
+    let is_word = |word| text.eq_ignore_ascii_case(word);
+    is_word("true")
         .then_some(true)
-        .or_else(|| is("false").then_some(false))
+        .or_else(|| is_word("false").then_some(false))
 }
 
 /// Units since 1970 of a date or a time without a zone.
-pub(super) fn local(moment: Moment, unit: TimeUnit) -> Option<i64> {
-    (moment.form != Form::Zoned).then(|| moment.units(unit)).flatten()
+pub(super) fn local_units(time: DateTime, unit: TimeUnit) -> Option<i64> {
+    (time.kind != DateTimeKind::Zoned)
+        .then(|| time.units(unit))
+        .flatten()
 }
 
 /// Units since 1970 of a time with a zone.
-pub(super) fn zoned(moment: Moment, unit: TimeUnit) -> Option<i64> {
-    (moment.form == Form::Zoned).then(|| moment.units(unit)).flatten()
+pub(super) fn zoned_units(time: DateTime, unit: TimeUnit) -> Option<i64> {
+    (time.kind == DateTimeKind::Zoned)
+        .then(|| time.units(unit))
+        .flatten()
 }

@@ -1,48 +1,49 @@
-//! Looks through an Arrow schema before Arrow's own types are made of it: in one of a few bytes the same field may stand in a
-//! hundred thousand places, and each of them would get a copy of its name.
+//! Checks the size of an Arrow schema before it is converted to Arrow's types. A schema of a few bytes can refer to one field a
+//! hundred thousand times, and each reference becomes a copy of the field's name.
 
 use arrow_ipc as fb;
 
 use crate::{Error, Result};
 
-/// Checks that a schema has at most `columns` columns, nested ones counted one by one, and `bytes` bytes of text.
+/// Checks that a schema has at most `max_columns` columns, nested ones included, and `max_bytes` bytes of text.
 ///
-/// It is one whose bytes Arrow has verified, so that going down into it ends: it is not nested deeper than 64.
+/// Arrow has verified the bytes of the schema, so the recursion is bounded: the nesting depth is at most 64.
 pub(in crate::step::table) fn check_fields(
     schema: &fb::Schema<'_>,
-    columns: usize,
-    bytes: u64,
+    max_columns: usize,
+    max_bytes: u64,
 ) -> Result<()> {
     let fields = schema
         .fields()
-        .ok_or_else(|| Error::undecodable("found an Arrow schema without fields"))?;
-    let mut found = Found::default();
-    found.add_pairs(schema.custom_metadata().into_iter().flatten());
+        .ok_or_else(|| Error::undecodable("malformed Arrow schema: missing fields"))?;
+    let mut size = SchemaSize::default();
+    size.add_pairs(schema.custom_metadata().into_iter().flatten());
     for field in fields {
-        found.add(&field);
+        size.add(&field);
     }
-    if found.columns > columns {
+    if size.columns > max_columns {
         return Err(Error::too_large(format!(
-            "the object has {} columns, more than the limit of {columns}",
-            found.columns
+            "too many columns: expected at most {max_columns}, found {}",
+            size.columns
         )));
     }
-    if found.bytes > bytes {
+    if size.text_bytes > max_bytes {
         return Err(Error::too_large(format!(
-            "the names and remarks of the object's columns have {} bytes, more than the limit of {bytes}",
-            found.bytes
+            "column names and metadata too large: expected at most {max_bytes} bytes, found {}",
+            size.text_bytes
         )));
     }
     Ok(())
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct SchemaSize {
     columns: usize,
-    bytes: u64,
+    /// Names, time zones and metadata.
+    text_bytes: u64,
 }
 
-impl Found {
+impl SchemaSize {
     fn add(&mut self, field: &fb::Field<'_>) {
         self.columns += 1;
         self.add_text(field.name());
@@ -60,6 +61,6 @@ impl Found {
     }
 
     fn add_text(&mut self, text: Option<&str>) {
-        self.bytes += text.map_or(0, str::len) as u64;
+        self.text_bytes += text.map_or(0, str::len) as u64;
     }
 }

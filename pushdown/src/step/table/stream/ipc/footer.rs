@@ -1,5 +1,6 @@
-//! Files whose messages are no stream: Polars 2 writes the schema without the start of a message, and dictionaries after the
-//! record batches that need them. Their footer says where the messages are (Arrow columnar format, IPC file format).
+//! Reads the footer of files whose messages are not a valid stream: Polars 2 writes the schema without the start of a message,
+//! and dictionaries after the record batches that use them. The footer has the offsets of the messages (Arrow columnar format,
+//! IPC file format).
 
 use std::{ops::Range, sync::Arc};
 
@@ -11,76 +12,82 @@ use futures::{StreamExt as _, stream};
 use super::{check_fields, malformed_footer};
 use crate::{Error, Result, Source, Suffix, limits::TableLimits, step::table::stream::Chunks};
 
-/// What a file ends with, the length of the footer before it.
-const END: &[u8] = b"ARROW1";
-const LENGTH: usize = 4;
-/// Bytes of messages that are asked for at once, or one message.
-const REQUEST_BYTES: u64 = 8 << 20;
+/// Last bytes of a file, after the length of its footer.
+const END_MAGIC: &[u8] = b"ARROW1";
+/// Size of the footer's length.
+const LENGTH_BYTES: usize = 4;
+/// Maximum bytes of messages per request, unless one message is larger.
+const MAX_REQUEST_BYTES: u64 = 8 << 20;
 
-/// Where the messages of a file are.
+/// The ranges of the messages of a file.
 #[derive(Debug, Clone)]
 pub(in crate::step::table::stream) struct Footer {
     pub(super) schema: SchemaRef,
-    /// Dictionaries, then record batches.
+    /// The ranges of the dictionaries, then of the record batches.
     messages: Arc<[Range<u64>]>,
-    /// Whether the messages can be read in the order in which they are stored.
+    /// Whether the messages can be read in stored order.
     pub(super) is_in_order: bool,
 }
 
-/// The bytes of a footer, and where they start.
+/// The bytes of a footer and their offset in the object.
 #[derive(Debug)]
-pub(in crate::step::table::stream) struct Stored {
+pub(in crate::step::table::stream) struct StoredFooter {
     bytes: Bytes,
-    start: u64,
+    offset: u64,
 }
 
-impl Stored {
-    /// Reads the footer of an object whose end is at hand; `None` if it has none within the limit.
+impl StoredFooter {
+    /// Reads the footer of an object whose last bytes are `end`. `None` if the object has no footer or a larger one than the
+    /// limit.
     pub(in crate::step::table::stream) async fn read(
         source: &dyn Source,
         end: &Suffix,
         limits: &TableLimits,
     ) -> Result<Option<Self>> {
-        let rest = end.bytes.strip_suffix(END);
-        let Some((rest, length)) = rest.and_then(<[u8]>::split_last_chunk::<LENGTH>) else {
+        let rest = end.bytes.strip_suffix(END_MAGIC);
+        let Some((rest, length)) = rest.and_then(<[u8]>::split_last_chunk::<LENGTH_BYTES>) else {
             return Ok(None);
         };
         let length = u64::from(u32::from_le_bytes(*length));
-        let start = end.total.checked_sub((LENGTH + END.len()) as u64 + length);
-        let Some(start) = start.filter(|_| length > 0 && length <= limits.max_footer_bytes) else {
+        let offset = end
+            .total
+            .checked_sub((LENGTH_BYTES + END_MAGIC.len()) as u64 + length);
+        let Some(offset) = offset.filter(|_| length > 0 && length <= limits.max_footer_bytes) else {
             return Ok(None);
         };
-        let at_hand = usize::try_from(length)
+        let start_in_end = usize::try_from(length)
             .ok()
             .and_then(|length| rest.len().checked_sub(length));
-        let bytes = if let Some(place) = at_hand {
-            end.bytes.slice(place..rest.len())
+        let bytes = if let Some(start) = start_in_end {
+            end.bytes.slice(start..rest.len())
         } else {
-            let footer = start..start + length;
+            let footer = offset..offset + length;
             source.ranges(vec![footer]).await?.concat().into()
         };
-        Ok(Some(Self { bytes, start }))
+        Ok(Some(Self { bytes, offset }))
     }
 }
 
 impl Footer {
-    /// Reads a footer.
+    /// Parses a footer.
     ///
     /// # Errors
     /// [`TooLarge`](crate::ErrorKind::TooLarge) for more columns or a larger message than the limits,
-    /// [`Undecodable`](crate::ErrorKind::Undecodable) for what is no footer, and for messages outside of the file or of each
-    /// other.
-    pub(super) fn new(stored: &Stored, limits: &TableLimits) -> Result<Self> {
+    /// [`Undecodable`](crate::ErrorKind::Undecodable) for a malformed footer, and for messages that overlap or are outside of
+    /// the file.
+    pub(super) fn new(stored: &StoredFooter, limits: &TableLimits) -> Result<Self> {
         let footer = root_as_footer(&stored.bytes).map_err(|error| malformed_footer(&error.to_string()))?;
-        let schema = footer.schema().ok_or_else(|| malformed_footer("no schema"))?;
+        let schema = footer
+            .schema()
+            .ok_or_else(|| malformed_footer("missing schema"))?;
         check_fields(&schema, limits.max_columns, limits.max_footer_bytes)?;
-        let place = |block: &Block| place(block, stored.start, limits.max_batch_bytes);
-        let dictionaries = footer.dictionaries().into_iter().flatten().map(place);
+        let range = |block: &Block| message_range(block, stored.offset, limits.max_batch_bytes);
+        let dictionaries = footer.dictionaries().into_iter().flatten().map(range);
         let dictionaries = dictionaries.collect::<Result<Vec<_>>>()?;
-        let batches = footer.recordBatches().into_iter().flatten().map(place);
+        let batches = footer.recordBatches().into_iter().flatten().map(range);
         let batches = batches.collect::<Result<Vec<_>>>()?;
-        let first = batches.iter().map(|batch| batch.start).min();
-        let is_before = |dictionary: &Range<u64>| first.is_none_or(|first| dictionary.start < first);
+        let first_batch = batches.iter().map(|batch| batch.start).min();
+        let is_before = |dictionary: &Range<u64>| first_batch.is_none_or(|first| dictionary.start < first);
         let is_in_order = dictionaries.iter().all(is_before);
         let messages = [dictionaries, batches].concat();
         let mut sorted: Vec<_> = messages
@@ -88,8 +95,10 @@ impl Footer {
             .map(|message| (message.start, message.end))
             .collect();
         sorted.sort_unstable();
-        if sorted.array_windows().any(|[one, next]| one.1 > next.0) {
-            return Err(malformed_footer("messages that overlap"));
+        if sorted.array_windows().any(|[message, next]| message.1 > next.0) {
+            return Err(malformed_footer(
+                "expected separate messages, found overlapping ones",
+            ));
         }
         Ok(Self {
             schema: Arc::new(fb_to_schema(schema)),
@@ -98,15 +107,15 @@ impl Footer {
         })
     }
 
-    /// The messages in an order in which they can be read.
+    /// Reads the messages, each dictionary before the record batches that use it.
     pub(in crate::step::table::stream) fn chunks(&self, source: Arc<dyn Source>) -> Chunks {
         let mut requests: Vec<Vec<Range<u64>>> = Vec::new();
         let mut bytes = 0;
         for message in self.messages.iter() {
             bytes += message.end - message.start;
-            let is_next = |last: &Range<u64>| last.end <= message.start;
+            let follows = |last: &Range<u64>| last.end <= message.start;
             match requests.last_mut() {
-                Some(request) if bytes <= REQUEST_BYTES && request.last().is_some_and(is_next) => {
+                Some(request) if bytes <= MAX_REQUEST_BYTES && request.last().is_some_and(follows) => {
                     request.push(message.clone());
                 }
                 _ => {
@@ -124,19 +133,19 @@ impl Footer {
     }
 }
 
-/// Where a message is, its prefix included: before the footer, and no larger than a record batch may be.
-fn place(block: &Block, total: u64, most: u64) -> Result<Range<u64>> {
-    let outside = || malformed_footer("a message outside of the file");
+/// The range of a message, with its prefix. Checks that it is before the footer, and that its body is at most `max_body_bytes`.
+fn message_range(block: &Block, footer_offset: u64, max_body_bytes: u64) -> Result<Range<u64>> {
+    let outside = || malformed_footer("expected the messages before the footer, found one outside");
     let start = u64::try_from(block.offset()).map_err(|_| outside())?;
     let header = u64::try_from(block.metaDataLength()).map_err(|_| outside())?;
     let body = u64::try_from(block.bodyLength()).map_err(|_| outside())?;
     let end = start.checked_add(header).and_then(|end| end.checked_add(body));
     let end = end
-        .filter(|end| header > 0 && *end <= total)
+        .filter(|end| header > 0 && *end <= footer_offset)
         .ok_or_else(outside)?;
-    if body > most {
+    if body > max_body_bytes {
         return Err(Error::too_large(format!(
-            "an Arrow message of {body} bytes is more than the limit of {most}"
+            "Arrow message too large: expected a body of at most {max_body_bytes} bytes, found {body}"
         )));
     }
     Ok(start..end)

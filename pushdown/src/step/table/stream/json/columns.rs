@@ -1,6 +1,5 @@
-//! Columns that are filled row by row, with the types that the first rows gave them. A value that its column does not hold
-//! without loss is a fault: arrow-json would cut off fractions, read numbers out of strings, and take the last of two
-//! members of one name.
+//! Builds columns row by row, with the inferred types. A value that its column cannot hold without loss is an error: arrow-json
+//! would truncate fractions, parse numbers in strings, and use the last of two members with the same name.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,63 +12,63 @@ use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
 
 use super::{
     super::number,
-    fault::Fault,
+    row_error::RowError,
     tokens::{Tokens, Value},
 };
 use crate::pipeline::excerpt;
 
-/// A column that grows.
+/// A column under construction.
 #[derive(Debug)]
-enum Column {
+enum JsonColumn {
     Boolean(BooleanBuilder),
     Int64(Int64Builder),
     UInt64(UInt64Builder),
     Float64(Float64Builder),
     Text(StringBuilder),
-    List(Box<List>),
-    Object(Box<Objects>),
+    List(Box<ListColumn>),
+    Object(Box<ObjectColumn>),
 }
 
 #[derive(Debug)]
-struct List {
+struct ListColumn {
     item: FieldRef,
-    items: Column,
+    items: JsonColumn,
     offsets: OffsetBufferBuilder<i32>,
     nulls: NullBufferBuilder,
 }
 
-/// Objects of one shape: a column for each name.
+/// Objects with the same fields: one column per name.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct ObjectColumn {
     fields: Fields,
-    places: HashMap<String, usize>,
-    columns: Vec<Column>,
+    indexes: HashMap<String, usize>,
+    columns: Vec<JsonColumn>,
     nulls: NullBufferBuilder,
-    /// Whether a name that no field has is a fault.
+    /// Whether an unknown name is an error.
     is_strict: bool,
 }
 
-impl Column {
-    /// The recursion ends: a type is not nested deeper than the rows that gave it.
+impl JsonColumn {
+    /// The recursion is bounded, since the depth of the rows that the types were inferred from is.
     fn new(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Boolean(BooleanBuilder::new()),
             DataType::Int64 => Self::Int64(Int64Builder::new()),
             DataType::UInt64 => Self::UInt64(UInt64Builder::new()),
             DataType::Float64 => Self::Float64(Float64Builder::new()),
-            DataType::List(item) => Self::List(Box::new(List {
+            DataType::List(item) => Self::List(Box::new(ListColumn {
                 item: FieldRef::clone(item),
                 items: Self::new(item.data_type()),
                 offsets: OffsetBufferBuilder::new(0),
                 nulls: NullBufferBuilder::new(0),
             })),
-            DataType::Struct(fields) => Self::Object(Box::new(Objects::new(fields.clone(), true))),
+            DataType::Struct(fields) => Self::Object(Box::new(ObjectColumn::new(fields.clone(), true))),
             _ => Self::Text(StringBuilder::new()),
         }
     }
 
-    /// What an error says was expected.
-    const fn expected(&self) -> &'static str {
+    /// The expected values in errors.
+    const fn describe(&self) -> &'static str {
         match self {
             Self::Boolean(_) => "true or false",
             Self::Int64(_) => "Int64",
@@ -81,7 +80,7 @@ impl Column {
         }
     }
 
-    fn add(&mut self, value: &Value<'_>, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+    fn add(&mut self, value: &Value<'_>, tokens: &mut Tokens<'_>) -> Result<(), RowError> {
         let is_added = match (&mut *self, value) {
             (_, Value::Null) => {
                 self.add_null();
@@ -103,24 +102,24 @@ impl Column {
         if is_added {
             return Ok(());
         }
-        Err(Fault::value(format!(
-            "found {}, expected {} as in the rows at the start",
-            value.name(),
-            self.expected()
+        Err(RowError::value(format!(
+            "expected {} as in the first rows, found {}",
+            self.describe(),
+            value.describe()
         )))
     }
 
-    /// Adds a number if this column holds it.
+    /// Adds a number if the column can hold it. Returns whether it was added.
     fn add_number(&mut self, text: &str) -> bool {
-        // A whole number is one with a fraction of zeros, too.
+        // A number with a fraction of zeros is a whole number.
         let whole = match text.split_once('.') {
             Some((whole, fraction)) if fraction.bytes().all(|byte| byte == b'0') => whole,
             _ => text,
         };
         let added = match self {
-            Self::Int64(column) => number::int(whole).map(|value| column.append_value(value)),
-            Self::UInt64(column) => number::uint(whole).map(|value| column.append_value(value)),
-            Self::Float64(column) => number::float(text).map(|value| column.append_value(value)),
+            Self::Int64(column) => number::parse_int(whole).map(|value| column.append_value(value)),
+            Self::UInt64(column) => number::parse_uint(whole).map(|value| column.append_value(value)),
+            Self::Float64(column) => number::parse_float(text).map(|value| column.append_value(value)),
             _ => None,
         };
         added.is_some()
@@ -170,8 +169,8 @@ impl Column {
     }
 }
 
-impl List {
-    fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+impl ListColumn {
+    fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), RowError> {
         let mut length = 0;
         while tokens.has_item(length == 0)? {
             let value = tokens.value()?;
@@ -195,16 +194,16 @@ impl List {
     }
 }
 
-impl Objects {
+impl ObjectColumn {
     pub(super) fn new(fields: Fields, is_strict: bool) -> Self {
         let names = fields.iter().enumerate();
         Self {
-            places: names
-                .map(|(place, field)| (field.name().clone(), place))
+            indexes: names
+                .map(|(index, field)| (field.name().clone(), index))
                 .collect(),
             columns: fields
                 .iter()
-                .map(|field| Column::new(field.data_type()))
+                .map(|field| JsonColumn::new(field.data_type()))
                 .collect(),
             fields,
             nulls: NullBufferBuilder::new(0),
@@ -213,28 +212,30 @@ impl Objects {
     }
 
     /// Adds an object whose opening bracket has been read.
-    pub(super) fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), Fault> {
+    pub(super) fn add(&mut self, tokens: &mut Tokens<'_>) -> Result<(), RowError> {
         let row = self.nulls.len();
         let (mut next, mut is_first) = (0, true);
         while let Some(name) = tokens.member(is_first)? {
             is_first = false;
             let value = tokens.value()?;
-            let Some(place) = self.place(&name, next) else {
+            let Some(index) = self.index(&name, next) else {
                 if self.is_strict {
                     let name = excerpt(&name, 60);
-                    return Err(Fault::syntax(format!(
-                        "found the name `{name}`, which no row at the start has"
+                    return Err(RowError::syntax(format!(
+                        "expected the names of the first rows, found `{name}`"
                     )));
                 }
                 tokens.skip(&value)?;
                 continue;
             };
-            let column = &mut self.columns[place];
+            let column = &mut self.columns[index];
             if column.len() > row {
-                return Err(twice(&name));
+                return Err(duplicate_name(&name));
             }
-            column.add(&value, tokens).map_err(|fault| fault.under(&name))?;
-            next = place + 1;
+            column
+                .add(&value, tokens)
+                .map_err(|error| error.in_column(&name))?;
+            next = index + 1;
         }
         for column in &mut self.columns {
             if column.len() == row {
@@ -245,11 +246,11 @@ impl Objects {
         Ok(())
     }
 
-    /// Where the column of this name is. Names mostly come in the order of the row before: `next` is looked at first.
-    fn place(&self, name: &str, next: usize) -> Option<usize> {
+    /// The index of the column of this name. `next` is tried first, since rows mostly have the same order of names.
+    fn index(&self, name: &str, next: usize) -> Option<usize> {
         match self.fields.get(next) {
             Some(field) if field.name() == name => Some(next),
-            _ => self.places.get(name).copied(),
+            _ => self.indexes.get(name).copied(),
         }
     }
 
@@ -259,15 +260,15 @@ impl Objects {
 
     pub(super) fn finish(&mut self) -> Result<StructArray, ArrowError> {
         let length = self.nulls.len();
-        let columns = self.columns.iter_mut().map(Column::finish);
+        let columns = self.columns.iter_mut().map(JsonColumn::finish);
         let columns = columns.collect::<Result<_, _>>()?;
         StructArray::try_new_with_length(self.fields.clone(), columns, self.nulls.finish(), length)
     }
 }
 
-pub(super) fn twice(name: &str) -> Fault {
-    Fault::syntax(format!(
-        "found the name `{}` twice in one object",
+pub(super) fn duplicate_name(name: &str) -> RowError {
+    RowError::syntax(format!(
+        "expected unique names in an object, found `{}` twice",
         excerpt(name, 60)
     ))
 }

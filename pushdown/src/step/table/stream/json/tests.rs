@@ -1,68 +1,69 @@
-//! What the first rows tell.
+//! Inference of columns from the first rows.
 
 use arrow_schema::{DataType, Field, Fields};
 use bytes::Bytes;
 
 use super::*;
 
-fn infer(text: &str, is_cut: bool, max_columns: usize) -> Result<Table> {
+fn infer(text: &str, is_truncated: bool, max_columns: usize) -> Result<JsonTable> {
     let head = Head {
         bytes: Bytes::copy_from_slice(text.as_bytes()),
-        cut: is_cut,
+        is_truncated,
     };
     let limits = TableLimits {
         max_columns,
         ..TableLimits::default()
     };
-    Table::infer(&head, &limits)
+    JsonTable::infer(&head, &limits)
 }
 
-fn inferred(text: &str) -> Result<Vec<(String, DataType)>> {
+fn inferred_types(text: &str) -> Result<Vec<(String, DataType)>> {
     let table = infer(text, false, usize::MAX)?;
     let field = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
     Ok(table.schema.fields().iter().map(field).collect())
 }
 
 #[test]
-fn types_are_those_of_all_rows() {
-    let found =
-        inferred("{\"b\": 1, \"a\": null}\n{\"a\": [{\"x\": true}], \"b\": 1.5, \"c\": \"t\"}\n").unwrap();
-    let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+fn types_are_inferred_from_all_rows() {
+    let types =
+        inferred_types("{\"b\": 1, \"a\": null}\n{\"a\": [{\"x\": true}], \"b\": 1.5, \"c\": \"t\"}\n")
+            .unwrap();
+    let names: Vec<_> = types.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["b", "a", "c"]);
-    assert_eq!(found[0].1, DataType::Float64);
+    assert_eq!(types[0].1, DataType::Float64);
     let inner = Fields::from(vec![Field::new("x", DataType::Boolean, true)]);
     let item = Field::new_list_field(DataType::Struct(inner), true);
-    assert_eq!(found[1].1, DataType::List(Arc::new(item)));
-    assert_eq!(found[2].1, DataType::Utf8);
+    assert_eq!(types[1].1, DataType::List(Arc::new(item)));
+    assert_eq!(types[2].1, DataType::Utf8);
 }
 
 #[test]
-fn types_that_do_not_fit_are_told() {
-    let error = inferred("{\"a\": {\"b\": 1}}\n{\"a\": {\"b\": \"x\"}}")
+fn values_of_another_type_are_errors() {
+    let error = inferred_types("{\"a\": {\"b\": 1}}\n{\"a\": {\"b\": \"x\"}}")
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("found a string, expected a number as before in `b`"),
+        error.contains("expected a number as in the rows before, found a string in column `b`"),
         "{error}"
     );
     assert!(error.contains("line 2"), "{error}");
     assert!(
-        inferred("[1]")
+        inferred_types("[1]")
             .unwrap_err()
             .to_string()
             .contains("an object in each line")
     );
-    assert!(inferred("{\"a\": ").is_err());
+    assert!(inferred_types("{\"a\": ").is_err());
     assert!(infer("{\"a\": 1}\n{\"a\": 1", true, 1).is_ok());
 }
 
 #[test]
-fn a_row_of_many_names_ends_at_the_limit() {
+fn the_number_of_names_is_limited() {
     let row = |names: &mut dyn Iterator<Item = u32>| {
         let members: Vec<_> = names.map(|name| format!("\"n{name}\": {name}")).collect();
         format!("{{{}}}\n", members.join(", "))
     };
-    // The second row has the names of the first in another order: they are found, and not added.
+    // The second row has the same names in another order, so it adds none.
     let text = [row(&mut (0..5000_u32)), row(&mut (0..5000_u32).rev())].concat();
     let table = infer(&text, false, 5000).unwrap();
     let fields = table.schema.fields();
@@ -78,10 +79,10 @@ fn a_row_of_many_names_ends_at_the_limit() {
 }
 
 #[test]
-fn numbers_have_the_type_that_holds_all_of_them() {
-    let of = |numbers: &[&str]| {
+fn a_column_of_numbers_has_the_type_that_holds_all_of_them() {
+    let inferred_type = |numbers: &[&str]| {
         let rows = numbers.iter().map(|number| format!("{{\"a\": {number}}}\n"));
-        inferred(&rows.collect::<String>()).map(|found| found[0].1.clone())
+        inferred_types(&rows.collect::<String>()).map(|types| types[0].1.clone())
     };
     for (numbers, data_type) in [
         (&["1", "-2"][..], DataType::Int64),
@@ -90,7 +91,7 @@ fn numbers_have_the_type_that_holds_all_of_them() {
         (&["1", "NaN", "-Infinity"], DataType::Float64),
         (&["-1", "18446744073709551616"], DataType::Float64),
     ] {
-        assert_eq!(of(numbers).unwrap(), data_type, "{numbers:?}");
+        assert_eq!(inferred_type(numbers).unwrap(), data_type, "{numbers:?}");
     }
     for numbers in [
         &["-1", "18446744073709551615"][..],
@@ -98,42 +99,43 @@ fn numbers_have_the_type_that_holds_all_of_them() {
         &["123456789012345678901"],
         &["1e400"],
     ] {
-        let error = of(numbers).unwrap_err().to_string();
+        let error = inferred_type(numbers).unwrap_err().to_string();
         let line = numbers.len();
-        let says = format!(
-            "in line {line}: found `{}`, expected a number of a type",
-            numbers[line - 1]
+        let found = format!("found `{}` in column `a`", numbers[line - 1]);
+        assert!(
+            error.contains(&format!("in line {line}: expected a number whose type")),
+            "{error}"
         );
-        assert!(error.contains(&says) && error.ends_with(" in `a`"), "{error}");
+        assert!(error.ends_with(&found), "{error}");
     }
 }
 
 #[test]
-fn names_that_stand_twice_in_an_object_are_errors() {
+fn duplicate_names_in_an_object_are_errors() {
     for text in [
         "{\"a\": 1}\n{\"a\": 1, \"a\": 1}",
         "{}\n{\"b\": [{\"a\": 1, \"c\": 2, \"a\": 1}]}",
     ] {
-        let error = inferred(text).unwrap_err().to_string();
+        let error = inferred_types(text).unwrap_err().to_string();
         assert!(
-            error.contains("in line 2: found the name `a` twice in one object"),
+            error.contains("in line 2: expected unique names in an object, found `a` twice"),
             "{error}"
         );
     }
-    // In two objects of one row.
-    assert!(inferred("{\"b\": [{\"a\": 1}, {\"a\": 2}]}").is_ok());
+    // The same name in two objects of one row is valid.
+    assert!(inferred_types("{\"b\": [{\"a\": 1}, {\"a\": 2}]}").is_ok());
 }
 
 #[test]
-fn what_is_nested_too_deep_is_an_error() {
+fn rows_nested_too_deep_are_errors() {
     let nested = |depth: usize| format!("{{\"a\": {}1{}}}", "[".repeat(depth), "]".repeat(depth));
-    assert!(inferred(&nested(127)).is_ok());
-    let error = inferred(&nested(128)).unwrap_err().to_string();
-    assert!(error.contains("nested deeper than 128"), "{error}");
-    assert!(inferred(&nested(400_000)).is_err());
+    assert!(inferred_types(&nested(127)).is_ok());
+    let error = inferred_types(&nested(128)).unwrap_err().to_string();
+    assert!(error.contains("at most 128 deep"), "{error}");
+    assert!(inferred_types(&nested(400_000)).is_err());
 }
 
-/// Each of the rows after the first takes 8 bytes in each of its columns, and two in the text.
+/// Each row after the first takes two bytes in the text, but 8 bytes in each column.
 #[test]
 fn record_batches_of_many_columns_have_few_rows() {
     let names: Vec<_> = (0..10_000).map(|name| format!("\"n{name}\": 1")).collect();
@@ -146,10 +148,10 @@ fn record_batches_of_many_columns_have_few_rows() {
 }
 
 #[test]
-fn a_row_that_does_not_end_within_the_head_is_an_error() {
+fn a_first_row_longer_than_the_head_is_an_error() {
     let error = infer("{\"a\": \"x", true, 10).unwrap_err().to_string();
     assert!(
-        error.contains("the first row of the JSON lines has more than 8 bytes"),
+        error.contains("first JSON row too long: expected at most 8 bytes"),
         "{error}"
     );
 }

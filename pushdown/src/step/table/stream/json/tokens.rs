@@ -1,25 +1,26 @@
-//! The tokens of a row (RFC 8259), and the three numbers more that Python's `json.dumps` writes: `NaN`, `Infinity` and
-//! `-Infinity`. Numbers keep their text, so that no digit is lost before it is known what holds them.
+//! Tokenizes a row of JSON (RFC 8259), and the three additional numbers that Python's `json.dumps` writes: `NaN`, `Infinity` and
+//! `-Infinity`. Numbers keep their text, so that no digit is lost before the type of their column is known.
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::row_error::RowError;
 use crate::pipeline::excerpt;
 
-/// The most lists and objects that stand inside each other, as in `serde_json`.
+/// Maximum nesting depth of lists and objects, as in `serde_json`.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// A row that is read from its start to its end.
+/// Reads the tokens of a row in order.
 #[derive(Debug)]
 pub(super) struct Tokens<'a> {
     text: &'a str,
-    at: usize,
+    /// Offset of the next byte.
+    position: usize,
 }
 
-/// A value. Of a list and an object only the opening bracket has been read.
+/// A value. For a list or an object, only the opening bracket has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     Null,
@@ -31,8 +32,8 @@ pub(super) enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// What an error calls it.
-    pub(super) fn name(&self) -> String {
+    /// The value in errors.
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool(value) => format!("`{value}`"),
@@ -46,18 +47,18 @@ impl Value<'_> {
 
 impl<'a> Tokens<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, position: 0 }
     }
 
     /// The next value.
-    pub(super) fn value(&mut self) -> Result<Value<'a>, Fault> {
+    pub(super) fn value(&mut self) -> Result<Value<'a>, RowError> {
         let Some(first) = self.peek() else {
-            return Err(Fault::syntax("it ends early, expected a value"));
+            return Err(RowError::syntax("expected a value, found the end of the row"));
         };
         match first {
             b'"' => self.string().map(Value::Text),
             b'{' | b'[' => {
-                self.at += 1;
+                self.position += 1;
                 Ok(if first == b'{' { Value::Object } else { Value::List })
             }
             b'n' => self.word("null", Value::Null),
@@ -71,13 +72,13 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Whether a list has another value; takes the comma before it, or the bracket that closes the list.
-    pub(super) fn has_item(&mut self, is_first: bool) -> Result<bool, Fault> {
+    /// Whether a list has another item. Consumes the comma before the item, or the bracket that closes the list.
+    pub(super) fn has_item(&mut self, is_first: bool) -> Result<bool, RowError> {
         self.has_more(b']', is_first)
     }
 
-    /// The name of an object's next member; takes the comma before it and the colon, or the bracket that closes the object.
-    pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, Fault> {
+    /// The name of an object's next member. Consumes the comma before it and the colon, or the bracket that closes the object.
+    pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>, RowError> {
         if !self.has_more(b'}', is_first)? {
             return Ok(None);
         }
@@ -88,13 +89,13 @@ impl<'a> Tokens<'a> {
         if self.peek() != Some(b':') {
             return Err(self.unexpected("`:`"));
         }
-        self.at += 1;
+        self.position += 1;
         Ok(Some(name))
     }
 
-    /// Passes over what is inside of a value.
-    pub(super) fn skip(&mut self, value: &Value<'_>) -> Result<(), Fault> {
-        let mut inside = Vec::new();
+    /// Skips the items of a list or the members of an object.
+    pub(super) fn skip(&mut self, value: &Value<'_>) -> Result<(), RowError> {
+        let mut outer_values = Vec::new();
         let (mut is_object, mut is_first) = match value {
             Value::List => (false, true),
             Value::Object => (true, true),
@@ -108,65 +109,65 @@ impl<'a> Tokens<'a> {
             };
             is_first = false;
             if !has_more {
-                match inside.pop() {
-                    Some(outer) => is_object = outer,
+                match outer_values.pop() {
+                    Some(is_outer_object) => is_object = is_outer_object,
                     None => return Ok(()),
                 }
                 continue;
             }
             let value = self.value()?;
             if matches!(value, Value::List | Value::Object) {
-                if inside.len() == MAX_DEPTH {
+                if outer_values.len() == MAX_DEPTH {
                     return Err(too_deep());
                 }
-                inside.push(is_object);
+                outer_values.push(is_object);
                 (is_object, is_first) = (value == Value::Object, true);
             }
         }
     }
 
-    fn has_more(&mut self, close: u8, is_first: bool) -> Result<bool, Fault> {
+    fn has_more(&mut self, close: u8, is_first: bool) -> Result<bool, RowError> {
         match self.peek() {
             Some(byte) if byte == close => {
-                self.at += 1;
+                self.position += 1;
                 Ok(false)
             }
             Some(_) if is_first => Ok(true),
             Some(b',') => {
-                self.at += 1;
+                self.position += 1;
                 Ok(true)
             }
             _ => Err(self.unexpected(&format!("`,` or `{}`", char::from(close)))),
         }
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
-        while let Some(byte) = bytes.get(self.at) {
+        while let Some(byte) = bytes.get(self.position) {
             if !b" \t\r\n".contains(byte) {
                 return Some(*byte);
             }
-            self.at += 1;
+            self.position += 1;
         }
         None
     }
 
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.get(self.position..).unwrap_or_default()
     }
 
-    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, RowError> {
         let rest = self.rest().strip_prefix(word);
         if rest.is_none_or(|rest| rest.starts_with(|next: char| next.is_alphanumeric())) {
             return Err(self.unexpected("a value"));
         }
-        self.at += word.len();
+        self.position += word.len();
         Ok(value)
     }
 
-    /// `-`, digits without a zero in front, a fraction, an exponent.
-    fn number(&mut self) -> Result<Value<'a>, Fault> {
+    /// Reads `-`, digits without a leading zero, a fraction and an exponent.
+    fn number(&mut self) -> Result<Value<'a>, RowError> {
         let rest = self.rest();
         let bytes = rest.as_bytes();
         let digits = |from: usize| {
@@ -200,28 +201,28 @@ impl<'a> Tokens<'a> {
         if !is_number || !is_end {
             return Err(self.unexpected("a number"));
         }
-        self.at += end;
+        self.position += end;
         Ok(Value::Number(&rest[..end]))
     }
 
-    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+    fn string(&mut self) -> Result<Cow<'a, str>, RowError> {
         let rest = self.rest();
-        let inside = rest.get(1..).unwrap_or_default().as_bytes();
+        let content = rest.get(1..).unwrap_or_default().as_bytes();
         let (mut end, mut is_escaped) = (0, false);
         loop {
-            match memchr::memchr2(b'"', b'\\', inside.get(end..).unwrap_or_default()) {
-                Some(place) if inside[end + place] == b'\\' => {
+            match memchr::memchr2(b'"', b'\\', content.get(end..).unwrap_or_default()) {
+                Some(offset) if content[end + offset] == b'\\' => {
                     is_escaped = true;
-                    end += place + 2;
+                    end += offset + 2;
                 }
-                Some(place) => {
-                    end += place;
+                Some(offset) => {
+                    end += offset;
                     break;
                 }
-                None => return Err(Fault::syntax("it ends early, expected `\"`")),
+                None => return Err(RowError::syntax("expected `\"`, found the end of the row")),
             }
         }
-        self.at += end + 2;
+        self.position += end + 2;
         let quoted = &rest[..end + 2];
         let text = &quoted[1..=end];
         if !is_escaped && !text.bytes().any(|byte| byte < b' ') {
@@ -230,24 +231,26 @@ impl<'a> Tokens<'a> {
         let text = serde_json::from_str::<String>(quoted);
         text.map(Cow::Owned).map_err(|error| {
             let error = error.to_string();
-            Fault::syntax(error.split(" at line ").next().unwrap_or_default())
+            RowError::syntax(error.split(" at line ").next().unwrap_or_default())
         })
     }
 
-    fn unexpected(&self, expected: &str) -> Fault {
+    fn unexpected(&self, expected: &str) -> RowError {
         let found = self.rest();
         if found.is_empty() {
-            return Fault::syntax(format!("it ends early, expected {expected}"));
+            return RowError::syntax(format!("expected {expected}, found the end of the row"));
         }
         let end = found.find(|next: char| next.is_whitespace() || ",:]}".contains(next));
         let end = end
             .filter(|end| *end > 0)
             .or_else(|| found.chars().next().map(char::len_utf8));
         let found = &found[..end.unwrap_or_default()];
-        Fault::syntax(format!("found `{}`, expected {expected}", excerpt(found, 60)))
+        RowError::syntax(format!("expected {expected}, found `{}`", excerpt(found, 60)))
     }
 }
 
-pub(super) fn too_deep() -> Fault {
-    Fault::syntax(format!("lists and objects are nested deeper than {MAX_DEPTH}"))
+pub(super) fn too_deep() -> RowError {
+    RowError::syntax(format!(
+        "expected lists and objects at most {MAX_DEPTH} deep, found deeper ones"
+    ))
 }

@@ -1,12 +1,12 @@
-//! Texts are read as `serde_json` reads them, but for three numbers more.
+//! Comparison with `serde_json`, which lacks the three additional numbers.
 
 use proptest::prelude::*;
 use serde_json::Value as Tree;
 
 use super::*;
 
-/// The tree of a text, of the three numbers more the words.
-fn tree(tokens: &mut Tokens<'_>) -> Result<Tree, Fault> {
+/// The tree of a text. The three additional numbers become strings.
+fn tree(tokens: &mut Tokens<'_>) -> Result<Tree, RowError> {
     Ok(match tokens.value()? {
         Value::Null => Tree::Null,
         Value::Bool(value) => value.into(),
@@ -33,18 +33,23 @@ fn tree(tokens: &mut Tokens<'_>) -> Result<Tree, Fault> {
 
 fn parsed(text: &str) -> Result<Tree, String> {
     let mut tokens = Tokens::new(text);
-    let found = tree(&mut tokens).map_err(|fault| fault.to_string())?;
-    let mut skipping = Tokens::new(text);
-    let skipped = skipping.value().and_then(|value| skipping.skip(&value));
-    assert!(skipped.is_ok() && skipping.at == tokens.at, "{text}");
+    let found = tree(&mut tokens).map_err(|error| error.to_string())?;
+    let mut skipped_tokens = Tokens::new(text);
+    let skipped = skipped_tokens
+        .value()
+        .and_then(|value| skipped_tokens.skip(&value));
+    assert!(
+        skipped.is_ok() && skipped_tokens.position == tokens.position,
+        "{text}"
+    );
     match tokens.peek() {
         None => Ok(found),
-        Some(_) => Err("more".to_owned()),
+        Some(_) => Err("trailing text".to_owned()),
     }
 }
 
 #[test]
-fn numbers_that_are_none_are_read_as_python_writes_them() {
+fn python_s_nan_and_infinity_are_read() {
     let text = r#"{"a": [NaN, Infinity , -Infinity], "NaN": "-Infinity"}"#;
     let expected = serde_json::json!({"a": ["NaN", "Infinity", "-Infinity"], "NaN": "-Infinity"});
     assert_eq!(parsed(text), Ok(expected));
@@ -91,35 +96,35 @@ fn numbers_that_are_none_are_read_as_python_writes_them() {
 }
 
 #[test]
-fn what_is_nested_too_deep_to_pass_over_is_a_fault() {
+fn skipped_values_nested_too_deep_are_errors() {
     let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
     let skip = |text: &str| {
         let mut tokens = Tokens::new(text);
         let value = tokens.value().unwrap();
-        tokens.skip(&value).map_err(|fault| fault.to_string())
+        tokens.skip(&value).map_err(|error| error.to_string())
     };
     assert_eq!(skip(&nested(MAX_DEPTH + 1)), Ok(()));
     assert_eq!(
         skip(&nested(100_000)).unwrap_err(),
-        "lists and objects are nested deeper than 128"
+        "expected lists and objects at most 128 deep, found deeper ones"
     );
 }
 
 proptest! {
-    /// What serde_json reads is read alike, and what it refuses is refused, but for the three numbers.
+    /// Texts that serde_json accepts give the same tree, and texts that it rejects are rejected.
     #[test]
     fn texts_are_read_as_serde_json_reads_them(
         text in "([ \\[\\]{},:]|\"([a\u{e9}\\\\]|\\\\n|\\\\u00e9)?\"|true|null|-?[0-9]{1,2}|[.]5|e[+-]?1){0,12}"
     ) {
         match serde_json::from_str::<Tree>(&text) {
             Ok(expected) => prop_assert_eq!(parsed(&text), Ok(expected)),
-            // A number that is too large is one all the same.
+            // A number out of serde_json's range is still a token.
             Err(error) => prop_assert!(parsed(&text).is_err() || error.to_string().contains("out of range"), "{}", text),
         }
     }
 
     #[test]
-    fn pieces_of_json_are_read_as_serde_json_reads_them(seed in "[a-c\\[{\"1]{0,10}") {
+    fn nested_texts_are_read_as_serde_json_reads_them(seed in "[a-c\\[{\"1]{0,10}") {
         let text = format!("{{\"k\": [{}, \"{}\", {{\"{}\": {}.5e1}}]}}", seed.len(), seed.replace('"', "\\\""), seed.replace('"', ""), seed.len());
         prop_assert_eq!(parsed(&text).ok(), serde_json::from_str::<Tree>(&text).ok());
     }

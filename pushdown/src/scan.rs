@@ -20,7 +20,7 @@ use futures::{
 
 use crate::{
     Context, Error, Pipeline, Result, Source, Step,
-    step::table::{Opened, Rows, Rowwise as _, follow, open},
+    step::table::{OpenQuery, RowTransform, RowwiseStep as _, open, transform_stream},
 };
 
 pub use estimate::Estimate;
@@ -54,10 +54,10 @@ impl Scan {
         }
     }
 
-    /// Appends a step.
-    fn followed_by(self, rows: Box<dyn Rows>) -> Self {
+    /// The same with a step behind it.
+    fn followed_by(self, rows: Box<dyn RowTransform>) -> Self {
         let schema = SchemaRef::clone(rows.schema());
-        let batches = self.batches.map(|batches| follow(batches, rows));
+        let batches = self.batches.map(|batches| transform_stream(batches, rows));
         Self {
             estimate: self.estimate.with_columns(&self.schema, &schema),
             schema,
@@ -133,7 +133,7 @@ impl Pipeline {
                 ));
             }
         };
-        let Opened {
+        let OpenQuery {
             schema,
             estimate,
             batches,
@@ -146,8 +146,8 @@ impl Pipeline {
         for index in 1..stretch.end {
             let scope = self.scope(index, context)?;
             let rows = match &self.steps()[index] {
-                Step::Sample(step) => step.begin(&scan.schema, &scope),
-                Step::Each(step) => step.begin(&scan.schema, &scope),
+                Step::Sample(step) => step.start(&scan.schema, &scope),
+                Step::Each(step) => step.start(&scan.schema, &scope),
                 other => Err(Error::internal(format!(
                     "`{}` does not process a stream of rows",
                     other.name()

@@ -241,7 +241,7 @@ mod tests {
         let of = |rows| Description {
             format: Format::Parquet,
             schema: Arc::new(Schema::empty()),
-            stored: 100,
+            object_bytes: 100,
             rows: None,
             row_groups: Some(vec![1, rows]),
         };

@@ -31,9 +31,9 @@ impl Pipeline {
         }
     }
 
-    /// The same pipeline over a range of the rows of an object. `None` if the first step is not `select`.
-    pub fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
-        self.with_first(|select| select.over(rows))
+    /// The same over the rows of each object at these places. `None` for a pipeline that does not start with `select`.
+    pub fn over(&self, rows: Range<u64>) -> Option<Self> {
+        self.with_first(|select| select.with_rows(rows))
     }
 
     /// The condition of the first step, if any.
@@ -44,10 +44,10 @@ impl Pipeline {
         }
     }
 
-    /// A pipeline that returns the numbers of the rows that satisfy the condition of the first step, in a column
-    /// `column_name`. `None` if the first step is not `select`.
-    pub fn matching_rows(&self, column_name: &str) -> Option<Self> {
-        let matching = self.with_first(|select| select.places(column_name))?;
+    /// The places, in a column `name`, of the rows that the condition of the first step holds for. `None` for a pipeline that
+    /// does not start with `select`.
+    pub fn places(&self, name: &str) -> Option<Self> {
+        let places = self.with_first(|select| select.row_numbers(name))?;
         Some(Self {
             steps: matching.steps[..1].to_vec(),
             positions: matching.positions[..1].to_vec(),

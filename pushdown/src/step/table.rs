@@ -1,52 +1,52 @@
-//! Steps that make tables of objects, on DataFusion.
+//! Steps that read an object as a table, on DataFusion.
 //!
-//! An object is one table, `object`, of one partition: rows come in the order of the file, and a sum of floats is the same
-//! on any number of cores. What DataFusion is given is a plan over that table and nothing else: no files, no network, no
-//! other tables, nothing that outgrows the object, no functions that depend on more than their arguments (`guard`).
+//! An object is one table, `object`, with one partition: rows keep the order of the file, and a sum of floats is the same
+//! on any number of cores. DataFusion only ever sees a plan over that table: no files, no network, no other tables, no
+//! operators whose memory can grow past the object, no functions that depend on more than their arguments (`guard`).
 
-mod between;
 mod bloom;
-mod bounded;
 mod comparison;
 mod describe;
 mod duckdb;
+mod duplicate;
 mod each;
 mod engine;
 mod estimate;
 mod extremes;
 mod fault;
-mod filtered;
+mod filter_batches;
 mod format;
+mod function_memory;
 mod functions;
 mod guard;
-mod held;
-mod identifier;
-mod in_order;
-mod likely;
 mod object;
-mod options;
+mod ordered_partitions;
 mod output;
 mod overflow;
 mod parquet;
 mod partition;
 mod pattern;
 mod prune;
+mod read_options;
 mod rewrite;
 mod row_numbers;
+mod row_range;
 mod rowwise;
 mod sample;
 mod select;
+mod selectivity;
 mod sql;
 mod stream;
 mod syntax;
-mod twice;
+mod uuid_text;
+mod window_memory;
 
 pub use describe::{Description, describe};
 pub use each::Each;
-use engine::Query;
-pub(crate) use engine::{Opened, open};
+use engine::TableQuery;
+pub(crate) use engine::{OpenQuery, open};
 pub use format::Format;
-pub(crate) use rowwise::{Rows, Rowwise, follow};
+pub(crate) use rowwise::{RowTransform, RowwiseStep, transform_stream};
 pub use sample::SampleRows;
 pub use select::Select;
 pub use sql::Sql;

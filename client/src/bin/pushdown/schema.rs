@@ -61,8 +61,8 @@ fn text(out: &mut impl Write, described: &Description) -> io::Result<()> {
     writeln!(
         out,
         ", {} bytes ({})",
-        described.stored,
-        HumanBytes(described.stored)
+        described.object_bytes,
+        HumanBytes(described.object_bytes)
     )?;
     let fields = described.schema.fields();
     let width = fields.iter().map(|field| field.name().chars().count()).max();
@@ -86,7 +86,7 @@ fn as_json(described: &Description) -> serde_json::Value {
         })
         .collect();
     json!({
-        "format": described.format.name(), "stored_bytes": described.stored, "rows": described.rows,
+        "format": described.format.name(), "stored_bytes": described.object_bytes, "rows": described.rows,
         "row_groups": described.row_groups.as_ref().map(Vec::len), "columns": columns,
     })
 }

@@ -1,14 +1,15 @@
-//! Comparisons by value: times, timestamps, dates, spans and numbers of any unit and scale, and UUIDs, with each other and with
-//! literals.
+//! Comparisons by value: times, timestamps, dates, intervals and numbers of any unit and scale, and UUIDs, with each other and
+//! with literals.
 //!
-//! `DataFusion` casts both sides to one type, the finer one. What does not fit there fails: the year 9999 as nanoseconds, which is
-//! what a literal is; and digits that a column lacks get lost. Here a literal becomes one of the column's type, with the operator
-//! that has the same result, so that statistics can be compared with it; what is no literal is compared as whole nanoseconds.
+//! `DataFusion` casts both sides to the type with the finer unit. That fails for values out of its range (the year 9999 in
+//! nanoseconds, the unit of literals), and loses digits of a literal that a column type does not have. This module converts a
+//! literal to the column's type and adapts the operator so that the result is the same, which also lets statistics be compared
+//! with it. Other values of time are compared as nanoseconds.
 
 mod compare;
 mod literal;
 mod number;
-mod place;
+mod ordered_type;
 mod text;
 mod unit;
 
@@ -22,43 +23,43 @@ use datafusion::{
     },
 };
 
-use super::{identifier, rewrite};
-use literal::Literals;
-use place::{Place, Scale};
-use unit::Kind;
+use super::{rewrite::rewrite_expressions, uuid_text::uuid_text};
+use literal::LiteralResolver;
+use ordered_type::{LiteralPosition, OrderedType};
+use unit::ValueKind;
 
-/// The plan with such comparisons. Columns keep their names.
+/// Rewrites the comparisons of a plan. Columns keep their names.
 ///
 /// # Errors
-/// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a text that is none of what it is compared with.
-pub(super) fn exact(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    rewrite::expressions(plan, |expr, schema| {
-        let literals = Literals::new(state);
-        Within { literals, schema }.in_place_of(expr)
+/// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a text that cannot be parsed as the type it is compared with.
+pub(super) fn compare_by_value(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    rewrite_expressions(plan, |expr, schema| {
+        let literals = LiteralResolver::new(state);
+        ComparisonRewriter { literals, schema }.rewrite(expr)
     })
 }
 
-/// Where an expression stands.
-struct Within<'a> {
-    literals: Literals<'a>,
+/// Rewrites comparisons over the columns of a schema.
+struct ComparisonRewriter<'a> {
+    literals: LiteralResolver<'a>,
     schema: &'a DFSchema,
 }
 
-impl Within<'_> {
-    fn in_place_of(&self, expr: Expr) -> Result<Transformed<Expr>> {
+impl ComparisonRewriter<'_> {
+    fn rewrite(&self, expr: Expr) -> Result<Transformed<Expr>> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
-                self.compared(left, op, right)
+                self.compare(left, op, right)
             }
-            Expr::Between(between) => self.between(between),
-            Expr::InList(list) => self.in_list(list),
+            Expr::Between(between) => self.rewrite_between(between),
+            Expr::InList(list) => self.rewrite_in_list(list),
             Expr::Cast(cast) if cast.field.data_type().is_string() && self.is_uuid(&cast.expr)? => {
-                let text = identifier::text(*cast.expr);
+                let text = uuid_text(*cast.expr);
                 Ok(Transformed::yes(
                     text.cast_to(cast.field.data_type(), self.schema)?,
                 ))
             }
-            Expr::Cast(cast) => Ok(match literal::of_cast(&cast)? {
+            Expr::Cast(cast) => Ok(match literal::parse_cast(&cast)? {
                 Some(value) => Transformed::yes(lit(value)),
                 None => Transformed::no(Expr::Cast(cast)),
             }),
@@ -67,61 +68,65 @@ impl Within<'_> {
     }
 
     fn is_uuid(&self, value: &Expr) -> Result<bool> {
-        let scale = Scale::of(value, self.schema)?;
-        Ok(scale.is_some_and(|scale| scale.kind == Kind::Identifier))
+        let ordered_type = OrderedType::for_expr(value, self.schema)?;
+        Ok(ordered_type.is_some_and(|ordered_type| ordered_type.kind == ValueKind::Uuid))
     }
 
-    /// A comparison by value, unless the engine's is one. Nothing is copied: it may be deep.
-    fn compared(&self, left: Box<Expr>, op: Operator, right: Box<Expr>) -> Result<Transformed<Expr>> {
-        if let Some((scale, place)) = self.against(&left, &right)? {
-            return self.with_literal(*left, op, &scale, place);
+    /// A comparison by value; unchanged if the engine compares by value already. Without clones, since operands can be deep.
+    fn compare(&self, left: Box<Expr>, op: Operator, right: Box<Expr>) -> Result<Transformed<Expr>> {
+        if let Some((ordered_type, position)) = self.resolve_literal(&left, &right)? {
+            return self.compare_with_literal(*left, op, &ordered_type, position);
         }
         if let Some(op) = swapped(op)
-            && let Some((scale, place)) = self.against(&right, &left)?
+            && let Some((ordered_type, position)) = self.resolve_literal(&right, &left)?
         {
-            return self.with_literal(*right, op, &scale, place);
+            return self.compare_with_literal(*right, op, &ordered_type, position);
         }
-        let (of_left, of_right) = (left.get_type(self.schema)?, right.get_type(self.schema)?);
-        Ok(if compare::needed(&of_left, &of_right) {
-            Transformed::yes(compare::call(*left, op, *right))
+        let (left_type, right_type) = (left.get_type(self.schema)?, right.get_type(self.schema)?);
+        Ok(if compare::is_required(&left_type, &right_type) {
+            Transformed::yes(compare::compare_nanoseconds(*left, op, *right))
         } else {
             Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         })
     }
 
-    /// Where a literal is among the values that it is compared with.
-    fn against(&self, value: &Expr, literal: &Expr) -> Result<Option<(Scale, Place)>> {
-        let Some(scale) = Scale::of(value, self.schema)? else {
+    /// The position of a literal among the values of another expression's type.
+    fn resolve_literal(
+        &self,
+        value: &Expr,
+        literal: &Expr,
+    ) -> Result<Option<(OrderedType, LiteralPosition)>> {
+        let Some(ordered_type) = OrderedType::for_expr(value, self.schema)? else {
             return Ok(None);
         };
-        let place = self.literals.place(literal, &scale)?;
-        Ok(place.map(|place| (scale, place)))
+        let position = self.literals.position(literal, &ordered_type)?;
+        Ok(position.map(|position| (ordered_type, position)))
     }
 
     /// `value op literal`.
-    fn with_literal(
+    fn compare_with_literal(
         &self,
         value: Expr,
         op: Operator,
-        scale: &Scale,
-        place: Place,
+        ordered_type: &OrderedType,
+        position: LiteralPosition,
     ) -> Result<Transformed<Expr>> {
         let value = match value.get_type(self.schema)? {
-            DataType::Dictionary(_, of) => value.cast_to(&of, self.schema)?,
+            DataType::Dictionary(_, value_type) => value.cast_to(&value_type, self.schema)?,
             _ => value,
         };
-        Ok(Transformed::yes(scale.compared(value, op, place)?))
+        Ok(Transformed::yes(ordered_type.compare(value, op, position)?))
     }
 
-    /// Two comparisons, where one of them is to be by value.
-    fn between(&self, between: Between) -> Result<Transformed<Expr>> {
+    /// BETWEEN as two comparisons, if one of them needs a rewrite.
+    fn rewrite_between(&self, between: Between) -> Result<Transformed<Expr>> {
         let (first, second) = if between.negated {
             (Operator::Lt, Operator::Gt)
         } else {
             (Operator::GtEq, Operator::LtEq)
         };
-        let from = self.compared(between.expr.clone(), first, between.low.clone())?;
-        let to = self.compared(between.expr.clone(), second, between.high.clone())?;
+        let from = self.compare(between.expr.clone(), first, between.low.clone())?;
+        let to = self.compare(between.expr.clone(), second, between.high.clone())?;
         if !from.transformed && !to.transformed {
             return Ok(Transformed::no(Expr::Between(between)));
         }
@@ -133,53 +138,59 @@ impl Within<'_> {
         }))
     }
 
-    /// A list of literals of the value's type, without those that it cannot have; or as many comparisons.
-    fn in_list(&self, list: InList) -> Result<Transformed<Expr>> {
+    /// IN as a list of literals of the value's type, without those that the type cannot represent; or as comparisons joined by OR.
+    fn rewrite_in_list(&self, list: InList) -> Result<Transformed<Expr>> {
         let unchanged = |list| Ok(Transformed::no(Expr::InList(list)));
-        let Some(scale) = Scale::of(&list.expr, self.schema)? else {
+        let Some(ordered_type) = OrderedType::for_expr(&list.expr, self.schema)? else {
             return unchanged(list);
         };
-        let places: Vec<_> = list
+        let positions: Vec<_> = list
             .list
             .iter()
-            .map(|item| self.literals.place(item, &scale))
+            .map(|item| self.literals.position(item, &ordered_type))
             .collect::<Result<_>>()?;
-        if scale.is_plain() && places.iter().all(Option::is_some) {
-            let literals = places.iter().flatten().filter_map(|place| scale.literal(place));
+        if ordered_type.has_literals() && positions.iter().all(Option::is_some) {
+            let literals = positions
+                .iter()
+                .flatten()
+                .filter_map(|position| ordered_type.literal(position));
             let literals: Vec<_> = literals.map(lit).collect();
             let value = match list.expr.get_type(self.schema)? {
-                DataType::Dictionary(_, of) => list.expr.cast_to(&of, self.schema)?,
+                DataType::Dictionary(_, value_type) => list.expr.cast_to(&value_type, self.schema)?,
                 _ => *list.expr,
             };
             return Ok(Transformed::yes(if literals.is_empty() {
-                // None of them is a value of the type.
+                // The type can represent none of them: always false (or true if negated), or NULL.
                 let op = if list.negated {
                     Operator::NotEq
                 } else {
                     Operator::Eq
                 };
-                scale.compared(value, op, Place::Above)?
+                ordered_type.compare(value, op, LiteralPosition::Above)?
             } else {
                 Expr::InList(InList::new(Box::new(value), literals, list.negated))
             }));
         }
-        let of_list = list.list.iter().map(|item| item.get_type(self.schema));
-        let of_list = of_list.collect::<Result<Vec<_>>>()?;
-        let is_needed = |of: &DataType| compare::needed(&scale.data_type, of);
-        if places.iter().all(Option::is_none) && !of_list.iter().any(is_needed) {
+        let item_types = list
+            .list
+            .iter()
+            .map(|item| item.get_type(self.schema))
+            .collect::<Result<Vec<_>>>()?;
+        let is_required = |item_type: &DataType| compare::is_required(&ordered_type.data_type, item_type);
+        if positions.iter().all(Option::is_none) && !item_types.iter().any(is_required) {
             return unchanged(list);
         }
-        let mut any = Vec::with_capacity(list.list.len());
+        let mut conditions = Vec::with_capacity(list.list.len());
         for item in list.list {
-            let exact = self.compared(list.expr.clone(), Operator::Eq, Box::new(item))?;
-            any.push(exact.data);
+            let comparison = self.compare(list.expr.clone(), Operator::Eq, Box::new(item))?;
+            conditions.push(comparison.data);
         }
-        let any = any_of(any);
+        let any = any_of(conditions);
         Ok(Transformed::yes(if list.negated { not(any) } else { any }))
     }
 }
 
-/// Whether one of them holds, no deeper inside each other than it takes.
+/// The conditions joined by OR, as a balanced tree to keep it shallow.
 fn any_of(mut conditions: Vec<Expr>) -> Expr {
     while conditions.len() > 1 {
         let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
@@ -192,7 +203,7 @@ fn any_of(mut conditions: Vec<Expr>) -> Expr {
         }
         conditions = pairs;
     }
-    conditions.pop().unwrap_or_else(|| lit(known(false)))
+    conditions.pop().unwrap_or_else(|| lit(boolean(false)))
 }
 
 const fn is_comparison(op: Operator) -> bool {
@@ -209,7 +220,7 @@ const fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// The operator with the same result when its operands change places.
+/// The operator with the same result when its operands are swapped.
 fn swapped(op: Operator) -> Option<Operator> {
     match op {
         Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Some(op),
@@ -217,7 +228,7 @@ fn swapped(op: Operator) -> Option<Operator> {
     }
 }
 
-/// `value`, if it is not null.
-fn known(value: bool) -> ScalarValue {
+/// A Boolean that is not NULL.
+fn boolean(value: bool) -> ScalarValue {
     ScalarValue::Boolean(Some(value))
 }

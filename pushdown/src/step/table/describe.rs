@@ -1,45 +1,46 @@
-//! What a stored table is, without reading its rows.
+//! The format, columns and row counts of a stored table, without reading its rows.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use futures::FutureExt as _;
 
-use super::{Format, engine::panicked, format::TableFile, options::Reading};
+use super::{Format, engine::decoder_panicked, format::TableFile, read_options::ReadOptions};
 use crate::{Context, Result, Source};
 
-/// What an object says of its rows.
+/// The metadata of a stored table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// How it is stored.
+    /// The storage format.
     pub format: Format,
-    /// Its columns, as the file has them.
+    /// The columns as stored.
     pub schema: SchemaRef,
     /// Size of the object in bytes.
-    pub stored: u64,
-    /// Rows, where the object tells without being read to its end.
+    pub object_bytes: u64,
+    /// Number of rows; `None` if only a full read could count them.
     pub rows: Option<u64>,
-    /// Rows of each row group, of a format that has them.
+    /// Rows of each row group; `None` for a format without row groups.
     pub row_groups: Option<Vec<u64>>,
 }
 
-/// Reads what an object is: of Parquet its footer, of other formats their start. Has to be polled within a tokio runtime.
+/// Reads the metadata of an object: the footer of a Parquet file, the start of other formats. Must be polled within a tokio
+/// runtime.
 ///
 /// # Errors
-/// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no table;
-/// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) as `source` has it.
+/// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is not a table;
+/// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; [`Source`](crate::ErrorKind::Source) if `source` fails.
 pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<Description> {
-    let reading = Reading::default();
-    let opening = TableFile::open(&reading, source, context.sample_id, &context.limits.tables);
+    let options = ReadOptions::default();
+    let opening = TableFile::open(&options, source, context.sample_id, &context.limits.tables);
     // Decoders panic on some malformed files.
     let stored = AssertUnwindSafe(opening).catch_unwind().await;
-    let file = match stored.map_err(|_| panicked())?? {
+    let file = match stored.map_err(|_| decoder_panicked())?? {
         TableFile::Parquet(file) => file,
         TableFile::Stream(file) => {
             return Ok(Description {
                 format: file.format(),
                 schema: SchemaRef::clone(file.schema()),
-                stored: file.object_bytes(),
+                object_bytes: file.object_bytes(),
                 rows: None,
                 row_groups: None,
             });
@@ -51,7 +52,7 @@ pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<
     Ok(Description {
         format: Format::Parquet,
         schema: SchemaRef::clone(file.schema()),
-        stored: file.object_bytes(),
+        object_bytes: file.object_bytes(),
         rows: u64::try_from(metadata.file_metadata().num_rows()).ok(),
         row_groups: Some(groups.collect()),
     })

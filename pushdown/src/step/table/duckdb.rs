@@ -1,10 +1,10 @@
-//! Operators and types of SQL with `DuckDB`'s meaning, where DataFusion gives them another one.
+//! `DuckDB`'s semantics for SQL operators and types where DataFusion's differ.
 
 mod arithmetic;
 mod cast;
-mod meaning;
 mod number;
 mod pattern;
+mod semantics;
 mod substring;
 mod text;
 mod types;
@@ -22,32 +22,32 @@ use datafusion::{
     sql::sqlparser::ast::{BinaryOperator, DataType},
 };
 
-pub(super) use meaning::meant;
+pub(super) use semantics::with_duckdb_semantics;
 pub(super) use types::{EXTENSION, UUID};
 
-/// `functions` with `DuckDB`'s in place of their namesakes.
-pub(super) fn functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    let ours = substring::function();
+/// Replaces the functions whose `DuckDB` namesakes differ.
+pub(super) fn with_duckdb_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+    let substring = substring::function();
     let others = functions
         .into_iter()
-        .filter(|function| function.name() != ours.name());
-    others.chain([Arc::clone(&ours)]).collect()
+        .filter(|function| function.name() != substring.name());
+    others.chain([Arc::clone(&substring)]).collect()
 }
 
-/// Plans the text of a query as `DuckDB` does.
+/// Plans SQL expressions and types as `DuckDB` does.
 #[derive(Debug)]
 pub(super) struct DuckDb;
 
 impl ExprPlanner for DuckDb {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         match expr.op {
-            BinaryOperator::Divide => arithmetic::quotient(expr, schema),
+            BinaryOperator::Divide => arithmetic::division(expr, schema),
             BinaryOperator::DuckIntegerDivide => {
-                arithmetic::whole_quotient(expr, schema).map(PlannerResult::Planned)
+                arithmetic::integer_division(expr, schema).map(PlannerResult::Planned)
             }
-            // The parser has `^` as XOR.
+            // The parser reads `^` as XOR.
             BinaryOperator::BitwiseXor => Ok(PlannerResult::Planned(arithmetic::power(expr))),
-            BinaryOperator::Plus | BinaryOperator::Minus => arithmetic::later(expr, schema),
+            BinaryOperator::Plus | BinaryOperator::Minus => arithmetic::date_and_interval(expr, schema),
             _ => Ok(PlannerResult::Original(expr)),
         }
     }
@@ -59,6 +59,6 @@ impl ExprPlanner for DuckDb {
 
 impl TypePlanner for DuckDb {
     fn plan_type_field(&self, sql_type: &DataType) -> Result<Option<FieldRef>> {
-        Ok(types::of(sql_type))
+        Ok(types::arrow_field(sql_type))
     }
 }

@@ -1,15 +1,15 @@
-//! `each`: a pipeline over one column's values.
+//! `each`: runs a pipeline over the values of a column.
 
-mod running;
+mod transform;
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use self::running::{Made, Running, Values};
+use self::transform::{BytesColumn, EachTransform, PendingOutput};
 use super::{
     fault, row_numbers,
-    rowwise::{self, Rows, Rowwise},
+    rowwise::{RowTransform, RowwiseStep, transform_table},
 };
 use crate::{
     Error, ErrorKind, Pipeline, Result, Table, TableKind,
@@ -19,10 +19,10 @@ use crate::{
     wire::TensorColumn,
 };
 
-/// Rows of a record batch whose values have no fixed shape.
+/// Rows of an output batch if the values have no fixed shape.
 const VARIABLE_ROWS: usize = 64;
 
-/// `each`. A row whose value fails has null in its place, and the error in the column behind it.
+/// `each`. If a value fails, the row has a null value and the error text in the next column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Each {
     column: String,
@@ -30,7 +30,7 @@ pub struct Each {
 }
 
 impl Each {
-    /// What runs over each value.
+    /// The pipeline that runs over each value.
     pub const fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
@@ -52,16 +52,17 @@ impl Operator for Each {
         Param::positional(
             "pipeline",
             "steps",
-            "written behind the column and a colon, or in quotes; its values take the column's place",
+            "written after the column and a colon, or in quotes; its values replace the column",
         ),
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let (column, pipeline) = (args.required("column")?, args.pipeline("pipeline")?);
         let last = pipeline.kinds().last();
-        if last.and_then(TensorColumn::for_kind).is_none() {
-            let fault = "the pipeline of `each` gives a table or codes with a scale, expected an image, a tensor or bytes";
-            return Err(args.fault(fault));
+        if last.and_then(Tensors::of).is_none() {
+            let message = "invalid pipeline of `each`: expected an image, a tensor or bytes as output, found a table or codes \
+                           with a scale";
+            return Err(args.fault(message));
         }
         Ok(Self { column, pipeline })
     }
@@ -86,52 +87,55 @@ impl Operator for Each {
     }
 
     fn apply(&self, input: Table, scope: &Scope<'_>) -> Result<Table> {
-        rowwise::run(self, &input, scope)
+        transform_table(self, &input, scope)
     }
 }
 
-impl Rowwise for Each {
-    fn begin(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn Rows>> {
+impl RowwiseStep for Each {
+    fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let Ok(column) = schema.index_of(&self.column) else {
             return Err(fault::unknown_column(&self.column, names()));
         };
-        let values = Values::of(schema.field(column))?;
-        let number = |field: &FieldRef| field.metadata().contains_key(row_numbers::METADATA);
-        let numbers = schema.fields().iter().position(number);
-        if numbers.is_none() && self.is_random() {
+        let bytes = BytesColumn::for_field(schema.field(column))?;
+        let has_row_numbers = |field: &FieldRef| field.metadata().contains_key(row_numbers::METADATA_KEY);
+        let row_numbers = schema.fields().iter().position(has_row_numbers);
+        if row_numbers.is_none() && self.is_augmenting() {
             return Err(Error::new(
                 ErrorKind::InvalidPipeline,
-                "random steps inside of `each` need the rows' places in the object: give `row_number=` to the step that reads \
-                 it, and keep that column",
+                "random steps inside `each` require row numbers: pass `row_number=` to the step that reads the object, and \
+                 keep that column",
             ));
         }
-        let kind = self.pipeline.kinds().last().and_then(TensorColumn::for_kind);
-        let tensors = kind.ok_or_else(|| Error::internal("`each` gives values of no kind"))?;
-        let error = format!("{}_error", self.column);
-        if names().any(|name| name == error) {
+        let kind = self.pipeline.kinds().last().and_then(Tensors::of);
+        let tensors = kind.ok_or_else(|| Error::internal("the pipeline of `each` has no output kind"))?;
+        let error_column = format!("{}_error", self.column);
+        if names().any(|name| name == error_column) {
             return Err(Error::unsuitable(format!(
-                "the table has a column `{}` already, which `each` puts its errors into",
-                excerpt(&error, 60)
+                "the table has a column `{}` already, and `each` requires that name for its errors: rename the column",
+                excerpt(&error_column, 60)
             )));
         }
         let mut fields: Vec<_> = schema.fields().to_vec();
         fields[column] = Arc::new(tensors.field(&self.column)?);
-        fields.insert(column + 1, Arc::new(Field::new(error, DataType::Utf8, true)));
-        let rows = tensors.value_bytes().map(|bytes| EACH_BYTES / bytes.max(1));
-        Ok(Box::new(Running {
+        fields.insert(
+            column + 1,
+            Arc::new(Field::new(error_column, DataType::Utf8, true)),
+        );
+        let max_rows = tensors.value_bytes().map(|bytes| EACH_BYTES / bytes.max(1));
+        Ok(Box::new(EachTransform {
             schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
             pipeline: self.pipeline.clone(),
             column,
-            values,
-            numbers,
+            bytes,
+            row_numbers,
             tensors,
-            most: rows.unwrap_or(VARIABLE_ROWS).clamp(1, BATCH_ROWS),
+            max_rows: max_rows.unwrap_or(VARIABLE_ROWS).clamp(1, BATCH_ROWS),
             sample_id: scope.sample_id.to_vec(),
             seed: scope.seed,
             epoch: scope.epoch,
             limits: *scope.limits,
-            made: Made::default(),
+            pending: PendingOutput::default(),
         }))
     }
 }

@@ -1,4 +1,4 @@
-//! Plans a query over an object and runs it: one partition, one thread, no caches, nothing but the object within reach.
+//! Plans a query over an object and runs it: one partition, one thread, no caches, and access to the object only.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -20,18 +20,18 @@ use datafusion::{
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 
 use super::{
-    bounded::bounded,
     comparison,
     duckdb::{self, DuckDb},
     estimate, extremes, fault,
-    filtered::filtered,
+    filter_batches::limit_filter_batches,
     format::TableFile,
+    function_memory::limit_function_memory,
     functions, guard,
-    held::counted,
-    in_order::in_order,
-    object::Object,
-    options::Reading,
+    object::ObjectTable,
+    ordered_partitions::concatenate_partitions,
     output, overflow,
+    read_options::ReadOptions,
+    window_memory::reserve_window_memory,
 };
 use crate::{
     Error, Estimate, Limits, Result, Source, Table, TableBuilder,
@@ -41,18 +41,18 @@ use crate::{
 };
 
 /// The name of the table.
-pub(super) const OBJECT: &str = "object";
+pub(super) const OBJECT_TABLE: &str = "object";
 
-/// Stack that the planner has left before it goes deeper, or else takes another one: some of what it does there goes as deep as
-/// queries inside each other without looking.
-const STACK_BYTES: usize = 512 << 10;
+/// Minimum stack that the planner has before each checked recursion; with less it continues on a new stack. Large, because some
+/// of its code recurses once per nested query without a check.
+const MIN_STACK_BYTES: usize = 512 << 10;
 
-/// A step that makes a table of an object.
-pub(crate) trait Query: Sync {
+/// A step that reads an object as a table.
+pub(crate) trait TableQuery: Sync {
     /// How the object is read.
-    fn reading(&self) -> &Reading;
+    fn read_options(&self) -> &ReadOptions;
 
-    /// What to compute from the object's columns.
+    /// The logical plan over the object's columns.
     fn plan(
         &self,
         state: &SessionState,
@@ -60,43 +60,46 @@ pub(crate) trait Query: Sync {
     ) -> impl Future<Output = Result<LogicalPlan>> + Send;
 }
 
-/// A query that is about to run.
-pub(crate) struct Opened {
-    /// The columns of the answer.
+/// A planned query whose rows have not been read yet.
+pub(crate) struct OpenQuery {
+    /// The output columns.
     pub(crate) schema: SchemaRef,
-    /// What it will read and give.
+    /// Sizes of input and output.
     pub(crate) estimate: Estimate,
-    /// The rows.
+    /// The output rows.
     pub(crate) batches: BoxStream<'static, Result<RecordBatch>>,
 }
 
-/// Reads what an object is, and plans a query over it. Has to be polled within a tokio runtime, as the rows have.
+/// Reads an object's metadata and plans a query over it. It and the rows must be polled within a tokio runtime.
 ///
 /// # Errors
-/// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is no table;
+/// [`Undecodable`](crate::ErrorKind::Undecodable) for an object that is not a table;
 /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for one without a column of the query;
-/// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a query that no object can answer;
-/// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; and what `source` fails with.
-pub(crate) async fn open<Q: Query>(
+/// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a query that is invalid for every object;
+/// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; and errors of `source`.
+pub(crate) async fn open<Q: TableQuery>(
     query: &Q,
     source: Arc<dyn Source>,
     sample_id: &[u8],
     limits: &Limits,
-) -> Result<Opened> {
+) -> Result<OpenQuery> {
     let opening = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
-    let opened = opening.await.map_err(|_| panicked())??;
+    let opened = opening.await.map_err(|_| decoder_panicked())??;
     let batches = AssertUnwindSafe(opened.batches).catch_unwind();
-    let batches = batches.map(|batch| batch.map_err(|_| panicked())?).boxed();
-    Ok(Opened { batches, ..opened })
+    let batches = batches
+        .map(|batch| batch.map_err(|_| decoder_panicked())?)
+        .boxed();
+    Ok(OpenQuery { batches, ..opened })
 }
 
-/// Runs a query on an object that is in memory.
+/// Runs a query over an object in memory.
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) fn run<Q: Query>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Result<Table> {
+pub(crate) fn run<Q: TableQuery>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Result<Table> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| Error::internal(format!("no runtime for a query: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Error::internal(format!("cannot start a tokio runtime for a query: {error}")))?;
     runtime.block_on(async {
         let mut opened = open(query, Arc::new(object), scope.sample_id, scope.limits).await?;
         let mut table = TableBuilder::new(opened.schema, scope.limits.max_value_bytes);
@@ -107,80 +110,80 @@ pub(crate) fn run<Q: Query>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Resu
     })
 }
 
-async fn plan<Q: Query>(
+async fn plan<Q: TableQuery>(
     query: &Q,
     source: Arc<dyn Source>,
     sample_id: &[u8],
     limits: &TableLimits,
-) -> Result<Opened> {
-    recursive::set_minimum_stack_size(STACK_BYTES);
-    let reading = query.reading();
-    let stored = TableFile::open(reading, source, sample_id, limits).await?;
-    let object = Arc::new(Object::new(stored, reading)?);
-    let mut state = state(limits)?;
+) -> Result<OpenQuery> {
+    recursive::set_minimum_stack_size(MIN_STACK_BYTES);
+    let options = query.read_options();
+    let stored = TableFile::open(options, source, sample_id, limits).await?;
+    let object = Arc::new(ObjectTable::new(stored, options)?);
+    let mut state = session_state(limits)?;
     let logical = query.plan(&state, Arc::clone(&object) as _).await?;
-    let logical = prepared(logical, &state)?;
+    let logical = rewrite_plan(logical, &state)?;
     let physical = state.create_physical_plan(&logical).await;
-    let rows = object.batch_rows();
-    *state.config_mut() = state.config().clone().with_batch_size(rows);
+    let batch_rows = object.batch_rows();
+    *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
     let physical = physical
-        .and_then(|plan| filtered(plan, rows))
-        .and_then(in_order)
-        .and_then(counted)
+        .and_then(|plan| limit_filter_batches(plan, batch_rows))
+        .and_then(concatenate_partitions)
+        .and_then(reserve_window_memory)
         .map_err(fault::query)?;
-    let schema = output::schema(&physical.schema());
-    let estimate = estimate::of(&object, &logical, &schema);
+    let schema = output::without_views(&physical.schema());
+    let estimate = estimate::estimate_query(&object, &logical, &schema);
     let stream = execute_stream(physical, state.task_ctx()).map_err(fault::query)?;
-    let (plain, most) = (SchemaRef::clone(&schema), limits.max_batch_bytes);
+    let (output_schema, max_bytes) = (SchemaRef::clone(&schema), limits.max_batch_bytes);
     let batches = stream
-        .map(move |found| {
-            let batch = output::batch(&found.map_err(fault::query)?, &plain)?;
-            if batch_bytes(&batch) > most {
+        .map(move |batch| {
+            let batch = output::cast_batch(&batch.map_err(fault::query)?, &output_schema)?;
+            if batch_bytes(&batch) > max_bytes {
                 return Err(Error::too_large(format!(
-                    "a record batch of the answer has more bytes than the limit of {most}"
+                    "a record batch of the output has more bytes than the limit of {max_bytes}"
                 )));
             }
             Ok(batch)
         })
         .boxed();
-    Ok(Opened {
+    Ok(OpenQuery {
         schema,
         estimate,
         batches,
     })
 }
 
-/// A plan as it runs. A function of its own: what it sets aside on the stack, the planner of deep plans needs.
-fn prepared(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+/// Checks a plan and applies all rewrites. A separate function, so that its stack frame is gone while deep plans are planned.
+fn rewrite_plan(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     guard::check(&plan)?;
-    // Comparisons compute what is made of literals alone, with DuckDB's meaning.
-    duckdb::meant(plan)
-        .and_then(|plan| comparison::exact(plan, state))
-        .and_then(overflow::checked)
-        .and_then(|plan| bounded(plan, &state.runtime_env().memory_pool))
+    // DuckDB's semantics come before comparisons, which evaluate constant expressions.
+    duckdb::with_duckdb_semantics(plan)
+        .and_then(|plan| comparison::compare_by_value(plan, state))
+        .and_then(overflow::check_overflow)
+        .and_then(|plan| limit_function_memory(plan, &state.runtime_env().memory_pool))
         .map_err(fault::query)
 }
 
-/// A session of its own for each query: what one caller may read is never within another's reach.
-fn state(limits: &TableLimits) -> Result<SessionState> {
+/// A session for one query, so that no caller can access what another caller reads.
+fn session_state(limits: &TableLimits) -> Result<SessionState> {
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(DuckDb));
     Ok(SessionStateBuilder::new()
-        .with_config(config())
-        .with_runtime_env(environment(limits)?)
+        .with_config(session_config())
+        .with_runtime_env(runtime_env(limits)?)
         .with_expr_planners(planners)
         .with_type_planner(Arc::new(DuckDb))
-        .with_scalar_functions(duckdb::functions(functions::portable(
+        .with_scalar_functions(duckdb::with_duckdb_functions(functions::with_portable_functions(
             SessionStateDefaults::default_scalar_functions(),
         )))
-        .with_aggregate_functions(extremes::with_floats(overflow::with_checked_sum(
+        .with_aggregate_functions(extremes::with_total_order(overflow::with_checked_sum(
             SessionStateDefaults::default_aggregate_functions(),
         )))
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .build())
 }
 
-fn config() -> SessionConfig {
+fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
         .with_batch_size(BATCH_ROWS)
@@ -188,16 +191,16 @@ fn config() -> SessionConfig {
     let options = config.options_mut();
     options.execution.planning_concurrency = 1;
     options.execution.enable_recursive_ctes = false;
-    // Names are those of the file, upper case and lower.
+    // Names are case-sensitive, as in the file.
     options.sql_parser.enable_ident_normalization = false;
-    // Numbers are decimals, orders end with NULL, and a query inside another one keeps its order, as in DuckDB.
+    // As in DuckDB: number literals are decimals, NULL sorts last, and a subquery keeps its order.
     options.sql_parser.parse_float_as_decimal = true;
     "nulls_last".clone_into(&mut options.sql_parser.default_null_ordering);
     options.sql_parser.enable_subquery_sort_elimination = false;
-    // What is wrong is told with its place.
+    // Errors contain a position in the query.
     options.sql_parser.collect_spans = true;
     options.sql_parser.map_string_types_to_utf8view = false;
-    // Filters that a running query makes would have what is read depend on how far it has come.
+    // With filters that a running query generates, the bytes read would depend on timing.
     options.optimizer.enable_dynamic_filter_pushdown = false;
     options.optimizer.enable_topk_dynamic_filter_pushdown = false;
     options.optimizer.enable_join_dynamic_filter_pushdown = false;
@@ -205,7 +208,7 @@ fn config() -> SessionConfig {
     config
 }
 
-fn environment(limits: &TableLimits) -> Result<Arc<RuntimeEnv>> {
+fn runtime_env(limits: &TableLimits) -> Result<Arc<RuntimeEnv>> {
     let memory = usize::try_from(limits.max_query_bytes).unwrap_or(usize::MAX);
     RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory)))
@@ -217,7 +220,7 @@ fn environment(limits: &TableLimits) -> Result<Arc<RuntimeEnv>> {
         .map_err(fault::query)
 }
 
-/// What a panic of a decoder means: its file is not what it should be.
-pub(super) fn panicked() -> Error {
-    Error::undecodable("a decoder gave up on the object: it is malformed, or a defect of the decoder")
+/// The error for a panic of a decoder, which some malformed files cause.
+pub(super) fn decoder_panicked() -> Error {
+    Error::undecodable("a decoder failed on the object: the object is malformed, or the decoder has a defect")
 }

@@ -10,7 +10,7 @@ use parquet::{
     file::metadata::{ColumnChunkMetaData, RowGroupMetaData},
 };
 
-use super::{format::TableFile, object::Object, parquet::ParquetFile, prune::Kept};
+use super::{format::TableFile, object::ObjectTable, parquet::ParquetFile, prune::Kept};
 use crate::Estimate;
 
 /// What a string or a list is taken to have where nothing is known of it, in bytes.
@@ -22,7 +22,7 @@ const PAGE_BYTES: u64 = 2 << 20;
 const PAGE_VALUES: u64 = 1024;
 
 /// What `plan` will read of `object`, and at most give.
-pub(super) fn of(object: &Object, plan: &LogicalPlan, schema: &Schema) -> Estimate {
+pub(super) fn estimate_query(object: &ObjectTable, plan: &LogicalPlan, schema: &Schema) -> Estimate {
     let scans = object.scans();
     let file = match object.stored() {
         TableFile::Parquet(file) => file,

@@ -1,5 +1,5 @@
-//! `min` and `max` of floats by groups. DataFusion's begin at the largest and the smallest finite number, by which infinity and
-//! NaN, which is greater than any number, are lost or put first.
+//! `min` and `max` of floats per group. DataFusion starts from the largest and the smallest finite number, so that it loses
+//! infinities and orders NaN wrongly; NaN is greater than any number.
 
 use std::sync::Arc;
 
@@ -12,21 +12,20 @@ use datafusion::{
     },
 };
 
-/// `functions` with these in place of DataFusion's.
-pub(super) fn with_floats(functions: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
-    let ours = |function: Arc<AggregateUDF>| match function.name() {
-        "min" | "max" => Arc::new(AggregateUDF::new_from_impl(Extreme(function))),
+/// Replaces DataFusion's `min` and `max` in `functions`.
+pub(super) fn with_total_order(functions: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
+    let replaced = |function: Arc<AggregateUDF>| match function.name() {
+        "min" | "max" => Arc::new(AggregateUDF::new_from_impl(TotalOrderExtreme(function))),
         _ => function,
     };
-    functions.into_iter().map(ours).collect()
+    functions.into_iter().map(replaced).collect()
 }
 
-/// DataFusion's function, by whose accumulator for all rows each group of floats is computed: that one compares by the total
-/// order.
+/// Wraps DataFusion's function. Groups of floats use its ungrouped accumulator, which compares by the total order.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Extreme(Arc<AggregateUDF>);
+struct TotalOrderExtreme(Arc<AggregateUDF>);
 
-impl AggregateUDFImpl for Extreme {
+impl AggregateUDFImpl for TotalOrderExtreme {
     fn name(&self) -> &str {
         self.0.name()
     }

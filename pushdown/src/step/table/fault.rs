@@ -1,4 +1,4 @@
-//! What Parquet, Arrow and DataFusion find wrong, as this crate's errors.
+//! Converts errors of Parquet, Arrow and DataFusion to this crate's errors.
 
 use std::error::Error as StdError;
 
@@ -11,35 +11,34 @@ use parquet::errors::ParquetError;
 
 use crate::{Error, ErrorKind, pipeline::excerpt, step::distance};
 
-/// The longest name, in bytes, that others are compared with: comparing takes the product of both lengths, and a query may
-/// name what is as long as itself.
-const COMPARED: usize = 256;
-/// The most characters of a library's text that a message shows.
-const SHOWN: usize = 300;
+/// Longest name, in bytes, for which similar names are searched: a comparison takes time proportional to the product of both
+/// lengths, and a name can be as long as the query.
+const MAX_COMPARED_BYTES: usize = 256;
+/// Maximum length of a library's message within an error message, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// A Parquet file that cannot be decoded.
+/// Converts an error of the Parquet decoder.
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 pub(super) fn parquet(error: ParquetError) -> Error {
-    carried(&error)
-        .unwrap_or_else(|| Error::undecodable(format!("found malformed Parquet: {}", text(&error))))
+    own_error(&error).unwrap_or_else(|| Error::undecodable(format!("malformed Parquet: {}", text(&error))))
 }
 
-/// What went wrong while a query was planned or ran.
+/// Converts an error of planning or running a query.
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 pub(super) fn query(error: DataFusionError) -> Error {
-    if let Some(carried) = carried(&error) {
-        return carried;
+    if let Some(own) = own_error(&error) {
+        return own;
     }
     match error.find_root() {
         DataFusionError::SQL(error, _) => Error::new(ErrorKind::InvalidPipeline, text(error.as_ref())),
-        DataFusionError::SchemaError(error, _) => column(error),
+        DataFusionError::SchemaError(error, _) => column_error(error),
         DataFusionError::ResourcesExhausted(_) => {
             Error::too_large("the query takes more memory than the limit of one query")
         }
         DataFusionError::Plan(message)
         | DataFusionError::NotImplemented(message)
         | DataFusionError::Configuration(message) => {
-            Error::new(ErrorKind::InvalidPipeline, planning(message))
+            Error::new(ErrorKind::InvalidPipeline, planning_message(message))
         }
         DataFusionError::Execution(message) => Error::unsuitable(text(message)),
         DataFusionError::ArrowError(error, _) => match error.as_ref() {
@@ -52,47 +51,47 @@ pub(super) fn query(error: DataFusionError) -> Error {
     }
 }
 
-/// What is wrong with a query, and where in its text, where the planner tells.
-pub(super) fn planned(error: DataFusionError) -> Error {
-    let place = error.diagnostic().and_then(|found| found.span);
-    let found = query(error);
-    match place.map(|span| span.start) {
-        Some(at) if at.line > 0 => found.with_suffix(format_args!(
+/// Converts an error of planning SQL, with its position in the query if the planner reports one.
+pub(super) fn sql(error: DataFusionError) -> Error {
+    let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
+    let error = query(error);
+    match span.map(|span| span.start) {
+        Some(at) if at.line > 0 => error.explained(format_args!(
             " (line {}, column {} of the query)",
             at.line, at.column
         )),
-        _ => found,
+        _ => error,
     }
 }
 
-/// An error of this crate on its way through DataFusion.
-pub(super) fn outward(error: Error) -> DataFusionError {
+/// Wraps an error of this crate to pass it through DataFusion.
+pub(super) fn to_datafusion(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// A check of this crate as DataFusion has it.
-pub(super) fn checked<T>(result: crate::Result<T>) -> PlanResult<T> {
-    result.map_err(outward)
+/// Converts a result of this crate to one of DataFusion.
+pub(super) fn to_plan_result<T>(result: crate::Result<T>) -> PlanResult<T> {
+    result.map_err(to_datafusion)
 }
 
-/// The columns that there are, where one is not among them.
+/// The error for an unknown column, with similar names or the known columns.
 pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Error {
-    let asked = name.to_lowercase();
-    let mut near: Vec<_> = columns
+    let wanted = name.to_lowercase();
+    let mut similar: Vec<_> = columns
         .clone()
-        .filter(|column| name.len() <= COMPARED && column.len() <= COMPARED)
-        .map(|column| (distance(&column.to_lowercase(), &asked), column))
+        .filter(|column| name.len() <= MAX_COMPARED_BYTES && column.len() <= MAX_COMPARED_BYTES)
+        .map(|column| (distance(&column.to_lowercase(), &wanted), column))
         .filter(|(distance, _)| *distance <= 2)
         .collect();
-    near.sort_by_key(|(distance, _)| *distance);
+    similar.sort_by_key(|(distance, _)| *distance);
     let list = |names: &mut dyn Iterator<Item = &str>| {
         let names = names.map(|name| format!("`{}`", excerpt(name, 40)));
         names.collect::<Vec<_>>().join(", ")
     };
-    let hint = if near.is_empty() {
+    let hint = if similar.is_empty() {
         format!("it has {}", list(&mut columns.clone().take(20)))
     } else {
-        let nearest = near.iter().take(3).map(|(_, column)| *column);
+        let nearest = similar.iter().take(3).map(|(_, column)| *column);
         format!("did you mean {}?", list(&mut nearest.into_iter()))
     };
     let count = columns.count();
@@ -100,13 +99,13 @@ pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a s
         return Error::new(
             ErrorKind::InvalidPipeline,
             format!(
-                "found the column `{}` where there is none to choose from: is `FROM object` missing?",
+                "unknown column `{}`: the query reads no table; is `FROM object` missing?",
                 excerpt(name, 60)
             ),
         );
     }
     let more = count.saturating_sub(20);
-    let more = if near.is_empty() && more > 0 {
+    let more = if similar.is_empty() && more > 0 {
         format!(" and {more} more")
     } else {
         String::new()
@@ -117,7 +116,7 @@ pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a s
     ))
 }
 
-fn column(error: &SchemaError) -> Error {
+fn column_error(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             unknown_column(&field.name, valid_fields.iter().map(|field| field.name.as_str()))
@@ -130,21 +129,21 @@ fn column(error: &SchemaError) -> Error {
         | SchemaError::DuplicateUnqualifiedField { name } => Error::new(
             ErrorKind::InvalidPipeline,
             format!(
-                "two columns have the name `{}`: give one another by `as`",
+                "two columns are named `{}`: rename one with `as`",
                 excerpt(name, 60)
             ),
         ),
     }
 }
 
-/// An error of this crate that a library carries.
-fn carried(error: &(dyn StdError + 'static)) -> Option<Error> {
+/// The error of this crate that a library's error wraps, if any.
+fn own_error(error: &(dyn StdError + 'static)) -> Option<Error> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(ours) = error.downcast_ref::<Error>() {
-            return Some(ours.clone());
+        if let Some(own) = error.downcast_ref::<Error>() {
+            return Some(own.clone());
         }
-        // These keep what they carry out of their source.
+        // `source()` of these two does not return the external error.
         next = match (
             error.downcast_ref::<DataFusionError>(),
             error.downcast_ref::<ParquetError>(),
@@ -158,28 +157,25 @@ fn carried(error: &(dyn StdError + 'static)) -> Option<Error> {
     None
 }
 
-/// What a planner says, in this crate's words where it speaks of catalogues that nobody sees.
-fn planning(message: &str) -> String {
+/// A planner's message. Catalog names that a user never sees are replaced.
+fn planning_message(message: &str) -> String {
     let table = message
         .strip_prefix("table '")
         .and_then(|rest| rest.strip_suffix("' not found"));
     match table {
         Some(table) => {
             let name = table.strip_prefix("datafusion.public.").unwrap_or(table);
-            format!(
-                "found the table `{}`, expected `object`: there is no other",
-                excerpt(name, 60)
-            )
+            format!("unknown table `{}`: expected `object`", excerpt(name, 60))
         }
         None => text(&message),
     }
 }
 
-/// One line of text.
+/// The first line of a message.
 fn text(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
-    excerpt(line, SHOWN).into_owned()
+    excerpt(line, MAX_MESSAGE_CHARS).into_owned()
 }
 
 #[cfg(test)]
@@ -187,13 +183,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_are_not_compared() {
+    fn similar_names_are_not_searched_for_long_names() {
         let columns = [255, 300].map(|length| "x".repeat(length));
-        let says = |length: usize| {
+        let message = |length: usize| {
             let columns = columns.iter().map(String::as_str);
             unknown_column(&"x".repeat(length), columns).to_string()
         };
-        assert!(says(256).contains("did you mean `xxx"), "{}", says(256));
-        assert!(says(301).contains("it has `xxx"), "{}", says(301));
+        assert!(message(256).contains("did you mean `xxx"), "{}", message(256));
+        assert!(message(301).contains("it has `xxx"), "{}", message(301));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use super::{
-    options::Reading,
     parquet::ParquetFile,
+    read_options::ReadOptions,
     stream::{self, StreamFile},
 };
 use crate::{Error, ErrorKind, Result, Source, limits::TableLimits, pipeline::choice};
@@ -38,7 +38,7 @@ pub(super) enum TableFile {
 impl TableFile {
     /// Opens an object in the format that the step names, or else in the one that its bytes and its id indicate.
     pub(super) async fn open(
-        reading: &Reading,
+        reading: &ReadOptions,
         source: Arc<dyn Source>,
         sample_id: &[u8],
         limits: &TableLimits,
@@ -99,8 +99,8 @@ pub(super) fn is_tab_separated(sample_id: &[u8]) -> bool {
 }
 
 /// Rejects options that do not apply to `format`.
-pub(super) fn check_options(reading: &Reading, format: Format) -> Result<()> {
-    match reading.misplaced(format) {
+pub(super) fn check_options(reading: &ReadOptions, format: Format) -> Result<()> {
+    match reading.misplaced_argument(format) {
         Some(fault) => Err(Error::new(ErrorKind::InvalidPipeline, fault)),
         None => Ok(()),
     }

@@ -1,4 +1,5 @@
-//! The transcendental functions of SQL, from the `libm` crate in place of the host's: every host computes the same.
+//! The transcendental functions of SQL from the `libm` crate instead of the host's C library, so that every host computes the
+//! same values.
 
 use std::sync::Arc;
 
@@ -16,100 +17,107 @@ type Unary = fn(f64) -> f64;
 /// A function of two numbers.
 type Binary = fn(f64, f64) -> f64;
 
-/// What stands in place of DataFusion's function of the same name.
+/// The implementation by number of arguments.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum Implementation {
     Unary(Unary),
     Binary(Binary),
-    /// Of one number, or of two.
+    /// One or two arguments.
     Either(Unary, Binary),
 }
 
-/// Their names, and what they are also called.
-const FUNCTIONS: [(&str, &[&str], Form); 21] = [
-    ("acos", &[], Form::Unary(libm::acos)),
-    ("acosh", &[], Form::Unary(libm::acosh)),
-    ("asin", &[], Form::Unary(libm::asin)),
-    ("asinh", &[], Form::Unary(libm::asinh)),
-    ("atan", &[], Form::Unary(libm::atan)),
-    ("atan2", &[], Form::Binary(libm::atan2)),
-    ("atanh", &[], Form::Unary(libm::atanh)),
-    ("cbrt", &[], Form::Unary(libm::cbrt)),
-    ("cos", &[], Form::Unary(libm::cos)),
-    ("cosh", &[], Form::Unary(libm::cosh)),
-    ("cot", &[], Form::Unary(|x| 1.0 / libm::tan(x))),
-    ("exp", &[], Form::Unary(libm::exp)),
-    ("ln", &[], Form::Unary(libm::log)),
+/// Name, aliases and implementation.
+const FUNCTIONS: [(&str, &[&str], Implementation); 21] = [
+    ("acos", &[], Implementation::Unary(libm::acos)),
+    ("acosh", &[], Implementation::Unary(libm::acosh)),
+    ("asin", &[], Implementation::Unary(libm::asin)),
+    ("asinh", &[], Implementation::Unary(libm::asinh)),
+    ("atan", &[], Implementation::Unary(libm::atan)),
+    ("atan2", &[], Implementation::Binary(libm::atan2)),
+    ("atanh", &[], Implementation::Unary(libm::atanh)),
+    ("cbrt", &[], Implementation::Unary(libm::cbrt)),
+    ("cos", &[], Implementation::Unary(libm::cos)),
+    ("cosh", &[], Implementation::Unary(libm::cosh)),
+    ("cot", &[], Implementation::Unary(|x| 1.0 / libm::tan(x))),
+    ("exp", &[], Implementation::Unary(libm::exp)),
+    ("ln", &[], Implementation::Unary(libm::log)),
     (
         "log",
         &[],
-        Form::Either(libm::log10, |base, x| libm::log(x) / libm::log(base)),
+        Implementation::Either(libm::log10, |base, x| libm::log(x) / libm::log(base)),
     ),
-    ("log10", &[], Form::Unary(libm::log10)),
-    ("log2", &[], Form::Unary(libm::log2)),
-    ("power", &["pow"], Form::Binary(libm::pow)),
-    ("sin", &[], Form::Unary(libm::sin)),
-    ("sinh", &[], Form::Unary(libm::sinh)),
-    ("tan", &[], Form::Unary(libm::tan)),
-    ("tanh", &[], Form::Unary(libm::tanh)),
+    ("log10", &[], Implementation::Unary(libm::log10)),
+    ("log2", &[], Implementation::Unary(libm::log2)),
+    ("power", &["pow"], Implementation::Binary(libm::pow)),
+    ("sin", &[], Implementation::Unary(libm::sin)),
+    ("sinh", &[], Implementation::Unary(libm::sinh)),
+    ("tan", &[], Implementation::Unary(libm::tan)),
+    ("tanh", &[], Implementation::Unary(libm::tanh)),
 ];
 
-/// `functions` with those in place of their namesakes.
-pub(super) fn portable(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    let ours = |name: &str| FUNCTIONS.iter().any(|(ours, ..)| *ours == name);
-    let others = functions.into_iter().filter(|function| !ours(function.name()));
-    let made = FUNCTIONS.into_iter();
-    let made = made
-        .map(|(name, aliases, form)| Arc::new(ScalarUDF::new_from_impl(Portable::new(name, aliases, form))));
-    others.chain(made).collect()
+/// Replaces DataFusion's functions of the same names.
+pub(super) fn with_portable_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+    let is_replaced = |name: &str| FUNCTIONS.iter().any(|(replaced, ..)| *replaced == name);
+    let others = functions
+        .into_iter()
+        .filter(|function| !is_replaced(function.name()));
+    let portable = FUNCTIONS.into_iter().map(|(name, aliases, implementation)| {
+        let function = PortableFunction::new(name, aliases, implementation);
+        Arc::new(ScalarUDF::new_from_impl(function))
+    });
+    others.chain(portable).collect()
 }
 
-/// `power`.
+/// The function `power`.
 pub(super) fn power() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Portable::new("power", &["pow"], Form::Binary(libm::pow)))
+    ScalarUDF::new_from_impl(PortableFunction::new(
+        "power",
+        &["pow"],
+        Implementation::Binary(libm::pow),
+    ))
 }
 
 #[derive(Debug)]
-struct Portable {
+struct PortableFunction {
     name: &'static str,
     aliases: Vec<String>,
     signature: Signature,
-    form: Form,
+    implementation: Implementation,
 }
 
-/// There is one of each name.
-impl PartialEq for Portable {
+/// Names are unique.
+impl PartialEq for PortableFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Portable {}
+impl Eq for PortableFunction {}
 
-impl std::hash::Hash for Portable {
+impl std::hash::Hash for PortableFunction {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl Portable {
-    fn new(name: &'static str, aliases: &[&str], form: Form) -> Self {
+impl PortableFunction {
+    fn new(name: &'static str, aliases: &[&str], implementation: Implementation) -> Self {
         let numbers = |count| TypeSignature::Uniform(count, vec![DataType::Float64]);
-        let signature = match form {
-            Form::Unary(_) => numbers(1),
-            Form::Binary(_) => numbers(2),
-            Form::Either(..) => TypeSignature::OneOf(vec![numbers(1), numbers(2)]),
+        let signature = match implementation {
+            Implementation::Unary(_) => numbers(1),
+            Implementation::Binary(_) => numbers(2),
+            Implementation::Either(..) => TypeSignature::OneOf(vec![numbers(1), numbers(2)]),
         };
         Self {
             name,
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             signature: Signature::new(signature, Volatility::Immutable),
-            form,
+            implementation,
         }
     }
 }
 
-impl ScalarUDFImpl for Portable {
+impl ScalarUDFImpl for PortableFunction {
     fn name(&self) -> &str {
         self.name
     }
@@ -132,19 +140,26 @@ impl ScalarUDFImpl for Portable {
             .iter()
             .filter_map(|array| array.as_primitive_opt::<Float64Type>())
             .collect();
-        let values: Float64Array = match (self.form, numbers.as_slice()) {
-            (Form::Unary(function) | Form::Either(function, _), [one]) => one.unary(function),
-            (Form::Binary(function) | Form::Either(_, function), [one, other]) => {
+        let values: Float64Array = match (self.implementation, numbers.as_slice()) {
+            (Implementation::Unary(function) | Implementation::Either(function, _), [one]) => {
+                one.unary(function)
+            }
+            (Implementation::Binary(function) | Implementation::Either(_, function), [one, other]) => {
                 let pairs = one.iter().zip(other.iter());
                 pairs.map(|(one, other)| Some(function(one?, other?))).collect()
             }
-            _ => return datafusion::common::exec_err!("{} takes numbers", self.name),
+            _ => {
+                return datafusion::common::exec_err!(
+                    "invalid arguments of `{}`: expected numbers",
+                    self.name
+                );
+            }
         };
-        let scalar = args
+        let all_scalar = args
             .args
             .iter()
             .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        if scalar && values.len() == 1 {
+        if all_scalar && values.len() == 1 {
             let value = datafusion::common::ScalarValue::try_from_array(&values, 0)?;
             return Ok(ColumnarValue::Scalar(value));
         }
@@ -158,9 +173,9 @@ mod tests {
 
     use super::*;
 
-    /// A new function of DataFusion's that calls the host's library has to be looked at before it gets in.
+    /// If DataFusion adds a math function, decide whether it calls the host's C library.
     #[test]
-    fn every_function_of_numbers_is_known() {
+    fn every_math_function_is_either_exact_or_portable() {
         let exact = [
             "abs",
             "ceil",
@@ -181,16 +196,29 @@ mod tests {
             "trunc",
         ];
         let before = SessionStateDefaults::default_scalar_functions();
-        let after = portable(before.clone());
+        let after = with_portable_functions(before.clone());
         assert_eq!(before.len(), after.len());
         for function in datafusion::functions::math::functions() {
-            let known = after
+            let function_after = after
                 .iter()
                 .find(|after| after.name() == function.name())
                 .unwrap();
-            let ours = known.inner().downcast_ref::<Portable>().is_some();
-            assert_ne!(ours, exact.contains(&function.name()), "{}", function.name());
-            assert_eq!(known.aliases(), function.aliases(), "{}", function.name());
+            let is_portable = function_after
+                .inner()
+                .downcast_ref::<PortableFunction>()
+                .is_some();
+            assert_ne!(
+                is_portable,
+                exact.contains(&function.name()),
+                "{}",
+                function.name()
+            );
+            assert_eq!(
+                function_after.aliases(),
+                function.aliases(),
+                "{}",
+                function.name()
+            );
         }
     }
 }

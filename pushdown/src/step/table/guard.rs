@@ -1,7 +1,7 @@
-//! What a query may do: go through `object` in bounded memory, by functions that depend on their arguments alone.
+//! Checks what a query may do: read `object` in bounded memory, with functions that depend only on their arguments.
 //!
-//! What pairs rows with rows, or makes long values of short ones, can outgrow any object: it is refused here, or held to the
-//! memory of the query (`bounded`, `held`).
+//! Operators that pair rows with rows, and functions that compute long values from short ones, can need more memory than any
+//! object has bytes. They are refused, or limited to the memory of the query (`function_memory`, `window_memory`).
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ use crate::{
     limits::{MAX_PLAN_NODES, MAX_PLAN_SCANS, MAX_PLAN_WINDOWS},
 };
 
-/// Functions whose result has any length, whatever that of their arguments.
-const LENGTHENING: [&str; 11] = [
+/// Functions whose result can be arbitrarily longer than their arguments.
+const UNBOUNDED_FUNCTIONS: [&str; 11] = [
     "array_repeat",
     "array_replace",
     "array_replace_all",
@@ -38,14 +38,14 @@ const LENGTHENING: [&str; 11] = [
     "repeat",
     "rpad",
 ];
-/// Functions whose time grows with the product of their arguments' lengths.
-const SLOW: [&str; 3] = ["array_has_all", "array_has_any", "levenshtein"];
-/// Functions that give their first argument as another type.
-const CASTS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];
-/// Aggregates that go on from row to row where they are computed over windows.
-const OVER_WINDOWS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
+/// Functions whose time is proportional to the product of their arguments' lengths.
+const SLOW_FUNCTIONS: [&str; 3] = ["array_has_all", "array_has_any", "levenshtein"];
+/// Functions that cast their first argument.
+const CAST_FUNCTIONS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];
+/// Aggregates that are computed incrementally over windows.
+const WINDOW_AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
-/// What was found in a plan so far.
+/// Counts of the plan's parts checked so far.
 #[derive(Debug, Default)]
 struct Guard {
     nodes: usize,
@@ -53,20 +53,23 @@ struct Guard {
     windows: usize,
 }
 
-/// Checks a plan that was not optimised yet.
+/// Checks a plan before it is optimised.
 ///
 /// # Errors
-/// [`InvalidPipeline`](ErrorKind::InvalidPipeline) for what a query may not do, by name, and for one that is too large.
+/// [`InvalidPipeline`](ErrorKind::InvalidPipeline) for an unsupported operator or function, by name, and for
+/// a query that is too large.
 pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     let mut guard = Guard::default();
-    let nothing = DFSchema::empty();
+    let no_columns = DFSchema::empty();
     let walked: PlanResult<_> = plan.apply_with_subqueries(|plan| {
-        fault::checked(guard.operator(plan))?;
+        fault::to_plan_result(guard.operator(plan))?;
         let inputs = plan.inputs();
-        let schema = inputs.first().map_or(&nothing, |input| input.schema().as_ref());
+        let schema = inputs
+            .first()
+            .map_or(&no_columns, |input| input.schema().as_ref());
         plan.apply_expressions(|expr| {
             expr.apply(|expr| {
-                fault::checked(guard.expression(expr, schema))?;
+                fault::to_plan_result(guard.expression(expr, schema))?;
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
@@ -75,14 +78,14 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     walked.map(drop).map_err(fault::query)
 }
 
-/// Checks an expression over the columns of `schema` that was not optimised yet.
+/// Checks an expression over the columns of `schema` before it is optimised.
 ///
 /// # Errors
 /// As [`check`].
 pub(super) fn check_expression(expr: &Expr, schema: &DFSchema) -> Result<()> {
     let mut guard = Guard::default();
     let walked: PlanResult<_> = expr.apply(|expr| {
-        fault::checked(guard.expression(expr, schema))?;
+        fault::to_plan_result(guard.expression(expr, schema))?;
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map(drop).map_err(fault::query)
@@ -90,7 +93,7 @@ pub(super) fn check_expression(expr: &Expr, schema: &DFSchema) -> Result<()> {
 
 impl Guard {
     fn operator(&mut self, plan: &LogicalPlan) -> Result<()> {
-        self.count()?;
+        self.count_node()?;
         match plan {
             LogicalPlan::TableScan(_) => {
                 self.scans += 1;
@@ -113,59 +116,62 @@ impl Guard {
             | LogicalPlan::Limit(_)
             | LogicalPlan::Values(_)
             | LogicalPlan::Distinct(_) => Ok(()),
-            LogicalPlan::RecursiveQuery(_) => {
-                Err(refused("a recursive query is not supported: it has no bound"))
-            }
-            LogicalPlan::Join(_) => Err(unbounded("a join (and so is INTERSECT, and EXCEPT)")),
+            LogicalPlan::RecursiveQuery(_) => Err(refused(
+                "a recursive query is not supported: its size has no bound",
+            )),
+            LogicalPlan::Join(_) => Err(unbounded("a join (also INTERSECT and EXCEPT)")),
             LogicalPlan::Unnest(_) => Err(unbounded("unnest")),
             _ => Err(refused(
-                "found another statement, expected a query: SELECT ... FROM object",
+                "expected a query: SELECT ... FROM object, found another statement",
             )),
         }
     }
 
     fn expression(&mut self, expr: &Expr, schema: &DFSchema) -> Result<()> {
-        self.count()?;
+        self.count_node()?;
         match expr {
             Expr::ScalarFunction(call) => {
                 let (name, arguments) = (call.func.name(), call.args.as_slice());
-                function(name, call.func.signature().volatility)?;
+                check_function(name, call.func.signature().volatility)?;
                 pattern::check_call(name, arguments)?;
                 match arguments.first() {
-                    Some(value) if CASTS.contains(&name) => cast(value, schema),
+                    Some(value) if CAST_FUNCTIONS.contains(&name) => check_cast(value, schema),
                     _ => Ok(()),
                 }
             }
-            Expr::AggregateFunction(call) => function(call.func.name(), call.func.signature().volatility),
+            Expr::AggregateFunction(call) => {
+                check_function(call.func.name(), call.func.signature().volatility)
+            }
             Expr::WindowFunction(call) => self.window(expr, call, schema),
             Expr::BinaryExpr(binary) => match binary.op {
-                Operator::StringConcat => Err(refused("`||` is not offered: write concat(a, b)")),
+                Operator::StringConcat => Err(refused("`||` is not supported: write concat(a, b)")),
                 Operator::RegexMatch | Operator::RegexNotMatch => pattern::check(&binary.right, ""),
                 Operator::RegexIMatch | Operator::RegexNotIMatch => pattern::check(&binary.right, "i"),
                 _ => Ok(()),
             },
             Expr::Like(like) => pattern::check_like(like),
             Expr::SimilarTo(like) => pattern::check(&like.pattern, ""),
-            Expr::Cast(to) if is_text(to.field.data_type()) => cast(&to.expr, schema),
-            Expr::TryCast(to) if is_text(to.field.data_type()) => cast(&to.expr, schema),
+            Expr::Cast(to) if is_text(to.field.data_type()) => check_cast(&to.expr, schema),
+            Expr::TryCast(to) if is_text(to.field.data_type()) => check_cast(&to.expr, schema),
             Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
                 Err(unbounded("a condition on another query: IN, EXISTS, ANY, ALL"))
             }
             Expr::OuterReferenceColumn(..) => {
-                Err(unbounded("a query inside another one that takes columns of it"))
+                Err(unbounded("a subquery that refers to columns of the outer query"))
             }
-            Expr::ScalarSubquery(_) if !is_short(&type_of(expr, schema)?) => Err(unbounded(
-                "a query inside another one that gives a text or a list",
-            )),
+            Expr::ScalarSubquery(_) if !is_short(&type_of(expr, schema)?) => {
+                Err(unbounded("a subquery that returns a text or a list"))
+            }
             Expr::GroupingSet(_) => Err(unbounded("grouping by several sets of columns")),
             Expr::HigherOrderFunction(_) | Expr::Lambda(_) | Expr::Unnest(_) => {
-                Err(unbounded("a function of functions, or of rows,"))
+                Err(unbounded("a lambda function or unnest"))
             }
             _ => Ok(()),
         }
     }
 
-    /// What is copied into each row has to be short, and what is computed for it must not start anew with each row.
+    /// The result, which each row contains, must be short, and an aggregate must be incremental: otherwise each row computes it
+    /// from scratch.
     fn window(&mut self, expr: &Expr, call: &WindowFunction, schema: &DFSchema) -> Result<()> {
         self.windows += 1;
         if self.windows > MAX_PLAN_WINDOWS {
@@ -174,24 +180,24 @@ impl Guard {
             )));
         }
         let name = call.fun.name();
-        function(name, call.fun.signature().volatility)?;
-        let aggregates = matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_));
-        if aggregates && (call.params.distinct || !OVER_WINDOWS.contains(&name)) {
-            let known = OVER_WINDOWS.join(", ");
+        check_function(name, call.fun.signature().volatility)?;
+        let is_aggregate = matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_));
+        if is_aggregate && (call.params.distinct || !WINDOW_AGGREGATES.contains(&name)) {
+            let supported = WINDOW_AGGREGATES.join(", ");
             return Err(refused(format!(
-                "found `{name}` over windows, expected one of {known}, none of them DISTINCT"
+                "unsupported window aggregate: expected one of {supported}, without DISTINCT, found `{name}` over windows"
             )));
         }
         if call.params.null_treatment == Some(NullTreatment::IgnoreNulls) {
             return Err(unbounded("IGNORE NULLS"));
         }
         if !is_short(&type_of(expr, schema)?) {
-            return Err(unbounded("a window function that gives a text or a list"));
+            return Err(unbounded("a window function that returns a text or a list"));
         }
         Ok(())
     }
 
-    fn count(&mut self) -> Result<()> {
+    fn count_node(&mut self) -> Result<()> {
         self.nodes += 1;
         if self.nodes > MAX_PLAN_NODES {
             return Err(refused(format!(
@@ -202,24 +208,24 @@ impl Guard {
     }
 }
 
-fn function(name: &str, volatility: Volatility) -> Result<()> {
+fn check_function(name: &str, volatility: Volatility) -> Result<()> {
     if volatility != Volatility::Immutable {
         return Err(refused(format!(
-            "the function `{name}` depends on more than its arguments, so that two hosts would compute different values"
+            "the function `{name}` is not supported: it depends on more than its arguments, and two hosts can compute different values"
         )));
     }
-    if LENGTHENING.contains(&name) {
+    if UNBOUNDED_FUNCTIONS.contains(&name) {
         return Err(unbounded(&format!("the function `{name}`")));
     }
-    if SLOW.contains(&name) {
+    if SLOW_FUNCTIONS.contains(&name) {
         return Err(refused(format!(
-            "the function `{name}` is not offered: its time has no bound by the size of the object"
+            "the function `{name}` is not supported: its time has no bound by the size of the object"
         )));
     }
     Ok(())
 }
 
-fn cast(value: &Expr, schema: &DFSchema) -> Result<()> {
+fn check_cast(value: &Expr, schema: &DFSchema) -> Result<()> {
     if type_of(value, schema)?.is_nested() {
         return Err(unbounded("a list, map or struct as text"));
     }
@@ -240,7 +246,7 @@ const fn is_text(found: &DataType) -> bool {
 
 fn unbounded(what: &str) -> Error {
     refused(format!(
-        "{what} is not offered: what it holds has no bound by the size of the object"
+        "{what} is not supported: its memory has no bound by the size of the object"
     ))
 }
 

@@ -15,31 +15,31 @@ use datafusion::{
 use parking_lot::Mutex;
 
 use super::{
-    between::Between,
+    duplicate::first_duplicate,
     fault,
     format::TableFile,
-    options::Reading,
     partition::{Input, Partition},
     prune::{self, Kept},
+    read_options::ReadOptions,
     row_numbers,
-    twice::twice,
+    row_range::RowRange,
 };
 use crate::{Error, ErrorKind, Result, limits::BATCH_ROWS, pipeline::excerpt};
 
 /// The table, and what scans of it will read.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(super) struct ObjectTable {
     stored: TableFile,
     schema: SchemaRef,
-    rows: Option<Between>,
+    rows: Option<RowRange>,
     scans: Mutex<Vec<Kept>>,
 }
 
-impl Object {
+impl ObjectTable {
     /// The table of an object, with the places of rows as one more column if it has a name.
-    pub(super) fn new(stored: TableFile, reading: &Reading) -> Result<Self> {
+    pub(super) fn new(stored: TableFile, reading: &ReadOptions) -> Result<Self> {
         let names = stored.schema().fields().iter().map(|field| field.name().as_str());
-        if let Some(twice) = twice(names) {
+        if let Some(twice) = first_duplicate(names) {
             let twice = excerpt(twice, 60);
             return Err(Error::unsuitable(format!(
                 "the object has two columns named `{twice}`, expected names that differ"
@@ -89,7 +89,7 @@ impl Object {
 }
 
 #[async_trait]
-impl TableProvider for Object {
+impl TableProvider for ObjectTable {
     fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
@@ -124,7 +124,7 @@ impl TableProvider for Object {
         let input = match &self.stored {
             TableFile::Parquet(file) => {
                 let (file, kept) =
-                    fault::checked(prune::prune(file, read, predicate, limit, self.rows).await)?;
+                    fault::to_plan_result(prune::prune(file, read, predicate, limit, self.rows).await)?;
                 let part = kept.part.clone();
                 self.scans.lock().push(kept);
                 Input::Parquet(file, part)

@@ -1,5 +1,5 @@
-//! Arithmetic on whole numbers that fails where a result does not fit its type. DataFusion's turns such numbers round: rows
-//! would be wrong, or be left out by a condition, and nobody would see.
+//! Integer arithmetic that fails on overflow. DataFusion's wraps around: rows would silently be wrong, or be dropped by a
+//! condition.
 
 mod sum;
 
@@ -16,32 +16,34 @@ use datafusion::{
     physical_expr_common::datum,
 };
 
-use super::rewrite;
+use super::rewrite::rewrite_expressions;
 pub(super) use sum::with_checked_sum;
 
-/// The plan with such arithmetic in place of what turns round. Columns keep their names and types.
-pub(super) fn checked(plan: LogicalPlan) -> Result<LogicalPlan> {
-    rewrite::expressions(plan, in_place_of)
+/// Replaces wrapping integer arithmetic in a plan by checked arithmetic. Columns keep their names and types.
+pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_expressions(plan, checked)
 }
 
-/// The quotient of two whole numbers of this type without its fraction.
-pub(super) fn whole_quotient(left: Expr, right: Expr, data_type: DataType) -> Expr {
-    Chain::then(left, data_type, Operation::Divide, Some(right))
+/// The quotient of two integers of this type, truncated.
+pub(super) fn integer_quotient(left: Expr, right: Expr, data_type: DataType) -> Expr {
+    ArithmeticChain::append(left, data_type, ArithmeticOp::Divide, Some(right))
 }
 
-/// What stands in place of an expression over the columns of `schema`.
-fn in_place_of(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// Replaces an expression over the columns of `schema` by its checked form.
+fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => {
             let operation = match binary.op {
-                Operator::Plus => Operation::Add,
-                Operator::Minus => Operation::Subtract,
-                Operator::Multiply => Operation::Multiply,
-                // This fails as it is, and is taken into what was begun.
-                Operator::Modulo if Chain::of(&binary.left).is_some() => Operation::Remainder,
+                Operator::Plus => ArithmeticOp::Add,
+                Operator::Minus => ArithmeticOp::Subtract,
+                Operator::Multiply => ArithmeticOp::Multiply,
+                // The remainder cannot overflow; it is appended to a chain that already exists.
+                Operator::Modulo if ArithmeticChain::from_expr(&binary.left).is_some() => {
+                    ArithmeticOp::Remainder
+                }
                 _ => return Ok(Transformed::no(Expr::BinaryExpr(binary))),
             };
-            let left = match Chain::of(&binary.left) {
+            let left = match ArithmeticChain::from_expr(&binary.left) {
                 Some(chain) => chain.data_type.clone(),
                 None => binary.left.get_type(schema)?,
             };
@@ -69,7 +71,7 @@ fn in_place_of(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             } else {
                 operand.cast_to(&data_type, schema)?
             };
-            Ok(Transformed::yes(Chain::then(
+            Ok(Transformed::yes(ArithmeticChain::append(
                 value,
                 data_type,
                 operation,
@@ -77,17 +79,17 @@ fn in_place_of(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             )))
         }
         Expr::Negative(value) => {
-            let data_type = match Chain::of(&value) {
+            let data_type = match ArithmeticChain::from_expr(&value) {
                 Some(chain) => chain.data_type.clone(),
                 None => value.get_type(schema)?,
             };
             if !data_type.is_signed_integer() {
                 return Ok(Transformed::no(Expr::Negative(value)));
             }
-            Ok(Transformed::yes(Chain::then(
+            Ok(Transformed::yes(ArithmeticChain::append(
                 *value,
                 data_type,
-                Operation::Negate,
+                ArithmeticOp::Negate,
                 None,
             )))
         }
@@ -96,47 +98,47 @@ fn in_place_of(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Operation {
+enum ArithmeticOp {
     Add,
     Subtract,
     Multiply,
-    /// The fraction is cut off.
+    /// Truncates.
     Divide,
     Remainder,
-    /// Of no further operand.
+    /// Unary.
     Negate,
 }
 
-/// One operation after the other on whole numbers of one type: the first argument, and for each operation but
-/// [`Operation::Negate`] another one. A function inside the next for each would take planning the square of how many there
-/// are, and its stack.
+/// A chain of operations on integers of one type. The arguments are the first operand, and one more operand for each operation
+/// except [`ArithmeticOp::Negate`]. One flat function instead of nested ones: planning nested functions takes quadratic time and
+/// deep recursion.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Chain {
-    operations: Vec<Operation>,
+struct ArithmeticChain {
+    operations: Vec<ArithmeticOp>,
     data_type: DataType,
     signature: Signature,
 }
 
-impl Chain {
-    fn of(expr: &Expr) -> Option<&Self> {
+impl ArithmeticChain {
+    fn from_expr(expr: &Expr) -> Option<&Self> {
         match expr {
             Expr::ScalarFunction(call) => call.func.inner().downcast_ref(),
             _ => None,
         }
     }
 
-    /// `value`, which may be such a chain, with an operation behind it.
-    fn then(value: Expr, data_type: DataType, operation: Operation, operand: Option<Expr>) -> Expr {
-        let begun = Self::of(&value).cloned();
-        let (mut chain, mut arguments) = match (begun, value) {
+    /// Appends an operation to `value`, which may be a chain already.
+    fn append(value: Expr, data_type: DataType, operation: ArithmeticOp, operand: Option<Expr>) -> Expr {
+        let existing = Self::from_expr(&value).cloned();
+        let (mut chain, mut arguments) = match (existing, value) {
             (Some(chain), Expr::ScalarFunction(call)) => (chain, call.args),
             (_, value) => {
-                let begun = Self {
+                let empty = Self {
                     operations: Vec::new(),
                     data_type,
                     signature: Signature::variadic_any(Volatility::Immutable),
                 };
-                (begun, vec![value])
+                (empty, vec![value])
             }
         };
         chain.operations.push(operation);
@@ -145,7 +147,7 @@ impl Chain {
     }
 }
 
-impl ScalarUDFImpl for Chain {
+impl ScalarUDFImpl for ArithmeticChain {
     fn name(&self) -> &'static str {
         "arithmetic"
     }
@@ -165,22 +167,23 @@ impl ScalarUDFImpl for Chain {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut operands = args.args.into_iter();
-        let lacks = || datafusion::common::internal_datafusion_err!("arithmetic lacks an operand");
-        let mut value = operands.next().ok_or_else(lacks)?;
+        let missing_operand =
+            || datafusion::common::internal_datafusion_err!("an arithmetic operand is missing");
+        let mut value = operands.next().ok_or_else(missing_operand)?;
         for operation in &self.operations {
             let kernel = match operation {
-                Operation::Add => numeric::add,
-                Operation::Subtract => numeric::sub,
-                Operation::Multiply => numeric::mul,
-                Operation::Divide => numeric::div,
-                Operation::Remainder => numeric::rem,
-                Operation::Negate => {
+                ArithmeticOp::Add => numeric::add,
+                ArithmeticOp::Subtract => numeric::sub,
+                ArithmeticOp::Multiply => numeric::mul,
+                ArithmeticOp::Divide => numeric::div,
+                ArithmeticOp::Remainder => numeric::rem,
+                ArithmeticOp::Negate => {
                     let zero = ColumnarValue::Scalar(ScalarValue::new_zero(&self.data_type)?);
                     value = datum::apply(&zero, &value, numeric::sub)?;
                     continue;
                 }
             };
-            value = datum::apply(&value, &operands.next().ok_or_else(lacks)?, kernel)?;
+            value = datum::apply(&value, &operands.next().ok_or_else(missing_operand)?, kernel)?;
         }
         Ok(value)
     }

@@ -14,10 +14,10 @@ use futures::{
 };
 
 use super::{
-    between::Between,
     fault,
     parquet::{ParquetFile, ParquetScan},
     row_numbers::RowNumbers,
+    row_range::RowRange,
     stream::StreamFile,
 };
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ pub(super) struct Partition {
 /// What is read, its columns in ascending order.
 pub(super) enum Input {
     Parquet(ParquetFile, ParquetScan),
-    Stream(StreamFile, Vec<usize>, Option<Between>),
+    Stream(StreamFile, Vec<usize>, Option<RowRange>),
 }
 
 impl Partition {
@@ -56,9 +56,10 @@ impl Partition {
         match &self.input {
             Input::Parquet(file, part) => Ok((file.read(part), RowNumbers::of(file, part))),
             Input::Stream(file, columns, None) => Ok((file.read(columns)?, RowNumbers::from(0))),
-            Input::Stream(file, columns, Some(rows)) => {
-                Ok((rows.cut(file.read(columns)?), RowNumbers::from(rows.start())))
-            }
+            Input::Stream(file, columns, Some(rows)) => Ok((
+                rows.filter_stream(file.read(columns)?),
+                RowNumbers::from(rows.start()),
+            )),
         }
     }
 }
@@ -90,7 +91,7 @@ impl PartitionStream for Partition {
                 ordered.boxed()
             }
         };
-        let batches = batches.map_err(fault::outward).then(giving_way);
+        let batches = batches.map_err(fault::to_datafusion).then(giving_way);
         Box::pin(RecordBatchStreamAdapter::new(
             SchemaRef::clone(&self.schema),
             batches,

@@ -25,9 +25,10 @@ use datafusion::{
 use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
 
 use super::{
-    between::Between,
-    bloom, fault, likely,
+    bloom, fault,
     parquet::{ParquetFile, ParquetScan, coalesce, row_groups_ahead},
+    row_range::RowRange,
+    selectivity,
 };
 use crate::Result;
 
@@ -54,13 +55,13 @@ pub(super) async fn prune(
     columns: Vec<usize>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
-    between: Option<Between>,
+    between: Option<RowRange>,
 ) -> Result<(ParquetFile, Kept)> {
     let mut file = file.clone();
     let groups = file.metadata().metadata().row_groups();
     let mut access = match between {
         None => ParquetAccessPlan::new_all(groups.len()),
-        Some(between) => between.access(groups),
+        Some(between) => between.access_plan(groups),
     };
     let safe = predicate
         .as_ref()
@@ -80,7 +81,9 @@ pub(super) async fn prune(
     let rows = rows(&file, &access);
     let of_each = bytes_of_each(&file, &columns, &access);
     let row_groups: Vec<_> = rows.iter().map(|(row_group, _)| *row_group).collect();
-    let likely = predicate.map_or(u64::MAX, |predicate| likely::rows(&file, &row_groups, &predicate));
+    let likely = predicate.map_or(u64::MAX, |predicate| {
+        selectivity::expected_rows(&file, &row_groups, &predicate)
+    });
     let selection = access
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
@@ -101,7 +104,7 @@ pub(super) async fn prune(
 }
 
 pub(super) fn metrics() -> ParquetFileMetrics {
-    ParquetFileMetrics::new(0, super::engine::OBJECT, &ExecutionPlanMetricsSet::new())
+    ParquetFileMetrics::new(0, super::engine::OBJECT_TABLE, &ExecutionPlanMetricsSet::new())
 }
 
 /// The condition as one on statistics.

@@ -1,4 +1,4 @@
-//! Puts other expressions in the place of those of a plan.
+//! Rewrites the expressions of a plan.
 
 use datafusion::{
     common::{DFSchema, tree_node::Transformed, tree_node::TreeNode as _},
@@ -6,18 +6,18 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlan, expr_rewriter::NamePreserver},
 };
 
-/// The plan with each expression replaced by what `replace` gives for it and the schema that it is over, those inside of others
-/// first. Columns keep their names.
-pub(super) fn expressions(
+/// Replaces each expression of a plan, inner ones first, by the result of `replace` for it and its input schema. Columns keep
+/// their names.
+pub(super) fn rewrite_expressions(
     plan: LogicalPlan,
     replace: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
-        let nothing = DFSchema::empty();
+        let no_columns = DFSchema::empty();
         let inputs = plan.inputs();
         let schema = inputs
             .first()
-            .map_or(nothing, |input| input.schema().as_ref().clone());
+            .map_or(no_columns, |input| input.schema().as_ref().clone());
         let names = NamePreserver::new(&plan);
         let changed = plan.map_expressions(|expr| {
             let name = names.save(&expr);

@@ -8,11 +8,11 @@ use arrow_schema::{DataType, Field};
 use super::parquet::{ParquetFile, ParquetScan};
 
 /// What says of a column that it has the places of rows in their object.
-pub(super) const METADATA: &str = "pushdown.row_number";
+pub(super) const METADATA_KEY: &str = "pushdown.row_number";
 
 /// The column.
 pub(super) fn field(name: &str) -> Field {
-    let metadata = HashMap::from([(METADATA.to_owned(), "true".to_owned())]);
+    let metadata = HashMap::from([(METADATA_KEY.to_owned(), "true".to_owned())]);
     Field::new(name, DataType::Int64, false).with_metadata(metadata)
 }
 

@@ -1,4 +1,4 @@
-//! Steps from table to table that go through the rows in order, a record batch at a time.
+//! Steps that transform a table row by row in order, one record batch at a time.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -9,39 +9,41 @@ use futures::{
 
 use crate::{Error, Result, Table, TableBuilder, step::Scope};
 
-/// Such a step.
-pub(crate) trait Rowwise {
-    /// Begins with the rows of a table of these columns.
+/// A step that transforms a table row by row.
+pub(crate) trait RowwiseStep {
+    /// Starts a transform of rows with these columns.
     ///
     /// # Errors
     /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for columns that the step cannot be applied to.
-    fn begin(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn Rows>>;
+    fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>>;
 }
 
-/// A step on its way through a table.
-pub(crate) trait Rows: Send {
-    /// The columns that come out.
+/// The state of a row-by-row step while it transforms one table.
+pub(crate) trait RowTransform: Send {
+    /// The output columns.
     fn schema(&self) -> &SchemaRef;
 
-    /// The most rows that are to come at once.
-    fn most(&self) -> usize;
+    /// The maximum number of rows per call of [`next`](Self::next).
+    fn max_rows(&self) -> usize;
 
-    /// Goes on with the next rows. All of them are taken out of `rows`, or the first ones where what is made of these is
-    /// large already: one at least, where there is any. `None` where more is to be done for them, and others may want the
-    /// thread: it is to be called again with the same rows.
+    /// Transforms the first rows of `rows` and removes them from it: all of them, or fewer (at least one, unless `rows` is
+    /// empty) if their output is already large.
+    ///
+    /// Returns `None` if the work is unfinished, so that the caller can yield the thread. The caller then calls again with the
+    /// same rows.
     fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>>;
 }
 
-/// Runs such a step over a table in memory.
-pub(super) fn run<S: Rowwise>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {
-    let mut rows = step.begin(input.schema(), scope)?;
-    let mut table = TableBuilder::new(SchemaRef::clone(rows.schema()), scope.limits.max_value_bytes);
+/// Runs a step over a table in memory.
+pub(super) fn transform_table<S: RowwiseStep>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {
+    let mut transform = step.start(input.schema(), scope)?;
+    let mut table = TableBuilder::new(SchemaRef::clone(transform.schema()), scope.limits.max_value_bytes);
     for batch in input.batches() {
-        for part in parts(Ok(batch.clone()), rows.most()) {
-            let mut left = part?;
-            while left.num_rows() > 0 {
-                if let Some(made) = rows.next(&mut left)? {
-                    table.push(made)?;
+        for chunk in split_batch(Ok(batch.clone()), transform.max_rows()) {
+            let mut remaining = chunk?;
+            while remaining.num_rows() > 0 {
+                if let Some(output) = transform.next(&mut remaining)? {
+                    table.push(output)?;
                 }
             }
         }
@@ -49,50 +51,53 @@ pub(super) fn run<S: Rowwise>(step: &S, input: &Table, scope: &Scope<'_>) -> Res
     Ok(table.build())
 }
 
-/// Runs such a step over rows as they come. It ends behind the first error.
-pub(crate) fn follow(
+/// Runs a transform over a stream of rows. The stream ends after the first error.
+pub(crate) fn transform_stream(
     batches: BoxStream<'static, Result<RecordBatch>>,
-    rows: Box<dyn Rows>,
+    transform: Box<dyn RowTransform>,
 ) -> BoxStream<'static, Result<RecordBatch>> {
-    let most = rows.most();
-    let parts = batches.flat_map(move |batch| stream::iter(parts(batch, most)));
-    let begun = (parts.boxed(), rows, None);
-    stream::try_unfold(begun, |(mut parts, mut rows, left)| async move {
-        let mut left: RecordBatch = match left {
-            Some(left) => left,
-            None => match parts.try_next().await? {
-                Some(part) => part,
+    let max_rows = transform.max_rows();
+    let chunks = batches.flat_map(move |batch| stream::iter(split_batch(batch, max_rows)));
+    let state = (chunks.boxed(), transform, None);
+    stream::try_unfold(state, |(mut chunks, mut transform, remaining)| async move {
+        let mut remaining: RecordBatch = match remaining {
+            Some(remaining) => remaining,
+            None => match chunks.try_next().await? {
+                Some(chunk) => chunk,
                 None => return Ok(None),
             },
         };
-        let made = loop {
-            match rows.next(&mut left)? {
-                Some(made) => break made,
+        let output = loop {
+            match transform.next(&mut remaining)? {
+                Some(output) => break output,
                 None => tokio::task::yield_now().await,
             }
         };
-        let left = (left.num_rows() > 0).then_some(left);
-        Ok::<_, Error>(Some((made, (parts, rows, left))))
+        let remaining = (remaining.num_rows() > 0).then_some(remaining);
+        Ok::<_, Error>(Some((output, (chunks, transform, remaining))))
     })
     .boxed()
 }
 
-/// Takes the first `count` rows out of `rows`.
-pub(super) fn take(rows: &mut RecordBatch, count: usize) -> RecordBatch {
-    let (taken, left) = (rows.slice(0, count), rows.slice(count, rows.num_rows() - count));
-    *rows = left;
+/// Removes the first `count` rows from `rows` and returns them.
+pub(super) fn take_rows(rows: &mut RecordBatch, count: usize) -> RecordBatch {
+    let (taken, remaining) = (rows.slice(0, count), rows.slice(count, rows.num_rows() - count));
+    *rows = remaining;
     taken
 }
 
-/// Record batches of at most `most` rows, cut as they are taken: rows of no bytes may be any number.
-pub(super) fn parts(batch: Result<RecordBatch>, most: usize) -> impl Iterator<Item = Result<RecordBatch>> {
-    let most = most.max(1);
-    let mut left = Some(batch);
-    std::iter::from_fn(move || match left.take()? {
-        Ok(mut batch) if batch.num_rows() > most => {
-            let part = take(&mut batch, most);
-            left = Some(Ok(batch));
-            Some(Ok(part))
+/// Splits a record batch into batches of at most `max_rows` rows. Lazy: a batch without columns can have any number of rows.
+pub(super) fn split_batch(
+    batch: Result<RecordBatch>,
+    max_rows: usize,
+) -> impl Iterator<Item = Result<RecordBatch>> {
+    let max_rows = max_rows.max(1);
+    let mut remaining = Some(batch);
+    std::iter::from_fn(move || match remaining.take()? {
+        Ok(mut batch) if batch.num_rows() > max_rows => {
+            let chunk = take_rows(&mut batch, max_rows);
+            remaining = Some(Ok(batch));
+            Some(Ok(chunk))
         }
         last => Some(last),
     })

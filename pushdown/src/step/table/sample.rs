@@ -1,10 +1,10 @@
-//! `sample`: a random part of the rows.
+//! `sample`: a random sample of the rows.
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 
-use super::rowwise::{self, Rows, Rowwise};
+use super::rowwise::{RowTransform, RowwiseStep, take_rows, transform_table};
 use crate::{
     Error, Result, Table, TableKind,
     limits::BATCH_ROWS,
@@ -12,7 +12,7 @@ use crate::{
     step::{Operator, Scope, augment::RowDraws},
 };
 
-/// `sample`. Whether a row stays depends on the seed, the sample's id and the row's place in the table, and on nothing else.
+/// `sample`. Whether a row is kept depends only on the seed, the sample's id and the row number in the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleRows {
     fraction: f64,
@@ -24,20 +24,22 @@ impl Operator for SampleRows {
     type Output = Table;
 
     const NAME: &'static str = "sample";
-    const SUMMARY: &'static str = "keeps a random part of the rows, the same ones each time";
+    const SUMMARY: &'static str = "keeps a random sample of the rows, the same one each time";
     const PARAMS: &'static [Param] = &[
-        Param::positional("fraction", "0..1", "the share of rows that stay, on average"),
+        Param::positional("fraction", "0..1", "the average fraction of rows to keep"),
         Param::positional(
             "seed",
             "whole number",
-            "decides which rows stay, together with the object's name",
+            "selects the rows to keep, together with the object's name",
         ),
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let fraction: f64 = args.required("fraction")?;
         if !(0.0..=1.0).contains(&fraction) {
-            return Err(args.fault(format!("`fraction` is {fraction}, expected a number from 0 to 1")));
+            return Err(args.fault(format!(
+                "invalid `fraction`: expected a number from 0 to 1, found {fraction}"
+            )));
         }
         Ok(Self {
             fraction,
@@ -64,45 +66,45 @@ impl Operator for SampleRows {
     }
 
     fn apply(&self, input: Table, scope: &Scope<'_>) -> Result<Table> {
-        rowwise::run(self, &input, scope)
+        transform_table(self, &input, scope)
     }
 }
 
-impl Rowwise for SampleRows {
-    fn begin(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn Rows>> {
-        Ok(Box::new(Sampling {
+impl RowwiseStep for SampleRows {
+    fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>> {
+        Ok(Box::new(SampleTransform {
             schema: SchemaRef::clone(schema),
             fraction: self.fraction,
             draws: RowDraws::new(self.seed, scope.sample_id),
-            row: 0,
+            next_row: 0,
         }))
     }
 }
 
-struct Sampling {
+struct SampleTransform {
     schema: SchemaRef,
     fraction: f64,
     draws: RowDraws,
-    row: u64,
+    next_row: u64,
 }
 
-impl Rows for Sampling {
+impl RowTransform for SampleTransform {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn most(&self) -> usize {
+    fn max_rows(&self) -> usize {
         BATCH_ROWS
     }
 
     fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>> {
-        let batch = rowwise::take(rows, rows.num_rows());
-        let first = self.row;
-        self.row += batch.num_rows() as u64;
-        let stays: BooleanArray = (first..self.row)
+        let batch = take_rows(rows, rows.num_rows());
+        let first = self.next_row;
+        self.next_row += batch.num_rows() as u64;
+        let is_kept: BooleanArray = (first..self.next_row)
             .map(|row| Some(self.draws.unit(row) < self.fraction))
             .collect();
-        let kept = filter_record_batch(&batch, &stays);
+        let kept = filter_record_batch(&batch, &is_kept);
         kept.map(Some).map_err(|error| Error::internal(error.to_string()))
     }
 }

@@ -12,7 +12,9 @@ use datafusion::{
     sql::sqlparser::ast::ExprWithAlias,
 };
 
-use super::{Query, engine, fault, guard, options::Reading, syntax, twice::twice};
+use super::{
+    TableQuery, duplicate::first_duplicate, engine, fault, guard, read_options::ReadOptions, syntax,
+};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
     pipeline::{Args, Param, Value},
@@ -25,37 +27,37 @@ pub struct Select {
     columns: Option<Vec<String>>,
     condition: Option<String>,
     limit: Option<u64>,
-    reading: Reading,
+    read_options: ReadOptions,
 }
 
 impl Select {
-    /// The condition that rows fulfil.
+    /// The condition on rows.
     pub fn condition(&self) -> Option<&str> {
         self.condition.as_deref()
     }
 
-    /// The argument that chooses rows by their place, if there is one.
+    /// The name of the argument that selects rows by their number, if there is one.
     pub(crate) fn rows_or_limit(&self) -> Option<&'static str> {
         if self.limit.is_some() {
             Some("limit")
         } else {
-            self.reading.rows.map(|_| "rows")
+            self.read_options.rows.map(|_| "rows")
         }
     }
 
-    /// The same over rows at these places.
-    pub(crate) fn over(&self, rows: Range<u64>) -> Self {
-        let mut over = self.clone();
-        over.reading.rows = Some(rows.into());
-        over
+    /// The same step over a range of row numbers.
+    pub(crate) fn with_rows(&self, rows: Range<u64>) -> Self {
+        let mut select = self.clone();
+        select.read_options.rows = Some(rows.into());
+        select
     }
 
-    /// The places of the rows that fulfil the condition, in the column `name`.
-    pub(crate) fn places(&self, name: &str) -> Self {
-        let mut places = self.clone();
-        places.columns = Some(vec![name.to_owned()]);
-        places.reading.row_number = Some(name.to_owned());
-        places
+    /// A step that returns only the numbers of the selected rows, in the column `name`.
+    pub(crate) fn row_numbers(&self, name: &str) -> Self {
+        let mut select = self.clone();
+        select.columns = Some(vec![name.to_owned()]);
+        select.read_options.row_number = Some(name.to_owned());
+        select
     }
 }
 
@@ -70,18 +72,18 @@ impl Operator for Select {
         Param::named(
             "where",
             "SQL = true",
-            "the condition that rows fulfil, as behind WHERE in SQL",
+            "the condition on rows, as after WHERE in SQL",
         ),
         Param::named(
             "limit",
             "rows = all",
-            "the most rows, the first ones in the file that fulfil the condition",
+            "maximum number of rows: the first ones in the file that fulfil the condition",
         ),
-        Reading::FORMAT,
-        Reading::HEADER,
-        Reading::DELIMITER,
-        Reading::ROW_NUMBER,
-        Reading::ROWS,
+        ReadOptions::FORMAT,
+        ReadOptions::HEADER,
+        ReadOptions::DELIMITER,
+        ReadOptions::ROW_NUMBER,
+        ReadOptions::ROWS,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
@@ -89,20 +91,20 @@ impl Operator for Select {
             columns: args.optional("columns")?,
             condition: args.optional("where")?,
             limit: args.optional("limit")?,
-            reading: Reading::parse(args)?,
+            read_options: ReadOptions::parse(args)?,
         };
         if let Some(columns) = &select.columns {
-            if let Some(twice) = twice(columns.iter().map(String::as_str)) {
-                return Err(args.fault(format!("`columns` has `{twice}` twice, expected it once")));
+            if let Some(name) = first_duplicate(columns.iter().map(String::as_str)) {
+                return Err(args.fault(format!("duplicate name in `columns`: `{name}`")));
             }
             if columns.is_empty() {
                 return Err(args.fault("`columns` is empty, expected at least one name"));
             }
         }
         if let Some(condition) = &select.condition
-            && let Err(found) = syntax::expression(condition)
+            && let Err(error) = syntax::expression(condition)
         {
-            return Err(args.fault_inside("where", found.offset, format!("`where`: {}", found.message)));
+            return Err(args.fault_inside("where", error.offset, format!("`where`: {}", error.message)));
         }
         Ok(select)
     }
@@ -117,7 +119,7 @@ impl Operator for Select {
             .limit
             .map(|rows| ("limit", Value::Int(i64::try_from(rows).unwrap_or(i64::MAX))));
         let own = [columns, condition, limit].into_iter().flatten();
-        own.chain(self.reading.arguments()).collect()
+        own.chain(self.read_options.arguments()).collect()
     }
 
     fn output(&self, _input: &BytesKind) -> Result<TableKind, String> {
@@ -133,14 +135,14 @@ impl Operator for Select {
     }
 }
 
-impl Query for Select {
-    fn reading(&self) -> &Reading {
-        &self.reading
+impl TableQuery for Select {
+    fn read_options(&self) -> &ReadOptions {
+        &self.read_options
     }
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
         let schema = object.schema();
-        let mut plan = LogicalPlanBuilder::scan(engine::OBJECT, provider_as_source(object), None)
+        let mut plan = LogicalPlanBuilder::scan(engine::OBJECT_TABLE, provider_as_source(object), None)
             .map_err(fault::query)?;
         if let Some(condition) = &self.condition {
             let condition = expression(condition, state, plan.schema())?;
@@ -152,17 +154,17 @@ impl Query for Select {
                     let names = schema.fields().iter().map(|field| field.name().as_str());
                     return Err(fault::unknown_column(name, names));
                 }
-                let table = TableReference::bare(engine::OBJECT);
+                let table = TableReference::bare(engine::OBJECT_TABLE);
                 Ok(Expr::Column(Column::new(Some(table), name)))
             };
-            let number = self
-                .reading
+            let row_number = self
+                .read_options
                 .row_number
                 .iter()
                 .filter(|name| !columns.contains(name));
             let columns = columns
                 .iter()
-                .chain(number)
+                .chain(row_number)
                 .map(column)
                 .collect::<Result<Vec<_>>>()?;
             plan = plan.project(columns).map_err(fault::query)?;
@@ -175,9 +177,9 @@ impl Query for Select {
     }
 }
 
-/// The condition as an expression over the table.
+/// Parses the condition as an expression over the table.
 fn expression(sql: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr> {
-    let invalid = |found: syntax::Fault| Error::new(ErrorKind::InvalidPipeline, found.message);
+    let invalid = |error: syntax::SyntaxError| Error::new(ErrorKind::InvalidPipeline, error.message);
     let parsed = syntax::expression(sql).map_err(invalid)?;
     let parsed = ExprWithAlias {
         expr: parsed,

@@ -10,7 +10,7 @@ use datafusion::{
     sql::{parser::Statement, sqlparser::ast},
 };
 
-use super::{Query, engine, fault, options::Reading, syntax};
+use super::{TableQuery, engine, fault, read_options::ReadOptions, syntax};
 use crate::{
     BytesKind, Error, ErrorKind, Result, Table, TableKind,
     limits::MAX_STAR_COLUMNS,
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sql {
     query: String,
-    reading: Reading,
+    read_options: ReadOptions,
 }
 
 impl Operator for Sql {
@@ -36,29 +36,29 @@ impl Operator for Sql {
         Param::positional(
             "query",
             "SQL",
-            "SELECT ... FROM object ..., of functions that depend on their arguments alone",
+            "SELECT ... FROM object ..., with functions that depend only on their arguments",
         ),
-        Reading::FORMAT,
-        Reading::HEADER,
-        Reading::DELIMITER,
-        Reading::ROW_NUMBER,
-        Reading::ROWS,
+        ReadOptions::FORMAT,
+        ReadOptions::HEADER,
+        ReadOptions::DELIMITER,
+        ReadOptions::ROW_NUMBER,
+        ReadOptions::ROWS,
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {
         let query: String = args.required("query")?;
-        if let Err(found) = syntax::query(&query) {
-            return Err(args.fault_inside("query", found.offset, found.message));
+        if let Err(error) = syntax::query(&query) {
+            return Err(args.fault_inside("query", error.offset, error.message));
         }
         Ok(Self {
             query,
-            reading: Reading::parse(args)?,
+            read_options: ReadOptions::parse(args)?,
         })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let mut arguments = vec![("query", Value::Text(self.query.clone()))];
-        arguments.extend(self.reading.arguments());
+        arguments.extend(self.read_options.arguments());
         arguments
     }
 
@@ -75,30 +75,28 @@ impl Operator for Sql {
     }
 }
 
-impl Query for Sql {
-    fn reading(&self) -> &Reading {
-        &self.reading
+impl TableQuery for Sql {
+    fn read_options(&self) -> &ReadOptions {
+        &self.read_options
     }
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
-        let invalid = |found: syntax::Fault| Error::new(ErrorKind::InvalidPipeline, found.message);
+        let invalid = |error: syntax::SyntaxError| Error::new(ErrorKind::InvalidPipeline, error.message);
         let query = syntax::query(&self.query).map_err(invalid)?;
-        let (columns, stars) = (
-            object.schema().fields().len(),
-            syntax::wildcards(&self.query).map_err(invalid)?,
-        );
-        // Planning takes the square of how many there are.
-        if columns.saturating_mul(stars) > MAX_STAR_COLUMNS {
+        let columns = object.schema().fields().len();
+        let wildcards = syntax::count_wildcards(&self.query).map_err(invalid)?;
+        // Planning takes time quadratic in the number of columns.
+        if columns.saturating_mul(wildcards) > MAX_STAR_COLUMNS {
             return Err(Error::too_large(format!(
-                "`*` stands for {columns} columns of the object, {stars} times, more than {MAX_STAR_COLUMNS} in all: name \
-                 those that are needed, or take `select`"
+                "`*` selects {columns} columns of the object, {wildcards} times, more than {MAX_STAR_COLUMNS} in all: name the \
+                 columns, or use `select`"
             )));
         }
         state
-            .schema_for_ref(engine::OBJECT)
-            .and_then(|schema| schema.register_table(engine::OBJECT.to_owned(), object))
+            .schema_for_ref(engine::OBJECT_TABLE)
+            .and_then(|schema| schema.register_table(engine::OBJECT_TABLE.to_owned(), object))
             .map_err(fault::query)?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
-        state.statement_to_plan(statement).await.map_err(fault::planned)
+        state.statement_to_plan(statement).await.map_err(fault::sql)
     }
 }

@@ -24,8 +24,8 @@ use parking_lot::Mutex;
 
 use super::{
     Format, format,
-    options::{Delimiter, Reading},
-    rowwise::parts,
+    read_options::{Delimiter, ReadOptions},
+    rowwise::split_batch,
 };
 use crate::{
     Error, Result, Source, Suffix,
@@ -114,7 +114,7 @@ impl StreamFile {
 
     /// Opens an object whose last bytes are `end`: reads its first bytes and infers its columns.
     pub(super) async fn open(
-        reading: &Reading,
+        reading: &ReadOptions,
         source: Arc<dyn Source>,
         end: Suffix,
         sample_id: &[u8],
@@ -209,7 +209,7 @@ impl StreamFile {
         };
         let batches = stream::try_unfold(reader, BatchReader::next);
         Ok(batches
-            .flat_map(|batch| stream::iter(parts(batch, BATCH_ROWS)))
+            .flat_map(|batch| stream::iter(split_batch(batch, BATCH_ROWS)))
             .boxed())
     }
 }

@@ -1,4 +1,4 @@
-//! The syntax of SQL: what stands in a pipeline is read before there is an object.
+//! Parses SQL. Works without an object, so that errors are found when a pipeline is parsed.
 
 mod dialect;
 mod grammar;
@@ -11,122 +11,125 @@ use datafusion::sql::sqlparser::{
     tokenizer::{Token, TokenWithSpan, Tokenizer},
 };
 
-use self::{dialect::DuckDb, grammar::Refused};
+use self::{dialect::DuckDb, grammar::UnsupportedSyntax};
 use crate::limits::MAX_QUERY_OPERATORS;
 
-/// What is wrong with a text, and where.
+/// An error in an SQL text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// Byte offset, where the parser tells.
+pub(super) struct SyntaxError {
+    /// Byte offset, if the parser reports one.
     pub(super) offset: Option<usize>,
     pub(super) message: String,
 }
 
-/// Parentheses and the like inside each other.
+/// Maximum depth of the parser's recursion.
 const MAX_NESTING: usize = 50;
 
-/// Reads one query: `SELECT`, `WITH` or `VALUES`.
-pub(super) fn query(sql: &str) -> Result<Box<Query>, Fault> {
-    let whole = |message: &str| Fault {
+/// Parses one query: `SELECT`, `WITH` or `VALUES`.
+pub(super) fn query(sql: &str) -> Result<Box<Query>, SyntaxError> {
+    let whole_text = |message: &str| SyntaxError {
         offset: Some(0),
         message: message.to_owned(),
     };
     let statements = parser(sql)?
         .parse_statements()
-        .map_err(|error| fault(&error, sql))?;
+        .map_err(|error| parser_error(&error, sql))?;
     let mut statements = statements.into_iter();
     match (statements.next(), statements.next()) {
         (Some(Statement::Query(query)), None) => {
-            grammar::check_query(&query).map_err(|found| refused(found, sql))?;
+            grammar::check_query(&query).map_err(|error| unsupported(error, sql))?;
             Ok(query)
         }
-        (Some(_), None) => Err(whole(
-            "found another statement, expected a query: SELECT ... FROM object",
+        (Some(_), None) => Err(whole_text(
+            "expected a query: SELECT ... FROM object, found another statement",
         )),
-        (Some(_), Some(_)) => Err(whole("found several statements, expected one query")),
-        (None, _) => Err(whole("found nothing, expected a query: SELECT ... FROM object")),
+        (Some(_), Some(_)) => Err(whole_text("expected one query, found several statements")),
+        (None, _) => Err(whole_text(
+            "expected a query: SELECT ... FROM object, found nothing",
+        )),
     }
 }
 
-/// Reads one expression.
-pub(super) fn expression(sql: &str) -> Result<Expr, Fault> {
+/// Parses one expression.
+pub(super) fn expression(sql: &str) -> Result<Expr, SyntaxError> {
     let mut parser = parser(sql)?;
-    let expression = parser.parse_expr().map_err(|error| fault(&error, sql))?;
+    let expression = parser.parse_expr().map_err(|error| parser_error(&error, sql))?;
     let next = parser.next_token();
     if next.token == Token::EOF {
-        grammar::check_expression(&expression).map_err(|found| refused(found, sql))?;
+        grammar::check_expression(&expression).map_err(|error| unsupported(error, sql))?;
         return Ok(expression);
     }
     let (line, column) = (next.span.start.line, next.span.start.column);
-    Err(Fault {
+    Err(SyntaxError {
         offset: offset(sql, line, column),
-        message: format!("found `{}`, expected the end of the expression", next.token),
+        message: format!("expected the end of the expression, found `{}`", next.token),
     })
 }
 
-/// How many times `*` stands for all columns of the object.
-pub(super) fn wildcards(sql: &str) -> Result<usize, Fault> {
-    tokens(sql).map(|tokens| size::wildcards(&tokens))
+/// The number of `*` that select all columns of the object.
+pub(super) fn count_wildcards(sql: &str) -> Result<usize, SyntaxError> {
+    tokens(sql).map(|tokens| size::count_wildcards(&tokens))
 }
 
-fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, Fault> {
+fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, SyntaxError> {
     let tokens = Tokenizer::new(&DuckDb, sql)
         .tokenize_with_location()
-        .map_err(|error| fault(&error.into(), sql))?;
+        .map_err(|error| parser_error(&error.into(), sql))?;
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     Ok(tokens.into_iter().filter(|token| !is_space(token)).collect())
 }
 
-fn parser(sql: &str) -> Result<Parser<'_>, Fault> {
+fn parser(sql: &str) -> Result<Parser<'_>, SyntaxError> {
     let tokens = tokens(sql)?;
-    let at = |token: &TokenWithSpan, message: String| Fault {
+    let error_at = |token: &TokenWithSpan, message: String| SyntaxError {
         offset: offset(sql, token.span.start.line, token.span.start.column),
         message,
     };
     if let Some(token) = size::operators(&tokens).nth(MAX_QUERY_OPERATORS) {
-        return Err(at(
+        return Err(error_at(
             token,
-            format!("found more than {MAX_QUERY_OPERATORS} operators"),
+            format!("the text has more than {MAX_QUERY_OPERATORS} operators"),
         ));
     }
-    if let Some((token, message)) = size::too_many_queries(&tokens).or_else(|| size::too_long_name(&tokens)) {
-        return Err(at(token, message));
+    if let Some((token, message)) = size::excess_subquery(&tokens).or_else(|| size::excess_name(&tokens)) {
+        return Err(error_at(token, message));
     }
     Ok(Parser::new(&DuckDb)
         .with_recursion_limit(MAX_NESTING)
-        .with_tokens_with_locations(tokens::as_in_duckdb(tokens)))
+        .with_tokens_with_locations(tokens::rewrite_for_duckdb(tokens)))
 }
 
-fn refused(found: Refused, sql: &str) -> Fault {
-    let start = found.span.start;
-    Fault {
+fn unsupported(error: UnsupportedSyntax, sql: &str) -> SyntaxError {
+    let start = error.span.start;
+    SyntaxError {
         offset: offset(sql, start.line, start.column),
-        message: found.message,
+        message: error.message,
     }
 }
 
-fn fault(error: &ParserError, sql: &str) -> Fault {
+fn parser_error(error: &ParserError, sql: &str) -> SyntaxError {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
         ParserError::RecursionLimitExceeded => {
-            return Fault {
+            return SyntaxError {
                 offset: None,
-                message: format!("found more than {MAX_NESTING} expressions inside each other"),
+                message: format!("the text has more than {MAX_NESTING} nested expressions"),
             };
         }
     };
-    // The parser tells a place as `at Line: 1, Column: 9`.
-    let Some((message, place)) = text.rsplit_once(" at Line: ") else {
-        return Fault {
-            // The end has no place.
+    // The parser's message ends with the position, `at Line: 1, Column: 9`.
+    let Some((message, position)) = text.rsplit_once(" at Line: ") else {
+        return SyntaxError {
+            // Without a position at the end of the text.
             offset: text.ends_with("found: EOF").then_some(sql.len()),
             message: text.to_owned(),
         };
     };
-    let place = place.split_once(", Column: ");
-    let place = place.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
-    Fault {
-        offset: place.and_then(|(line, column)| offset(sql, line, column)),
+    let line_and_column = position.split_once(", Column: ");
+    let line_and_column =
+        line_and_column.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
+    SyntaxError {
+        offset: line_and_column.and_then(|(line, column)| offset(sql, line, column)),
         message: message.to_owned(),
     }
 }
@@ -151,22 +154,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_have_their_place() {
-        for (sql, place) in [
+    fn errors_have_their_position() {
+        for (sql, position) in [
             ("SELECT a FORM object", "object"),
             ("SELECT a\nFROM object\nWHERE )", ")"),
             ("SELECT 'ä', a b c FROM object", "c FROM"),
         ] {
-            let fault = query(sql).unwrap_err();
-            assert_eq!(fault.offset, sql.find(place), "{sql}: {fault:?}");
-            assert!(fault.message.starts_with("Expected"), "{fault:?}");
+            let error = query(sql).unwrap_err();
+            assert_eq!(error.offset, sql.find(position), "{sql}: {error:?}");
+            assert!(error.message.starts_with("Expected"), "{error:?}");
         }
         assert_eq!(expression("a = 1 b").unwrap_err().offset, Some(6));
         assert!(expression("a = ").unwrap_err().message.contains("EOF"));
     }
 
     #[test]
-    fn stars_that_stand_for_columns_are_told_from_others() {
+    fn wildcards_are_counted_without_products_and_counts() {
         for (sql, count) in [
             ("select * from object", 1),
             ("select count(*), n * 2, 3 * n from object", 0),
@@ -175,12 +178,12 @@ mod tests {
             ("select top 5 * from object", 1),
             ("select * exclude (n) from object", 1),
         ] {
-            assert_eq!(wildcards(sql).unwrap(), count, "{sql}");
+            assert_eq!(count_wildcards(sql).unwrap(), count, "{sql}");
         }
     }
 
     #[test]
-    fn one_query_and_nothing_else() {
+    fn only_one_query_is_accepted() {
         assert!(
             query("select 1; select 2")
                 .unwrap_err()
@@ -204,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded() {
+    fn nesting_is_limited() {
         let sql = format!("select {}1{}", "(".repeat(2000), ")".repeat(2000));
-        assert!(query(&sql).unwrap_err().message.contains("inside each other"));
+        assert!(query(&sql).unwrap_err().message.contains("nested expressions"));
         for deep in [" + a", " and a", "::int", "[1]", ".a", " is null", " || a"] {
             let found = expression(&format!("a{}", deep.repeat(5_000))).unwrap_err();
             assert!(
@@ -216,11 +219,11 @@ mod tests {
         }
         let deep = format!("{}select 1{}", "select * from (".repeat(9), ")".repeat(9));
         let found = query(&deep).unwrap_err();
-        assert_eq!(found.message, "found more than 8 queries inside each other");
+        assert_eq!(found.message, "the query has more than 8 nested subqueries");
         assert_eq!(found.offset, deep.rfind('('));
-        let named: Vec<_> = (0..33).map(|place| format!("t{place} as (select 1)")).collect();
+        let named: Vec<_> = (0..33).map(|index| format!("t{index} as (select 1)")).collect();
         let found = query(&format!("with {} select 1", named.join(", "))).unwrap_err();
-        assert_eq!(found.message, "found more than 32 queries inside the query");
+        assert_eq!(found.message, "the query has more than 32 subqueries");
         let list = format!("a in ({}-1)", "-1, ".repeat(3_000));
         assert!(expression(&list).is_ok());
     }

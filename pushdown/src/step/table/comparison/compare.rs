@@ -1,4 +1,4 @@
-//! Comparisons of times and spans of different units, none of which is a literal: by whole nanoseconds.
+//! Comparisons of times and intervals of different units, neither of which is a literal, in nanoseconds.
 
 use std::cmp::Ordering;
 
@@ -7,6 +7,7 @@ use arrow_array::{
     cast::AsArray as _,
     types::{Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType},
 };
+use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion::{
@@ -17,45 +18,45 @@ use datafusion::{
     },
 };
 
-use super::unit::{INTERVAL, span, unit};
+use super::unit::{INTERVAL, interval_nanoseconds, kind_and_unit};
 
-/// Whether values of these types are compared here.
-pub(super) fn needed(left: &DataType, right: &DataType) -> bool {
-    let is_interval = |of: &DataType| matches!(of, DataType::Interval(_));
+/// Whether values of these types require a comparison in nanoseconds.
+pub(super) fn is_required(left: &DataType, right: &DataType) -> bool {
+    let is_interval = |data_type: &DataType| matches!(data_type, DataType::Interval(_));
     if (is_interval(left) && right.is_string()) || (left.is_string() && is_interval(right)) {
         return true;
     }
-    match (unit(plain(left)), unit(plain(right))) {
+    match (kind_and_unit(value_type(left)), kind_and_unit(value_type(right))) {
         (Some((one, _)), Some((other, _))) => {
-            one == other && (plain(left) != plain(right) || is_interval(left))
+            one == other && (value_type(left) != value_type(right) || is_interval(left))
         }
         _ => false,
     }
 }
 
-/// The type of values that may stand in a dictionary.
-fn plain(of: &DataType) -> &DataType {
-    match of {
+/// The type of the values, without a dictionary.
+fn value_type(data_type: &DataType) -> &DataType {
+    match data_type {
         DataType::Dictionary(_, value) => value,
         other => other,
     }
 }
 
 /// `left op right`.
-pub(super) fn call(left: Expr, op: Operator, right: Expr) -> Expr {
+pub(super) fn compare_nanoseconds(left: Expr, op: Operator, right: Expr) -> Expr {
     let signature = Signature::any(2, Volatility::Immutable);
-    ScalarUDF::new_from_impl(Compare { op, signature }).call(vec![left, right])
+    ScalarUDF::new_from_impl(CompareNanoseconds { op, signature }).call(vec![left, right])
 }
 
-/// A comparison.
+/// A comparison of two values of time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Compare {
+struct CompareNanoseconds {
     op: Operator,
     signature: Signature,
 }
 
-impl Compare {
-    fn holds(&self, left: Option<i128>, right: Option<i128>) -> Option<bool> {
+impl CompareNanoseconds {
+    fn evaluate(&self, left: Option<i128>, right: Option<i128>) -> Option<bool> {
         match self.op {
             Operator::IsDistinctFrom => return Some(left != right),
             Operator::IsNotDistinctFrom => return Some(left == right),
@@ -73,7 +74,7 @@ impl Compare {
     }
 }
 
-impl ScalarUDFImpl for Compare {
+impl ScalarUDFImpl for CompareNanoseconds {
     fn name(&self) -> &'static str {
         "compare"
     }
@@ -96,15 +97,15 @@ impl ScalarUDFImpl for Compare {
         let [left, right] = datafusion::common::utils::take_function_args(self.name(), &arrays)?;
         let (left, right) = (nanoseconds(left)?, nanoseconds(right)?);
         let pairs = left.into_iter().zip(right);
-        let found: BooleanArray = pairs.map(|(left, right)| self.holds(left, right)).collect();
-        Ok(ColumnarValue::Array(std::sync::Arc::new(found)))
+        let results: BooleanArray = pairs.map(|(left, right)| self.evaluate(left, right)).collect();
+        Ok(ColumnarValue::Array(std::sync::Arc::new(results)))
     }
 }
 
-/// The nanoseconds of values of time.
+/// Converts values of time to nanoseconds.
 fn nanoseconds(values: &ArrayRef) -> Result<Vec<Option<i128>>> {
     let values = match values.data_type() {
-        DataType::Dictionary(_, of) => cast(values, of)?,
+        DataType::Dictionary(_, value_type) => cast(values, value_type)?,
         text if text.is_string() => cast(values, &INTERVAL)?,
         _ => ArrayRef::clone(values),
     };
@@ -112,25 +113,28 @@ fn nanoseconds(values: &ArrayRef) -> Result<Vec<Option<i128>>> {
         return Ok(match unit {
             IntervalUnit::YearMonth => {
                 let months = values.as_primitive::<IntervalYearMonthType>().iter();
-                months.map(|months| Some(span(months?, 0, 0))).collect()
-            }
-            IntervalUnit::DayTime => {
-                let spans = values.as_primitive::<IntervalDayTimeType>().iter();
-                let of = |days, milliseconds| span(0, days, i64::from(milliseconds) * 1_000_000);
-                spans
-                    .map(|found| found.map(|found| of(found.days, found.milliseconds)))
+                months
+                    .map(|months| Some(interval_nanoseconds(months?, 0, 0)))
                     .collect()
             }
+            IntervalUnit::DayTime => {
+                let intervals = values.as_primitive::<IntervalDayTimeType>().iter();
+                let convert = |value: IntervalDayTime| {
+                    interval_nanoseconds(0, value.days, i64::from(value.milliseconds) * 1_000_000)
+                };
+                intervals.map(|value| value.map(convert)).collect()
+            }
             IntervalUnit::MonthDayNano => {
-                let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter();
-                let of =
-                    spans.map(|found| found.map(|found| span(found.months, found.days, found.nanoseconds)));
-                of.collect()
+                let intervals = values.as_primitive::<IntervalMonthDayNanoType>().iter();
+                let convert = |value: IntervalMonthDayNano| {
+                    interval_nanoseconds(value.months, value.days, value.nanoseconds)
+                };
+                intervals.map(|value| value.map(convert)).collect()
             }
         });
     }
-    let lacks = || datafusion::common::internal_datafusion_err!("{} has no unit", values.data_type());
-    let (_, nanoseconds) = unit(values.data_type()).ok_or_else(lacks)?;
+    let no_unit = || datafusion::common::internal_datafusion_err!("{} has no unit", values.data_type());
+    let (_, nanoseconds) = kind_and_unit(values.data_type()).ok_or_else(no_unit)?;
     let ticks = cast(&values, &DataType::Int64)?;
     let ticks = ticks.as_primitive::<Int64Type>().iter();
     Ok(ticks

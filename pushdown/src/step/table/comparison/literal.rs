@@ -1,4 +1,4 @@
-//! What a literal is, and what is computed of literals alone, among the values that it is compared with.
+//! Resolves literals, and constant expressions, to positions among the values that they are compared with.
 
 use arrow_array::{
     RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, cast::AsArray as _,
@@ -17,61 +17,65 @@ use datafusion::{
 };
 
 use super::{
-    number::number,
-    place::{Place, Scale},
-    text::{self, Moment, Zone},
-    unit::{DAY, INTERVAL, Kind, interval, unit},
+    number::number_position,
+    ordered_type::{LiteralPosition, OrderedType},
+    text::{self, Instant, TimeZone},
+    unit::{DAY, INTERVAL, ValueKind, kind_and_unit, literal_nanoseconds},
 };
 use crate::{Error, pipeline::excerpt, step::table::fault};
 
-/// Nanoseconds of a microsecond, which is what `DuckDB` has of times and timestamps unless a column has more.
+/// Nanoseconds of a microsecond, `DuckDB`'s resolution of times and timestamps unless a column has nanoseconds.
 const MICROSECOND: i128 = 1_000;
 
-/// Finds the places of literals.
-pub(super) struct Literals<'a> {
+/// Finds the positions of literals.
+pub(super) struct LiteralResolver<'a> {
     state: &'a SessionState,
 }
 
-impl<'a> Literals<'a> {
+impl<'a> LiteralResolver<'a> {
     pub(super) const fn new(state: &'a SessionState) -> Self {
         Self { state }
     }
 
-    /// Where an expression is among the values of `scale`; `None` where it is no literal of their kind.
+    /// The position of an expression among the values of a type; `None` if it is not a literal of their kind.
     ///
     /// # Errors
-    /// For a text that is none of them.
-    pub(super) fn place(&self, expr: &Expr, scale: &Scale) -> Result<Option<Place>> {
-        if !scale.is_plain() {
+    /// For a text that cannot be parsed as the type.
+    pub(super) fn position(
+        &self,
+        expr: &Expr,
+        ordered_type: &OrderedType,
+    ) -> Result<Option<LiteralPosition>> {
+        if !ordered_type.has_literals() {
             return Ok(None);
         }
         match expr {
-            Expr::Literal(value, _) => of_value(value, scale),
-            // The engine would read fewer texts, and have nanoseconds of them.
+            Expr::Literal(value, _) => value_position(value, ordered_type),
+            // The engine parses fewer formats, and parses them to nanoseconds.
             Expr::Cast(cast)
                 if let Expr::Literal(value, _) = cast.expr.as_ref()
                     && let Some(Some(text)) = value.try_as_str()
-                    && of_kind(cast.field.data_type()) == Some(scale.kind) =>
+                    && text_kind(cast.field.data_type()) == Some(ordered_type.kind) =>
             {
-                of_text(text, cast.field.data_type(), scale).map(Some)
+                text_position(text, cast.field.data_type(), ordered_type).map(Some)
             }
-            other => match self.computed(other) {
-                Some(value) => of_value(&value, scale),
+            other => match self.evaluate_constant(other) {
+                Some(value) => value_position(&value, ordered_type),
                 None => Ok(None),
             },
         }
     }
 
-    /// What an expression of literals gives; `None` where it has others, or fails: the query will.
-    fn computed(&self, expr: &Expr) -> Option<ScalarValue> {
-        if let Expr::Negative(of) = expr
-            && let Expr::Literal(value, _) = of.as_ref()
+    /// The value of a constant expression; `None` if it is not constant, or if it fails, as the query will then.
+    fn evaluate_constant(&self, expr: &Expr) -> Option<ScalarValue> {
+        if let Expr::Negative(operand) = expr
+            && let Expr::Literal(value, _) = operand.as_ref()
         {
             return value.arithmetic_negate().ok();
         }
-        let mut constant = true;
+        let mut is_constant = true;
         let walked = expr.apply(|expr| {
-            constant &= matches!(
+            is_constant &= matches!(
                 expr,
                 Expr::Literal(..)
                     | Expr::Cast(_)
@@ -80,160 +84,174 @@ impl<'a> Literals<'a> {
                     | Expr::Negative(_)
                     | Expr::ScalarFunction(_)
             );
-            Ok(if constant {
+            Ok(if is_constant {
                 TreeNodeRecursion::Continue
             } else {
                 TreeNodeRecursion::Stop
             })
         });
-        (constant && walked.is_ok()).then_some(())?;
-        let computed = self
+        (is_constant && walked.is_ok()).then_some(())?;
+        let physical = self
             .state
             .create_physical_expr(expr.clone(), &DFSchema::empty())
             .ok()?;
-        let row = RecordBatchOptions::new().with_row_count(Some(1));
-        let row = RecordBatch::try_new_with_options(Schema::empty().into(), Vec::new(), &row).ok()?;
-        match computed.evaluate(&row).ok()? {
+        let one_row = RecordBatchOptions::new().with_row_count(Some(1));
+        let batch = RecordBatch::try_new_with_options(Schema::empty().into(), Vec::new(), &one_row).ok()?;
+        match physical.evaluate(&batch).ok()? {
             ColumnarValue::Scalar(value) => Some(value),
             ColumnarValue::Array(values) => ScalarValue::try_from_array(&values, 0).ok(),
         }
     }
 }
 
-/// The value of a text that is cast to a time or a timestamp, if the type has it: the engine reads fewer texts.
+/// The value of a text literal that is cast to a time or a timestamp, if the type can represent it. The engine parses fewer
+/// formats.
 ///
 /// # Errors
-/// For a text that is none.
-pub(super) fn of_cast(cast: &Cast) -> Result<Option<ScalarValue>> {
+/// For a text that is not a time or a timestamp.
+pub(super) fn parse_cast(cast: &Cast) -> Result<Option<ScalarValue>> {
     let to = cast.field.data_type();
     let Expr::Literal(value, _) = cast.expr.as_ref() else {
         return Ok(None);
     };
-    let (Some(Some(text)), Some(Kind::Instant | Kind::TimeOfDay)) = (value.try_as_str(), of_kind(to)) else {
+    let (Some(Some(text)), Some(ValueKind::Instant | ValueKind::TimeOfDay)) =
+        (value.try_as_str(), text_kind(to))
+    else {
         return Ok(None);
     };
-    let Some(scale) = Scale::of_type(to.clone()) else {
+    let Some(ordered_type) = OrderedType::for_type(to.clone()) else {
         return Ok(None);
     };
-    Ok(scale.literal(&of_text(text, to, &scale)?))
+    Ok(ordered_type.literal(&text_position(text, to, &ordered_type)?))
 }
 
-/// The kind of values that a text is cast to.
-fn of_kind(data_type: &DataType) -> Option<Kind> {
+/// The kind of values that a text is parsed as for a target type.
+fn text_kind(data_type: &DataType) -> Option<ValueKind> {
     match data_type {
-        DataType::FixedSizeBinary(16) => Some(Kind::Identifier),
-        other => Some(unit(other)?.0).filter(|kind| *kind != Kind::Span),
+        DataType::FixedSizeBinary(16) => Some(ValueKind::Uuid),
+        other => Some(kind_and_unit(other)?.0).filter(|kind| *kind != ValueKind::Interval),
     }
 }
 
-fn of_value(value: &ScalarValue, scale: &Scale) -> Result<Option<Place>> {
+fn value_position(value: &ScalarValue, ordered_type: &OrderedType) -> Result<Option<LiteralPosition>> {
     if value.is_null() {
-        return Ok(Some(Place::Null));
+        return Ok(Some(LiteralPosition::Null));
     }
     if let Some(Some(text)) = value.try_as_str() {
-        return match scale.kind {
-            // The engine's.
-            Kind::Number => Ok(None),
-            _ => of_text(text, &scale.data_type, scale).map(Some),
+        return match ordered_type.kind {
+            // The engine parses numbers.
+            ValueKind::Number => Ok(None),
+            _ => text_position(text, &ordered_type.data_type, ordered_type).map(Some),
         };
     }
-    Ok(match scale.kind {
-        Kind::Number => number(value, scale),
-        Kind::Identifier => match value {
+    Ok(match ordered_type.kind {
+        ValueKind::Number => number_position(value, ordered_type),
+        ValueKind::Uuid => match value {
             ScalarValue::FixedSizeBinary(16, Some(bytes)) => {
                 let bytes = bytes.as_slice().try_into().ok();
                 let number = bytes.map(u128::from_be_bytes);
-                number.map(|number| Place::At(i256::from_parts(number, 0)))
+                number.map(|number| LiteralPosition::Exact(i256::from_parts(number, 0)))
             }
             _ => None,
         },
-        Kind::Instant | Kind::TimeOfDay | Kind::Span => {
-            nanoseconds(value, scale.kind).map(|nanoseconds| of_nanoseconds(nanoseconds, scale))
+        ValueKind::Instant | ValueKind::TimeOfDay | ValueKind::Interval => {
+            nanoseconds(value, ordered_type.kind)
+                .map(|nanoseconds| nanoseconds_position(nanoseconds, ordered_type))
         }
     })
 }
 
-fn of_nanoseconds(nanoseconds: i128, scale: &Scale) -> Place {
-    scale.place(
+fn nanoseconds_position(nanoseconds: i128, ordered_type: &OrderedType) -> LiteralPosition {
+    ordered_type.position(
         i256::from_i128(nanoseconds),
         i256::ONE,
-        i256::from_i128(scale.nanoseconds),
+        i256::from_i128(ordered_type.unit_nanoseconds),
     )
 }
 
-/// Nanoseconds of a value of time.
-fn nanoseconds(value: &ScalarValue, kind: Kind) -> Option<i128> {
-    let (found, nanoseconds) = unit(&value.data_type())?;
-    (found == kind).then_some(())?;
-    if let Some(span) = interval(value) {
-        return Some(span);
+/// Nanoseconds of a value of time, if it is of this kind.
+fn nanoseconds(value: &ScalarValue, kind: ValueKind) -> Option<i128> {
+    let (value_kind, unit_nanoseconds) = kind_and_unit(&value.data_type())?;
+    (value_kind == kind).then_some(())?;
+    if let Some(nanoseconds) = literal_nanoseconds(value) {
+        return Some(nanoseconds);
     }
     match value.cast_to(&DataType::Int64).ok()? {
-        ScalarValue::Int64(Some(value)) => Some(i128::from(value) * nanoseconds),
+        ScalarValue::Int64(Some(value)) => Some(i128::from(value) * unit_nanoseconds),
         _ => None,
     }
 }
 
-/// A text, read as a value of `of`.
-fn of_text(text: &str, of: &DataType, scale: &Scale) -> Result<Place> {
-    let cut = |nanoseconds: i128, unit: i128| of_nanoseconds(nanoseconds.div_euclid(unit) * unit, scale);
-    let found = match (of_kind(of), of) {
-        (Some(Kind::Identifier), _) => text::uuid(text).map(|number| Place::At(i256::from_parts(number, 0))),
-        (Some(Kind::TimeOfDay), of) => text::time_of_day(text).map(|time| cut(time, resolution(of))),
-        (Some(Kind::Instant), of) => match text::moment(text) {
+/// The position of a text, parsed as a value of `target_type`.
+fn text_position(text: &str, target_type: &DataType, ordered_type: &OrderedType) -> Result<LiteralPosition> {
+    let truncated = |nanoseconds: i128, unit_nanoseconds: i128| {
+        let truncated = nanoseconds.div_euclid(unit_nanoseconds) * unit_nanoseconds;
+        nanoseconds_position(truncated, ordered_type)
+    };
+    let resolution = resolution_nanoseconds(target_type);
+    let position = match (text_kind(target_type), target_type) {
+        (Some(ValueKind::Uuid), _) => {
+            text::parse_uuid(text).map(|number| LiteralPosition::Exact(i256::from_parts(number, 0)))
+        }
+        (Some(ValueKind::TimeOfDay), _) => {
+            text::parse_time_of_day(text).map(|time| truncated(time, resolution))
+        }
+        (Some(ValueKind::Instant), target_type) => match text::parse_instant(text) {
             None => None,
-            Some(Moment::Infinity { is_negative }) => Some(scale.infinity(is_negative)),
-            Some(Moment::At(at, zone)) => match of {
-                DataType::Timestamp(_, Some(_)) => utc(at, zone).map(|at| cut(at, resolution(of))),
-                // Without a zone what a clock shows counts, in whichever zone it is.
-                DataType::Timestamp(..) => Some(cut(at, resolution(of))),
-                _ => Some(cut(at, DAY)),
+            Some(Instant::Infinity { is_negative }) => Some(ordered_type.infinity(is_negative)),
+            Some(Instant::Local(local, time_zone)) => match target_type {
+                DataType::Timestamp(_, Some(_)) => {
+                    to_utc(local, time_zone).map(|utc| truncated(utc, resolution))
+                }
+                // Without a time zone in the type, the zone of the text is ignored.
+                DataType::Timestamp(..) => Some(truncated(local, resolution)),
+                _ => Some(truncated(local, DAY)),
             },
         },
         _ => {
-            let span = ScalarValue::from(text).cast_to(&INTERVAL).ok();
-            let span = span.as_ref().and_then(interval);
-            span.map(|span| of_nanoseconds(span, scale))
+            let interval = ScalarValue::from(text).cast_to(&INTERVAL).ok();
+            let nanoseconds = interval.as_ref().and_then(literal_nanoseconds);
+            nanoseconds.map(|nanoseconds| nanoseconds_position(nanoseconds, ordered_type))
         }
     };
-    found.ok_or_else(|| {
-        let (name, form) = match of_kind(of) {
-            Some(Kind::Identifier) => ("UUID", "32 hexadecimal digits"),
-            Some(Kind::TimeOfDay) => ("time", "HH:MM[:SS[.fraction]]"),
-            Some(Kind::Instant) => ("timestamp", "YYYY-MM-DD[ HH:MM[:SS[.fraction]][zone]]"),
+    position.ok_or_else(|| {
+        let (name, format) = match text_kind(target_type) {
+            Some(ValueKind::Uuid) => ("UUID", "32 hexadecimal digits"),
+            Some(ValueKind::TimeOfDay) => ("time", "HH:MM[:SS[.fraction]]"),
+            Some(ValueKind::Instant) => ("timestamp", "YYYY-MM-DD[ HH:MM[:SS[.fraction]][zone]]"),
             _ => ("interval", "a number and its unit"),
         };
         let text = excerpt(text, 60);
-        fault::outward(Error::unsuitable(format!(
-            "invalid {name}: expected {form}, found `{text}`"
+        fault::to_datafusion(Error::unsuitable(format!(
+            "invalid {name}: expected {format}, found `{text}`"
         )))
     })
 }
 
-/// Nanoseconds of what a text of this type can say: those of nanoseconds have them, others microseconds.
-const fn resolution(of: &DataType) -> i128 {
-    match of {
+/// The resolution of texts parsed as this type: nanoseconds for types of nanoseconds, otherwise microseconds.
+const fn resolution_nanoseconds(data_type: &DataType) -> i128 {
+    match data_type {
         DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Time64(TimeUnit::Nanosecond) => 1,
         _ => MICROSECOND,
     }
 }
 
-/// Nanoseconds in UTC of what a clock in a zone shows.
-fn utc(at: i128, zone: Zone<'_>) -> Option<i128> {
-    let name = match zone {
-        Zone::Ahead(ahead) => return Some(at - ahead),
-        Zone::Named(name) => name,
+/// Converts nanoseconds of local time to UTC.
+fn to_utc(local: i128, time_zone: TimeZone<'_>) -> Option<i128> {
+    let name = match time_zone {
+        TimeZone::Offset(offset) => return Some(local - offset),
+        TimeZone::Named(name) => name,
     };
-    let (micros, below) = (
-        i64::try_from(at.div_euclid(MICROSECOND)).ok()?,
-        at.rem_euclid(MICROSECOND),
+    let (microseconds, remainder) = (
+        i64::try_from(local.div_euclid(MICROSECOND)).ok()?,
+        local.rem_euclid(MICROSECOND),
     );
-    let clock = TimestampMicrosecondArray::from_value(micros, 1);
-    let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some(name.into()));
-    let zoned = arrow_cast::cast(&clock, &zoned).ok()?;
-    let zoned = zoned
+    let local = TimestampMicrosecondArray::from_value(microseconds, 1);
+    let zoned_type = DataType::Timestamp(TimeUnit::Microsecond, Some(name.into()));
+    let zoned = arrow_cast::cast(&local, &zoned_type).ok()?;
+    let utc = zoned
         .as_primitive_opt::<TimestampMicrosecondType>()?
         .iter()
         .next()??;
-    Some(i128::from(zoned) * MICROSECOND + below)
+    Some(i128::from(utc) * MICROSECOND + remainder)
 }

@@ -1,44 +1,49 @@
-//! Texts of dates, times and timestamps, as `DuckDB` 2.0 reads them (`Date::TryConvertDate`, `Time::TryConvertInternal`,
-//! `Timestamp::TryConvertTimestampTZ`), and of UUIDs.
+//! Parses texts of dates, times, timestamps and UUIDs as `DuckDB` 2.0 does (`Date::TryConvertDate`,
+//! `Time::TryConvertInternal`, `Timestamp::TryConvertTimestampTZ`).
 
 use super::unit::{DAY, SECOND};
 
-/// What a text of a point in time says.
+/// A parsed timestamp or date.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Moment<'a> {
-    /// Nanoseconds since 1970 by the clock of the zone, which is UTC where none is named.
-    At(i128, Zone<'a>),
+pub(super) enum Instant<'a> {
+    /// Nanoseconds since 1970 in local time, and the time zone; UTC by default.
+    Local(i128, TimeZone<'a>),
     Infinity {
         is_negative: bool,
     },
 }
 
-/// The zone of a text.
+/// The time zone of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zone<'a> {
+pub(super) enum TimeZone<'a> {
     /// Nanoseconds ahead of UTC.
-    Ahead(i128),
+    Offset(i128),
     Named(&'a str),
 }
 
-/// The letters of such a text that are left.
-struct Rest<'a>(&'a str);
+/// The unparsed rest of a text.
+struct Cursor<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> Cursor<'a> {
     fn take(&mut self, letter: char) -> bool {
         let rest = self.0.strip_prefix(letter);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    fn spaces(&mut self) {
+    fn skip_spaces(&mut self) {
         self.0 = self
             .0
             .trim_start_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
     }
 
-    fn digits(&mut self, most: usize) -> Option<&'a str> {
-        let digits = self.0.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    fn digits(&mut self, max_count: usize) -> Option<&'a str> {
+        let digits = self
+            .0
+            .bytes()
+            .take(max_count)
+            .take_while(u8::is_ascii_digit)
+            .count();
         let (digits, rest) = self
             .0
             .split_at_checked(digits)
@@ -47,8 +52,8 @@ impl<'a> Rest<'a> {
         Some(digits)
     }
 
-    /// A number of one digit or two.
-    fn short(&mut self) -> Option<i128> {
+    /// A number of one or two digits.
+    fn two_digits(&mut self) -> Option<i128> {
         self.digits(2)?.parse().ok()
     }
 
@@ -57,133 +62,140 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Days since 1970-01-01 of a day of the Gregorian calendar (Hinnant, `days_from_civil`).
-fn days(year: i128, month: i128, day: i128) -> Option<i128> {
+/// Days since 1970-01-01 of a Gregorian date (Hinnant, `days_from_civil`).
+fn days_from_date(year: i128, month: i128, day: i128) -> Option<i128> {
     let is_leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
-    let length = match month {
+    let month_days = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
         4 | 6 | 9 | 11 => 30,
         2 if is_leap => 29,
         2 => 28,
         _ => return None,
     };
-    (1..=length).contains(&day).then_some(())?;
+    (1..=month_days).contains(&day).then_some(())?;
     let year = year - i128::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    Some(era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468)
 }
 
-/// A date: `2024-02-28`, with the same one of `-`, `/`, `\` and a space twice, and ` (BC)` behind it.
-fn date(rest: &mut Rest<'_>) -> Option<i128> {
-    rest.spaces();
-    let is_negative = rest.take('-');
-    // More have no place in any column.
-    let year: i128 = rest.digits(9)?.parse().ok()?;
+/// Parses a date such as `2024-02-28` to days since 1970. Both separators are the same one of `-`, `/`, `\` and a space; ` (BC)`
+/// can follow.
+fn parse_date(cursor: &mut Cursor<'_>) -> Option<i128> {
+    cursor.skip_spaces();
+    let is_negative = cursor.take('-');
+    // No column type can represent longer years.
+    let year: i128 = cursor.digits(9)?.parse().ok()?;
     let separator = ['-', '/', '\\', ' ']
         .into_iter()
-        .find(|letter| rest.take(*letter))?;
-    let month = rest.short()?;
-    rest.take(separator).then_some(())?;
-    let day = rest.short()?;
+        .find(|letter| cursor.take(*letter))?;
+    let month = cursor.two_digits()?;
+    cursor.take(separator).then_some(())?;
+    let day = cursor.two_digits()?;
     let mut year = if is_negative { -year } else { year };
-    if let Some(behind) = rest.0.strip_prefix(" (BC)") {
+    if let Some(after) = cursor.0.strip_prefix(" (BC)") {
         (year > 0).then_some(())?;
-        rest.0 = behind;
+        cursor.0 = after;
         year = 1 - year;
     }
-    days(year, month, day)
+    days_from_date(year, month, day)
 }
 
-/// Nanoseconds of a day: `7:05`, `07:05:09` or `07:05:09.25`. Digits below a nanosecond are cut off.
-fn time(rest: &mut Rest<'_>) -> Option<i128> {
-    rest.spaces();
-    let hour = rest.short()?;
-    rest.take(':').then_some(())?;
-    let minute = rest.short()?;
+/// Parses a time of day to nanoseconds: `7:05`, `07:05:09` or `07:05:09.25`. Digits below a nanosecond are ignored.
+fn parse_time(cursor: &mut Cursor<'_>) -> Option<i128> {
+    cursor.skip_spaces();
+    let hour = cursor.two_digits()?;
+    cursor.take(':').then_some(())?;
+    let minute = cursor.two_digits()?;
     let (mut second, mut nanosecond) = (0, 0);
-    if rest.take(':') && !rest.is_empty() {
-        second = rest.short()?;
-        if rest.take('.') {
-            let digits = rest.digits(usize::MAX).unwrap_or_default();
-            let places = digits.bytes().chain(std::iter::repeat(b'0')).take(9);
-            nanosecond = places.fold(0, |number, digit| number * 10 + i128::from(digit - b'0'));
+    if cursor.take(':') && !cursor.is_empty() {
+        second = cursor.two_digits()?;
+        if cursor.take('.') {
+            let digits = cursor.digits(usize::MAX).unwrap_or_default();
+            let nine_digits = digits.bytes().chain(std::iter::repeat(b'0')).take(9);
+            nanosecond = nine_digits.fold(0, |number, digit| number * 10 + i128::from(digit - b'0'));
         }
     }
     let time = (hour * 3_600 + minute * 60 + second) * SECOND + nanosecond;
     (minute < 60 && second < 60 && time <= DAY).then_some(time)
 }
 
-/// What stands behind a time: `Z`, `+02`, `-02:30`, `+0230`, ` UTC` or another name.
-fn zone<'a>(rest: &mut Rest<'a>) -> Option<Zone<'a>> {
-    if rest.take('Z') || rest.is_empty() {
-        return rest.is_empty().then_some(Zone::Ahead(0));
+/// Parses the time zone after a time: `Z`, `+02`, `-02:30`, `+0230`, ` UTC` or another name.
+fn parse_time_zone<'a>(cursor: &mut Cursor<'a>) -> Option<TimeZone<'a>> {
+    if cursor.take('Z') || cursor.is_empty() {
+        return cursor.is_empty().then_some(TimeZone::Offset(0));
     }
-    let is_spaced = rest.take(' ');
-    rest.spaces();
-    let sign = if rest.take('+') {
+    let is_spaced = cursor.take(' ');
+    cursor.skip_spaces();
+    let sign = if cursor.take('+') {
         1
-    } else if rest.take('-') {
+    } else if cursor.take('-') {
         -1
     } else {
         let name = is_spaced
-            && rest
+            && cursor
                 .0
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte))
-            && !rest.is_empty();
-        let name = name.then_some(std::mem::take(&mut rest.0))?;
+            && !cursor.is_empty();
+        let name = name.then_some(std::mem::take(&mut cursor.0))?;
         let is_utc = ["utc", "gmt", "z"]
             .iter()
             .any(|utc| name.eq_ignore_ascii_case(utc));
-        return Some(if is_utc { Zone::Ahead(0) } else { Zone::Named(name) });
+        return Some(if is_utc {
+            TimeZone::Offset(0)
+        } else {
+            TimeZone::Named(name)
+        });
     };
-    let mut seconds = rest.short()? * 3_600;
+    let mut seconds = cursor.two_digits()? * 3_600;
     for unit in [60, 1] {
-        if rest.take(':') || rest.0.starts_with(|letter: char| letter.is_ascii_digit()) {
-            seconds += rest.short()? * unit;
+        if cursor.take(':') || cursor.0.starts_with(|letter: char| letter.is_ascii_digit()) {
+            seconds += cursor.two_digits()? * unit;
         }
     }
-    rest.is_empty().then_some(Zone::Ahead(sign * seconds * SECOND))
+    cursor
+        .is_empty()
+        .then_some(TimeZone::Offset(sign * seconds * SECOND))
 }
 
-/// A date alone, or a date and a time.
-pub(super) fn moment(text: &str) -> Option<Moment<'_>> {
+/// Parses a date, or a date and a time.
+pub(super) fn parse_instant(text: &str) -> Option<Instant<'_>> {
     let trimmed = text.trim_start();
-    for (name, moment) in [
-        ("infinity", Moment::Infinity { is_negative: false }),
-        ("-infinity", Moment::Infinity { is_negative: true }),
-        ("epoch", Moment::At(0, Zone::Ahead(0))),
+    for (name, instant) in [
+        ("infinity", Instant::Infinity { is_negative: false }),
+        ("-infinity", Instant::Infinity { is_negative: true }),
+        ("epoch", Instant::Local(0, TimeZone::Offset(0))),
     ] {
         if trimmed.eq_ignore_ascii_case(name) {
-            return Some(moment);
+            return Some(instant);
         }
     }
-    let mut rest = Rest(text);
-    let midnight = date(&mut rest)? * DAY;
-    if rest.is_empty() {
-        return Some(Moment::At(midnight, Zone::Ahead(0)));
+    let mut cursor = Cursor(text);
+    let midnight = parse_date(&mut cursor)? * DAY;
+    if cursor.is_empty() {
+        return Some(Instant::Local(midnight, TimeZone::Offset(0)));
     }
-    (rest.take('T') || rest.take(' ')).then_some(())?;
-    let time = time(&mut rest)?;
-    let zone = zone(&mut rest)?;
-    Some(Moment::At(midnight + time, zone))
+    (cursor.take('T') || cursor.take(' ')).then_some(())?;
+    let time = parse_time(&mut cursor)?;
+    let time_zone = parse_time_zone(&mut cursor)?;
+    Some(Instant::Local(midnight + time, time_zone))
 }
 
-/// A time of day, in nanoseconds. A date before it and a zone behind it do not matter.
-pub(super) fn time_of_day(text: &str) -> Option<i128> {
-    let mut rest = Rest(text);
-    let mut dated = Rest(text);
-    if date(&mut dated).is_some() && (dated.take('T') || dated.take(' ')) {
-        rest = dated;
+/// Parses a time of day to nanoseconds. Ignores a date before it and a time zone after it.
+pub(super) fn parse_time_of_day(text: &str) -> Option<i128> {
+    let mut cursor = Cursor(text);
+    let mut dated = Cursor(text);
+    if parse_date(&mut dated).is_some() && (dated.take('T') || dated.take(' ')) {
+        cursor = dated;
     }
-    let time = time(&mut rest)?;
-    zone(&mut rest)?;
+    let time = parse_time(&mut cursor)?;
+    parse_time_zone(&mut cursor)?;
     Some(time)
 }
 
-/// A UUID: 32 hexadecimal digits, hyphens between any of them, braces around them.
-pub(super) fn uuid(text: &str) -> Option<u128> {
+/// Parses a UUID: 32 hexadecimal digits, optionally with hyphens anywhere and braces around them.
+pub(super) fn parse_uuid(text: &str) -> Option<u128> {
     let inner = match text.strip_prefix('{') {
         Some(rest) => rest.strip_suffix('}')?,
         None => text,
@@ -202,16 +214,16 @@ pub(super) fn uuid(text: &str) -> Option<u128> {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Option<i128> {
-        match moment(text)? {
-            Moment::At(at, Zone::Ahead(ahead)) => Some(at - ahead),
+    fn utc_nanoseconds(text: &str) -> Option<i128> {
+        match parse_instant(text)? {
+            Instant::Local(local, TimeZone::Offset(offset)) => Some(local - offset),
             _ => None,
         }
     }
 
-    /// What `DuckDB` 2.0.1 gives for `timestamptz '...'`.
+    /// Expected values of `DuckDB` 2.0.1 for `timestamptz '...'`.
     #[test]
-    fn timestamps_are_read_as_duckdb_reads_them() {
+    fn timestamps_are_parsed_as_in_duckdb() {
         let midnight = 1_704_067_200 * SECOND;
         let clock =
             |hour: i128, minute: i128, second: i128| midnight + (hour * 3600 + minute * 60 + second) * SECOND;
@@ -252,12 +264,18 @@ mod tests {
             ("10000-01-01", 253_402_300_800 * SECOND),
             ("294247-01-10 04:00:54.775806", 9_223_372_036_854_775_806_000),
         ] {
-            assert_eq!(at(text), Some(expected), "{text}");
+            assert_eq!(utc_nanoseconds(text), Some(expected), "{text}");
         }
-        let named = Moment::At(clock(2, 30, 0), Zone::Named("America/New_York"));
-        assert_eq!(moment("2024-01-01 02:30:00 America/New_York"), Some(named));
-        assert_eq!(moment("Infinity"), Some(Moment::Infinity { is_negative: false }));
-        assert_eq!(moment("-infinity"), Some(Moment::Infinity { is_negative: true }));
+        let named = Instant::Local(clock(2, 30, 0), TimeZone::Named("America/New_York"));
+        assert_eq!(parse_instant("2024-01-01 02:30:00 America/New_York"), Some(named));
+        assert_eq!(
+            parse_instant("Infinity"),
+            Some(Instant::Infinity { is_negative: false })
+        );
+        assert_eq!(
+            parse_instant("-infinity"),
+            Some(Instant::Infinity { is_negative: true })
+        );
         for text in [
             "",
             "abc",
@@ -280,12 +298,12 @@ mod tests {
             "2024-01-01é",
             "99999999999999999999-01-01",
         ] {
-            assert_eq!(moment(text), None, "{text}");
+            assert_eq!(parse_instant(text), None, "{text}");
         }
     }
 
     #[test]
-    fn times_are_read_as_duckdb_reads_them() {
+    fn times_are_parsed_as_in_duckdb() {
         let clock = |hour: i128, minute: i128, second: i128| (hour * 3600 + minute * 60 + second) * SECOND;
         for (text, expected) in [
             ("12:00", clock(12, 0, 0)),
@@ -297,22 +315,22 @@ mod tests {
             ("10:11:12Z", clock(10, 11, 12)),
             ("10:11:12.5+01:00", clock(10, 11, 12) + 500_000_000),
         ] {
-            assert_eq!(time_of_day(text), Some(expected), "{text}");
+            assert_eq!(parse_time_of_day(text), Some(expected), "{text}");
         }
         for text in ["12", "24:00:00.1", "10:60", "10:11:60", "", "noon"] {
-            assert_eq!(time_of_day(text), None, "{text}");
+            assert_eq!(parse_time_of_day(text), None, "{text}");
         }
     }
 
     #[test]
-    fn uuids_are_read_as_duckdb_reads_them() {
+    fn uuids_are_parsed_as_in_duckdb() {
         let expected = Some(0x550e_8400_e29b_41d4_a716_4466_5544_0000);
         for text in [
             "550e8400-e29b-41d4-a716-446655440000",
             "550E8400E29B41D4A716446655440000",
             "{550e8400-e29b-41d4-a716-446655440000}",
         ] {
-            assert_eq!(uuid(text), expected, "{text}");
+            assert_eq!(parse_uuid(text), expected, "{text}");
         }
         for text in [
             "abc",
@@ -321,7 +339,7 @@ mod tests {
             "550e8400-e29b-41d4-a716-4466554400000",
             "{550e8400e29b41d4a716446655440000",
         ] {
-            assert_eq!(uuid(text), None, "{text}");
+            assert_eq!(parse_uuid(text), None, "{text}");
         }
     }
 }

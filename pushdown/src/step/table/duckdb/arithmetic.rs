@@ -1,4 +1,4 @@
-//! `/`, `//` and `^`, and what is later or earlier than a date.
+//! `/`, `//` and `^`, and dates plus or minus intervals.
 
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::{
@@ -13,8 +13,8 @@ use datafusion::{
 
 use super::super::{functions, overflow};
 
-/// `/`, which gives a double of whole numbers and decimals, and a float of floats. Intervals are left to DataFusion.
-pub(super) fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+/// `/`: a double for integers and decimals, a float for floats. DataFusion divides intervals.
+pub(super) fn division(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
     let (left, right) = (expr.left.get_type(schema)?, expr.right.get_type(schema)?);
     let data_type = match (&left, &right) {
         (left, right) if is_exact(left) && is_exact(right) => DataType::Float64,
@@ -26,44 +26,45 @@ pub(super) fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> Result<Planner
         }
         _ => return Ok(PlannerResult::Original(expr)),
     };
-    let operand = |operand: Expr, found: &DataType| {
-        if *found == data_type {
-            operand
-        } else {
-            cast(operand, data_type.clone())
-        }
-    };
+    let (dividend, divisor) = (
+        cast_unless(expr.left, &left, &data_type),
+        cast_unless(expr.right, &right, &data_type),
+    );
     Ok(PlannerResult::Planned(Expr::BinaryExpr(BinaryExpr::new(
-        Box::new(operand(expr.left, &left)),
+        Box::new(dividend),
         Operator::Divide,
-        Box::new(operand(expr.right, &right)),
+        Box::new(divisor),
     ))))
 }
 
-/// `//`, which cuts the fraction off the quotient of two whole numbers.
-pub(super) fn whole_quotient(expr: RawBinaryExpr, schema: &DFSchema) -> Result<Expr> {
+/// `//`: the truncated quotient of two integers.
+pub(super) fn integer_division(expr: RawBinaryExpr, schema: &DFSchema) -> Result<Expr> {
     let (left, right) = (expr.left.get_type(schema)?, expr.right.get_type(schema)?);
     if !(left.is_integer() && right.is_integer()) {
-        return plan_err!("found {left} // {right}, expected whole numbers on both sides of `//`");
+        return plan_err!("invalid operands of `//`: expected integers, found {left} // {right}");
     }
     let data_type = if left == right {
         left.clone()
     } else {
         BinaryTypeCoercer::new(&left, &Operator::Divide, &right).get_result_type()?
     };
-    let operand = |operand: Expr, found: &DataType| {
-        if *found == data_type {
-            operand
-        } else {
-            cast(operand, data_type.clone())
-        }
-    };
-    let (left, right) = (operand(expr.left, &left), operand(expr.right, &right));
-    Ok(overflow::whole_quotient(left, right, data_type.clone()))
+    let (dividend, divisor) = (
+        cast_unless(expr.left, &left, &data_type),
+        cast_unless(expr.right, &right, &data_type),
+    );
+    Ok(overflow::integer_quotient(dividend, divisor, data_type))
 }
 
-/// A date and an interval, which give a timestamp.
-pub(super) fn later(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+/// Casts an expression of type `from`, unless it has the type already.
+fn cast_unless(expr: Expr, from: &DataType, to: &DataType) -> Expr {
+    if from == to { expr } else { cast(expr, to.clone()) }
+}
+
+/// A date plus or minus an interval is a timestamp.
+pub(super) fn date_and_interval(
+    expr: RawBinaryExpr,
+    schema: &DFSchema,
+) -> Result<PlannerResult<RawBinaryExpr>> {
     let (left, right) = (expr.left.get_type(schema)?, expr.right.get_type(schema)?);
     let timestamp = |date: Expr| cast(date, DataType::Timestamp(TimeUnit::Microsecond, None));
     Ok(PlannerResult::Original(match (left, right) {
@@ -79,12 +80,12 @@ pub(super) fn later(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerRes
     }))
 }
 
-/// `^`, a double.
+/// `^`: the power, a double.
 pub(super) fn power(expr: RawBinaryExpr) -> Expr {
     functions::power().call(vec![expr.left, expr.right])
 }
 
-/// Whether `DuckDB` divides such numbers as doubles. NULL is one of them.
+/// Whether `DuckDB` divides this type as doubles. Includes NULL.
 fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_decimal() || data_type.is_null()
 }

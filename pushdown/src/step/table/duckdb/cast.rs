@@ -1,4 +1,4 @@
-//! Casts that round, read and write as `DuckDB` does.
+//! Casts with `DuckDB`'s rounding, parsing and formatting.
 
 use std::{mem, sync::Arc};
 
@@ -26,48 +26,48 @@ use datafusion::{
 
 use super::{number, text};
 
-/// `CAST`, which fails where a value has none of the type.
-pub(super) fn in_place_of(to: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// `CAST`: fails if a value has no equivalent in the target type.
+pub(super) fn rewrite_cast(to: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let from = to.expr.get_type(schema)?;
-    match Conversion::between(&from, to.field.data_type()) {
+    match Conversion::for_types(&from, to.field.data_type()) {
         Some(conversion) => Ok(Transformed::yes(conversion.call(*to.expr, false))),
         None => Ok(Transformed::no(Expr::Cast(to))),
     }
 }
 
-/// `TRY_CAST`, which gives NULL there.
-pub(super) fn in_place_of_try(to: TryCast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// `TRY_CAST`: NULL if a value has no equivalent in the target type.
+pub(super) fn rewrite_try_cast(to: TryCast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let from = to.expr.get_type(schema)?;
-    match Conversion::between(&from, to.field.data_type()) {
+    match Conversion::for_types(&from, to.field.data_type()) {
         Some(conversion) => Ok(Transformed::yes(conversion.call(*to.expr, true))),
         None => Ok(Transformed::no(Expr::TryCast(to))),
     }
 }
 
-/// Puts the text of an expression of this type in its place, where Arrow writes it otherwise. Whether it does.
-pub(super) fn as_text(expr: &mut Expr, found: &DataType) -> bool {
-    let Some(conversion) = Conversion::between(found, &DataType::Utf8) else {
+/// Casts an expression of this type to text, if Arrow would format it differently; returns whether it did.
+pub(super) fn cast_to_text(expr: &mut Expr, data_type: &DataType) -> bool {
+    let Some(conversion) = Conversion::for_types(data_type, &DataType::Utf8) else {
         return false;
     };
     *expr = conversion.call(mem::take(expr), false);
     true
 }
 
-/// A cast for which Arrow has other values.
+/// A cast whose results differ from Arrow's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Conversion {
-    /// Of a number or a text to whole numbers of this type.
-    Whole(DataType),
-    /// Of a text to decimals of this precision and scale.
+    /// From numbers or texts to integers of this type.
+    Integer(DataType),
+    /// From texts to decimals of this precision and scale.
     Decimal(u8, i8),
-    /// Of a text.
-    Truth,
-    /// To a text.
+    /// From texts to Booleans.
+    Boolean,
+    /// To texts.
     Text,
 }
 
 impl Conversion {
-    fn between(from: &DataType, to: &DataType) -> Option<Self> {
+    fn for_types(from: &DataType, to: &DataType) -> Option<Self> {
         let from = match from {
             DataType::Dictionary(_, values) => values.as_ref(),
             other => other,
@@ -78,18 +78,20 @@ impl Conversion {
                 DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..)
             );
         match to {
-            whole if whole.is_integer() && (is_number || is_text(from)) => Some(Self::Whole(whole.clone())),
+            integer if integer.is_integer() && (is_number || is_text(from)) => {
+                Some(Self::Integer(integer.clone()))
+            }
             DataType::Decimal128(precision, scale) if is_text(from) => {
                 Some(Self::Decimal(*precision, *scale))
             }
-            DataType::Boolean if is_text(from) => Some(Self::Truth),
-            text if is_text(text) && is_written_otherwise(from) => Some(Self::Text),
+            DataType::Boolean if is_text(from) => Some(Self::Boolean),
+            text if is_text(text) && is_formatted_differently(from) => Some(Self::Text),
             _ => None,
         }
     }
 
     fn call(self, expr: Expr, or_null: bool) -> Expr {
-        let function = Converted {
+        let function = CastFunction {
             conversion: self,
             or_null,
             signature: Signature::any(1, Volatility::Immutable),
@@ -99,9 +101,9 @@ impl Conversion {
 
     fn data_type(&self) -> DataType {
         match self {
-            Self::Whole(data_type) => data_type.clone(),
+            Self::Integer(data_type) => data_type.clone(),
             Self::Decimal(precision, scale) => DataType::Decimal128(*precision, *scale),
-            Self::Truth => DataType::Boolean,
+            Self::Boolean => DataType::Boolean,
             Self::Text => DataType::Utf8,
         }
     }
@@ -114,7 +116,7 @@ const fn is_text(data_type: &DataType) -> bool {
     )
 }
 
-const fn is_written_otherwise(data_type: &DataType) -> bool {
+const fn is_formatted_differently(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Float16
@@ -129,13 +131,13 @@ const fn is_written_otherwise(data_type: &DataType) -> bool {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Converted {
+struct CastFunction {
     conversion: Conversion,
     or_null: bool,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Converted {
+impl ScalarUDFImpl for CastFunction {
     fn name(&self) -> &'static str {
         "cast"
     }
@@ -155,9 +157,9 @@ impl ScalarUDFImpl for Converted {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value] = args.args.as_slice() else {
-            return plan_err!("a cast takes one value");
+            return plan_err!("invalid arguments of a cast: expected one value");
         };
-        let converted = self.converted(&value.to_array(1)?)?;
+        let converted = self.convert(&value.to_array(1)?)?;
         Ok(match value {
             ColumnarValue::Array(_) => ColumnarValue::Array(converted),
             ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?),
@@ -165,10 +167,10 @@ impl ScalarUDFImpl for Converted {
     }
 }
 
-impl Converted {
-    fn converted(&self, values: &ArrayRef) -> Result<ArrayRef> {
+impl CastFunction {
+    fn convert(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let values = match values.data_type() {
-            DataType::Dictionary(_, of) => arrow_cast(values, of)?,
+            DataType::Dictionary(_, value_type) => arrow_cast(values, value_type)?,
             DataType::LargeUtf8 | DataType::Utf8View => arrow_cast(values, &DataType::Utf8)?,
             DataType::Float16 => arrow_cast(values, &DataType::Float32)?,
             DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
@@ -180,60 +182,65 @@ impl Converted {
             _ => Arc::clone(values),
         };
         match &self.conversion {
-            Conversion::Text => texts(&values),
-            Conversion::Truth => {
-                let truths = self.each(values.as_string::<i32>().iter(), number::truth)?;
-                Ok(Arc::new(BooleanArray::from(truths)))
+            Conversion::Text => format_texts(&values),
+            Conversion::Boolean => {
+                let booleans = self.convert_each(values.as_string::<i32>().iter(), number::parse_bool)?;
+                Ok(Arc::new(BooleanArray::from(booleans)))
             }
             Conversion::Decimal(precision, scale) => {
-                let most = 10_i128.checked_pow(u32::from(*precision)).unwrap_or(i128::MAX);
-                let numbers = self.each(values.as_string::<i32>().iter(), |text| {
-                    number::scaled(text, *scale).filter(|number| number.unsigned_abs() < most.unsigned_abs())
+                let bound = 10_i128.checked_pow(u32::from(*precision)).unwrap_or(i128::MAX);
+                let numbers = self.convert_each(values.as_string::<i32>().iter(), |text| {
+                    number::parse_scaled(text, *scale)
+                        .filter(|number| number.unsigned_abs() < bound.unsigned_abs())
                 })?;
                 let numbers = Decimal128Array::from(numbers);
                 Ok(Arc::new(numbers.with_precision_and_scale(*precision, *scale)?))
             }
-            Conversion::Whole(data_type) => {
-                let numbers = self.wholes(&values)?;
+            Conversion::Integer(data_type) => {
+                let numbers = self.round(&values)?;
                 match data_type {
-                    DataType::Int8 => self.narrowed::<Int8Type>(numbers),
-                    DataType::Int16 => self.narrowed::<Int16Type>(numbers),
-                    DataType::Int32 => self.narrowed::<Int32Type>(numbers),
-                    DataType::Int64 => self.narrowed::<Int64Type>(numbers),
-                    DataType::UInt8 => self.narrowed::<UInt8Type>(numbers),
-                    DataType::UInt16 => self.narrowed::<UInt16Type>(numbers),
-                    DataType::UInt32 => self.narrowed::<UInt32Type>(numbers),
-                    _ => self.narrowed::<UInt64Type>(numbers),
+                    DataType::Int8 => self.narrow::<Int8Type>(numbers),
+                    DataType::Int16 => self.narrow::<Int16Type>(numbers),
+                    DataType::Int32 => self.narrow::<Int32Type>(numbers),
+                    DataType::Int64 => self.narrow::<Int64Type>(numbers),
+                    DataType::UInt8 => self.narrow::<UInt8Type>(numbers),
+                    DataType::UInt16 => self.narrow::<UInt16Type>(numbers),
+                    DataType::UInt32 => self.narrow::<UInt32Type>(numbers),
+                    _ => self.narrow::<UInt64Type>(numbers),
                 }
             }
         }
     }
 
-    fn wholes(&self, values: &ArrayRef) -> Result<Vec<Option<i128>>> {
+    fn round(&self, values: &ArrayRef) -> Result<Vec<Option<i128>>> {
         match values.data_type() {
             DataType::Float32 => {
                 let floats = values.as_primitive::<Float32Type>().iter();
-                self.each(floats, |value| number::rounded(f64::from(value)))
+                self.convert_each(floats, |value| number::round_float(f64::from(value)))
             }
-            DataType::Float64 => self.each(values.as_primitive::<Float64Type>().iter(), number::rounded),
+            DataType::Float64 => {
+                self.convert_each(values.as_primitive::<Float64Type>().iter(), number::round_float)
+            }
             DataType::Decimal128(_, scale) => {
                 let decimals = values.as_primitive::<Decimal128Type>().iter();
-                self.each(decimals, |value| number::whole(value, *scale))
+                self.convert_each(decimals, |value| number::round_decimal(value, *scale))
             }
-            _ => self.each(values.as_string::<i32>().iter(), |text| number::scaled(text, 0)),
+            _ => self.convert_each(values.as_string::<i32>().iter(), |text| {
+                number::parse_scaled(text, 0)
+            }),
         }
     }
 
-    fn narrowed<T: ArrowPrimitiveType>(&self, numbers: Vec<Option<i128>>) -> Result<ArrayRef>
+    fn narrow<T: ArrowPrimitiveType>(&self, numbers: Vec<Option<i128>>) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,
     {
-        let narrow = self.each(numbers.into_iter(), |number| T::Native::try_from(number).ok())?;
-        Ok(Arc::new(PrimitiveArray::<T>::from_iter(narrow)))
+        let narrowed = self.convert_each(numbers.into_iter(), |number| T::Native::try_from(number).ok())?;
+        Ok(Arc::new(PrimitiveArray::<T>::from_iter(narrowed)))
     }
 
-    /// What each value that is there is converted to.
-    fn each<V: Copy + std::fmt::Debug, C>(
+    /// Converts each value that is not null.
+    fn convert_each<V: Copy + std::fmt::Debug, C>(
         &self,
         values: impl Iterator<Item = Option<V>>,
         convert: impl Fn(V) -> Option<C>,
@@ -242,10 +249,9 @@ impl Converted {
             .map(|value| match value {
                 None => Ok(None),
                 Some(value) => match convert(value) {
-                    None if !self.or_null => exec_err!(
-                        "found {value:?}, expected a value that {} has",
-                        self.conversion.data_type()
-                    ),
+                    None if !self.or_null => {
+                        exec_err!("cannot cast {value:?} to {}", self.conversion.data_type())
+                    }
                     converted => Ok(converted),
                 },
             })
@@ -253,47 +259,49 @@ impl Converted {
     }
 }
 
-fn texts(values: &ArrayRef) -> Result<ArrayRef> {
+fn format_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let texts: StringArray = match values.data_type() {
         DataType::Float32 => {
             let floats = values.as_primitive::<Float32Type>().iter();
-            let text = |value: f32| text::float(f64::from(value), &format!("{value:e}"));
+            let text = |value: f32| text::format_float(f64::from(value), &format!("{value:e}"));
             floats.map(|value| value.map(text)).collect()
         }
         DataType::Float64 => {
             let floats = values.as_primitive::<Float64Type>().iter();
-            let text = |value: f64| text::float(value, &format!("{value:e}"));
+            let text = |value: f64| text::format_float(value, &format!("{value:e}"));
             floats.map(|value| value.map(text)).collect()
         }
-        DataType::Time64(unit) => integers::<Time64NanosecondType>(values, |value| text::time(value, *unit)),
+        DataType::Time64(unit) => {
+            format_integers::<Time64NanosecondType>(values, |value| text::format_time(value, *unit))
+        }
         DataType::Timestamp(unit, zone) => {
-            let text = |value| text::timestamp(value, *unit, zone.is_some());
+            let text = |value| text::format_timestamp(value, *unit, zone.is_some());
             match unit {
-                TimeUnit::Second => integers::<TimestampSecondType>(values, text),
-                TimeUnit::Millisecond => integers::<TimestampMillisecondType>(values, text),
-                TimeUnit::Microsecond => integers::<TimestampMicrosecondType>(values, text),
-                TimeUnit::Nanosecond => integers::<TimestampNanosecondType>(values, text),
+                TimeUnit::Second => format_integers::<TimestampSecondType>(values, text),
+                TimeUnit::Millisecond => format_integers::<TimestampMillisecondType>(values, text),
+                TimeUnit::Microsecond => format_integers::<TimestampMicrosecondType>(values, text),
+                TimeUnit::Nanosecond => format_integers::<TimestampNanosecondType>(values, text),
             }
         }
         DataType::Duration(unit) => {
-            let text = |value| text::duration(value, *unit);
+            let text = |value| text::format_duration(value, *unit);
             match unit {
-                TimeUnit::Second => integers::<DurationSecondType>(values, text),
-                TimeUnit::Millisecond => integers::<DurationMillisecondType>(values, text),
-                TimeUnit::Microsecond => integers::<DurationMicrosecondType>(values, text),
-                TimeUnit::Nanosecond => integers::<DurationNanosecondType>(values, text),
+                TimeUnit::Second => format_integers::<DurationSecondType>(values, text),
+                TimeUnit::Millisecond => format_integers::<DurationMillisecondType>(values, text),
+                TimeUnit::Microsecond => format_integers::<DurationMicrosecondType>(values, text),
+                TimeUnit::Nanosecond => format_integers::<DurationNanosecondType>(values, text),
             }
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let intervals = values.as_primitive::<IntervalMonthDayNanoType>().iter();
-            intervals.map(|value| value.map(text::interval)).collect()
+            intervals.map(|value| value.map(text::format_interval)).collect()
         }
-        other => return exec_err!("a {other} has no text of its own"),
+        other => return exec_err!("{other} has no text format of its own"),
     };
     Ok(Arc::new(texts))
 }
 
-fn integers<T: ArrowPrimitiveType<Native = i64>>(
+fn format_integers<T: ArrowPrimitiveType<Native = i64>>(
     values: &ArrayRef,
     text: impl Fn(i64) -> String,
 ) -> StringArray {

@@ -1,11 +1,11 @@
-//! Numbers of other numbers and of texts, rounded as `DuckDB` does.
+//! Converts numbers and texts to numbers, with `DuckDB`'s rounding.
 
-/// An exponent beyond this, which no number of 128 bits has, is as good as this.
+/// Exponents are clamped to this: no 128-bit number has a larger one.
 const MAX_EXPONENT: i64 = 100;
 
-/// A text as a number of `10^-scale`: digits, with underscores between them, a fraction and an exponent. Half is rounded away
-/// from zero. `None` for another text and for a number that is too large.
-pub(super) fn scaled(text: &str, scale: i8) -> Option<i128> {
+/// Parses a text as a multiple of `10^-scale`: digits, with underscores between them, a fraction and an exponent. Halves round
+/// away from zero. `None` for any other text, and for a number that is too large.
+pub(super) fn parse_scaled(text: &str, scale: i8) -> Option<i128> {
     let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -23,32 +23,32 @@ pub(super) fn scaled(text: &str, scale: i8) -> Option<i128> {
     let shift = exponent
         .clamp(-MAX_EXPONENT, MAX_EXPONENT)
         .saturating_add(i64::from(scale))
-        .saturating_add(i64::try_from(count(whole)).ok()?);
-    // So many digits are before the point.
+        .saturating_add(i64::try_from(digit_count(whole)).ok()?);
+    // `shift` is the number of digits before the scaled point.
     let mut number: i128 = 0;
-    let mut places: i64 = 0;
-    let mut rounded_up = false;
+    let mut digits_read: i64 = 0;
+    let mut is_rounded_up = false;
     for digit in whole.bytes().chain(fraction.bytes()).filter(u8::is_ascii_digit) {
-        if places >= shift {
-            rounded_up = places == shift && digit >= b'5';
+        if digits_read >= shift {
+            is_rounded_up = digits_read == shift && digit >= b'5';
             break;
         }
         number = number.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
-        places += 1;
+        digits_read += 1;
     }
-    while number != 0 && places < shift {
+    while number != 0 && digits_read < shift {
         number = number.checked_mul(10)?;
-        places += 1;
+        digits_read += 1;
     }
-    number = number.checked_add(i128::from(rounded_up))?;
+    number = number.checked_add(i128::from(is_rounded_up))?;
     Some(if negative { -number } else { number })
 }
 
-fn count(digits: &str) -> usize {
+fn digit_count(digits: &str) -> usize {
     digits.bytes().filter(u8::is_ascii_digit).count()
 }
 
-/// Whether there are digits alone, and underscores between two of them.
+/// Whether a text has only digits, and underscores between two of them.
 fn are_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_digit = |index: Option<usize>| {
@@ -62,49 +62,49 @@ fn are_digits(text: &str) -> bool {
     })
 }
 
-/// A decimal as a whole number. Half is rounded away from zero.
-pub(super) fn whole(value: i128, scale: i8) -> Option<i128> {
+/// Rounds a decimal to an integer. Halves round away from zero.
+pub(super) fn round_decimal(value: i128, scale: i8) -> Option<i128> {
     match u32::try_from(scale) {
         Err(_) => value.checked_mul(10_i128.checked_pow(u32::from(scale.unsigned_abs()))?),
         Ok(scale) => match 10_i128.checked_pow(scale) {
             None => Some(0),
             Some(unit) => {
                 let (quotient, rest) = (value / unit, value % unit);
-                let away = rest.unsigned_abs() >= unit.unsigned_abs() - rest.unsigned_abs();
-                Some(quotient + if away { rest.signum() } else { 0 })
+                let rounds_away = rest.unsigned_abs() >= unit.unsigned_abs() - rest.unsigned_abs();
+                Some(quotient + if rounds_away { rest.signum() } else { 0 })
             }
         },
     }
 }
 
-/// A float as a whole number. Half is rounded to the even one. `None` for NaN and what is too large for 128 bits.
-pub(super) fn rounded(value: f64) -> Option<i128> {
+/// Rounds a float to an integer. Halves round to even. `None` for NaN, and for numbers too large for 128 bits.
+pub(super) fn round_float(value: f64) -> Option<i128> {
     let rounded = value.round_ties_even();
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a number that is too large is left out"
+        reason = "the next line excludes numbers that are too large"
     )]
     let whole = rounded as i128;
     (rounded.abs() < 1e38).then_some(whole)
 }
 
-/// A text as a truth value.
-pub(super) fn truth(text: &str) -> Option<bool> {
+/// Parses a text as a Boolean.
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
     let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
-    let is = |words: [&str; 5]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    if is(["true", "t", "yes", "y", "1"]) {
+    let is_one_of = |words: [&str; 5]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is_one_of(["true", "t", "yes", "y", "1"]) {
         return Some(true);
     }
-    is(["false", "f", "no", "n", "0"]).then_some(false)
+    is_one_of(["false", "f", "no", "n", "0"]).then_some(false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As `DuckDB` 2.0.0 has them.
+    /// Expected values of `DuckDB` 2.0.0.
     #[test]
-    fn texts_are_numbers_that_are_rounded() {
+    fn texts_are_parsed_and_rounded() {
         for (text, scale, expected) in [
             ("12", 0, Some(12)),
             (" 12 ", 0, Some(12)),
@@ -140,12 +140,12 @@ mod tests {
             ("abc", 0, None),
             ("nan", 0, None),
         ] {
-            assert_eq!(scaled(text, scale), expected, "{text} {scale}");
+            assert_eq!(parse_scaled(text, scale), expected, "{text} {scale}");
         }
     }
 
     #[test]
-    fn halves_of_decimals_are_rounded_away_and_those_of_floats_to_even() {
+    fn decimal_halves_round_away_from_zero_and_float_halves_to_even() {
         for (value, scale, expected) in [
             (25, 1, 3),
             (-25, 1, -3),
@@ -156,9 +156,9 @@ mod tests {
             (7, -2, 700),
             (i128::MAX, 127, 0),
         ] {
-            assert_eq!(whole(value, scale), Some(expected), "{value} {scale}");
+            assert_eq!(round_decimal(value, scale), Some(expected), "{value} {scale}");
         }
-        assert_eq!(whole(i128::MAX, -1), None);
+        assert_eq!(round_decimal(i128::MAX, -1), None);
         for (value, expected) in [
             (2.5, Some(2)),
             (3.5, Some(4)),
@@ -169,7 +169,7 @@ mod tests {
             (f64::INFINITY, None),
             (1e300, None),
         ] {
-            assert_eq!(rounded(value), expected, "{value}");
+            assert_eq!(round_float(value), expected, "{value}");
         }
     }
 }

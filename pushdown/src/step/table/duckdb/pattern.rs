@@ -7,11 +7,11 @@ use datafusion::{
     logical_expr::{BinaryExpr, Expr, Like, Operator, lit},
 };
 
-/// DataFusion's escape character, whether or not a query names one.
+/// DataFusion always uses this escape character, even if a query names another or none.
 const ESCAPE: char = '\\';
 
-/// `LIKE`: nothing escapes a wildcard where the query names no escape character.
-pub(super) fn like(mut like: Like) -> Result<Transformed<Expr>> {
+/// `LIKE`: without ESCAPE, no character escapes a wildcard.
+pub(super) fn rewrite_like(mut like: Like) -> Result<Transformed<Expr>> {
     let escape = like.escape_char.take();
     let text = match like.pattern.as_ref() {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
@@ -21,7 +21,11 @@ pub(super) fn like(mut like: Like) -> Result<Transformed<Expr>> {
                 *like.pattern = replace(pattern, lit(r"\"), lit(r"\\"));
                 return Ok(Transformed::yes(Expr::Like(like)));
             }
-            Some(_) => return plan_err!("found ESCAPE after a pattern that is computed, expected a literal"),
+            Some(_) => {
+                return plan_err!(
+                    "invalid pattern before ESCAPE: expected a literal, found a computed value"
+                );
+            }
         },
     };
     let Some(text) = text else {
@@ -30,17 +34,17 @@ pub(super) fn like(mut like: Like) -> Result<Transformed<Expr>> {
     let mut pattern = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
-        let (character, escaped) = if Some(character) == escape {
+        let (character, is_escaped) = if Some(character) == escape {
             let Some(next) = characters.next() else {
                 return plan_err!(
-                    "found the escape character at the end of a pattern, expected another one after it"
+                    "invalid pattern: expected a character after the escape character, found the end"
                 );
             };
             (next, true)
         } else {
             (character, character == ESCAPE)
         };
-        if escaped {
+        if is_escaped {
             pattern.push(ESCAPE);
         }
         pattern.push(character);
@@ -49,8 +53,8 @@ pub(super) fn like(mut like: Like) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::Like(like)))
 }
 
-/// `SIMILAR TO`: a regular expression for the whole text.
-pub(super) fn similar(like: Like) -> Result<Transformed<Expr>> {
+/// `SIMILAR TO`: a regular expression that matches the whole text.
+pub(super) fn rewrite_similar_to(like: Like) -> Result<Transformed<Expr>> {
     let op = if like.negated {
         Operator::RegexNotMatch
     } else {
@@ -61,7 +65,7 @@ pub(super) fn similar(like: Like) -> Result<Transformed<Expr>> {
             Some(text) => lit(format!(r"\A(?:{text})\z")),
             None => *like.pattern,
         },
-        _ => return plan_err!("found a regular expression that is computed, expected a literal"),
+        _ => return plan_err!("invalid regular expression: expected a literal, found a computed value"),
     };
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
         like.expr,

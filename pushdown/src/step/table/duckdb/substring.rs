@@ -1,4 +1,4 @@
-//! `substr` and `substring`, whose positions count from the end where they are negative.
+//! `substr` and `substring`, whose negative positions count from the end.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ use datafusion::{
 static FUNCTION: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Substring::new())));
 
-/// The function.
+/// The function `substr`.
 pub(super) fn function() -> Arc<ScalarUDF> {
     Arc::clone(&FUNCTION)
 }
@@ -54,16 +54,18 @@ impl ScalarUDFImpl for Substring {
             DataType::Dictionary(_, values) => values.is_string(),
             _ => false,
         };
-        let is_place = |found: &DataType| found.is_integer() || found.is_null();
+        let is_position = |found: &DataType| found.is_integer() || found.is_null();
         match types {
-            [text, places @ ..]
-                if is_text(text) && matches!(places.len(), 1 | 2) && places.iter().all(is_place) =>
+            [text, positions @ ..]
+                if is_text(text) && matches!(positions.len(), 1 | 2) && positions.iter().all(is_position) =>
             {
                 let mut coerced = vec![DataType::Utf8];
                 coerced.resize(types.len(), DataType::Int64);
                 Ok(coerced)
             }
-            _ => plan_err!("substr takes a text, a position, and a length if there is one"),
+            _ => {
+                plan_err!("invalid arguments of substr: expected a text, a position and optionally a length")
+            }
         }
     }
 
@@ -82,38 +84,41 @@ impl ScalarUDFImpl for Substring {
             arrays[1].as_primitive::<Int64Type>(),
         );
         let lengths = arrays.get(2).map(AsArray::as_primitive::<Int64Type>);
-        let parts = parts(texts, starts, lengths);
-        if is_scalar && parts.len() == 1 {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&parts, 0)?));
+        let substrings = substrings(texts, starts, lengths);
+        if is_scalar && substrings.len() == 1 {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &substrings,
+                0,
+            )?));
         }
-        Ok(ColumnarValue::Array(Arc::new(parts) as ArrayRef))
+        Ok(ColumnarValue::Array(Arc::new(substrings) as ArrayRef))
     }
 }
 
-fn parts(texts: &StringArray, starts: &Int64Array, lengths: Option<&Int64Array>) -> StringArray {
-    let mut parts = StringBuilder::with_capacity(texts.len(), 0);
+fn substrings(texts: &StringArray, starts: &Int64Array, lengths: Option<&Int64Array>) -> StringArray {
+    let mut substrings = StringBuilder::with_capacity(texts.len(), 0);
     for row in 0..texts.len() {
-        let missing = lengths.is_some_and(|lengths| lengths.is_null(row));
-        if texts.is_null(row) || starts.is_null(row) || missing {
-            parts.append_null();
+        let is_length_null = lengths.is_some_and(|lengths| lengths.is_null(row));
+        if texts.is_null(row) || starts.is_null(row) || is_length_null {
+            substrings.append_null();
         } else {
             let length = lengths.map(|lengths| lengths.value(row));
-            parts.append_value(part(texts.value(row), starts.value(row), length));
+            substrings.append_value(substring(texts.value(row), starts.value(row), length));
         }
     }
-    parts.finish()
+    substrings.finish()
 }
 
-/// `length` characters of a text from the one at `start`, counted from 1, or from the end where that is negative; before `start`
-/// where the length is negative. 0 is the place before the first character.
-fn part(text: &str, start: i64, length: Option<i64>) -> &str {
-    let place = |from: i64, to: i64| {
+/// `length` characters from position `start`. Positions count from 1, negative ones from the end; 0 is before the first
+/// character. With a negative length, the characters before `start`.
+fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
+    let slice = |from: i64, to: i64| {
         let skipped = usize::try_from(from.max(0)).unwrap_or(usize::MAX);
         let taken = usize::try_from(to.saturating_sub(from.max(0)).max(0)).unwrap_or(usize::MAX);
-        let mut places = text.char_indices().map(|(place, _)| place);
-        let first = places.clone().nth(skipped).unwrap_or(text.len());
-        let behind = places.nth(skipped.saturating_add(taken)).unwrap_or(text.len());
-        &text[first..behind]
+        let mut offsets = text.char_indices().map(|(offset, _)| offset);
+        let first = offsets.clone().nth(skipped).unwrap_or(text.len());
+        let end = offsets.nth(skipped.saturating_add(taken)).unwrap_or(text.len());
+        &text[first..end]
     };
     let from = match start {
         0 if length.is_none() => 0,
@@ -123,9 +128,9 @@ fn part(text: &str, start: i64, length: Option<i64>) -> &str {
             .saturating_add(start),
     };
     match length {
-        None => place(from, i64::MAX),
-        Some(length @ 0..) => place(from, from.saturating_add(length)),
-        Some(length) => place(from.saturating_add(length), from),
+        None => slice(from, i64::MAX),
+        Some(length @ 0..) => slice(from, from.saturating_add(length)),
+        Some(length) => slice(from.saturating_add(length), from),
     }
 }
 
@@ -133,7 +138,7 @@ fn part(text: &str, start: i64, length: Option<i64>) -> &str {
 mod tests {
     use super::*;
 
-    /// As `DuckDB` 2.0.0 has it.
+    /// Expected values of `DuckDB` 2.0.0.
     #[test]
     fn positions_count_from_either_end() {
         for (start, length, expected) in [
@@ -156,9 +161,9 @@ mod tests {
             (i64::MIN, Some(i64::MIN), ""),
             (i64::MAX, Some(i64::MAX), ""),
         ] {
-            assert_eq!(part("hello", start, length), expected, "{start} {length:?}");
+            assert_eq!(substring("hello", start, length), expected, "{start} {length:?}");
         }
-        assert_eq!(part("größe", -3, Some(2)), "öß");
-        assert_eq!(part("größe", 3, None), "öße");
+        assert_eq!(substring("größe", -3, Some(2)), "öß");
+        assert_eq!(substring("größe", 3, None), "öße");
     }
 }

@@ -1,4 +1,4 @@
-//! Values as texts.
+//! Formats values as text.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use arrow_schema::TimeUnit;
 
 const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
 
-/// A float by the fewest digits that tell it from others, as Python has it: `1.0`, `1e+20`, `1e-05`. `scientific` is what Rust
-/// makes of it with `{:e}`.
-pub(super) fn float(value: f64, scientific: &str) -> String {
+/// Formats a float with the fewest digits that identify it, as Python does: `1.0`, `1e+20`, `1e-05`. `scientific` is the value
+/// formatted by Rust's `{:e}`.
+pub(super) fn format_float(value: f64, scientific: &str) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
@@ -36,37 +36,37 @@ pub(super) fn float(value: f64, scientific: &str) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
-/// So many of a unit since 1970, as a date and a time of day. A zone is UTC.
-pub(super) fn timestamp(value: i64, unit: TimeUnit, zoned: bool) -> String {
+/// Formats a timestamp as a date and a time of day; with a time zone, in UTC.
+pub(super) fn format_timestamp(value: i64, unit: TimeUnit, has_time_zone: bool) -> String {
     let nanoseconds = i128::from(value) * nanoseconds(unit);
     let (days, rest) = (
         nanoseconds.div_euclid(DAY_NANOSECONDS),
         nanoseconds.rem_euclid(DAY_NANOSECONDS),
     );
-    let zone = if zoned { "+00" } else { "" };
-    format!("{} {}{zone}", date(days), of_day(rest))
+    let zone = if has_time_zone { "+00" } else { "" };
+    format!("{} {}{zone}", format_date(days), format_clock(rest))
 }
 
-/// A time of day.
-pub(super) fn time(value: i64, unit: TimeUnit) -> String {
-    of_day(i128::from(value) * nanoseconds(unit))
+/// Formats a time of day.
+pub(super) fn format_time(value: i64, unit: TimeUnit) -> String {
+    format_clock(i128::from(value) * nanoseconds(unit))
 }
 
-/// So many of a unit, as days and a time.
-pub(super) fn duration(value: i64, unit: TimeUnit) -> String {
+/// Formats a duration as days and a time.
+pub(super) fn format_duration(value: i64, unit: TimeUnit) -> String {
     let nanoseconds = i128::from(value) * nanoseconds(unit);
     let parts = [(nanoseconds / DAY_NANOSECONDS, "day")];
-    spans(&parts, nanoseconds % DAY_NANOSECONDS)
+    format_parts(&parts, nanoseconds % DAY_NANOSECONDS)
 }
 
-/// An interval: `1 year 2 months 3 days 04:05:06.7`.
-pub(super) fn interval(value: IntervalMonthDayNano) -> String {
+/// Formats an interval: `1 year 2 months 3 days 04:05:06.7`.
+pub(super) fn format_interval(value: IntervalMonthDayNano) -> String {
     let (months, days) = (i128::from(value.months), i128::from(value.days));
     let parts = [(months / 12, "year"), (months % 12, "month"), (days, "day")];
-    spans(&parts, i128::from(value.nanoseconds))
+    format_parts(&parts, i128::from(value.nanoseconds))
 }
 
-fn spans(parts: &[(i128, &str)], nanoseconds: i128) -> String {
+fn format_parts(parts: &[(i128, &str)], nanoseconds: i128) -> String {
     let mut text = String::new();
     for (count, unit) in parts.iter().filter(|(count, _)| *count != 0) {
         let plural = if count.abs() == 1 { "" } else { "s" };
@@ -76,13 +76,13 @@ fn spans(parts: &[(i128, &str)], nanoseconds: i128) -> String {
         if nanoseconds < 0 {
             text.push('-');
         }
-        text.push_str(&of_day(nanoseconds.abs()));
+        text.push_str(&format_clock(nanoseconds.abs()));
     }
     text.trim_end().to_owned()
 }
 
-/// Hours, minutes, seconds, and what there is of a fraction.
-fn of_day(nanoseconds: i128) -> String {
+/// Formats hours, minutes, seconds and a fraction if it is not zero.
+fn format_clock(nanoseconds: i128) -> String {
     let (seconds, fraction) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     let whole = format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
@@ -93,15 +93,15 @@ fn of_day(nanoseconds: i128) -> String {
     format!("{whole}.{}", fraction.trim_end_matches('0'))
 }
 
-/// The date so many days after 1970-01-01, by `civil_from_days` of Howard Hinnant's "chrono-compatible low-level date
+/// Formats a date from days since 1970-01-01, by `civil_from_days` of Howard Hinnant's "chrono-compatible low-level date
 /// algorithms".
-fn date(days: i128) -> String {
+fn format_date(days: i128) -> String {
     let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 {
         shifted_month + 3
     } else {
@@ -128,9 +128,9 @@ const fn nanoseconds(unit: TimeUnit) -> i128 {
 mod tests {
     use super::*;
 
-    /// As `DuckDB` 2.0.0 has them.
+    /// Expected values of `DuckDB` 2.0.0.
     #[test]
-    fn floats_are_written_as_in_duckdb() {
+    fn floats_are_formatted_as_in_duckdb() {
         for (value, expected) in [
             (1.0, "1.0"),
             (-0.0, "-0.0"),
@@ -149,37 +149,52 @@ mod tests {
             (f64::NAN, "nan"),
             (f64::NEG_INFINITY, "-inf"),
         ] {
-            assert_eq!(float(value, &format!("{value:e}")), expected);
+            assert_eq!(format_float(value, &format!("{value:e}")), expected);
         }
         let value = 123_456.79_f32;
-        assert_eq!(float(f64::from(value), &format!("{value:e}")), "123456.79");
+        assert_eq!(format_float(f64::from(value), &format!("{value:e}")), "123456.79");
     }
 
     #[test]
-    fn times_are_written_as_in_duckdb() {
+    fn times_are_formatted_as_in_duckdb() {
         let second = TimeUnit::Second;
-        assert_eq!(timestamp(1_704_067_200, second, false), "2024-01-01 00:00:00");
-        assert_eq!(timestamp(1_704_067_200, second, true), "2024-01-01 00:00:00+00");
         assert_eq!(
-            timestamp(-1, TimeUnit::Microsecond, false),
+            format_timestamp(1_704_067_200, second, false),
+            "2024-01-01 00:00:00"
+        );
+        assert_eq!(
+            format_timestamp(1_704_067_200, second, true),
+            "2024-01-01 00:00:00+00"
+        );
+        assert_eq!(
+            format_timestamp(-1, TimeUnit::Microsecond, false),
             "1969-12-31 23:59:59.999999"
         );
         assert_eq!(
-            timestamp(500, TimeUnit::Millisecond, false),
+            format_timestamp(500, TimeUnit::Millisecond, false),
             "1970-01-01 00:00:00.5"
         );
-        assert_eq!(timestamp(253_402_300_799, second, false), "9999-12-31 23:59:59");
         assert_eq!(
-            timestamp(-63_517_820_400, second, false),
+            format_timestamp(253_402_300_799, second, false),
+            "9999-12-31 23:59:59"
+        );
+        assert_eq!(
+            format_timestamp(-63_517_820_400, second, false),
             "0044-03-15 (BC) 01:00:00"
         );
-        assert_eq!(timestamp(-12_219_292_800, second, false), "1582-10-15 00:00:00");
-        assert_eq!(time(3_723_000_004, TimeUnit::Microsecond), "01:02:03.000004");
         assert_eq!(
-            duration(5_097_599_500, TimeUnit::Millisecond),
+            format_timestamp(-12_219_292_800, second, false),
+            "1582-10-15 00:00:00"
+        );
+        assert_eq!(
+            format_time(3_723_000_004, TimeUnit::Microsecond),
+            "01:02:03.000004"
+        );
+        assert_eq!(
+            format_duration(5_097_599_500, TimeUnit::Millisecond),
             "58 days 23:59:59.5"
         );
-        assert_eq!(duration(0, second), "00:00:00");
+        assert_eq!(format_duration(0, second), "00:00:00");
         for (months, days, nanoseconds, expected) in [
             (14, 3, 14_706_700_000_000, "1 year 2 months 3 days 04:05:06.7"),
             (-14, 0, 0, "-1 year -2 months"),
@@ -189,7 +204,7 @@ mod tests {
             (0, 0, 360_000_000_000_000, "100:00:00"),
         ] {
             assert_eq!(
-                interval(IntervalMonthDayNano::new(months, days, nanoseconds)),
+                format_interval(IntervalMonthDayNano::new(months, days, nanoseconds)),
                 expected
             );
         }

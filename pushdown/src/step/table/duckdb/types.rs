@@ -1,20 +1,20 @@
-//! What the names of types stand for.
+//! `DuckDB`'s type names.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, TimezoneInfo};
 
-/// The zone of `TIMESTAMPTZ`.
+/// The time zone of `TIMESTAMPTZ`.
 const UTC: &str = "UTC";
-/// The key of a field's metadata that names an extension of Arrow's types.
+/// Metadata key of a field that names an Arrow extension type.
 pub(in crate::step::table) const EXTENSION: &str = "ARROW:extension:name";
-/// The extension of sixteen bytes that are a UUID.
+/// The extension type for UUIDs of 16 bytes.
 pub(in crate::step::table) const UUID: &str = "arrow.uuid";
 
-/// `DuckDB`'s type of this name where DataFusion has another one, or none: timestamps and times have microseconds, a decimal
-/// without a precision has 18 digits, 3 of them behind the point, and the length of a text is no limit.
-pub(super) fn of(named: &Named) -> Option<FieldRef> {
+/// The type of a name that DataFusion does not know, or reads differently: timestamps and times have microseconds, a decimal
+/// without a precision has 18 digits, 3 of them after the point, and the length of a text type is ignored.
+pub(super) fn arrow_field(named: &Named) -> Option<FieldRef> {
     let data_type = match named {
         Named::Timestamp(digits, zone) => {
             let zone = match zone {

@@ -1,4 +1,4 @@
-//! `sum` of whole numbers, which is kept in 128 bits.
+//! `sum` of integers, accumulated in 128 bits.
 
 use std::sync::Arc;
 
@@ -16,40 +16,40 @@ use datafusion::{
 };
 
 const NAME: &str = "sum";
-/// As many values of 64 bits as there may ever be come to less.
+/// Wide enough for the sum of any number of 64-bit values that an object can contain.
 const WIDE: DataType = DataType::Decimal128(38, 0);
 
-/// `functions` with this in place of DataFusion's.
+/// Replaces DataFusion's `sum` in `functions`.
 pub(in crate::step::table) fn with_checked_sum(functions: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
     let checked = |function: Arc<AggregateUDF>| match function.name() {
-        NAME => Arc::new(AggregateUDF::new_from_impl(Sum(function))),
+        NAME => Arc::new(AggregateUDF::new_from_impl(CheckedSum(function))),
         _ => function,
     };
     functions.into_iter().map(checked).collect()
 }
 
-/// DataFusion's, by which wider numbers are added up.
+/// Wraps DataFusion's `sum`, which adds up the widened numbers.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Sum(Arc<AggregateUDF>);
+struct CheckedSum(Arc<AggregateUDF>);
 
-/// Adds up whole numbers of 64 bits.
+/// Sums integers of up to 64 bits.
 #[derive(Debug)]
-struct One {
+struct CheckedSumAccumulator {
     wide: Box<dyn Accumulator>,
     data_type: DataType,
 }
 
-/// The same by groups.
-struct Groups {
+/// Sums integers of up to 64 bits per group.
+struct CheckedSumGroups {
     wide: Box<dyn GroupsAccumulator>,
     data_type: DataType,
 }
 
-fn is_narrow(args: &AccumulatorArgs<'_>) -> bool {
+fn is_integer_sum(args: &AccumulatorArgs<'_>) -> bool {
     args.return_type().is_integer()
 }
 
-/// What DataFusion's is told.
+/// The arguments for the wrapped function.
 fn widened<'a>(args: &AccumulatorArgs<'a>) -> AccumulatorArgs<'a> {
     AccumulatorArgs {
         return_field: wide_field(&args.return_field),
@@ -71,12 +71,12 @@ fn narrow(sums: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
         ..CastOptions::default()
     };
     cast_with_options(sums, data_type, &options).map_err(|_| {
-        let text = format!("a sum overflows {data_type}");
-        DataFusionError::from(ArrowError::ArithmeticOverflow(text))
+        let message = format!("a sum overflows {data_type}");
+        DataFusionError::from(ArrowError::ArithmeticOverflow(message))
     })
 }
 
-impl AggregateUDFImpl for Sum {
+impl AggregateUDFImpl for CheckedSum {
     fn name(&self) -> &str {
         NAME
     }
@@ -90,11 +90,11 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !is_narrow(&args) {
+        if !is_integer_sum(&args) {
             return self.0.accumulator(args);
         }
         let wide = self.0.accumulator(widened(&args))?;
-        Ok(Box::new(One::new(wide, &args)))
+        Ok(Box::new(CheckedSumAccumulator::new(wide, &args)))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -110,21 +110,21 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        if !is_narrow(&args) {
+        if !is_integer_sum(&args) {
             return self.0.create_groups_accumulator(args);
         }
-        Ok(Box::new(Groups {
+        Ok(Box::new(CheckedSumGroups {
             wide: self.0.create_groups_accumulator(widened(&args))?,
             data_type: args.return_type().clone(),
         }))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !is_narrow(&args) {
+        if !is_integer_sum(&args) {
             return self.0.create_sliding_accumulator(args);
         }
         let wide = self.0.create_sliding_accumulator(widened(&args))?;
-        Ok(Box::new(One::new(wide, &args)))
+        Ok(Box::new(CheckedSumAccumulator::new(wide, &args)))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -136,7 +136,7 @@ impl AggregateUDFImpl for Sum {
     }
 }
 
-impl One {
+impl CheckedSumAccumulator {
     fn new(wide: Box<dyn Accumulator>, args: &AccumulatorArgs<'_>) -> Self {
         Self {
             wide,
@@ -145,7 +145,7 @@ impl One {
     }
 }
 
-impl Accumulator for One {
+impl Accumulator for CheckedSumAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.wide.update_batch(&wide(values)?)
     }
@@ -176,7 +176,7 @@ impl Accumulator for One {
     }
 }
 
-impl GroupsAccumulator for Groups {
+impl GroupsAccumulator for CheckedSumGroups {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

@@ -15,7 +15,7 @@ use super::{
     Head,
     lines::{Preamble, RowDecoder, TextDecoder, TextFormat, count_line_breaks, malformed},
 };
-use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::twice::twice};
+use crate::{Error, Result, limits::TableLimits, pipeline::excerpt, step::table::duplicate::first_duplicate};
 use head::WholeRows;
 
 /// The inferred layout of a CSV file.
@@ -56,7 +56,7 @@ impl CsvTable {
             _ => name,
         };
         let names: Vec<_> = names.into_iter().enumerate().map(or_default).collect();
-        if let Some(name) = twice(names.iter().map(String::as_str)) {
+        if let Some(name) = first_duplicate(names.iter().map(String::as_str)) {
             return Err(Error::undecodable(format!(
                 "duplicate CSV column: expected unique names in the first row, found `{}` twice (`header=false` reads the \
                  row as values)",

@@ -1,4 +1,4 @@
-//! The grammar of queries: the parser's general one, with `DuckDB`'s precedence of operators.
+//! The SQL dialect of queries: the parser's generic dialect with `DuckDB`'s operator precedence.
 
 use std::any::TypeId;
 
@@ -9,17 +9,17 @@ use datafusion::sql::sqlparser::{
     tokenizer::Token,
 };
 
-/// Above those of `*` and `/`, below that of `::`.
+/// Above `*` and `/`, below `::`.
 const POWER: u8 = 45;
 const SIGN: u8 = 47;
 /// Below `+` and `-`, above comparisons.
 const SHIFT: u8 = 25;
 
-/// What is parsed goes through `grammar`, which says by name what is refused: a clause that is known here has a name there.
+/// Enables many clauses that `grammar` then refuses by name, which gives better errors than a parser that does not know them.
 #[derive(Debug)]
 pub(super) struct DuckDb;
 
-macro_rules! has {
+macro_rules! enable {
     ($($feature:ident)*) => {
         $(fn $feature(&self) -> bool {
             true
@@ -28,7 +28,7 @@ macro_rules! has {
 }
 
 impl Dialect for DuckDb {
-    has! {
+    enable! {
         allow_extract_custom
         allow_extract_single_quotes
         support_map_literal_syntax
@@ -101,7 +101,7 @@ impl Dialect for DuckDb {
         .then_some(Ok(SHIFT))
     }
 
-    /// A sign belongs to the number before a power is taken: `-2 ^ 2` is 4.
+    /// A sign binds tighter than a power: `-2 ^ 2` is 4.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,

@@ -1,4 +1,4 @@
-//! How large a text of SQL is, by its tokens: parsing and planning recurse.
+//! Limits on the size of an SQL text, checked on its tokens, since parsing and planning recurse.
 
 use datafusion::sql::sqlparser::{
     keywords::Keyword,
@@ -7,30 +7,31 @@ use datafusion::sql::sqlparser::{
 
 use crate::limits::{MAX_INNER_QUERIES, MAX_NESTED_QUERIES, MAX_QUERY_NAME_BYTES};
 
-/// The first query in parentheses that is one too many, or too deep.
-pub(super) fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
-    let begins = |token: Option<&TokenWithSpan>| {
+/// The first subquery over the limits on number and depth, with the error message.
+pub(super) fn excess_subquery(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
+    let starts_query = |token: Option<&TokenWithSpan>| {
         let word = token.and_then(|token| match &token.token {
             Token::Word(word) => Some(word.keyword),
             _ => None,
         });
         matches!(word, Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES))
     };
-    let (mut open, mut inner) = (Vec::new(), 0);
+    // For each open parenthesis, whether a query is inside.
+    let (mut open, mut subqueries) = (Vec::new(), 0);
     for (index, token) in tokens.iter().enumerate() {
         match token.token {
             Token::LParen => {
-                let query = begins(tokens.get(index + 1));
-                open.push(query);
-                inner += usize::from(query);
-                if inner > MAX_INNER_QUERIES {
+                let is_query = starts_query(tokens.get(index + 1));
+                open.push(is_query);
+                subqueries += usize::from(is_query);
+                if subqueries > MAX_INNER_QUERIES {
                     return Some((
                         token,
-                        format!("found more than {MAX_INNER_QUERIES} queries inside the query"),
+                        format!("the query has more than {MAX_INNER_QUERIES} subqueries"),
                     ));
                 }
-                if open.iter().filter(|query| **query).count() > MAX_NESTED_QUERIES {
-                    let message = format!("found more than {MAX_NESTED_QUERIES} queries inside each other");
+                if open.iter().filter(|is_query| **is_query).count() > MAX_NESTED_QUERIES {
+                    let message = format!("the query has more than {MAX_NESTED_QUERIES} nested subqueries");
                     return Some((token, message));
                 }
             }
@@ -43,49 +44,50 @@ pub(super) fn too_many_queries(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSp
     None
 }
 
-/// The first name that is too long.
-pub(super) fn too_long_name(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
+/// The first name over the length limit, with the error message.
+pub(super) fn excess_name(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpan, String)> {
     tokens.iter().find_map(|token| match &token.token {
         Token::Word(word) if word.value.len() > MAX_QUERY_NAME_BYTES => {
             let length = word.value.len();
-            let message = format!("found a name of {length} bytes, expected at most {MAX_QUERY_NAME_BYTES}");
+            let message =
+                format!("invalid name: expected at most {MAX_QUERY_NAME_BYTES} bytes, found {length}");
             Some((token, message))
         }
         _ => None,
     })
 }
 
-/// How many times `*` stands for all columns. A product has an operand on either side, and `count(*)` nothing but parentheses.
-pub(super) fn wildcards(tokens: &[TokenWithSpan]) -> usize {
-    let at = |index: Option<usize>| {
+/// The number of `*` that select all columns, as opposed to products (with operands on both sides) and `count(*)`.
+pub(super) fn count_wildcards(tokens: &[TokenWithSpan]) -> usize {
+    let token_at = |index: Option<usize>| {
         index
             .and_then(|index| tokens.get(index))
             .map(|token| &token.token)
     };
-    let begins = |token: Option<&Token>| match token {
+    let can_precede = |token: Option<&Token>| match token {
         Some(Token::Comma | Token::Period) => true,
         Some(Token::Word(word)) => {
             matches!(word.keyword, Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL)
         }
         _ => false,
     };
-    let ends = |token: Option<&Token>| match token {
+    let can_follow = |token: Option<&Token>| match token {
         None | Some(Token::EOF | Token::Comma | Token::RParen | Token::SemiColon) => true,
         Some(Token::Word(word)) => word.quote_style.is_none() && word.keyword == Keyword::FROM,
         _ => false,
     };
     let is_wildcard = |index: &usize| {
-        let (before, behind) = (at(index.checked_sub(1)), at(Some(index + 1)));
-        let counts = before == Some(&Token::LParen) && behind == Some(&Token::RParen);
-        tokens[*index].token == Token::Mul && !counts && (begins(before) || ends(behind))
+        let (previous, next) = (token_at(index.checked_sub(1)), token_at(Some(index + 1)));
+        let is_count = previous == Some(&Token::LParen) && next == Some(&Token::RParen);
+        tokens[*index].token == Token::Mul && !is_count && (can_precede(previous) || can_follow(next))
     };
     (0..tokens.len()).filter(is_wildcard).count()
 }
 
-/// The tokens that an expression may grow deeper by: all but values, names and what stands between the items of a list.
+/// The tokens that can add depth to an expression: all except values, names and list separators.
 pub(super) fn operators(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &TokenWithSpan> {
-    let counts = |index: &usize| {
-        let before = |places: usize| Some(&tokens[index.checked_sub(places)?].token);
+    let is_operator = |index: &usize| {
+        let token_before = |distance: usize| Some(&tokens[index.checked_sub(distance)?].token);
         match &tokens[*index].token {
             Token::EOF
             | Token::Comma
@@ -117,11 +119,11 @@ pub(super) fn operators(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &Token
                     | Keyword::UNION
                     | Keyword::XOR
             ),
-            // A sign in a list, and the table's name before a column's.
-            Token::Minus => !matches!(before(1), Some(Token::Comma | Token::LParen)),
-            Token::Period => before(2) == Some(&Token::Period),
+            // Exempt: a sign in a list, and the point between the names of a table and a column.
+            Token::Minus => !matches!(token_before(1), Some(Token::Comma | Token::LParen)),
+            Token::Period => token_before(2) == Some(&Token::Period),
             _ => true,
         }
     };
-    (0..tokens.len()).filter(counts).map(|index| &tokens[index])
+    (0..tokens.len()).filter(is_operator).map(|index| &tokens[index])
 }

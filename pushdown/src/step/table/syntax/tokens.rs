@@ -1,21 +1,21 @@
-//! Tokens that the parser would read otherwise than `DuckDB`.
+//! Rewrites tokens that the parser and `DuckDB` read differently.
 
 use datafusion::sql::sqlparser::{
     keywords::Keyword,
     tokenizer::{Token, TokenWithSpan, Word},
 };
 
-/// The digits that a decimal may have.
+/// Maximum number of digits of a decimal.
 const MAX_DIGITS: usize = 38;
 
-/// `**` is `^`, and a number with an exponent, or with more digits than a decimal has, is a double: `1e3` becomes
+/// Rewrites `**` to `^`, and a number with an exponent or with too many digits for a decimal to a double: `1e3` becomes
 /// `('1e3'::double)`.
-pub(super) fn as_in_duckdb(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let mut changed: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+pub(super) fn rewrite_for_duckdb(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut rewritten: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         match &token.token {
-            Token::Mul if follows_star(changed.last(), &token) => {
-                if let Some(star) = changed.last_mut() {
+            Token::Mul if follows_star(rewritten.last(), &token) => {
+                if let Some(star) = rewritten.last_mut() {
                     star.token = Token::Caret;
                     star.span = star.span.union(&token.span);
                 }
@@ -28,16 +28,16 @@ pub(super) fn as_in_duckdb(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                     keyword: Keyword::DOUBLE,
                 });
                 let parts = [Token::LParen, text, Token::DoubleColon, double, Token::RParen];
-                changed.extend(parts.map(|part| TokenWithSpan::new(part, token.span)));
+                rewritten.extend(parts.map(|part| TokenWithSpan::new(part, token.span)));
             }
-            _ => changed.push(token),
+            _ => rewritten.push(token),
         }
     }
-    changed
+    rewritten
 }
 
-fn follows_star(before: Option<&TokenWithSpan>, token: &TokenWithSpan) -> bool {
-    before.is_some_and(|before| before.token == Token::Mul && before.span.end == token.span.start)
+fn follows_star(previous: Option<&TokenWithSpan>, token: &TokenWithSpan) -> bool {
+    previous.is_some_and(|previous| previous.token == Token::Mul && previous.span.end == token.span.start)
 }
 
 fn is_double(digits: &str) -> bool {

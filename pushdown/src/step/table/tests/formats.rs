@@ -161,7 +161,7 @@ fn formats_are_named_or_found_or_refused() {
     assert_eq!(read("a.csv", "select", object.clone()).unwrap().rows(), 10);
     let fault = read_with("a", "select(header=false)", object, Limits::default()).unwrap_err();
     assert_eq!(fault.kind(), ErrorKind::InvalidPipeline);
-    assert!(fault.to_string().contains("`header` is for CSV"), "{fault}");
+    assert!(fault.to_string().contains("`header` applies to CSV"), "{fault}");
     for text in [
         "select(format=parquet, header=false)",
         "select(delimiter=ab)",

@@ -117,11 +117,11 @@ fn clauses_are_accepted_or_refused_by_name() {
         ),
         (
             "select string_agg(text, ',' limit 1) from object",
-            "LIMIT inside of a function",
+            "LIMIT inside a function",
         ),
         (
             "select array_agg(n having max m) from object",
-            "HAVING inside of a function",
+            "HAVING inside a function",
         ),
         ("select string_agg(text separator ';') from object", "SEPARATOR"),
         (
@@ -154,7 +154,7 @@ fn clauses_are_accepted_or_refused_by_name() {
         ("select (n, m) = (1, 2) from object", "a row of several values"),
         ("select struct(1 as a) from object", "STRUCT"),
         ("select match (text) against ('x') from object", "MATCH AGAINST"),
-        ("select text -> 'a' from object", "a function of functions"),
+        ("select text -> 'a' from object", "a lambda function"),
         ("select text ->> 'a' from object", "the operator `->>`"),
         ("select n div 2 from object", "DIV"),
         ("select n xor 2 from object", "the operator `XOR`"),
@@ -171,10 +171,7 @@ fn clauses_are_accepted_or_refused_by_name() {
         ("select N'abc' from object", "the literal `N'abc'`"),
         ("select ? from object", "the placeholder `?`"),
         ("select {fn abs(n)} from object", "in braces"),
-        (
-            "select list_transform([1, 2], x -> x + 1)",
-            "a function of functions",
-        ),
+        ("select list_transform([1, 2], x -> x + 1)", "a lambda function"),
         (
             "select text similar to 'a!%' escape '!' from object",
             "ESCAPE after SIMILAR TO",

@@ -131,11 +131,11 @@ fn what_outgrows_the_object_is_refused() {
         ),
         (
             "select (select max(b.n) from object b where b.n < a.n) from object a",
-            "takes columns of it",
+            "columns of the outer query",
         ),
         (
             "select (select max(text) from object), n from object",
-            "gives a text",
+            "returns a text",
         ),
         ("select unnest(make_array(n, m)) from object", "unnest"),
         (
@@ -180,7 +180,7 @@ fn what_outgrows_the_object_is_refused() {
         ("select count(distinct n) over () from object", "DISTINCT"),
         (
             "select first_value(text) over (order by n) from object",
-            "gives a text",
+            "returns a text",
         ),
         (
             "select lag(n) ignore nulls over (order by n) from object",
@@ -244,7 +244,7 @@ fn names_in_queries_are_short() {
     ] {
         let error = Pipeline::parse(&text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
-        let says = "found a name of 257 bytes, expected at most 256";
+        let says = "invalid name: expected at most 256 bytes, found 257";
         assert!(error.to_string().contains(says), "{error}");
     }
     let near = run(&format!("select(where=\"{} > 1\")", &long[1..]), &object).unwrap_err();

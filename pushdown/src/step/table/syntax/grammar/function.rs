@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Function calls.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -13,11 +13,11 @@ use datafusion::{
     },
 };
 
-use super::{Checked, Pending, not, refused};
+use super::{CheckResult, GrammarChecker, refuse, refuse_if};
 
-/// The functions over several rows, for which DISTINCT, ORDER BY, FILTER and OVER say something. The planner passes these over
-/// for any other function.
-static OVER_ROWS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+/// Aggregate and window functions, to which DISTINCT, ORDER BY, FILTER and OVER apply. The planner silently ignores these clauses
+/// for other functions.
+static MULTI_ROW_FUNCTIONS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let aggregates = SessionStateDefaults::default_aggregate_functions();
     let aggregates = aggregates.iter().flat_map(|function| {
         std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str))
@@ -29,8 +29,8 @@ static OVER_ROWS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     aggregates.chain(windows).map(str::to_owned).collect()
 });
 
-impl<'a> Pending<'a> {
-    pub(super) fn function(&mut self, function: &'a Function, span: Span) -> Checked {
+impl<'a> GrammarChecker<'a> {
+    pub(super) fn function(&mut self, function: &'a Function, span: Span) -> CheckResult {
         let Function {
             name,
             uses_odbc_syntax,
@@ -41,25 +41,25 @@ impl<'a> Pending<'a> {
             over,
             within_group,
         } = function;
-        not(*uses_odbc_syntax, "a function in braces", span)?;
-        not(
+        refuse_if(*uses_odbc_syntax, "a function in braces", span)?;
+        refuse_if(
             *parameters != FunctionArguments::None,
-            "a function with two lists",
+            "a function with two argument lists",
             span,
         )?;
         let name = name.to_string();
-        let over_rows = OVER_ROWS.contains(&name.to_lowercase());
-        let only_over_rows = |found: bool, clause: &str| {
-            not(
-                found && !over_rows,
-                &format!("{clause} for `{name}`, which is a function of one row,"),
+        let is_multi_row = MULTI_ROW_FUNCTIONS.contains(&name.to_lowercase());
+        let multi_row_only = |is_present: bool, clause: &str| {
+            refuse_if(
+                is_present && !is_multi_row,
+                &format!("{clause} for `{name}`, a function of one row,"),
                 span,
             )
         };
-        only_over_rows(filter.is_some(), "FILTER")?;
-        only_over_rows(null_treatment.is_some(), "IGNORE NULLS or RESPECT NULLS")?;
-        only_over_rows(over.is_some(), "OVER")?;
-        only_over_rows(!within_group.is_empty(), "WITHIN GROUP")?;
+        multi_row_only(filter.is_some(), "FILTER")?;
+        multi_row_only(null_treatment.is_some(), "IGNORE NULLS or RESPECT NULLS")?;
+        multi_row_only(over.is_some(), "OVER")?;
+        multi_row_only(!within_group.is_empty(), "WITHIN GROUP")?;
         self.expressions.extend(filter.iter().map(AsRef::as_ref));
         self.orders(within_group)?;
         match over {
@@ -68,7 +68,7 @@ impl<'a> Pending<'a> {
         }
         match args {
             FunctionArguments::None => Ok(()),
-            FunctionArguments::Subquery(_) => refused("a function of a query", span),
+            FunctionArguments::Subquery(_) => refuse("a function of a query", span),
             FunctionArguments::List(FunctionArgumentList {
                 duplicate_treatment,
                 args,
@@ -76,8 +76,8 @@ impl<'a> Pending<'a> {
             }) => {
                 match duplicate_treatment {
                     None => {}
-                    Some(DuplicateTreatment::Distinct) => only_over_rows(true, "DISTINCT")?,
-                    Some(DuplicateTreatment::All) => only_over_rows(true, "ALL")?,
+                    Some(DuplicateTreatment::Distinct) => multi_row_only(true, "DISTINCT")?,
+                    Some(DuplicateTreatment::All) => multi_row_only(true, "ALL")?,
                 }
                 for argument in args {
                     self.argument(argument, &name, span)?;
@@ -85,19 +85,19 @@ impl<'a> Pending<'a> {
                 for clause in clauses {
                     match clause {
                         FunctionArgumentClause::OrderBy(orders) => {
-                            only_over_rows(true, "ORDER BY")?;
+                            multi_row_only(true, "ORDER BY")?;
                             self.orders(orders)?;
                         }
                         FunctionArgumentClause::IgnoreOrRespectNulls(
                             NullTreatment::IgnoreNulls | NullTreatment::RespectNulls,
-                        ) => only_over_rows(true, "IGNORE NULLS or RESPECT NULLS")?,
-                        FunctionArgumentClause::Limit(_) => refused("LIMIT inside of a function", span)?,
-                        FunctionArgumentClause::OnOverflow(_) => refused("ON OVERFLOW", span)?,
-                        FunctionArgumentClause::Having(_) => refused("HAVING inside of a function", span)?,
-                        FunctionArgumentClause::Separator(_) => refused("SEPARATOR", span)?,
+                        ) => multi_row_only(true, "IGNORE NULLS or RESPECT NULLS")?,
+                        FunctionArgumentClause::Limit(_) => refuse("LIMIT inside a function", span)?,
+                        FunctionArgumentClause::OnOverflow(_) => refuse("ON OVERFLOW", span)?,
+                        FunctionArgumentClause::Having(_) => refuse("HAVING inside a function", span)?,
+                        FunctionArgumentClause::Separator(_) => refuse("SEPARATOR", span)?,
                         FunctionArgumentClause::JsonNullClause(_)
                         | FunctionArgumentClause::JsonReturningClause(_) => {
-                            refused("a clause of JSON inside of a function", span)?;
+                            refuse("a JSON clause inside a function", span)?;
                         }
                     }
                 }
@@ -106,10 +106,10 @@ impl<'a> Pending<'a> {
         }
     }
 
-    fn argument(&mut self, argument: &'a FunctionArg, name: &str, span: Span) -> Checked {
+    fn argument(&mut self, argument: &'a FunctionArg, name: &str, span: Span) -> CheckResult {
         let argument = match argument {
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
-                return refused("an argument with a name", span);
+                return refuse("a named argument", span);
             }
             FunctionArg::Unnamed(argument) => argument,
         };
@@ -118,13 +118,13 @@ impl<'a> Pending<'a> {
                 self.expressions.push(expr);
                 Ok(())
             }
-            FunctionArgExpr::Wildcard => not(
+            FunctionArgExpr::Wildcard => refuse_if(
                 !name.eq_ignore_ascii_case("count"),
                 &format!("`*` as an argument of `{name}`"),
                 span,
             ),
-            FunctionArgExpr::QualifiedWildcard(_) => refused("`.*` as an argument", span),
-            FunctionArgExpr::WildcardWithOptions(_) => refused("`*` with options as an argument", span),
+            FunctionArgExpr::QualifiedWildcard(_) => refuse("`.*` as an argument", span),
+            FunctionArgExpr::WildcardWithOptions(_) => refuse("`*` with options as an argument", span),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Windows, and the orders that they share with queries.
+//! Windows, and ORDER BY of windows, functions and queries.
 
 use datafusion::sql::sqlparser::ast::{
     OrderByExpr, OrderByOptions, WindowFrame, WindowFrameBound, WindowSpec,
 };
 
-use super::{Checked, Pending, none, place, refused};
+use super::{CheckResult, GrammarChecker, refuse, refuse_some, spans};
 
-impl<'a> Pending<'a> {
-    pub(super) fn orders(&mut self, orders: &'a [OrderByExpr]) -> Checked {
+impl<'a> GrammarChecker<'a> {
+    pub(super) fn orders(&mut self, orders: &'a [OrderByExpr]) -> CheckResult {
         for order in orders {
             let OrderByExpr {
                 expr,
@@ -18,7 +18,7 @@ impl<'a> Pending<'a> {
                 asc: _,
                 nulls_first: _,
             } = options;
-            none(with_fill.as_ref(), "WITH FILL", place::of_expression(expr))?;
+            refuse_some(with_fill.as_ref(), "WITH FILL", spans::expression_span(expr))?;
             self.expressions.push(expr);
         }
         Ok(())
@@ -40,7 +40,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    pub(super) fn window(&mut self, window: &'a WindowSpec) -> Checked {
+    pub(super) fn window(&mut self, window: &'a WindowSpec) -> CheckResult {
         let WindowSpec {
             window_name,
             partition_by,
@@ -51,7 +51,7 @@ impl<'a> Pending<'a> {
             self.frame(frame);
         }
         if let Some(name) = window_name {
-            refused(
+            refuse(
                 "a window that extends another one (write OVER name, without parentheses)",
                 name.span,
             )?;

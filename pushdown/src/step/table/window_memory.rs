@@ -1,4 +1,4 @@
-//! Counts rows that an operator keeps without counting them itself: windows do.
+//! Reserves memory for the rows that window operators buffer: DataFusion's window operators do not.
 
 use std::{fmt, sync::Arc};
 
@@ -17,32 +17,32 @@ use futures::StreamExt as _;
 
 use crate::table::batch_bytes;
 
-/// The plan with the rows counted that its operators keep.
-pub(super) fn counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// Adds an operator below each window operator that reserves memory for its input.
+pub(super) fn reserve_window_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if !node.is::<WindowAggExec>() && !node.is::<BoundedWindowAggExec>() {
             return Ok(Transformed::no(node));
         }
-        let counted = |input: &Arc<dyn ExecutionPlan>| Arc::new(Held(Arc::clone(input))) as _;
-        let inputs = node.children().into_iter().map(counted).collect();
+        let reserved = |input: &Arc<dyn ExecutionPlan>| Arc::new(WindowMemoryExec(Arc::clone(input))) as _;
+        let inputs = node.children().into_iter().map(reserved).collect();
         replace_children_if_necessary(node, inputs).map(Transformed::yes)
     })?;
     Ok(plan.data)
 }
 
-/// Rows that stay in memory until the last one has come.
+/// Reserves memory for rows that stay in memory until the input ends.
 #[derive(Debug)]
-struct Held(Arc<dyn ExecutionPlan>);
+struct WindowMemoryExec(Arc<dyn ExecutionPlan>);
 
-impl DisplayAs for Held {
+impl DisplayAs for WindowMemoryExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Held")
+        f.write_str("WindowMemoryExec")
     }
 }
 
-impl ExecutionPlan for Held {
+impl ExecutionPlan for WindowMemoryExec {
     fn name(&self) -> &'static str {
-        "Held"
+        "WindowMemoryExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -73,13 +73,13 @@ impl ExecutionPlan for Held {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let held = MemoryConsumer::new(self.name()).register(context.memory_pool());
+        let reservation = MemoryConsumer::new(self.name()).register(context.memory_pool());
         let rows = self.0.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
-            held.try_grow(usize::try_from(batch_bytes(&batch)).unwrap_or(usize::MAX))?;
+            reservation.try_grow(usize::try_from(batch_bytes(&batch)).unwrap_or(usize::MAX))?;
             Ok(batch)
         });
-        // The stream is kept by the operator until it has given its last row, and the rows counted with it.
+        // The window operator drops this stream, and its reservation with it, after its own last row.
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.0.schema(), rows)))
     }
 }

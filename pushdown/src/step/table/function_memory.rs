@@ -1,5 +1,5 @@
-//! Functions that make longer texts and lists of their arguments: what a call may make is taken from the memory of the query
-//! before it is made.
+//! Memory limits for functions whose result can be longer than their arguments: a call reserves an upper bound of its result
+//! in the query's memory pool before it runs.
 
 use std::{
     hash::{Hash, Hasher},
@@ -21,16 +21,16 @@ use parking_lot::Mutex;
 
 use crate::{limits::BATCH_ROWS, table::array_bytes};
 
-/// How long a result may be.
+/// Upper bound of the size of a result.
 #[derive(Debug, Clone, Copy)]
 enum Growth {
-    /// As all arguments together, a few times.
+    /// This multiple of the size of all arguments.
     Sum(usize),
-    /// As the first argument with each of its characters replaced by the third one.
+    /// The first argument with each character replaced by the third argument.
     Replaced,
 }
 
-const GROWING: [(&str, Growth); 18] = [
+const GROWING_FUNCTIONS: [(&str, Growth); 18] = [
     ("array_append", Growth::Sum(1)),
     ("array_concat", Growth::Sum(1)),
     ("array_insert", Growth::Sum(1)),
@@ -38,7 +38,7 @@ const GROWING: [(&str, Growth); 18] = [
     ("array_union", Growth::Sum(1)),
     ("arrays_zip", Growth::Sum(1)),
     ("concat", Growth::Sum(1)),
-    // The separator, once behind each argument.
+    // One separator per argument.
     ("concat_ws", Growth::Sum(50)),
     ("encode", Growth::Sum(2)),
     ("make_array", Growth::Sum(1)),
@@ -47,27 +47,30 @@ const GROWING: [(&str, Growth); 18] = [
     ("overlay", Growth::Sum(1)),
     ("regexp_replace", Growth::Replaced),
     ("replace", Growth::Replaced),
-    // Offsets of one character each.
+    // An offset per character.
     ("string_to_array", Growth::Sum(16)),
     ("struct", Growth::Sum(1)),
-    // A letter of the format is a number in the text.
+    // A letter of the format becomes a number in the text.
     ("to_char", Growth::Sum(16)),
 ];
 
-/// The plan with such calls held to the memory of `pool`.
-pub(super) fn bounded(plan: LogicalPlan, pool: &Arc<dyn MemoryPool>) -> Result<LogicalPlan> {
+/// Wraps the calls of such functions, so that they reserve memory in `pool`.
+pub(super) fn limit_function_memory(plan: LogicalPlan, pool: &Arc<dyn MemoryPool>) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 Expr::ScalarFunction(mut call) => {
-                    let Some((_, growth)) = GROWING.iter().find(|(name, _)| *name == call.func.name()) else {
+                    let Some((_, growth)) = GROWING_FUNCTIONS
+                        .iter()
+                        .find(|(name, _)| *name == call.func.name())
+                    else {
                         return Ok(Transformed::no(Expr::ScalarFunction(call)));
                     };
-                    let held = MemoryConsumer::new(call.func.name()).register(pool);
-                    call.func = Arc::new(ScalarUDF::new_from_impl(Bounded {
+                    let reservation = MemoryConsumer::new(call.func.name()).register(pool);
+                    call.func = Arc::new(ScalarUDF::new_from_impl(MemoryLimitedFunction {
                         function: Arc::clone(&call.func),
                         growth: *growth,
-                        held: Mutex::new(held),
+                        reservation: Mutex::new(reservation),
                     }));
                     Ok(Transformed::yes(Expr::ScalarFunction(call)))
                 }
@@ -78,35 +81,35 @@ pub(super) fn bounded(plan: LogicalPlan, pool: &Arc<dyn MemoryPool>) -> Result<L
     Ok(plan.data)
 }
 
-/// A function at one place of a query. It is not simplified: what would take its place had no bound.
+/// A function that reserves memory for its result. It is not simplified: the replacement would not reserve memory.
 #[derive(Debug)]
-struct Bounded {
+struct MemoryLimitedFunction {
     function: Arc<ScalarUDF>,
     growth: Growth,
-    /// For the result of the last call.
-    held: Mutex<MemoryReservation>,
+    /// Memory of the result of the last call.
+    reservation: Mutex<MemoryReservation>,
 }
 
-/// Two places are alike where their functions are.
-impl PartialEq for Bounded {
+/// Reservations do not count.
+impl PartialEq for MemoryLimitedFunction {
     fn eq(&self, other: &Self) -> bool {
         self.function == other.function
     }
 }
 
-impl Eq for Bounded {}
+impl Eq for MemoryLimitedFunction {}
 
-impl Hash for Bounded {
+impl Hash for MemoryLimitedFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.function.hash(state);
     }
 }
 
-impl Bounded {
-    /// The most bytes that a call makes. What is computed of literals alone stands in every row.
-    fn most(&self, args: &ScalarFunctionArgs) -> Result<usize> {
-        let literal = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        let rows = if args.args.iter().all(literal) {
+impl MemoryLimitedFunction {
+    /// Upper bound of the bytes of a call's result. The result of a call with literal arguments only is repeated in every row.
+    fn max_result_bytes(&self, args: &ScalarFunctionArgs) -> Result<usize> {
+        let is_literal = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
+        let rows = if args.args.iter().all(is_literal) {
             BATCH_ROWS
         } else {
             args.number_rows
@@ -122,15 +125,15 @@ impl Bounded {
             }
             Growth::Replaced => {
                 let text = args.args.first().map_or(0, bytes).saturating_add(rows);
-                let by = args.args.get(2).map(longest).transpose()?;
-                text.saturating_mul(by.unwrap_or_default().saturating_add(1))
+                let replacement = args.args.get(2).map(max_text_bytes).transpose()?;
+                text.saturating_mul(replacement.unwrap_or_default().saturating_add(1))
             }
         })
     }
 }
 
-/// Bytes of the longest text.
-fn longest(value: &ColumnarValue) -> Result<usize> {
+/// Size of the longest text.
+fn max_text_bytes(value: &ColumnarValue) -> Result<usize> {
     let array = value.to_array(1)?;
     let lengths: &mut dyn Iterator<Item = usize> = match array.data_type() {
         DataType::Utf8 => &mut array.as_string::<i32>().iter().flatten().map(str::len),
@@ -141,7 +144,7 @@ fn longest(value: &ColumnarValue) -> Result<usize> {
     Ok(lengths.max().unwrap_or_default())
 }
 
-impl ScalarUDFImpl for Bounded {
+impl ScalarUDFImpl for MemoryLimitedFunction {
     fn name(&self) -> &str {
         self.function.name()
     }
@@ -167,7 +170,9 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.held.lock().try_resize(self.most(&args)?)?;
+        self.reservation
+            .lock()
+            .try_resize(self.max_result_bytes(&args)?)?;
         self.function.invoke_with_args(args)
     }
 }

@@ -1,7 +1,7 @@
-//! Several partitions as one, one after the other.
+//! Concatenates the partitions of a plan in order.
 //!
-//! A union has a partition for each of its parts, and DataFusion takes rows from whichever is ready: what comes first would
-//! depend on threads.
+//! A union has one partition per input. DataFusion merges partitions in the order in which they are ready, so that the order of
+//! rows would depend on threads.
 
 use std::{fmt, sync::Arc};
 
@@ -17,17 +17,17 @@ use datafusion::{
 };
 use futures::{StreamExt as _, stream};
 
-/// The plan with rows in the order of its partitions, and one partition in the end.
-pub(super) fn in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// Returns a plan with one partition whose rows are in the order of the original partitions.
+pub(super) fn concatenate_partitions(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<CoalescePartitionsExec>() {
-            let ordered = InOrder::over(Arc::clone(merge.input()));
+            let ordered = OrderedPartitionsExec::wrap(Arc::clone(merge.input()));
             return Ok(Transformed::yes(match merge.fetch() {
                 None => ordered,
                 fetch => Arc::new(GlobalLimitExec::new(ordered, 0, fetch)),
             }));
         }
-        // Of rows that sort alike, those of earlier partitions come first.
+        // Rows with equal sort keys keep the order of their partitions.
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() {
             let stable = SortPreservingMergeExec::new(merge.expr().clone(), Arc::clone(merge.input()))
                 .with_fetch(merge.fetch())
@@ -37,19 +37,19 @@ pub(super) fn in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execution
         Ok(Transformed::no(node))
     })?;
     if plan.data.output_partitioning().partition_count() > 1 {
-        return Ok(InOrder::over(plan.data));
+        return Ok(OrderedPartitionsExec::wrap(plan.data));
     }
     Ok(plan.data)
 }
 
 #[derive(Debug)]
-struct InOrder {
+struct OrderedPartitionsExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl InOrder {
-    fn over(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+impl OrderedPartitionsExec {
+    fn wrap(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();
         equivalences.clear_per_partition_constants();
@@ -66,15 +66,15 @@ impl InOrder {
     }
 }
 
-impl DisplayAs for InOrder {
+impl DisplayAs for OrderedPartitionsExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("InOrder")
+        f.write_str("OrderedPartitionsExec")
     }
 }
 
-impl ExecutionPlan for InOrder {
+impl ExecutionPlan for OrderedPartitionsExec {
     fn name(&self) -> &'static str {
-        "InOrder"
+        "OrderedPartitionsExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -97,7 +97,7 @@ impl ExecutionPlan for InOrder {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let [input] = datafusion::common::utils::take_function_args(self.name(), children)?;
-        Ok(Self::over(input))
+        Ok(Self::wrap(input))
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -1,12 +1,12 @@
-//! Where parts of a query begin. Found without recursion, which an expression as deep as it has operators would control.
+//! Positions of parts of a query. Without recursion, since an expression can be as deep as it has operators.
 
 use datafusion::sql::sqlparser::{
     ast::{Expr, ObjectName, ObjectNamePart, SetExpr, TableFactor},
     tokenizer::Span,
 };
 
-/// Where an expression begins, if its first part has a place.
-pub(super) fn of_expression(mut expr: &Expr) -> Span {
+/// The span of an expression's first part; empty if unknown.
+pub(super) fn expression_span(mut expr: &Expr) -> Span {
     loop {
         expr = match expr {
             Expr::Identifier(name) => return name.span,
@@ -15,7 +15,7 @@ pub(super) fn of_expression(mut expr: &Expr) -> Span {
             }
             Expr::Value(value) => return value.span,
             Expr::TypedString(text) => return text.value.span,
-            Expr::Function(function) => return of_name(&function.name),
+            Expr::Function(function) => return name_span(&function.name),
             Expr::Case { case_token, .. } => return case_token.0.span,
             Expr::BinaryOp { left, .. }
             | Expr::AnyOp { left, .. }
@@ -52,8 +52,8 @@ pub(super) fn of_expression(mut expr: &Expr) -> Span {
     }
 }
 
-/// Where a query without its WITH begins.
-pub(super) fn of_body(mut body: &SetExpr) -> Span {
+/// The span of a query's first keyword, without WITH; empty if unknown.
+pub(super) fn body_span(mut body: &SetExpr) -> Span {
     loop {
         body = match body {
             SetExpr::Select(select) => return select.select_token.0.span,
@@ -64,15 +64,15 @@ pub(super) fn of_body(mut body: &SetExpr) -> Span {
     }
 }
 
-/// Where a table begins, if it has a name.
-pub(super) fn of_table(table: &TableFactor) -> Span {
+/// The span of a table's name; empty if it has none.
+pub(super) fn table_span(table: &TableFactor) -> Span {
     match table {
-        TableFactor::Table { name, .. } => of_name(name),
+        TableFactor::Table { name, .. } => name_span(name),
         _ => Span::empty(),
     }
 }
 
-fn of_name(name: &ObjectName) -> Span {
+fn name_span(name: &ObjectName) -> Span {
     match name.0.first() {
         Some(ObjectNamePart::Identifier(name)) => name.span,
         _ => Span::empty(),

@@ -1,4 +1,4 @@
-//! UUIDs as texts.
+//! UUIDs as text.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use datafusion::{
 };
 
 /// The text of a UUID: `550e8400-e29b-41d4-a716-446655440000`.
-pub(super) fn text(uuid: Expr) -> Expr {
+pub(super) fn uuid_text(uuid: Expr) -> Expr {
     let signature = Signature::any(1, Volatility::Immutable);
-    ScalarUDF::new_from_impl(Text { signature }).call(vec![uuid])
+    ScalarUDF::new_from_impl(UuidText { signature }).call(vec![uuid])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Text {
+struct UuidText {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Text {
+impl ScalarUDFImpl for UuidText {
     fn name(&self) -> &'static str {
         "uuid_text"
     }
@@ -38,18 +38,23 @@ impl ScalarUDFImpl for Text {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [uuids] = datafusion::common::utils::take_function_args(self.name(), &arrays)?;
-        let lacks = || datafusion::common::internal_datafusion_err!("a UUID has sixteen bytes");
-        let uuids = uuids.as_fixed_size_binary_opt().ok_or_else(lacks)?;
-        let texts: StringArray = uuids.iter().map(|uuid| uuid.map(written)).collect();
+        let not_a_uuid = || {
+            datafusion::common::internal_datafusion_err!(
+                "invalid UUID column: expected 16 bytes per value, found {}",
+                uuids.data_type()
+            )
+        };
+        let uuids = uuids.as_fixed_size_binary_opt().ok_or_else(not_a_uuid)?;
+        let texts: StringArray = uuids.iter().map(|uuid| uuid.map(hyphenated)).collect();
         Ok(ColumnarValue::Array(Arc::new(texts)))
     }
 }
 
-fn written(bytes: &[u8]) -> String {
+fn hyphenated(bytes: &[u8]) -> String {
     let mut digits = hex::encode(bytes);
-    for place in [20, 16, 12, 8] {
-        if place < digits.len() {
-            digits.insert(place, '-');
+    for index in [20, 16, 12, 8] {
+        if index < digits.len() {
+            digits.insert(index, '-');
         }
     }
     digits

@@ -1,4 +1,4 @@
-//! The rows of an object between two places.
+//! A range of row numbers of an object.
 
 use std::ops::Range;
 
@@ -18,35 +18,35 @@ use crate::{
     pipeline::{FromValue, Value},
 };
 
-/// The places of the first row and of the one behind the last, from 0.
+/// Row numbers from 0: the first row, and the one after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Between {
+pub(crate) struct RowRange {
     start: u64,
     end: u64,
 }
 
-impl FromValue for Between {
+impl FromValue for RowRange {
     fn from_value(value: &Value) -> Result<Self, String> {
-        let place = |value: &Value| match value {
-            Value::Int(place) => u64::try_from(*place).ok(),
+        let row = |value: &Value| match value {
+            Value::Int(row) => u64::try_from(*row).ok(),
             _ => None,
         };
-        let places = match value {
-            Value::List(places) => places.as_slice(),
+        let bounds = match value {
+            Value::List(bounds) => bounds.as_slice(),
             _ => &[],
         };
-        match places {
-            [start, end] => match (place(start), place(end)) {
+        match bounds {
+            [start, end] => match (row(start), row(end)) {
                 (Some(start), Some(end)) if start <= end => Some(Self { start, end }),
                 _ => None,
             },
             _ => None,
         }
-        .ok_or_else(|| "two places that ascend, [from, to]".to_owned())
+        .ok_or_else(|| "two row numbers in ascending order, [from, to]".to_owned())
     }
 }
 
-impl From<Range<u64>> for Between {
+impl From<Range<u64>> for RowRange {
     fn from(rows: Range<u64>) -> Self {
         Self {
             start: rows.start,
@@ -55,20 +55,20 @@ impl From<Range<u64>> for Between {
     }
 }
 
-impl Between {
-    /// What stands for it in a pipeline.
+impl RowRange {
+    /// The argument that `from_value` reads back.
     pub(super) fn value(self) -> Value {
-        let place = |place| Value::Int(i64::try_from(place).unwrap_or(i64::MAX));
-        Value::List(vec![place(self.start), place(self.end)])
+        let row = |row| Value::Int(i64::try_from(row).unwrap_or(i64::MAX));
+        Value::List(vec![row(self.start), row(self.end)])
     }
 
-    /// The place of the first row.
+    /// The number of the first row.
     pub(super) const fn start(self) -> u64 {
         self.start
     }
 
-    /// What of a file's row groups lies between.
-    pub(super) fn access(self, groups: &[RowGroupMetaData]) -> ParquetAccessPlan {
+    /// The part of each row group that the range covers.
+    pub(super) fn access_plan(self, groups: &[RowGroupMetaData]) -> ParquetAccessPlan {
         let mut first = 0;
         let access = groups.iter().map(|group| {
             let rows = first
@@ -82,14 +82,14 @@ impl Between {
             } else if kept == rows {
                 RowGroupAccess::Scan
             } else {
-                RowGroupAccess::Selection(selection(&rows, &kept))
+                RowGroupAccess::Selection(row_selection(&rows, &kept))
             }
         });
         ParquetAccessPlan::new(access.collect())
     }
 
-    /// What of rows that come in order lies between; what comes behind is not read.
-    pub(super) fn cut(
+    /// The rows of an ordered stream that the range covers. Reading stops at the end of the range.
+    pub(super) fn filter_stream(
         self,
         batches: BoxStream<'static, Result<RecordBatch>>,
     ) -> BoxStream<'static, Result<RecordBatch>> {
@@ -102,7 +102,7 @@ impl Between {
                 first = rows.end;
                 let kept = rows.start.max(self.start)..rows.end.min(self.end);
                 if !kept.is_empty() {
-                    let batch = batch.slice(count(rows.start..kept.start), count(kept));
+                    let batch = batch.slice(len(rows.start..kept.start), len(kept));
                     return Ok(Some((batch, (batches, first))));
                 }
             }
@@ -112,14 +112,14 @@ impl Between {
     }
 }
 
-fn selection(rows: &Range<u64>, kept: &Range<u64>) -> RowSelection {
+fn row_selection(rows: &Range<u64>, kept: &Range<u64>) -> RowSelection {
     RowSelection::from(vec![
-        RowSelector::skip(count(rows.start..kept.start)),
-        RowSelector::select(count(kept.clone())),
-        RowSelector::skip(count(kept.end..rows.end)),
+        RowSelector::skip(len(rows.start..kept.start)),
+        RowSelector::select(len(kept.clone())),
+        RowSelector::skip(len(kept.end..rows.end)),
     ])
 }
 
-fn count(rows: Range<u64>) -> usize {
+fn len(rows: Range<u64>) -> usize {
     usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX)
 }

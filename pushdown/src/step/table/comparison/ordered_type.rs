@@ -1,4 +1,4 @@
-//! Where a literal is among the values of a type.
+//! Positions of literals among the ordered values of a type.
 
 use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
@@ -9,41 +9,43 @@ use datafusion::{
 };
 
 use super::{
-    known,
-    unit::{Kind, unit},
+    boolean,
+    unit::{ValueKind, kind_and_unit},
 };
 use crate::step::table::duckdb::{EXTENSION, UUID};
 
-/// The values of a type in their order.
+/// A type whose values are ordered, each represented by an integer.
 #[derive(Debug)]
-pub(super) struct Scale {
-    pub(super) kind: Kind,
+pub(super) struct OrderedType {
+    pub(super) kind: ValueKind,
     pub(super) data_type: DataType,
-    /// Nanoseconds of a value's unit, 1 of what is not of time.
-    pub(super) nanoseconds: i128,
-    /// Digits of a number behind its point.
-    pub(super) digits: u8,
-    least: i256,
-    greatest: i256,
+    /// Nanoseconds of the type's unit; 1 if it is not a type of time.
+    pub(super) unit_nanoseconds: i128,
+    /// Digits after the point of a decimal.
+    pub(super) decimal_scale: u8,
+    min: i256,
+    max: i256,
 }
 
-/// Where a literal is among such values.
+/// The position of a literal among the values of a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is this one.
-    At(i256),
-    /// Between this one and the next.
-    Behind(i256),
+pub(super) enum LiteralPosition {
+    /// Equal to this value.
+    Exact(i256),
+    /// Between this value and the next.
+    After(i256),
+    /// Less than all values.
     Below,
+    /// Greater than all values.
     Above,
     Null,
 }
 
-impl Scale {
-    /// The scale of an expression, where its values are ordered here.
-    pub(super) fn of(value: &Expr, schema: &DFSchema) -> Result<Option<Self>> {
+impl OrderedType {
+    /// The type of an expression; `None` if this module does not compare its values.
+    pub(super) fn for_expr(value: &Expr, schema: &DFSchema) -> Result<Option<Self>> {
         let data_type = match value.get_type(schema)? {
-            DataType::Dictionary(_, of) => *of,
+            DataType::Dictionary(_, value_type) => *value_type,
             other => other,
         };
         let is_uuid = || -> Result<bool> {
@@ -51,72 +53,71 @@ impl Scale {
             let extension = field.metadata().get(EXTENSION);
             Ok(extension.is_some_and(|name| name == UUID))
         };
-        match Self::of_type(data_type) {
-            // A field takes the stack of a deep expression, a type does not.
-            Some(scale) if scale.kind == Kind::Identifier && !is_uuid()? => Ok(None),
-            scale => Ok(scale),
+        match Self::for_type(data_type) {
+            // Only for 16-byte types: `to_field` recurses into a deep expression, `get_type` does not.
+            Some(ordered_type) if ordered_type.kind == ValueKind::Uuid && !is_uuid()? => Ok(None),
+            ordered_type => Ok(ordered_type),
         }
     }
 
-    /// The scale of a type, of sixteen bytes as if they were a UUID.
-    pub(super) fn of_type(data_type: DataType) -> Option<Self> {
-        let wide = |least: i64, greatest: i64| Some((i256::from(least), i256::from(greatest)));
+    /// The ordered type of an Arrow type. Takes 16 bytes for a UUID.
+    pub(super) fn for_type(data_type: DataType) -> Option<Self> {
+        let bounds = |min: i64, max: i64| Some((i256::from(min), i256::from(max)));
         let power = |digits: u8| i256::from(10_i64).checked_pow(u32::from(digits));
-        let (kind, nanoseconds) = match &data_type {
-            DataType::FixedSizeBinary(16) => (Kind::Identifier, 1),
+        let (kind, unit_nanoseconds) = match &data_type {
+            DataType::FixedSizeBinary(16) => (ValueKind::Uuid, 1),
             DataType::Decimal32(..)
             | DataType::Decimal64(..)
             | DataType::Decimal128(..)
-            | DataType::Decimal256(..) => (Kind::Number, 1),
-            other if other.is_integer() => (Kind::Number, 1),
-            other => unit(other)?,
+            | DataType::Decimal256(..) => (ValueKind::Number, 1),
+            other if other.is_integer() => (ValueKind::Number, 1),
+            other => kind_and_unit(other)?,
         };
-        let mut digits = 0;
-        let (least, greatest) = match &data_type {
-            DataType::Int8 => wide(i8::MIN.into(), i8::MAX.into()),
-            DataType::Int16 => wide(i16::MIN.into(), i16::MAX.into()),
-            DataType::UInt8 => wide(0, u8::MAX.into()),
-            DataType::UInt16 => wide(0, u16::MAX.into()),
-            DataType::UInt32 => wide(0, u32::MAX.into()),
+        let mut decimal_scale = 0;
+        let (min, max) = match &data_type {
+            DataType::Int8 => bounds(i8::MIN.into(), i8::MAX.into()),
+            DataType::Int16 => bounds(i16::MIN.into(), i16::MAX.into()),
+            DataType::UInt8 => bounds(0, u8::MAX.into()),
+            DataType::UInt16 => bounds(0, u16::MAX.into()),
+            DataType::UInt32 => bounds(0, u32::MAX.into()),
             DataType::UInt64 => Some((i256::ZERO, i256::from_i128(u64::MAX.into()))),
             DataType::Int32 | DataType::Date32 | DataType::Time32(_) => {
-                wide(i32::MIN.into(), i32::MAX.into())
+                bounds(i32::MIN.into(), i32::MAX.into())
             }
             DataType::Decimal32(precision, scale)
             | DataType::Decimal64(precision, scale)
             | DataType::Decimal128(precision, scale)
             | DataType::Decimal256(precision, scale) => {
-                digits = u8::try_from(*scale).ok()?;
-                let beyond = power(*precision)?;
-                let greatest = beyond.checked_sub(i256::ONE)?;
-                Some((greatest.checked_neg()?, greatest))
+                decimal_scale = u8::try_from(*scale).ok()?;
+                let max = power(*precision)?.checked_sub(i256::ONE)?;
+                Some((max.checked_neg()?, max))
             }
             DataType::FixedSizeBinary(_) => Some((i256::ZERO, i256::from_parts(u128::MAX, 0))),
-            // No literal can be of these: they have several parts.
+            // No single integer represents an interval: it has several parts.
             DataType::Interval(_) => Some((i256::MIN, i256::MAX)),
-            _ => wide(i64::MIN, i64::MAX),
+            _ => bounds(i64::MIN, i64::MAX),
         }?;
         Some(Self {
             kind,
             data_type,
-            nanoseconds,
-            digits,
-            least,
-            greatest,
+            unit_nanoseconds,
+            decimal_scale,
+            min,
+            max,
         })
     }
 
-    /// Whether a value of the type stands for each place.
-    pub(super) const fn is_plain(&self) -> bool {
+    /// Whether a literal of the type exists for each integer.
+    pub(super) const fn has_literals(&self) -> bool {
         !matches!(self.data_type, DataType::Interval(_))
     }
 
-    /// Where `number * mul / div` is.
-    pub(super) fn place(&self, number: i256, mul: i256, div: i256) -> Place {
+    /// The position of `number * mul / div`.
+    pub(super) fn position(&self, number: i256, mul: i256, div: i256) -> LiteralPosition {
         let outside = if number < i256::ZERO {
-            Place::Below
+            LiteralPosition::Below
         } else {
-            Place::Above
+            LiteralPosition::Above
         };
         let Some(product) = number.checked_mul(mul) else {
             return outside;
@@ -129,32 +130,32 @@ impl Scale {
         } else {
             quotient
         };
-        if floor < self.least {
-            Place::Below
-        } else if floor > self.greatest {
-            Place::Above
+        if floor < self.min {
+            LiteralPosition::Below
+        } else if floor > self.max {
+            LiteralPosition::Above
         } else if rest == i256::ZERO {
-            Place::At(floor)
+            LiteralPosition::Exact(floor)
         } else {
-            Place::Behind(floor)
+            LiteralPosition::After(floor)
         }
     }
 
-    /// The place of the greatest value, which stands for infinity, or of the one that stands for its opposite.
-    pub(super) fn infinity(&self, is_negative: bool) -> Place {
+    /// The position of infinity, represented by the maximum, or of negative infinity, represented by the minimum plus one.
+    pub(super) fn infinity(&self, is_negative: bool) -> LiteralPosition {
         if is_negative {
-            Place::At(self.least.wrapping_add(i256::ONE))
+            LiteralPosition::Exact(self.min.wrapping_add(i256::ONE))
         } else {
-            Place::At(self.greatest)
+            LiteralPosition::Exact(self.max)
         }
     }
 
-    /// The value at a place; `None` where there is none.
-    pub(super) fn literal(&self, place: &Place) -> Option<ScalarValue> {
-        match place {
-            Place::At(value) => self.scalar(*value),
-            Place::Null => ScalarValue::try_from(&self.data_type).ok(),
-            Place::Behind(_) | Place::Below | Place::Above => None,
+    /// The value at a position; `None` if no value is there.
+    pub(super) fn literal(&self, position: &LiteralPosition) -> Option<ScalarValue> {
+        match position {
+            LiteralPosition::Exact(value) => self.scalar(*value),
+            LiteralPosition::Null => ScalarValue::try_from(&self.data_type).ok(),
+            LiteralPosition::After(_) | LiteralPosition::Below | LiteralPosition::Above => None,
         }
     }
 
@@ -205,37 +206,39 @@ impl Scale {
         })
     }
 
-    /// `value op literal`, of a literal at that place.
-    pub(super) fn compared(&self, value: Expr, op: Operator, place: Place) -> Result<Expr> {
-        let fits = |scalar: Option<ScalarValue>| {
+    /// `value op literal`, for a literal at a position.
+    pub(super) fn compare(&self, value: Expr, op: Operator, position: LiteralPosition) -> Result<Expr> {
+        let expect_scalar = |scalar: Option<ScalarValue>| {
             scalar.ok_or_else(|| {
-                datafusion::common::internal_datafusion_err!("a place that {} does not have", self.data_type)
+                datafusion::common::internal_datafusion_err!(
+                    "{} has no value at a literal's position",
+                    self.data_type
+                )
             })
         };
-        // What is not null is no less than the least value.
-        let (always, never) = ((Operator::GtEq, self.least), (Operator::Lt, self.least));
-        let (op, at) = match (place, op) {
-            (Place::At(at), op) => (op, at),
-            (Place::Null, op) => {
-                let null = lit(fits(ScalarValue::try_from(&self.data_type).ok())?);
+        // True and false for every value that is not NULL; NULL for NULL.
+        let (always, never) = ((Operator::GtEq, self.min), (Operator::Lt, self.min));
+        let (op, bound) = match (position, op) {
+            (LiteralPosition::Exact(bound), op) => (op, bound),
+            (LiteralPosition::Null, op) => {
+                let null = lit(expect_scalar(ScalarValue::try_from(&self.data_type).ok())?);
                 return Ok(Expr::BinaryExpr(BinaryExpr::new(
                     Box::new(value),
                     op,
                     Box::new(null),
                 )));
             }
-            (_, Operator::IsDistinctFrom) => return Ok(lit(known(true))),
-            (_, Operator::IsNotDistinctFrom) => return Ok(lit(known(false))),
+            (_, Operator::IsDistinctFrom) => return Ok(lit(boolean(true))),
+            (_, Operator::IsNotDistinctFrom) => return Ok(lit(boolean(false))),
             (_, Operator::Eq) => never,
             (_, Operator::NotEq) => always,
-            (Place::Behind(at), Operator::Lt | Operator::LtEq) => (Operator::LtEq, at),
-            (Place::Behind(at), _) => (Operator::Gt, at),
-            (Place::Above, Operator::Lt | Operator::LtEq) | (Place::Below, Operator::Gt | Operator::GtEq) => {
-                always
-            }
-            (Place::Above | Place::Below, _) => never,
+            (LiteralPosition::After(bound), Operator::Lt | Operator::LtEq) => (Operator::LtEq, bound),
+            (LiteralPosition::After(bound), _) => (Operator::Gt, bound),
+            (LiteralPosition::Above, Operator::Lt | Operator::LtEq)
+            | (LiteralPosition::Below, Operator::Gt | Operator::GtEq) => always,
+            (LiteralPosition::Above | LiteralPosition::Below, _) => never,
         };
-        let literal = lit(fits(self.scalar(at))?);
+        let literal = lit(expect_scalar(self.scalar(bound))?);
         Ok(Expr::BinaryExpr(BinaryExpr::new(
             Box::new(value),
             op,

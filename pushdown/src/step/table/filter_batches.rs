@@ -1,5 +1,5 @@
-//! Filters whose record batches end by bytes as well as by rows. DataFusion's puts small record batches together by rows alone,
-//! and nothing but the rows themselves tells how large they are.
+//! Filters whose output batches are limited by bytes as well as by rows. DataFusion's filter combines small record batches by
+//! their row count alone, and the size of the rows is only known once they are read.
 
 use std::{fmt, mem, sync::Arc};
 
@@ -20,16 +20,22 @@ use futures::{Stream, StreamExt as _, stream};
 
 use crate::{limits::BATCH_BYTES, table::batch_bytes};
 
-/// The plan with filters that give so many rows at a time, and no more bytes than a record batch is to have.
-pub(super) fn filtered(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
+/// Replaces the filters of a plan by ones whose output batches have about `batch_rows` rows, and at most [`BATCH_BYTES`].
+pub(super) fn limit_filter_batches(
+    plan: Arc<dyn ExecutionPlan>,
+    batch_rows: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         let Some(filter) = node.downcast_ref::<FilterExec>() else {
             return Ok(Transformed::no(node));
         };
         let fetch = filter.fetch();
-        // Where few are wanted they are not to wait for more.
-        let rows = if fetch.is_some() { 0 } else { rows };
-        let filtered = Arc::new(Filtered { filter: node, rows });
+        // With a limit, the first rows are returned without waiting for more.
+        let max_rows = if fetch.is_some() { 0 } else { batch_rows };
+        let filtered = Arc::new(BatchedFilterExec {
+            filter: node,
+            max_rows,
+        });
         Ok(Transformed::yes(match fetch {
             None => filtered,
             Some(fetch) => Arc::new(LocalLimitExec::new(filtered, fetch)),
@@ -38,22 +44,23 @@ pub(super) fn filtered(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<
     Ok(plan.data)
 }
 
-/// A filter as DataFusion has planned it, and the most rows of record batches that are put together; 0 for none.
+/// Runs DataFusion's planned filter and combines its output batches.
 #[derive(Debug)]
-struct Filtered {
+struct BatchedFilterExec {
     filter: Arc<dyn ExecutionPlan>,
-    rows: usize,
+    /// Rows of a combined batch; 0 to combine none.
+    max_rows: usize,
 }
 
-impl DisplayAs for Filtered {
+impl DisplayAs for BatchedFilterExec {
     fn fmt_as(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.filter.fmt_as(form, f)
     }
 }
 
-impl ExecutionPlan for Filtered {
+impl ExecutionPlan for BatchedFilterExec {
     fn name(&self) -> &'static str {
-        "Filtered"
+        "BatchedFilterExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -88,21 +95,21 @@ impl ExecutionPlan for Filtered {
         };
         let (predicate, projection) = (Arc::clone(filter.predicate()), filter.projection().clone());
         let input = filter.input().execute(partition, context)?;
-        let kept = input.map(move |batch| {
+        let filtered = input.map(move |batch| {
             let batch = batch?;
-            let kept = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let is_kept = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
             let batch = match &projection {
                 Some(columns) => batch.project(columns)?,
                 None => batch,
             };
-            compact(filter_record_batch(&batch, kept.as_boolean())?)
+            compact(filter_record_batch(&batch, is_kept.as_boolean())?)
         });
-        let together = together(kept, SchemaRef::clone(&schema), self.rows);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, together)))
+        let combined = combine_batches(filtered, SchemaRef::clone(&schema), self.max_rows);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, combined)))
     }
 }
 
-/// The rows without what other rows left in buffers that they share: views of text and bytes keep all of it.
+/// Copies view columns: a view keeps the whole buffer alive that it shares with the rows filtered out.
 fn compact(batch: RecordBatch) -> Result<RecordBatch> {
     let (schema, columns, rows) = batch.into_parts();
     let columns = columns.into_iter().map(|column| match column.data_type() {
@@ -110,49 +117,51 @@ fn compact(batch: RecordBatch) -> Result<RecordBatch> {
         DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
         _ => column,
     });
-    let rows = RecordBatchOptions::new().with_row_count(Some(rows));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(
         schema,
         columns.collect(),
-        &rows,
+        &options,
     )?)
 }
 
-/// Record batches put together while they have fewer rows, and fewer bytes, than one is to have.
-fn together(
+/// Combines consecutive record batches up to `max_rows` rows and [`BATCH_BYTES`]; none if `max_rows` is 0.
+fn combine_batches(
     batches: impl Stream<Item = Result<RecordBatch>> + Send,
     schema: SchemaRef,
-    rows: usize,
+    max_rows: usize,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    let ends = batches.map(Some).chain(stream::iter([None]));
-    let mut held: Vec<RecordBatch> = Vec::new();
-    let (mut held_rows, mut held_bytes) = (0, 0);
-    ends.map(move |batch| {
-        let batch = batch
-            .transpose()?
-            .filter(|batch| batch.num_rows() > 0 || rows > 0);
-        if rows == 0 {
-            return Ok(batch);
-        }
-        let (more_rows, more_bytes) = batch
-            .as_ref()
-            .map_or((rows, 0), |batch| (batch.num_rows(), batch_bytes(batch)));
-        let ready = if held_rows + more_rows > rows || held_bytes + more_bytes > BATCH_BYTES {
-            (held_rows, held_bytes) = (0, 0);
-            mem::take(&mut held)
-        } else {
-            Vec::new()
-        };
-        held_rows += more_rows;
-        held_bytes += more_bytes;
-        held.extend(batch.filter(|batch| batch.num_rows() > 0));
-        Ok(match ready.as_slice() {
-            [] => None,
-            [alone] => Some(alone.clone()),
-            several => Some(concat_batches(&schema, several)?),
+    // `None` marks the end of the stream.
+    let marked = batches.map(Some).chain(stream::iter([None]));
+    let mut pending: Vec<RecordBatch> = Vec::new();
+    let (mut pending_rows, mut pending_bytes) = (0, 0);
+    marked
+        .map(move |batch| {
+            let batch = batch
+                .transpose()?
+                .filter(|batch| batch.num_rows() > 0 || max_rows > 0);
+            if max_rows == 0 {
+                return Ok(batch);
+            }
+            let (next_rows, next_bytes) = batch
+                .as_ref()
+                .map_or((max_rows, 0), |batch| (batch.num_rows(), batch_bytes(batch)));
+            let ready = if pending_rows + next_rows > max_rows || pending_bytes + next_bytes > BATCH_BYTES {
+                (pending_rows, pending_bytes) = (0, 0);
+                mem::take(&mut pending)
+            } else {
+                Vec::new()
+            };
+            pending_rows += next_rows;
+            pending_bytes += next_bytes;
+            pending.extend(batch.filter(|batch| batch.num_rows() > 0));
+            Ok(match ready.as_slice() {
+                [] => None,
+                [single] => Some(single.clone()),
+                several => Some(concat_batches(&schema, several)?),
+            })
         })
-    })
-    .filter_map(|batch| std::future::ready(batch.transpose()))
+        .filter_map(|batch| std::future::ready(batch.transpose()))
 }
 
 #[cfg(test)]
@@ -161,7 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn of(batches: &[(i64, usize)], rows: usize) -> Vec<usize> {
+    /// Row counts of the combined batches; an input batch is its rows and the bytes of each text.
+    fn combined_rows(batches: &[(i64, usize)], max_rows: usize) -> Vec<usize> {
         let batch = |(count, length): &(i64, usize)| {
             let numbers = Int64Array::from_iter_values(0..*count);
             let texts = StringArray::from_iter_values((0..*count).map(|_| "x".repeat(*length)));
@@ -170,14 +180,13 @@ mod tests {
         };
         let batches: Vec<_> = batches.iter().map(batch).collect();
         let schema = batches[0].schema();
-        let together = together(stream::iter(batches.into_iter().map(Ok)), schema, rows);
-        let together = together.map(|batch| batch.unwrap().num_rows()).collect();
-        futures::executor::block_on(together)
+        let combined = combine_batches(stream::iter(batches.into_iter().map(Ok)), schema, max_rows);
+        futures::executor::block_on(combined.map(|batch| batch.unwrap().num_rows()).collect())
     }
 
-    /// A row of each batch would keep all that was read of it.
+    /// One row of each batch would keep all buffers of the batch.
     #[test]
-    fn views_keep_nothing_of_other_rows() {
+    fn filtered_views_do_not_keep_other_rows() {
         let texts = StringViewArray::from_iter_values((10..60).map(|n| n.to_string().repeat(500)));
         let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
         let batch = compact(batch.slice(7, 2)).unwrap();
@@ -188,16 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn batches_end_by_rows_and_by_bytes() {
+    fn batches_are_limited_by_rows_and_by_bytes() {
         assert_eq!(
-            of(&[(3, 1), (4, 1), (0, 1), (2, 1), (2, 1), (10, 1)], 10),
+            combined_rows(&[(3, 1), (4, 1), (0, 1), (2, 1), (2, 1), (10, 1)], 10),
             [9, 2, 10]
         );
-        assert_eq!(of(&[(5, 1), (5, 1)], 10), [10]);
-        assert_eq!(of(&[(0, 1)], 10), [0; 0]);
+        assert_eq!(combined_rows(&[(5, 1), (5, 1)], 10), [10]);
+        assert_eq!(combined_rows(&[(0, 1)], 10), [0; 0]);
         let large = usize::try_from(BATCH_BYTES / 4).unwrap();
         let large = [(1, large), (1, large), (1, large), (1, large), (1, 1)];
-        assert_eq!(of(&large, 10), [3, 2]);
-        assert_eq!(of(&[(2, 1), (0, 1), (3, 1)], 0), [2, 3], "as they come");
+        assert_eq!(combined_rows(&large, 10), [3, 2]);
+        assert_eq!(
+            combined_rows(&[(2, 1), (0, 1), (3, 1)], 0),
+            [2, 3],
+            "not combined"
+        );
     }
 }

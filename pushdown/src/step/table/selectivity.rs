@@ -21,7 +21,7 @@ use super::parquet::ParquetFile;
     clippy::cast_sign_loss,
     reason = "an estimate from 0 to all of them"
 )]
-pub(super) fn rows(file: &ParquetFile, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> u64 {
+pub(super) fn expected_rows(file: &ParquetFile, groups: &[usize], predicate: &Arc<dyn PhysicalExpr>) -> u64 {
     let all = file.metadata().metadata().row_groups();
     let counts = groups
         .iter()

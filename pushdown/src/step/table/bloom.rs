@@ -1,4 +1,4 @@
-//! Bloom filters of a Parquet file: which row groups surely lack a value that a condition asks for.
+//! Prunes row groups of a Parquet file by their Bloom filters.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -11,60 +11,66 @@ use datafusion::{
 };
 use parquet::{arrow::parquet_column, bloom_filter::Sbbf};
 
-use super::{fault, parquet::ParquetFile, prune::metrics};
+use super::{fault, parquet::ParquetFile, prune::unused_metrics};
 use crate::Result;
 
-/// A filter in the file.
-struct Place {
-    group: usize,
+/// The location of a Bloom filter in the file.
+struct FilterLocation {
+    row_group: usize,
     column: String,
     leaf: usize,
     range: Range<u64>,
 }
 
-/// Leaves out the row groups whose filters say so, where reading filters is no more than a small part of reading `bytes`.
+/// Skips the row groups whose filters exclude a value that the condition requires. Reads the filters only if `is_worthwhile`
+/// holds for their total size in bytes.
 pub(super) async fn prune(
     file: &ParquetFile,
     predicate: &PruningPredicate,
     access: ParquetAccessPlan,
-    worthwhile: impl Fn(u64) -> bool,
+    is_worthwhile: impl Fn(u64) -> bool,
 ) -> Result<ParquetAccessPlan> {
-    let places = places(file, predicate, &access);
-    let length = |place: &Place| place.range.end - place.range.start;
-    if places.is_empty() || !worthwhile(places.iter().map(length).fold(0, u64::saturating_add)) {
+    let locations = filter_locations(file, predicate, &access);
+    let length = |location: &FilterLocation| location.range.end - location.range.start;
+    let total_bytes = locations.iter().map(length).fold(0, u64::saturating_add);
+    if locations.is_empty() || !is_worthwhile(total_bytes) {
         return Ok(access);
     }
-    let parts = file
-        .read_ranges(places.iter().map(|place| place.range.clone()).collect())
+    let encoded = file
+        .read_ranges(locations.iter().map(|location| location.range.clone()).collect())
         .await?;
     let metadata = file.metadata();
     let mut filters = vec![BloomFilterStatistics::new(); metadata.metadata().num_row_groups()];
-    for (place, part) in places.into_iter().zip(parts) {
-        let filter = Sbbf::from_bytes(&part).map_err(fault::parquet)?;
-        let leaf = metadata.parquet_schema().column(place.leaf);
-        filters[place.group].insert(place.column, filter, leaf.physical_type(), leaf.type_length());
+    for (location, bytes) in locations.into_iter().zip(encoded) {
+        let filter = Sbbf::from_bytes(&bytes).map_err(fault::parquet)?;
+        let leaf = metadata.parquet_schema().column(location.leaf);
+        filters[location.row_group].insert(location.column, filter, leaf.physical_type(), leaf.type_length());
     }
     let mut pruned = RowGroupAccessPlanFilter::new(access);
-    pruned.prune_by_bloom_filters(predicate, &metrics(), &filters);
+    pruned.prune_by_bloom_filters(predicate, &unused_metrics(), &filters);
     Ok(pruned.build())
 }
 
-/// The filters of the columns that a condition compares with values, in the row groups that are left.
+/// The filters of the columns that a condition compares with literals, in the remaining row groups.
 ///
-/// Not those of floating-point columns: a filter is of the bytes of values, and -0.0 has others than 0.0, which it equals.
-fn places(file: &ParquetFile, predicate: &PruningPredicate, access: &ParquetAccessPlan) -> Vec<Place> {
+/// Excludes floating-point columns: a filter hashes the bytes of values, which differ for -0.0 and 0.0 although these are equal.
+fn filter_locations(
+    file: &ParquetFile,
+    predicate: &PruningPredicate,
+    access: &ParquetAccessPlan,
+) -> Vec<FilterLocation> {
     let metadata = file.metadata();
     let leaves: HashMap<_, _> = predicate
         .literal_columns()
         .into_iter()
         .filter_map(|name| {
             let (leaf, field) = parquet_column(metadata.parquet_schema(), metadata.schema(), &name)?;
-            (!is_of_floats(field.data_type())).then_some((name, leaf))
+            (!is_floating(field.data_type())).then_some((name, leaf))
         })
         .collect();
-    let mut places = Vec::new();
-    for (group, row_group) in metadata.metadata().row_groups().iter().enumerate() {
-        if !access.should_scan(group) {
+    let mut locations = Vec::new();
+    for (index, row_group) in metadata.metadata().row_groups().iter().enumerate() {
+        if !access.should_scan(index) {
             continue;
         }
         for (column, leaf) in &leaves {
@@ -75,12 +81,12 @@ fn places(file: &ParquetFile, predicate: &PruningPredicate, access: &ParquetAcce
             let length = chunk
                 .bloom_filter_length()
                 .and_then(|length| u64::try_from(length).ok());
-            // Without its length it would take a request more.
+            // Without a length, reading the filter would take an additional request.
             if let (Some(start), Some(length)) = (start, length)
                 && let Some(end) = start.checked_add(length)
             {
-                places.push(Place {
-                    group,
+                locations.push(FilterLocation {
+                    row_group: index,
                     column: column.clone(),
                     leaf: *leaf,
                     range: start..end,
@@ -88,12 +94,12 @@ fn places(file: &ParquetFile, predicate: &PruningPredicate, access: &ParquetAcce
             }
         }
     }
-    places
+    locations
 }
 
-fn is_of_floats(data_type: &DataType) -> bool {
+fn is_floating(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Dictionary(_, value) => is_of_floats(value),
+        DataType::Dictionary(_, value) => is_floating(value),
         other => other.is_floating(),
     }
 }

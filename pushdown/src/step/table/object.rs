@@ -1,4 +1,4 @@
-//! The table `object`: what DataFusion sees of a stored object.
+//! The table `object`, as DataFusion accesses it.
 
 use std::sync::Arc;
 
@@ -18,40 +18,42 @@ use super::{
     duplicate::first_duplicate,
     fault,
     format::TableFile,
-    partition::{Input, Partition},
-    prune::{self, Kept},
+    partition::{ObjectPartition, ScanInput},
+    prune::{self, PrunedScan},
     read_options::ReadOptions,
     row_numbers,
     row_range::RowRange,
 };
 use crate::{Error, ErrorKind, Result, limits::BATCH_ROWS, pipeline::excerpt};
 
-/// The table, and what scans of it will read.
+/// The table, and the scans planned over it.
 #[derive(Debug)]
 pub(super) struct ObjectTable {
     stored: TableFile,
     schema: SchemaRef,
-    rows: Option<RowRange>,
-    scans: Mutex<Vec<Kept>>,
+    row_range: Option<RowRange>,
+    scans: Mutex<Vec<PrunedScan>>,
 }
 
 impl ObjectTable {
-    /// The table of an object, with the places of rows as one more column if it has a name.
-    pub(super) fn new(stored: TableFile, reading: &ReadOptions) -> Result<Self> {
+    /// The table of an object. Adds the column of row numbers if the options name it.
+    pub(super) fn new(stored: TableFile, options: &ReadOptions) -> Result<Self> {
         let names = stored.schema().fields().iter().map(|field| field.name().as_str());
-        if let Some(twice) = first_duplicate(names) {
-            let twice = excerpt(twice, 60);
+        if let Some(name) = first_duplicate(names) {
+            let name = excerpt(name, 60);
             return Err(Error::unsuitable(format!(
-                "the object has two columns named `{twice}`, expected names that differ"
+                "the object has two columns named `{name}`, expected unique names"
             )));
         }
-        let schema = match reading.row_number.as_deref() {
+        let schema = match options.row_number.as_deref() {
             None => SchemaRef::clone(stored.schema()),
             Some(name) => {
                 let schema = stored.schema();
                 if schema.index_of(name).is_ok() {
                     let name = excerpt(name, 60);
-                    let message = format!("the object has a column `{name}`: give `row_number` another name");
+                    let message = format!(
+                        "the object has a column `{name}` already: choose another name for `row_number`"
+                    );
                     return Err(Error::new(ErrorKind::Unsuitable, message));
                 }
                 let number = FieldRef::new(row_numbers::field(name));
@@ -62,28 +64,28 @@ impl ObjectTable {
         Ok(Self {
             stored,
             schema,
-            rows: reading.rows,
+            row_range: options.rows,
             scans: Mutex::default(),
         })
     }
 
-    /// The object.
+    /// The stored object.
     pub(super) const fn stored(&self) -> &TableFile {
         &self.stored
     }
 
-    /// Rows of a record batch of what the scans that were planned will read: fewer where values are large.
+    /// Rows per record batch for the planned scans: fewer if values are large.
     pub(super) fn batch_rows(&self) -> usize {
         let TableFile::Parquet(file) = &self.stored else {
             return BATCH_ROWS;
         };
         let scans = self.scans.lock();
-        let rows = scans.iter().map(|scan| file.batch_rows(&scan.part.columns));
+        let rows = scans.iter().map(|scan| file.batch_rows(&scan.scan.columns));
         rows.min().unwrap_or(BATCH_ROWS)
     }
 
-    /// What the scans that were planned will read.
-    pub(super) fn scans(&self) -> Vec<Kept> {
+    /// The planned scans.
+    pub(super) fn scans(&self) -> Vec<PrunedScan> {
         self.scans.lock().clone()
     }
 }
@@ -105,8 +107,8 @@ impl TableProvider for ObjectTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.schema.fields().len()).collect();
-        let columns = projection.cloned().unwrap_or_else(all);
+        let all_columns = || (0..self.schema.fields().len()).collect();
+        let columns = projection.cloned().unwrap_or_else(all_columns);
         let predicate = match conjunction(filters.to_vec()) {
             Some(filter) => {
                 let schema = DFSchema::try_from(SchemaRef::clone(&self.schema))?;
@@ -114,30 +116,31 @@ impl TableProvider for ObjectTable {
             }
             None => None,
         };
-        let stored = self.stored.schema().fields().len();
-        let mut read: Vec<_> = columns
+        let stored_columns = self.stored.schema().fields().len();
+        let mut read_columns: Vec<_> = columns
             .iter()
             .copied()
-            .filter(|column| *column < stored)
+            .filter(|column| *column < stored_columns)
             .collect();
-        read.sort_unstable();
+        read_columns.sort_unstable();
         let input = match &self.stored {
             TableFile::Parquet(file) => {
-                let (file, kept) =
-                    fault::to_plan_result(prune::prune(file, read, predicate, limit, self.rows).await)?;
-                let part = kept.part.clone();
-                self.scans.lock().push(kept);
-                Input::Parquet(file, part)
+                let (file, pruned) = fault::to_plan_result(
+                    prune::prune(file, read_columns, predicate, limit, self.row_range).await,
+                )?;
+                let scan = pruned.scan.clone();
+                self.scans.lock().push(pruned);
+                ScanInput::Parquet(file, scan)
             }
-            TableFile::Stream(file) => Input::Stream(file.clone(), read, self.rows),
+            TableFile::Stream(file) => ScanInput::Stream(file.clone(), read_columns, self.row_range),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let partition = Partition::new(SchemaRef::clone(&schema), input, &columns, stored);
+        let partition = ObjectPartition::new(SchemaRef::clone(&schema), input, &columns, stored_columns);
         let exec = StreamingTableExec::try_new(schema, vec![Arc::new(partition)], None, None, false, limit)?;
         Ok(Arc::new(exec))
     }
 
-    /// Filters choose what is read, and no more: whether a row fulfils one is found out behind the scan.
+    /// Filters only prune the scan. The plan evaluates them again on the rows.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }

@@ -1,4 +1,4 @@
-//! The one partition of the table: columns of an object as record batches, in the order that a plan asks for.
+//! The single partition of the table: reads columns of an object in the order that a plan requests.
 
 use std::{fmt, sync::Arc};
 
@@ -23,75 +23,77 @@ use super::{
 use crate::{Error, Result};
 
 /// Some columns of an object.
-pub(super) struct Partition {
+pub(super) struct ObjectPartition {
     schema: SchemaRef,
-    input: Input,
-    /// Where each column stands among those that are read.
+    input: ScanInput,
+    /// For each output column, its index among the columns that are read.
     order: Vec<usize>,
-    /// Behind the columns that are stored, the places of rows.
-    numbered: bool,
+    /// Whether a column of row numbers follows the stored columns.
+    has_row_numbers: bool,
 }
 
-/// What is read, its columns in ascending order.
-pub(super) enum Input {
+/// The input to read.
+pub(super) enum ScanInput {
     Parquet(ParquetFile, ParquetScan),
+    /// A file, the columns in ascending order, and the row range.
     Stream(StreamFile, Vec<usize>, Option<RowRange>),
 }
 
-impl Partition {
-    /// The `columns` of an object that stores `stored` of them; the one behind those has the places of rows.
-    pub(super) fn new(schema: SchemaRef, input: Input, columns: &[usize], stored: usize) -> Self {
+impl ObjectPartition {
+    /// Some columns of an object that stores `stored_columns` columns. The index `stored_columns` is the column of row numbers.
+    pub(super) fn new(schema: SchemaRef, input: ScanInput, columns: &[usize], stored_columns: usize) -> Self {
         let mut sorted = columns.to_vec();
         sorted.sort_unstable();
-        let place = |column| sorted.partition_point(|other| other < column);
+        let read_index = |column| sorted.partition_point(|other| other < column);
         Self {
             schema,
             input,
-            order: columns.iter().map(place).collect(),
-            numbered: columns.contains(&stored),
+            order: columns.iter().map(read_index).collect(),
+            has_row_numbers: columns.contains(&stored_columns),
         }
     }
 
     fn batches(&self) -> Result<(BoxStream<'static, Result<RecordBatch>>, RowNumbers)> {
         match &self.input {
-            Input::Parquet(file, part) => Ok((file.read(part), RowNumbers::of(file, part))),
-            Input::Stream(file, columns, None) => Ok((file.read(columns)?, RowNumbers::from(0))),
-            Input::Stream(file, columns, Some(rows)) => Ok((
+            ScanInput::Parquet(file, scan) => Ok((file.read(scan), RowNumbers::for_scan(file, scan))),
+            ScanInput::Stream(file, columns, None) => Ok((file.read(columns)?, RowNumbers::starting_at(0))),
+            ScanInput::Stream(file, columns, Some(rows)) => Ok((
                 rows.filter_stream(file.read(columns)?),
-                RowNumbers::from(rows.start()),
+                RowNumbers::starting_at(rows.start()),
             )),
         }
     }
 }
 
-impl fmt::Debug for Partition {
+impl fmt::Debug for ObjectPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Partition")
+        f.debug_struct("ObjectPartition")
             .field("schema", &self.schema)
             .finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Partition {
+impl PartitionStream for ObjectPartition {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (schema, order, numbered) = (SchemaRef::clone(&self.schema), self.order.clone(), self.numbered);
+        let (schema, order) = (SchemaRef::clone(&self.schema), self.order.clone());
+        let has_row_numbers = self.has_row_numbers;
         let batches = match self.batches() {
             Err(error) => stream::iter([Err(error)]).boxed(),
             Ok((batches, mut numbers)) => {
-                let ordered = batches.map(move |batch| {
+                let reordered = batches.map(move |batch| {
                     let batch = batch?;
-                    let numbers = numbered.then(|| numbers.next(batch.num_rows()));
-                    let read: Vec<_> = batch.columns().iter().cloned().chain(numbers).collect();
-                    arrange(&read, batch.num_rows(), &order, &schema)
+                    let numbers = has_row_numbers.then(|| numbers.next(batch.num_rows()));
+                    let columns: Vec<_> = batch.columns().iter().cloned().chain(numbers).collect();
+                    reorder(&columns, batch.num_rows(), &order, &schema)
                 });
-                ordered.boxed()
+                reordered.boxed()
             }
         };
-        let batches = batches.map_err(fault::to_datafusion).then(giving_way);
+        let batches = batches.map_err(fault::to_datafusion).then(yield_after_batch);
         Box::pin(RecordBatchStreamAdapter::new(
             SchemaRef::clone(&self.schema),
             batches,
@@ -99,20 +101,20 @@ impl PartitionStream for Partition {
     }
 }
 
-/// Lets who polls a query do something else between two record batches: nothing else in a plan would ever give way.
-async fn giving_way<T>(batch: T) -> T {
+/// Yields to the executor after a record batch. No other operator of a plan ever yields.
+async fn yield_after_batch<T>(batch: T) -> T {
     tokio::task::yield_now().await;
     batch
 }
 
-/// The columns in their order. The schema of an object has metadata that its record batches lack.
-fn arrange(read: &[ArrayRef], rows: usize, order: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+/// A record batch of the columns in the output order, with the object's schema: record batches lack its metadata.
+fn reorder(read: &[ArrayRef], rows: usize, order: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = order
         .iter()
-        .filter_map(|place| read.get(*place).cloned())
+        .filter_map(|index| read.get(*index).cloned())
         .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options).map_err(|error| {
-        Error::undecodable(format!("found rows that do not fit the object's schema: {error}"))
+        Error::undecodable(format!("malformed object: rows do not match the schema: {error}"))
     })
 }

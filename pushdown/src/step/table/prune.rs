@@ -1,4 +1,4 @@
-//! Which row groups and pages of a Parquet file a query has to read, by what its footer says of them.
+//! Prunes row groups and pages of a Parquet file that a query need not read, by statistics and Bloom filters.
 
 use std::{ops::Range, sync::Arc};
 
@@ -32,90 +32,101 @@ use super::{
 };
 use crate::Result;
 
-/// A page index of no more than this is always worth reading; a larger one where it is a small part of what it may spare.
-const SMALL_INDEX: u64 = 256 * 1024;
+/// A page index up to this size is always worth reading; a larger one only if it is small relative to the data.
+const SMALL_INDEX_BYTES: u64 = 256 * 1024;
 
-/// What is left of a file.
+/// The part of a file that a query reads.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
-    /// What is read.
-    pub(super) part: ParquetScan,
-    /// Rows that are read of each row group that is left.
-    pub(super) rows: Vec<(usize, u64)>,
-    /// Bytes that are read, the footer apart.
-    pub(super) bytes: u64,
-    /// Rows that the condition likely holds for, at most all of them.
-    pub(super) likely: u64,
+pub(super) struct PrunedScan {
+    pub(super) scan: ParquetScan,
+    /// The row groups to read.
+    pub(super) row_groups: Vec<RowGroupRows>,
+    /// Bytes to read, without the footer.
+    pub(super) scan_bytes: u64,
+    /// Estimated number of rows that fulfil the condition; `u64::MAX` without a condition.
+    pub(super) expected_rows: u64,
 }
 
-/// Finds what has to be read of `columns`, which ascend, to find the rows that `predicate` may hold for, of those
-/// `between` two places.
+/// The rows to read of a row group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowGroupRows {
+    /// Index of the row group.
+    pub(super) index: usize,
+    /// Number of rows to read.
+    pub(super) rows: u64,
+}
+
+/// Finds the part of `columns`, in ascending order, that can contain rows within `row_range` that fulfil `predicate`.
+///
+/// Returns the file with its page index if that was read.
 pub(super) async fn prune(
     file: &ParquetFile,
     columns: Vec<usize>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
-    between: Option<RowRange>,
-) -> Result<(ParquetFile, Kept)> {
+    row_range: Option<RowRange>,
+) -> Result<(ParquetFile, PrunedScan)> {
     let mut file = file.clone();
     let groups = file.metadata().metadata().row_groups();
-    let mut access = match between {
+    let mut access = match row_range {
         None => ParquetAccessPlan::new_all(groups.len()),
-        Some(between) => between.access_plan(groups),
+        Some(row_range) => row_range.access_plan(groups),
     };
-    let safe = predicate
+    let prunable = predicate
         .as_ref()
-        .and_then(|predicate| trusted(predicate, file.schema()));
-    if let Some(predicate) = safe {
-        if let Some(predicate) = pruning(&file, &predicate) {
-            access = by_statistics(&file, &predicate, access);
-            let bytes = bytes(&file, &columns, &access);
-            access = bloom::prune(&file, &predicate, access, |length| spares(length, bytes)).await?;
+        .and_then(|predicate| prunable_conditions(predicate, file.schema()));
+    if let Some(predicate) = prunable {
+        if let Some(predicate) = pruning_predicate(&file, &predicate) {
+            access = prune_by_statistics(&file, &predicate, access);
+            let scan_bytes = sum(&row_group_bytes(&file, &columns, &access));
+            let is_worthwhile = |filter_bytes| is_small_index(filter_bytes, scan_bytes);
+            access = bloom::prune(&file, &predicate, access, is_worthwhile).await?;
         }
-        let bytes = bytes(&file, &columns, &access);
-        if worthwhile(&file, bytes) {
+        let scan_bytes = sum(&row_group_bytes(&file, &columns, &access));
+        if is_page_index_worthwhile(&file, scan_bytes) {
             file = file.with_page_index().await?;
-            access = by_pages(&file, &predicate, access);
+            access = prune_by_pages(&file, &predicate, access);
         }
     }
-    let rows = rows(&file, &access);
-    let of_each = bytes_of_each(&file, &columns, &access);
-    let row_groups: Vec<_> = rows.iter().map(|(row_group, _)| *row_group).collect();
-    let likely = predicate.map_or(u64::MAX, |predicate| {
+    let remaining = remaining_row_groups(&file, &access);
+    let bytes = row_group_bytes(&file, &columns, &access);
+    let row_groups: Vec<_> = remaining.iter().map(|group| group.index).collect();
+    let expected_rows = predicate.map_or(u64::MAX, |predicate| {
         selectivity::expected_rows(&file, &row_groups, &predicate)
     });
     let selection = access
         .into_overall_row_selection(file.metadata().metadata().row_groups())
         .map_err(fault::query)?;
-    let part = ParquetScan {
-        row_groups_ahead: row_groups_ahead(&of_each, limit),
+    let scan = ParquetScan {
+        row_groups_ahead: row_groups_ahead(&bytes, limit),
         columns,
         row_groups,
         selection,
         limit,
     };
-    let kept = Kept {
-        part,
-        rows,
-        bytes: sum(&of_each),
-        likely,
+    let pruned = PrunedScan {
+        scan,
+        row_groups: remaining,
+        scan_bytes: sum(&bytes),
+        expected_rows,
     };
-    Ok((file, kept))
+    Ok((file, pruned))
 }
 
-pub(super) fn metrics() -> ParquetFileMetrics {
+/// Metrics that nobody reads; the pruning functions require them.
+pub(super) fn unused_metrics() -> ParquetFileMetrics {
     ParquetFileMetrics::new(0, super::engine::OBJECT_TABLE, &ExecutionPlanMetricsSet::new())
 }
 
-/// The condition as one on statistics.
-fn pruning(file: &ParquetFile, predicate: &Arc<dyn PhysicalExpr>) -> Option<PruningPredicate> {
+/// The condition as a predicate on statistics.
+fn pruning_predicate(file: &ParquetFile, predicate: &Arc<dyn PhysicalExpr>) -> Option<PruningPredicate> {
     PruningPredicateBuilder::new()
         .with_file_schema(SchemaRef::clone(file.schema()))
         .try_build(Arc::clone(predicate))
         .ok()
 }
 
-fn by_statistics(
+fn prune_by_statistics(
     file: &ParquetFile,
     predicate: &PruningPredicate,
     access: ParquetAccessPlan,
@@ -127,12 +138,12 @@ fn by_statistics(
         metadata.parquet_schema(),
         metadata.metadata().row_groups(),
         predicate,
-        &metrics(),
+        &unused_metrics(),
     );
     filter.build()
 }
 
-fn by_pages(
+fn prune_by_pages(
     file: &ParquetFile,
     predicate: &Arc<dyn PhysicalExpr>,
     access: ParquetAccessPlan,
@@ -147,50 +158,53 @@ fn by_pages(
         metadata.schema(),
         metadata.parquet_schema(),
         metadata.metadata(),
-        &metrics(),
+        &unused_metrics(),
     )
 }
 
-/// Whether to read the page index, where `bytes` would be read without.
-fn worthwhile(file: &ParquetFile, bytes: u64) -> bool {
+/// Whether reading the page index is worthwhile if the scan reads `scan_bytes` without it.
+fn is_page_index_worthwhile(file: &ParquetFile, scan_bytes: u64) -> bool {
     let groups = file.metadata().metadata().row_groups().iter();
     let chunks = groups.flat_map(RowGroupMetaData::columns);
     let lengths = chunks.flat_map(|chunk| [chunk.column_index_length(), chunk.offset_index_length()]);
-    let index = lengths
+    let index_bytes = lengths
         .flatten()
         .map(|length| u64::try_from(length).unwrap_or_default())
         .sum::<u64>();
-    index > 0 && spares(index, bytes)
+    index_bytes > 0 && is_small_index(index_bytes, scan_bytes)
 }
 
-/// Whether so much of an index is little beside the bytes that it may spare.
-const fn spares(index: u64, bytes: u64) -> bool {
-    index < bytes && (index <= SMALL_INDEX || index <= bytes / 16)
+/// Whether an index or filter is small relative to the data that it can save reading.
+const fn is_small_index(index_bytes: u64, scan_bytes: u64) -> bool {
+    index_bytes < scan_bytes && (index_bytes <= SMALL_INDEX_BYTES || index_bytes <= scan_bytes / 16)
 }
 
-/// The parts of a condition that statistics can be trusted with.
+/// The conjuncts of a condition that statistics can decide.
 ///
-/// A column's minimum and maximum leave NaN out, which is greater than any number: that no number in a row group is large
-/// enough does not mean that no row is.
-fn trusted(predicate: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Arc<dyn PhysicalExpr>> {
+/// A column's minimum and maximum exclude NaN, which is greater than any number: even if no number in a row group is large
+/// enough, a row with NaN can be.
+fn prunable_conditions(
+    predicate: &Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+) -> Option<Arc<dyn PhysicalExpr>> {
     let parts = split_conjunction(predicate).into_iter();
-    let trusted: Vec<_> = parts
-        .filter(|part| is_of(part, schema))
+    let prunable: Vec<_> = parts
+        .filter(|part| has_only_stored_columns(part, schema))
         .filter(|part| !mentions_floats(part, schema) || is_bounded_above(part))
         .cloned()
         .collect();
-    (!trusted.is_empty()).then(|| conjunction(trusted))
+    (!prunable.is_empty()).then(|| conjunction(prunable))
 }
 
-/// Whether a condition is of stored columns alone.
-fn is_of(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
-    let mut stored = true;
+/// Whether a condition refers to stored columns only.
+fn has_only_stored_columns(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
+    let mut only_stored = true;
     let walked = part.apply(|expr| {
         let column = expr.downcast_ref::<Column>();
-        stored &= column.is_none_or(|column| column.index() < schema.fields().len());
+        only_stored &= column.is_none_or(|column| column.index() < schema.fields().len());
         Ok(TreeNodeRecursion::Continue)
     });
-    stored && walked.is_ok()
+    only_stored && walked.is_ok()
 }
 
 fn mentions_floats(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
@@ -211,9 +225,9 @@ fn has_floats(data_type: &DataType) -> bool {
         || matches!(data_type, DataType::Dictionary(_, value) if has_floats(value))
 }
 
-/// Whether a condition is `column < number`, `column <= number` or `column = number`: NaN fulfils none of them.
+/// Whether a condition is `column < number`, `column <= number` or `column = number`, which NaN never fulfils.
 ///
-/// Zero is left out: it equals -0.0, which the order of statistics has before it, and either may stand for both there.
+/// Excludes zero: it equals -0.0, but statistics order -0.0 first, and either of them can be the recorded bound.
 fn is_bounded_above(part: &Arc<dyn PhysicalExpr>) -> bool {
     let Some(comparison) = part.downcast_ref::<BinaryExpr>() else {
         return false;
@@ -233,33 +247,31 @@ fn is_bounded_above(part: &Arc<dyn PhysicalExpr>) -> bool {
     }
 }
 
-/// Rows that are left of each row group of which any are.
-fn rows(file: &ParquetFile, access: &ParquetAccessPlan) -> Vec<(usize, u64)> {
+/// The row groups that remain, with the number of rows to read.
+fn remaining_row_groups(file: &ParquetFile, access: &ParquetAccessPlan) -> Vec<RowGroupRows> {
     let groups = file.metadata().metadata().row_groups().iter().enumerate();
     groups
         .zip(access.inner())
-        .filter_map(|((index, group), access)| match access {
-            RowGroupAccess::Skip => None,
-            RowGroupAccess::Scan => Some((index, u64::try_from(group.num_rows()).unwrap_or_default())),
-            RowGroupAccess::Selection(rows) => Some((index, rows.row_count() as u64)),
+        .filter_map(|((index, group), access)| {
+            let rows = match access {
+                RowGroupAccess::Skip => return None,
+                RowGroupAccess::Scan => u64::try_from(group.num_rows()).unwrap_or_default(),
+                RowGroupAccess::Selection(selection) => selection.row_count() as u64,
+            };
+            Some(RowGroupRows { index, rows })
         })
         .collect()
-}
-
-/// Bytes that are read for some columns.
-fn bytes(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPlan) -> u64 {
-    sum(&bytes_of_each(file, columns, access))
 }
 
 fn sum(bytes: &[u64]) -> u64 {
     bytes.iter().copied().fold(0, u64::saturating_add)
 }
 
-/// The same of each row group that is left.
-fn bytes_of_each(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPlan) -> Vec<u64> {
+/// Bytes to read of some columns, for each row group that remains.
+fn row_group_bytes(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPlan) -> Vec<u64> {
     let metadata = file.metadata().metadata();
     let mask = file.projection(columns);
-    let mut of_each = Vec::new();
+    let mut all_bytes = Vec::new();
     for (index, (group, access)) in metadata.row_groups().iter().zip(access.inner()).enumerate() {
         if matches!(access, RowGroupAccess::Skip) {
             continue;
@@ -273,20 +285,20 @@ fn bytes_of_each(file: &ParquetFile, columns: &[usize], access: &ParquetAccessPl
                 .and_then(|offsets| offsets.get(index)?.get(leaf))
                 .map(OffsetIndexMetaData::page_locations);
             match (access, pages) {
-                (RowGroupAccess::Selection(rows), Some(pages)) if !pages.is_empty() => {
+                (RowGroupAccess::Selection(selection), Some(pages)) if !pages.is_empty() => {
                     let first = u64::try_from(pages[0].offset).unwrap_or(start);
                     ranges.push(start..first.max(start));
-                    ranges.extend(rows.scan_ranges(pages));
+                    ranges.extend(selection.scan_ranges(pages));
                 }
                 _ => ranges.push(start..start.saturating_add(length)),
             }
         }
-        of_each.push(
+        all_bytes.push(
             coalesce(&ranges)
                 .iter()
                 .map(|range| range.end - range.start)
                 .sum(),
         );
     }
-    of_each
+    all_bytes
 }

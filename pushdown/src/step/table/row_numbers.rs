@@ -1,4 +1,4 @@
-//! The place of each row in its object, as a column.
+//! Row numbers of an object as a column.
 
 use std::{collections::HashMap, ops::Range, sync::Arc, vec};
 
@@ -7,80 +7,80 @@ use arrow_schema::{DataType, Field};
 
 use super::parquet::{ParquetFile, ParquetScan};
 
-/// What says of a column that it has the places of rows in their object.
+/// Metadata key that marks a column of row numbers.
 pub(super) const METADATA_KEY: &str = "pushdown.row_number";
 
-/// The column.
+/// The column's field.
 pub(super) fn field(name: &str) -> Field {
     let metadata = HashMap::from([(METADATA_KEY.to_owned(), "true".to_owned())]);
     Field::new(name, DataType::Int64, false).with_metadata(metadata)
 }
 
-/// The places of the rows that are still to come.
+/// Generates the numbers of the rows that are read.
 #[derive(Debug, Clone)]
 pub(super) struct RowNumbers {
-    range: Range<i64>,
-    then: vec::IntoIter<Range<i64>>,
+    current: Range<i64>,
+    following: vec::IntoIter<Range<i64>>,
 }
 
 impl RowNumbers {
-    /// Of all rows from this place on.
-    pub(super) fn from(start: u64) -> Self {
+    /// Consecutive numbers from `start`.
+    pub(super) fn starting_at(start: u64) -> Self {
         Self {
-            range: i64::try_from(start).unwrap_or(i64::MAX)..i64::MAX,
-            then: Vec::new().into_iter(),
+            current: i64::try_from(start).unwrap_or(i64::MAX)..i64::MAX,
+            following: Vec::new().into_iter(),
         }
     }
 
-    /// Of a part of a Parquet file.
-    pub(super) fn of(file: &ParquetFile, part: &ParquetScan) -> Self {
+    /// The numbers of the rows that a Parquet scan reads.
+    pub(super) fn for_scan(file: &ParquetFile, part: &ParquetScan) -> Self {
         let groups = file.metadata().metadata().row_groups().iter();
-        let starts = groups.scan(0, |start, group| {
+        let group_ranges = groups.scan(0, |start, group| {
             let range = *start..*start + group.num_rows();
             *start = range.end;
             Some(range)
         });
-        let groups: Vec<_> = starts.collect();
+        let group_ranges: Vec<_> = group_ranges.collect();
         let kept = part
             .row_groups
             .iter()
-            .filter_map(|index| groups.get(*index).cloned());
+            .filter_map(|index| group_ranges.get(*index).cloned());
         let ranges = match &part.selection {
             None => kept.collect(),
-            Some(rows) => {
-                let selected = rows.iter().map(|rows| (rows.skip, rows.row_count));
-                selected_of(kept.collect(), selected)
+            Some(selection) => {
+                let selectors = selection.iter().map(|rows| (rows.skip, rows.row_count));
+                select_ranges(kept.collect(), selectors)
             }
         };
         Self {
-            range: 0..0,
-            then: ranges.into_iter(),
+            current: 0..0,
+            following: ranges.into_iter(),
         }
     }
 
-    /// Of the next `count` rows.
+    /// The numbers of the next `count` rows.
     pub(super) fn next(&mut self, count: usize) -> ArrayRef {
         let mut numbers = Vec::with_capacity(count);
         while numbers.len() < count {
-            if self.range.is_empty() {
-                let Some(range) = self.then.next() else { break };
-                self.range = range;
+            if self.current.is_empty() {
+                let Some(range) = self.following.next() else { break };
+                self.current = range;
             }
             let missing = i64::try_from(count - numbers.len()).unwrap_or(i64::MAX);
-            let end = self.range.end.min(self.range.start.saturating_add(missing));
-            numbers.extend(self.range.start..end);
-            self.range.start = end;
+            let end = self.current.end.min(self.current.start.saturating_add(missing));
+            numbers.extend(self.current.start..end);
+            self.current.start = end;
         }
         Arc::new(Int64Array::from(numbers))
     }
 }
 
-/// The parts of `ranges`, one after the other, that are not skipped.
-fn selected_of(ranges: Vec<Range<i64>>, selected: impl Iterator<Item = (bool, usize)>) -> Vec<Range<i64>> {
+/// The parts of the concatenated `ranges` that the selectors (whether to skip, row count) do not skip.
+fn select_ranges(ranges: Vec<Range<i64>>, selectors: impl Iterator<Item = (bool, usize)>) -> Vec<Range<i64>> {
     let mut ranges = ranges.into_iter();
     let mut range = 0..0;
     let mut kept = Vec::new();
-    for (skip, count) in selected {
+    for (skip, count) in selectors {
         let mut missing = i64::try_from(count).unwrap_or(i64::MAX);
         while missing > 0 {
             if range.is_empty() {
@@ -104,15 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selections_reach_over_row_groups() {
-        let kept = selected_of(
+    fn selections_can_span_row_groups() {
+        let kept = select_ranges(
             vec![0..10, 20..30],
             [(true, 8), (false, 4), (true, 1), (false, 9)].into_iter(),
         );
         assert_eq!(kept, [8..10, 20..22, 23..30]);
         let mut numbers = RowNumbers {
-            range: 0..0,
-            then: kept.into_iter(),
+            current: 0..0,
+            following: kept.into_iter(),
         };
         assert_eq!(
             numbers.next(3).as_ref(),

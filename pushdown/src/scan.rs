@@ -54,7 +54,7 @@ impl Scan {
         }
     }
 
-    /// The same with a step behind it.
+    /// Appends a step.
     fn followed_by(self, rows: Box<dyn RowTransform>) -> Self {
         let schema = SchemaRef::clone(rows.schema());
         let batches = self.batches.map(|batches| transform_stream(batches, rows));

@@ -31,8 +31,8 @@ impl Pipeline {
         }
     }
 
-    /// The same over the rows of each object at these places. `None` for a pipeline that does not start with `select`.
-    pub fn over(&self, rows: Range<u64>) -> Option<Self> {
+    /// The same pipeline over a range of the rows of an object. `None` if the first step is not `select`.
+    pub fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
         self.with_first(|select| select.with_rows(rows))
     }
 
@@ -44,10 +44,10 @@ impl Pipeline {
         }
     }
 
-    /// The places, in a column `name`, of the rows that the condition of the first step holds for. `None` for a pipeline that
-    /// does not start with `select`.
-    pub fn places(&self, name: &str) -> Option<Self> {
-        let places = self.with_first(|select| select.row_numbers(name))?;
+    /// A pipeline that returns the numbers of the rows that satisfy the condition of the first step, in a column
+    /// `column_name`. `None` if the first step is not `select`.
+    pub fn matching_rows(&self, column_name: &str) -> Option<Self> {
+        let matching = self.with_first(|select| select.row_numbers(column_name))?;
         Some(Self {
             steps: matching.steps[..1].to_vec(),
             positions: matching.positions[..1].to_vec(),

@@ -59,7 +59,7 @@ impl Operator for Each {
     fn parse(args: &Args<'_>) -> Result<Self> {
         let (column, pipeline) = (args.required("column")?, args.pipeline("pipeline")?);
         let last = pipeline.kinds().last();
-        if last.and_then(Tensors::of).is_none() {
+        if last.and_then(TensorColumn::for_kind).is_none() {
             let message = "invalid pipeline of `each`: expected an image, a tensor or bytes as output, found a table or codes \
                            with a scale";
             return Err(args.fault(message));
@@ -100,14 +100,14 @@ impl RowwiseStep for Each {
         let bytes = BytesColumn::for_field(schema.field(column))?;
         let has_row_numbers = |field: &FieldRef| field.metadata().contains_key(row_numbers::METADATA_KEY);
         let row_numbers = schema.fields().iter().position(has_row_numbers);
-        if row_numbers.is_none() && self.is_augmenting() {
+        if row_numbers.is_none() && self.is_random() {
             return Err(Error::new(
                 ErrorKind::InvalidPipeline,
                 "random steps inside `each` require row numbers: pass `row_number=` to the step that reads the object, and \
                  keep that column",
             ));
         }
-        let kind = self.pipeline.kinds().last().and_then(Tensors::of);
+        let kind = self.pipeline.kinds().last().and_then(TensorColumn::for_kind);
         let tensors = kind.ok_or_else(|| Error::internal("the pipeline of `each` has no output kind"))?;
         let error_column = format!("{}_error", self.column);
         if names().any(|name| name == error_column) {

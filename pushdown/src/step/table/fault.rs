@@ -56,7 +56,7 @@ pub(super) fn sql(error: DataFusionError) -> Error {
     let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
     let error = query(error);
     match span.map(|span| span.start) {
-        Some(at) if at.line > 0 => error.explained(format_args!(
+        Some(at) if at.line > 0 => error.with_suffix(format_args!(
             " (line {}, column {} of the query)",
             at.line, at.column
         )),

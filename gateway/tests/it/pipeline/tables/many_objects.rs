@@ -20,11 +20,11 @@ fn ask(lab: &Lab, pipeline: &str, keys: &[String], rule: MergeRule, accept: &str
 }
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
-const SAME: MergeRule = MergeRule {
+const SAME_SCHEMA: MergeRule = MergeRule {
     key: false,
     schema: SchemaRule::Same,
 };
-const UNION: MergeRule = MergeRule {
+const UNION_WITH_KEY: MergeRule = MergeRule {
     key: true,
     schema: SchemaRule::Union,
 };

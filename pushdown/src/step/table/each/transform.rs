@@ -13,7 +13,7 @@ use crate::{
     limits::EACH_BYTES,
     pipeline::excerpt,
     step::table::rowwise::{RowTransform, take_rows},
-    wire::Tensors,
+    wire::TensorColumn,
 };
 
 /// Locates the bytes of a column: its values, or a field of its structs.
@@ -88,7 +88,7 @@ pub(super) struct EachTransform {
     pub(super) bytes: BytesColumn,
     /// Index of the column of row numbers.
     pub(super) row_numbers: Option<usize>,
-    pub(super) tensors: Tensors,
+    pub(super) tensors: TensorColumn,
     pub(super) max_rows: usize,
     pub(super) sample_id: Vec<u8>,
     pub(super) seed: Option<u64>,

@@ -78,8 +78,8 @@ impl ArrowTable {
             None => 0,
         };
         let mut rest = Buffer::from(head.slice(skip_bytes..));
-        let message = Frames::new(limits.max_batch_bytes)
-            .stored()
+        let message = MessageReader::new(limits.max_batch_bytes)
+            .for_stored_object()
             .next(&mut rest)
             .map_err(undecodable_frame)?;
         let schema = message.as_ref().and_then(Message::schema);

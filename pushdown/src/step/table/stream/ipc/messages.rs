@@ -182,7 +182,7 @@ impl Decoder for Messages {
         let _preamble = chunk.split_to(skipped);
         self.skip_bytes -= skipped;
         let mut buffer = Buffer::from(chunk.clone());
-        while !self.frames.ended()
+        while !self.frames.is_ended()
             && let Some(message) = self.frames.next(&mut buffer).map_err(undecodable_frame)?
         {
             if let Some(batch) = self.read(&message)? {
@@ -204,6 +204,6 @@ impl Decoder for Messages {
     }
 
     fn is_ended(&self) -> bool {
-        self.frames.ended()
+        self.frames.is_ended()
     }
 }

@@ -141,11 +141,11 @@ def test_quoted_csv_texts_are_read_exactly(ask):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b'n,text\n1,"x\n2,y\n', "line 2: a quote is not closed"),
-        (b"n,text\n1,x\0y\n", "line 2: found a byte of zero"),
-        (b'n,text\n1,x\n2,"a\0b"\n', "line 3: found a byte of zero"),
-        ("n,text\n1,x\n".encode("utf-16"), "found a byte of zero"),
-        ("n,text\n1,größe\n".encode("latin1"), "line 2: found bytes that are no UTF-8"),
+        (b'n,text\n1,"x\n2,y\n', "line 2: unclosed quote"),
+        (b"n,text\n1,x\0y\n", "line 2: expected text in UTF-8, found a zero byte"),
+        (b'n,text\n1,x\n2,"a\0b"\n', "line 3: expected text in UTF-8, found a zero byte"),
+        ("n,text\n1,x\n".encode("utf-16"), "found a zero byte"),
+        ("n,text\n1,größe\n".encode("latin1"), "line 2: expected text in UTF-8, found invalid bytes"),
         (b"n,text\n1,x,y\n", "line 2"),
         (b"", "empty"),
     ],
@@ -161,7 +161,7 @@ def test_a_zero_byte_in_the_csv_header_is_reported(ask, body):
     found = ask("t.csv", body, "select()")
     assert not isinstance(found, pa.Table), found.schema
     assert found[:2] == (422, "UndecodableObject")
-    assert "line 1: found a byte of zero" in found[2], found
+    assert "line 1: expected text in UTF-8, found a zero byte" in found[2], found
 
 
 @pytest.mark.parametrize("broken_line", [b"2,a\0b\n", b'2,"ab\n'], ids=["zero", "quote"])

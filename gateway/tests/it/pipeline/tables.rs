@@ -224,7 +224,7 @@ fn unreadable_tables_are_refused_with_the_reason() -> Result<()> {
             FILTER,
             422,
             "UndecodableObject",
-            "does not end as Parquet",
+            "expected `PAR1` at the end of the object",
         ),
         ("lying.parquet", FILTER, 422, "UndecodableObject", ""),
         ("empty.parquet", FILTER, 422, "UndecodableObject", ""),

@@ -40,15 +40,15 @@ use crate::{
     Context, ErrorKind, Estimate, Limits, Pipeline, Result, Sample, Source, Suffix, Table, TableLimits,
 };
 
-/// A source that keeps count.
+/// A source that records its reads.
 #[derive(Debug, Clone)]
-struct Counted {
+struct CountingSource {
     object: Bytes,
     ranges: Arc<Mutex<Vec<Range<u64>>>>,
     suffixes: Arc<Mutex<usize>>,
 }
 
-impl Counted {
+impl CountingSource {
     fn new(object: Bytes) -> Self {
         Self {
             object,
@@ -57,7 +57,7 @@ impl Counted {
         }
     }
 
-    fn read(&self) -> u64 {
+    fn bytes_read(&self) -> u64 {
         self.ranges
             .lock()
             .iter()
@@ -66,7 +66,7 @@ impl Counted {
     }
 }
 
-impl Source for Counted {
+impl Source for CountingSource {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
         *self.suffixes.lock() += 1;
         self.object.suffix(length)
@@ -86,8 +86,8 @@ fn column(values: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-/// A Parquet file of row groups of `rows` rows each.
-fn parquet_of(batch: &RecordBatch, rows: usize) -> Bytes {
+/// A Parquet file with `rows` rows in each row group.
+fn parquet_file(batch: &RecordBatch, rows: usize) -> Bytes {
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(rows))
         .set_data_page_row_count_limit(rows.div_ceil(4))
@@ -99,7 +99,7 @@ fn parquet_of(batch: &RecordBatch, rows: usize) -> Bytes {
     writer.into_inner().unwrap().into()
 }
 
-/// A Parquet file whose footer tells something else of its column chunks.
+/// A Parquet file with changed metadata of its column chunks.
 fn with_chunks(
     object: &Bytes,
     change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
@@ -121,7 +121,7 @@ fn with_chunks(
     file.into()
 }
 
-/// `rows` rows: `n` counts, `m` is `n` modulo 7, `text` says it.
+/// `rows` rows: `n` is the row number, `m` is `n` modulo 7, `text` has `n` in words.
 fn numbers(rows: i64) -> RecordBatch {
     let text = StringArray::from_iter_values((0..rows).map(|n| format!("row number {n}")));
     let columns: [(&str, ArrayRef); 3] = [
@@ -136,18 +136,18 @@ fn pipeline(text: &str) -> Pipeline {
     Pipeline::parse(text).expect(text)
 }
 
-fn on_runtime<T>(future: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(future)
 }
 
-/// The rows of a scan and what it was estimated to take.
+/// The rows and the estimate of a scan.
 fn scan_with(text: &str, source: impl Source, limits: Limits) -> Result<(Table, Estimate)> {
     let context = Context {
         limits,
         ..Context::new(b"object.parquet")
     };
-    on_runtime(async {
+    block_on(async {
         let mut scan = pipeline(text).scan(0..1, Arc::new(source), &context).await?;
         let (schema, estimate) = (Arc::clone(scan.schema()), *scan.estimate());
         let mut batches = Vec::new();

@@ -202,9 +202,7 @@ impl RowDecoder for CsvDecoder {
         if self.decoder.capacity() == rows {
             return Ok(());
         }
-        Err(ArrowError::CsvError(
-            "unclosed quote at the end of the text".to_owned(),
-        ))
+        Err(ArrowError::CsvError("unclosed quote".to_owned()))
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {

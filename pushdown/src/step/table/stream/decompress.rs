@@ -45,7 +45,7 @@ impl Codec {
             _ => return Ok(Self::None),
         };
         Err(Error::undecodable(format!(
-            "unsupported compression: expected gzip, zstd or none, found {unsupported}"
+            "the object is compressed by {unsupported}, expected gzip, zstd or none"
         )))
     }
 }

@@ -1,19 +1,19 @@
-//! Where what a query holds and makes ends.
+//! Limits on the input, the memory and the output of queries.
 
 use super::*;
 
 #[test]
-fn an_object_that_is_no_table_is_undecodable() {
-    let object = parquet_of(&numbers(1000), 100);
+fn an_object_that_is_not_a_table_is_undecodable() {
+    let object = parquet_file(&numbers(1000), 100);
     let half = object.slice(object.len() / 2..);
-    let mut lying = object.to_vec();
-    let length = lying.len();
-    lying[length - 8..length - 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    let mut false_length = object.to_vec();
+    let length = false_length.len();
+    false_length[length - 8..length - 4].copy_from_slice(&u32::MAX.to_le_bytes());
     for bytes in [
         Bytes::new(),
         Bytes::from_static(b"PAR1"),
         half,
-        lying.into(),
+        false_length.into(),
         object.slice(..900),
     ] {
         for text in ["select", "select(format=parquet)"] {
@@ -24,9 +24,9 @@ fn an_object_that_is_no_table_is_undecodable() {
 }
 
 #[test]
-fn limits_hold() {
-    let object = parquet_of(&numbers(200_000), 100_000);
-    let limited = |text: &str, tables: TableLimits| {
+fn limits_are_enforced() {
+    let object = parquet_file(&numbers(200_000), 100_000);
+    let error_within = |text: &str, tables: TableLimits| {
         let limits = Limits {
             tables,
             ..Limits::default()
@@ -40,17 +40,17 @@ fn limits_hold() {
         max_columns: 2,
         ..tables
     };
-    assert!(limited("select", columns).contains("3 columns"));
+    assert!(error_within("select", columns).contains("found 3"));
     let group = TableLimits {
         max_row_group_bytes: 1000,
         ..tables
     };
-    assert!(limited("select", group).contains("row group"));
+    assert!(error_within("select", group).contains("row group"));
     let memory = TableLimits {
         max_query_bytes: 100_000,
         ..tables
     };
-    assert!(limited("sql(\"select text from object order by text\")", memory).contains("memory"));
+    assert!(error_within("sql(\"select text from object order by text\")", memory).contains("memory"));
     let limits = Limits {
         max_value_bytes: 1000,
         ..Limits::default()
@@ -66,8 +66,8 @@ fn limits_hold() {
 }
 
 #[test]
-fn sorting_is_taken_to_hold_all_of_the_memory_of_a_query() {
-    let object = parquet_of(&numbers(1000), 1000);
+fn the_estimate_of_a_sort_is_the_memory_of_a_whole_query() {
+    let object = parquet_file(&numbers(1000), 1000);
     let held = |query: &str| {
         let estimate = scan(&format!("sql('{query}')"), object.clone()).unwrap().1;
         estimate.peak_memory_bytes.unwrap()
@@ -83,44 +83,40 @@ fn sorting_is_taken_to_hold_all_of_the_memory_of_a_query() {
     }
 }
 
-/// A page has a thousand values, however large they are.
+/// A page has a thousand values of any size.
 #[test]
-fn pages_of_large_values_are_taken_to_be_large() {
+fn pages_of_large_values_are_estimated_as_large() {
     let texts = StringArray::from_iter_values((10..74).map(|n| format!("{n}").repeat(50_000)));
     let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
-    let object = parquet_of(&batch, 64);
-    let held = scan("select", object.clone())
-        .unwrap()
-        .1
-        .peak_memory_bytes
-        .unwrap();
+    let object = parquet_file(&batch, 64);
+    let held = scan("select", object.clone()).unwrap().1.held.unwrap();
     let bytes = object.len() as u64;
     assert!(held >= 2 * bytes - bytes / 10, "{held} of {bytes}");
 }
 
-/// What filters and sorts gives as many rows at a time as are read: 8,192 photos are more than a record batch may have.
+/// Filters and sorts return as many rows per batch as they read. 8,192 photos would exceed the limit of a record batch.
 #[test]
-fn large_values_come_in_small_batches_from_every_operator() {
+fn every_operator_returns_large_values_in_small_batches() {
     let texts = StringArray::from_iter_values((10..90).map(|n| format!("{n}").repeat(1 << 19)));
     let columns: [(&str, ArrayRef); 2] = [("n", column(0..80)), ("text", Arc::new(texts))];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 40);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 40);
     for text in [
         "select(where='n >= 0')",
         "sql('select n, text from object where n <> 100 order by n desc')",
     ] {
         let (table, _) = scan(text, object.clone()).unwrap();
         assert_eq!(table.rows(), 80);
-        let most = table.batches().iter().map(RecordBatch::num_rows).max();
+        let max_rows = table.batches().iter().map(RecordBatch::num_rows).max();
         assert!(
-            most.is_some_and(|rows| rows < 64),
-            "{text}: {most:?} rows of a megabyte"
+            max_rows.is_some_and(|rows| rows < 64),
+            "{text}: {max_rows:?} rows of a megabyte"
         );
     }
 }
 
-/// A few bytes of the file name a long value as often as they like, which its footer does not tell.
+/// A few bytes of a file can refer to a long dictionary value any number of times, and the footer does not count this.
 #[test]
-fn long_values_in_dictionaries_come_few_at_a_time() {
+fn long_dictionary_values_are_returned_in_small_batches() {
     const LENGTH: usize = 1 << 20;
     let values: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(LENGTH), "y".repeat(LENGTH)]));
     let keys = Int8Array::from_iter_values((0..4_000).map(|row| i8::from(row % 200 == 199)));
@@ -132,13 +128,13 @@ fn long_values_in_dictionaries_come_few_at_a_time() {
         .build();
     let options = ArrowWriterOptions::new()
         .with_properties(properties)
-        // Else it would be read as a dictionary.
+        // With the Arrow schema, the column would be read as a dictionary.
         .with_skip_arrow_metadata(true);
     let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
     writer.write(&batch).unwrap();
     let object = Bytes::from(writer.into_inner().unwrap());
     assert!(object.len() < 3 * LENGTH, "{} bytes", object.len());
-    for (text, rows, most) in [
+    for (text, rows, max_rows) in [
         ("select(columns=[text], limit=100)", 100, 63),
         ("select(columns=[n, text], where='n % 200 = 199')", 20, 63),
         (
@@ -146,7 +142,7 @@ fn long_values_in_dictionaries_come_few_at_a_time() {
             100,
             63,
         ),
-        // Nothing is long without them.
+        // Other columns are not affected.
         ("select(columns=[n])", 4_000, 4_000),
         (
             "sql('select count(*) as c, max(octet_length(text)) as l from object')",
@@ -157,13 +153,16 @@ fn long_values_in_dictionaries_come_few_at_a_time() {
         let (table, _) = scan(text, object.clone()).unwrap();
         assert_eq!(table.rows(), rows, "{text}");
         let found = table.batches().iter().map(RecordBatch::num_rows).max();
-        assert!(found.is_some_and(|rows| rows <= most), "{text}: {found:?} rows");
+        assert!(
+            found.is_some_and(|rows| rows <= max_rows),
+            "{text}: {found:?} rows"
+        );
     }
 }
 
 #[test]
-fn plans_are_bounded() {
-    let object = parquet_of(&numbers(10), 10);
+fn the_size_of_plans_is_limited() {
+    let object = parquet_file(&numbers(10), 10);
     let unions = ["select n from object"; 9].join(" union all ");
     let error = run(&format!("sql(\"{unions}\")"), &object).unwrap_err();
     assert!(error.to_string().contains("more than 8 times"), "{error}");
@@ -176,10 +175,10 @@ fn plans_are_bounded() {
     );
 }
 
-/// As deep as a query may be, on a thread's usual stack.
+/// The deepest valid queries fit in the default stack of a thread.
 #[test]
-fn a_deep_query_runs() {
-    let object = parquet_of(&numbers(10), 10);
+fn the_deepest_queries_run() {
+    let object = parquet_file(&numbers(10), 10);
     for (deep, count, rows) in [(" + n", 490, 9), ("::bigint", 490, 8), (" > m or n", 240, 8)] {
         let condition = format!("n{} > 1", deep.repeat(count));
         let table = run(&format!("select(where=\"{condition}\")"), &object).unwrap();
@@ -213,10 +212,10 @@ fn a_deep_query_runs() {
     assert_eq!(run(&format!("sql(\"{unions}\")"), &object).unwrap().rows(), 400);
 }
 
-/// Texts that double from query to query, windows over all rows, and groups of all texts end at the memory of a query.
+/// Texts that double in nested queries, windows over all rows, and groups of all texts are limited by the memory of a query.
 #[test]
-fn what_a_query_makes_and_holds_is_bounded() {
-    let object = parquet_of(&numbers(100_000), 10_000);
+fn the_memory_of_a_query_is_limited() {
+    let object = parquet_file(&numbers(100_000), 10_000);
     let limits = Limits {
         tables: TableLimits {
             max_query_bytes: 1 << 20,

@@ -1,4 +1,4 @@
-//! Comparisons by value, beyond those of `scripts/writers_parquet.py`: where `DuckDB` fails, and what it cannot read of a file.
+//! Comparisons by value that `scripts/writers_parquet.py` lacks, since `DuckDB` fails on them or cannot read the file.
 
 use arrow_array::{
     Array as _, Date32Array, Decimal256Array, DurationMicrosecondArray, FixedSizeBinaryArray,
@@ -8,15 +8,16 @@ use arrow_buffer::{IntervalMonthDayNano, i256};
 
 use super::*;
 
-/// Rows with their places as `n`, one to a row group.
+/// A file with the row number as `n` and one row per row group.
 fn object(columns: Vec<(&str, ArrayRef)>) -> Bytes {
     let rows = i64::try_from(columns[0].1.len()).unwrap();
     let columns = std::iter::once(("n", column(0..rows))).chain(columns);
     let columns = columns.map(|(name, column)| (name, column, true));
-    parquet_of(&RecordBatch::try_from_iter_with_nullable(columns).unwrap(), 1)
+    parquet_file(&RecordBatch::try_from_iter_with_nullable(columns).unwrap(), 1)
 }
 
-fn found(object: &Bytes, condition: &str) -> Vec<i64> {
+/// The rows that match a condition, by `select` and by `sql`.
+fn matching_rows(object: &Bytes, condition: &str) -> Vec<i64> {
     let selected = scan(
         &format!("select(columns=[n], where=\"{condition}\")"),
         object.clone(),
@@ -30,14 +31,14 @@ fn found(object: &Bytes, condition: &str) -> Vec<i64> {
     rows
 }
 
-fn finds(object: &Bytes, cases: &[(&str, &[i64])]) {
+fn assert_matches(object: &Bytes, cases: &[(&str, &[i64])]) {
     for (condition, rows) in cases {
-        assert_eq!(found(object, condition), *rows, "{condition}");
+        assert_eq!(matching_rows(object, condition), *rows, "{condition}");
     }
 }
 
 #[test]
-fn nanoseconds_are_compared_with_any_year() {
+fn nanoseconds_compare_with_any_year() {
     let nanoseconds = vec![Some(i64::MIN), Some(-1), Some(0), Some(i64::MAX), None];
     let years = |years: [i64; 4]| years.map(Some).into_iter().chain([None]);
     let micros = years([-62_135_596_800_000_000, -1, 0, 253_402_300_799_000_000]);
@@ -66,7 +67,7 @@ fn nanoseconds_are_compared_with_any_year() {
             ])) as ArrayRef,
         ),
     ]);
-    finds(
+    assert_matches(
         &object,
         &[
             ("ns < timestamp '9999-12-31'", &[0, 1, 2, 3]),
@@ -119,7 +120,7 @@ fn nanoseconds_are_compared_with_any_year() {
 }
 
 #[test]
-fn row_groups_are_left_out_by_what_a_literal_means() {
+fn literals_are_converted_before_row_groups_are_pruned() {
     let day = 86_400_000_000;
     let days: ArrayRef = Arc::new(TimestampMicrosecondArray::from_iter_values(
         (0..10).map(|n| n * day),
@@ -142,13 +143,13 @@ fn row_groups_are_left_out_by_what_a_literal_means() {
     }
 }
 
-/// `DuckDB` reads a text beside a typed literal as one of that type: with a zone, here.
+/// `DuckDB` gives a text literal the type of a typed literal in the same list: a time with a zone in this case.
 #[test]
-fn each_literal_of_a_list_is_compared_by_itself() {
+fn each_literal_of_a_list_is_compared_separately() {
     let noon = TimestampMicrosecondArray::from(vec![43_200_000_000]);
     let object = object(vec![("t", Arc::new(noon) as ArrayRef)]);
     let zoned = "timestamptz '1970-01-01 12:00:00'";
-    finds(
+    assert_matches(
         &object,
         &[
             (&format!("t between '1970-01-01 13:00:00+01:00' and {zoned}"), &[]),
@@ -162,7 +163,7 @@ fn each_literal_of_a_list_is_compared_by_itself() {
 }
 
 #[test]
-fn spans_of_any_unit_are_compared() {
+fn durations_and_intervals_of_any_unit_are_compared() {
     let durations = vec![Some(0), Some(3_600_000_000), Some(86_400_000_000), Some(-1), None];
     let interval = |months, days, nanoseconds| Some(IntervalMonthDayNano::new(months, days, nanoseconds));
     let intervals = vec![
@@ -186,11 +187,11 @@ fn spans_of_any_unit_are_compared() {
         ),
     ])
     .unwrap();
-    // Parquet's writer has no intervals of three parts.
+    // Parquet's writer does not support intervals of months, days and nanoseconds.
     let mut object = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     object.write(&batch).unwrap();
     let object = object.into_inner().unwrap().into();
-    finds(
+    assert_matches(
         &object,
         &[
             ("d >= interval '1 hour'", &[1, 2]),
@@ -212,7 +213,7 @@ fn spans_of_any_unit_are_compared() {
 }
 
 #[test]
-fn uuids_are_compared_with_their_texts() {
+fn uuids_compare_with_texts() {
     let values = [1_u128, 0x550e_8400_e29b_41d4_a716_4466_5544_0000, u128::MAX];
     let bytes = values
         .map(|value| Some(value.to_be_bytes()))
@@ -229,8 +230,8 @@ fn uuids_are_compared_with_their_texts() {
     ]);
     let columns: Vec<ArrayRef> = vec![column(0..4), Arc::new(uuids), Arc::new(plain)];
     let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
-    let object = parquet_of(&batch, 1);
-    finds(
+    let object = parquet_file(&batch, 1);
+    assert_matches(
         &object,
         &[
             ("id = '550e8400-e29b-41d4-a716-446655440000'", &[1]),
@@ -286,7 +287,7 @@ fn decimals_of_any_precision_are_compared() {
         .with_precision_and_scale(50, 5)
         .unwrap();
     let object = object(vec![("x", Arc::new(huge) as ArrayRef)]);
-    finds(
+    assert_matches(
         &object,
         &[
             ("x > 0", &[0, 1]),
@@ -294,7 +295,7 @@ fn decimals_of_any_precision_are_compared() {
             ("x < 0.00001", &[2, 3]),
             ("x < 0.000001", &[2, 3]),
             ("x = 100000000000000000000000000000000000000000000", &[1]),
-            // A number with a point and more than 38 digits is a double, unless it is cast.
+            // A decimal literal of more than 38 digits is a double, unless it is cast.
             (
                 "x < cast('99999999999999999999999999999999999999999999.99999' as decimal(50, 5))",
                 &[0, 2, 3],

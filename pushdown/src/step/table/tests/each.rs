@@ -11,7 +11,7 @@ use arrow_schema::{Field, Fields};
 use super::*;
 use crate::{Image, step::image::Encode};
 
-/// A small PNG whose pixels are all `grey`.
+/// A PNG of two rows whose pixels are all `grey`.
 fn png(width: u32, grey: u8) -> Vec<u8> {
     let image = Image::new(width, 2, vec![grey; width as usize * 6]).unwrap();
     let context = Context::new(b"x");
@@ -23,7 +23,7 @@ fn png(width: u32, grey: u8) -> Vec<u8> {
     }
 }
 
-/// Photos: the third is broken, the fourth missing.
+/// Photos: the third is invalid, the fourth is null.
 fn photos() -> Vec<Option<Vec<u8>>> {
     vec![
         Some(png(3, 10)),
@@ -38,17 +38,17 @@ fn object(column: ArrayRef) -> Bytes {
     let rows = i64::try_from(column.len()).unwrap();
     let columns = [("n", super::column(0..rows)), ("image", column)];
     let nullable = columns.map(|(name, column)| (name, column, true));
-    parquet_of(&RecordBatch::try_from_iter_with_nullable(nullable).unwrap(), 2)
+    parquet_file(&RecordBatch::try_from_iter_with_nullable(nullable).unwrap(), 2)
 }
 
 fn binary() -> ArrayRef {
     Arc::new(BinaryArray::from_iter(photos()))
 }
 
-/// The rows as they come.
-fn scanned(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
+/// The rows of a scan.
+fn scan_rows(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
     let pipeline = pipeline(text);
-    on_runtime(async {
+    block_on(async {
         let mut scan = pipeline
             .scan(0..pipeline.len(), Arc::new(object.clone()), context)
             .await?;
@@ -61,27 +61,28 @@ fn scanned(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
     })
 }
 
-fn both(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
+/// The rows of a whole run, after a check that a scan returns the same.
+fn run_and_scan(text: &str, object: &Bytes, context: &Context<'_>) -> Result<Table> {
     let pipeline = pipeline(text);
     let whole = pipeline.run(0..pipeline.len(), Sample::Bytes(object.clone()), context);
-    let parts = scanned(text, object, context);
+    let scanned = scan_rows(text, object, context);
     let whole = whole.map(|sample| match sample {
         Sample::Table(table) => table,
         other => panic!("found {other:?}"),
     });
-    assert_eq!(parts, whole, "{text}");
+    assert_eq!(scanned, whole, "{text}");
     whole
 }
 
-fn whole(table: &Table) -> RecordBatch {
+fn concat(table: &Table) -> RecordBatch {
     arrow_select::concat::concat_batches(table.schema(), table.batches()).unwrap()
 }
 
 #[test]
-fn each_value_goes_through_the_pipeline_and_a_bad_one_fails_alone() {
+fn each_value_runs_the_pipeline_and_fails_separately() {
     let context = Context::new(b"photos.parquet");
     let text = "select | each(image: decode | resize(2, 2) | to_float)";
-    let table = whole(&both(text, &object(binary()), &context).unwrap());
+    let table = concat(&run_and_scan(text, &object(binary()), &context).unwrap());
     let names: Vec<_> = table
         .schema()
         .fields()
@@ -110,22 +111,23 @@ fn each_value_goes_through_the_pipeline_and_a_bad_one_fails_alone() {
     assert!(errors.value(2).contains("expected JPEG"), "{}", errors.value(2));
 }
 
-/// As writers hold bytes: pyarrow's `large_binary`, the views of Polars and `DuckDB`, dictionaries, and values of one length.
+/// The types that writers use for bytes: pyarrow's `large_binary`, the views of Polars and `DuckDB`, dictionaries, and values of
+/// fixed size.
 #[test]
-fn bytes_are_taken_however_they_are_held() {
+fn every_binary_type_is_read() {
     let context = Context::new(b"photos.parquet");
     let text = "select | each(image: decode | resize(2, 2))";
-    let expected = whole(&both(text, &object(binary()), &context).unwrap());
+    let expected = concat(&run_and_scan(text, &object(binary()), &context).unwrap());
     let cast = |to: &DataType| arrow_cast::cast(&binary(), to).unwrap();
     let dictionary = |value: DataType| DataType::Dictionary(Box::new(DataType::Int32), Box::new(value));
-    let mut forms = vec![
+    let mut arrays = vec![
         cast(&DataType::LargeBinary),
         cast(&DataType::BinaryView),
         cast(&dictionary(DataType::Binary)),
         cast(&dictionary(DataType::LargeBinary)),
     ];
     let length = photos().iter().flatten().map(Vec::len).max().unwrap();
-    // What comes behind the end of a photo does not matter.
+    // Bytes after the end of a photo are ignored.
     let padded = photos().into_iter().map(|photo| {
         photo.map(|mut photo| {
             photo.resize(length, 0);
@@ -133,25 +135,25 @@ fn bytes_are_taken_however_they_are_held() {
         })
     });
     let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size(padded, i32::try_from(length).unwrap());
-    forms.push(Arc::new(fixed.unwrap()));
-    for form in forms {
-        let data_type = form.data_type().clone();
+    arrays.push(Arc::new(fixed.unwrap()));
+    for array in arrays {
+        let data_type = array.data_type().clone();
         let bytes = Field::new("bytes", data_type.clone(), true);
         for path in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
             let paths: ArrayRef = Arc::new(StringArray::from(vec!["a.png"; 5]));
             let paths = arrow_cast::cast(&paths, &path).unwrap();
             let fields = Fields::from(vec![Field::new("path", path, true), bytes.clone()]);
-            let structs = StructArray::new(fields, vec![paths, Arc::clone(&form)], None);
-            let found = whole(&both(text, &object(Arc::new(structs)), &context).unwrap());
+            let structs = StructArray::new(fields, vec![paths, Arc::clone(&array)], None);
+            let found = concat(&run_and_scan(text, &object(Arc::new(structs)), &context).unwrap());
             assert_eq!(found, expected, "a struct of {data_type}");
         }
-        let found = whole(&both(text, &object(form), &context).unwrap());
+        let found = concat(&run_and_scan(text, &object(array), &context).unwrap());
         assert_eq!(found, expected, "{data_type}");
     }
 }
 
 #[test]
-fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
+fn structs_of_bytes_and_path_are_read_with_different_shapes() {
     let fields = Fields::from(vec![
         Field::new("bytes", DataType::Binary, true),
         Field::new("path", DataType::Utf8, true),
@@ -159,13 +161,13 @@ fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
     let paths: ArrayRef = Arc::new(StringArray::from(vec!["a.png"; 5]));
     let structs = StructArray::new(fields, vec![binary(), paths], None);
     let context = Context::new(b"photos.parquet");
-    let table = both(
+    let table = run_and_scan(
         "select | each(image: decode)",
         &object(Arc::new(structs)),
         &context,
     )
     .unwrap();
-    let table = whole(&table);
+    let table = concat(&table);
     let schema = table.schema();
     assert_eq!(
         schema.field(1).extension_type_name(),
@@ -187,7 +189,7 @@ fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
     assert_eq!(shapes, [[2, 3, 3], [2, 4, 3], [2, 3, 3]]);
     let pixels = values.column(0).as_list::<i32>().value(1);
     assert_eq!(pixels.as_primitive::<UInt8Type>().values(), &[255; 24][..]);
-    let bytes = both(
+    let bytes = run_and_scan(
         "select | each(image: decode | encode(png))",
         &object(binary()),
         &context,
@@ -196,17 +198,17 @@ fn structs_of_bytes_and_path_are_read_and_shapes_may_differ() {
     assert_eq!(*bytes.schema().field(1).data_type(), DataType::Binary);
 }
 
-/// Pixels of 3 MB each: six of them are more than 16 MiB.
+/// Six values of 3 MB exceed 16 MiB.
 #[test]
-fn large_values_come_in_small_batches() {
+fn large_values_are_returned_in_small_batches() {
     let photos: BinaryArray = (0..14).map(|grey| Some(png(500_000, grey))).collect();
     let columns: [(&str, ArrayRef); 2] = [("n", column(0..14)), ("image", Arc::new(photos))];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 14);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 14);
     let mut context = Context::new(b"photos.parquet");
     let text = "select | each(image: decode)";
     for table in [
-        scanned(text, &object, &context).unwrap(),
-        both(text, &object, &context).unwrap(),
+        scan_rows(text, &object, &context).unwrap(),
+        run_and_scan(text, &object, &context).unwrap(),
     ] {
         let rows: Vec<_> = table.batches().iter().map(RecordBatch::num_rows).collect();
         assert_eq!(rows, [6, 6, 2]);
@@ -222,7 +224,7 @@ fn large_values_come_in_small_batches() {
         }
     }
     context.limits.tables.max_batch_bytes = 2_000_000;
-    let table = whole(&scanned(text, &object, &context).unwrap());
+    let table = concat(&scan_rows(text, &object, &context).unwrap());
     let errors = table.column(2).as_string::<i32>();
     assert!(
         (0..14).all(|row| errors.value(row).contains("more than the limit of 2000000")),
@@ -232,7 +234,7 @@ fn large_values_come_in_small_batches() {
 }
 
 #[test]
-fn random_steps_draw_by_the_row_of_the_object() {
+fn random_steps_draw_by_row_number() {
     let context = Context::new(b"photos.parquet").with_randomness(7, 3);
     let photos: BinaryArray = (0..40).map(|_| Some(png(4, 100))).collect();
     let object = object(Arc::new(photos));
@@ -241,16 +243,16 @@ fn random_steps_draw_by_the_row_of_the_object() {
             "select(where=\"{condition}\", row_number=place) | each(image: decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor)"
         )
     };
-    let all = whole(&both(&text("true"), &object, &context).unwrap());
-    let some = whole(&both(&text("n >= 13"), &object, &context).unwrap());
+    let all = concat(&run_and_scan(&text("true"), &object, &context).unwrap());
+    let some = concat(&run_and_scan(&text("n >= 13"), &object, &context).unwrap());
     assert_eq!(all.column(1).slice(13, 27).as_ref(), some.column(1).as_ref());
     let first = all.column(1).as_fixed_size_list();
     assert!((1..40).any(|row| first.value(row).as_ref() != first.value(0).as_ref()));
-    // The draws are those of an object of its own whose id ends in the row's number.
+    // A separate object whose id ends in the row number has the same draws.
     let id = Context::new(b"photos.parquet\x0013").with_randomness(7, 3);
-    let alone = pipeline("decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor");
-    let Sample::Tensor(alone) = alone.run(0..4, Sample::Bytes(png(4, 100).into()), &id).unwrap() else {
-        panic!("no tensor")
+    let single = pipeline("decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor");
+    let Sample::Tensor(single) = single.run(0..4, Sample::Bytes(png(4, 100).into()), &id).unwrap() else {
+        panic!("expected a tensor")
     };
     assert_eq!(
         first
@@ -259,13 +261,13 @@ fn random_steps_draw_by_the_row_of_the_object() {
             .values()
             .inner()
             .as_slice(),
-        alone.data().as_slice()
+        single.data().as_slice()
     );
 
     let missing = "select | each(image: decode | resize(4, 2) | color_jitter(brightness=0.9) | to_tensor)";
-    let error = both(missing, &object, &context).unwrap_err();
+    let error = run_and_scan(missing, &object, &context).unwrap_err();
     assert!(error.to_string().contains("row_number="), "{error}");
-    let error = both(&text("true"), &object, &Context::new(b"x")).unwrap_err();
+    let error = run_and_scan(&text("true"), &object, &Context::new(b"x")).unwrap_err();
     assert_eq!(
         (error.kind(), error.position()),
         (
@@ -276,7 +278,7 @@ fn random_steps_draw_by_the_row_of_the_object() {
 }
 
 #[test]
-fn each_is_written_as_a_pipeline_or_as_text() {
+fn each_accepts_a_pipeline_or_its_text() {
     let text = "select | each(image: decode | resize(2, 2))";
     let canonical = "select | each(column=image, pipeline=\"decode | resize(w=2, h=2)\")";
     assert_eq!(pipeline(text).to_string(), canonical);
@@ -284,7 +286,7 @@ fn each_is_written_as_a_pipeline_or_as_text() {
     let json = serde_json::to_string(&pipeline(text)).unwrap();
     assert_eq!(pipeline(&json), pipeline(text));
     assert_eq!(pipeline("select | each(\"my image\": decode)").len(), 2);
-    for (text, place) in [
+    for (text, fragment) in [
         ("select | each(image: decode | resize)", "resize"),
         ("select | each(image: decode | nonsense(1))", "nonsense"),
         ("select | each(image: decode |)", ")"),
@@ -297,15 +299,15 @@ fn each_is_written_as_a_pipeline_or_as_text() {
         ),
     ] {
         let error = Pipeline::parse(text).unwrap_err();
-        let found = error.position().map(|place| place as usize);
-        assert_eq!(found, text.find(place), "{text}: {error}");
+        let found = error.position().map(|position| position as usize);
+        assert_eq!(found, text.find(fragment), "{text}: {error}");
     }
 }
 
 #[test]
-fn each_takes_a_column_of_bytes() {
+fn each_requires_a_column_of_bytes() {
     let context = Context::new(b"photos.parquet");
-    for (text, says) in [
+    for (text, message) in [
         ("select | each(picture: decode)", "no column `picture`"),
         (
             "select | each(n: decode)",
@@ -316,17 +318,17 @@ fn each_takes_a_column_of_bytes() {
             "a column `image_error` already",
         ),
     ] {
-        let error = both(text, &object(binary()), &context).unwrap_err();
+        let error = run_and_scan(text, &object(binary()), &context).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsuitable);
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
 #[test]
-fn a_sample_has_its_share_of_the_rows_and_the_same_each_time() {
-    let object = parquet_of(&numbers(20_000), 3_000);
+fn a_sample_is_a_reproducible_fraction_of_the_rows() {
+    let object = parquet_file(&numbers(20_000), 3_000);
     let context = Context::new(b"numbers.parquet");
-    let rows = |text: &str, context: &Context<'_>| int64s(&both(text, &object, context).unwrap(), 0);
+    let rows = |text: &str, context: &Context<'_>| int64s(&run_and_scan(text, &object, context).unwrap(), 0);
     let tenth = rows("select | sample(0.1, 7)", &context);
     assert!((1800..2200).contains(&tenth.len()), "{}", tenth.len());
     assert!(tenth.is_sorted());
@@ -338,7 +340,7 @@ fn a_sample_has_its_share_of_the_rows_and_the_same_each_time() {
     let third = rows("select | sample(0.3, 7)", &context);
     assert!(
         tenth.iter().all(|row| third.binary_search(row).is_ok()),
-        "a larger share has the smaller one"
+        "a larger fraction contains the smaller one"
     );
     assert_eq!(rows("select | sample(1, 7)", &context).len(), 20_000);
     assert_eq!(rows("select | sample(0, 7)", &context).len(), 0);
@@ -351,26 +353,26 @@ fn a_sample_has_its_share_of_the_rows_and_the_same_each_time() {
     }
 }
 
-/// What a photo takes is as long as others wait for the thread.
+/// A scan yields to other tasks on the thread after each photo.
 #[test]
-fn each_gives_way_between_two_values() {
+fn each_yields_between_values() {
     let photos = (0..20).map(|grey| Some(png(3, grey)));
     let object = object(Arc::new(photos.collect::<BinaryArray>()));
     let text = "select | each(image: decode | resize(8, 8))";
-    let gave_way = on_runtime(async {
+    let yields = block_on(async {
         let context = Context::new(b"object.parquet");
         let scan = pipeline(text).scan(0..2, Arc::new(object), &context).await;
-        let (mut scan, mut gave_way) = (scan.unwrap(), 0);
+        let (mut scan, mut yields) = (scan.unwrap(), 0);
         while let Some(rows) = poll_fn(|task| {
             let polled = scan.poll_next_unpin(task);
-            gave_way += usize::from(polled.is_pending());
+            yields += usize::from(polled.is_pending());
             polled
         })
         .await
         {
             rows.unwrap();
         }
-        gave_way
+        yields
     });
-    assert!(gave_way >= 20, "{gave_way} times");
+    assert!(yields >= 20, "{yields} times");
 }

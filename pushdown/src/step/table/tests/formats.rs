@@ -14,37 +14,45 @@ use super::*;
 
 const JSON: &str = "{\"id\": 1, \"tags\": [\"a\"], \"at\": {\"x\": 1}}\n{\"id\": 2.5, \"at\": {\"y\": null}}\n\n{\"tags\": null}";
 
-/// An object that comes in chunks of a few bytes.
+/// A source that streams its object in small chunks.
 #[derive(Debug, Clone)]
-struct Chunked(Bytes, usize);
+struct ChunkedSource {
+    object: Bytes,
+    chunk_bytes: usize,
+}
 
-impl Source for Chunked {
+impl Source for ChunkedSource {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
-        // Less than the whole, so that it has to be read from its start.
-        self.0.suffix(length.min(self.0.len() as u64 / 2))
+        // The suffix never covers the object, so the stream is read as well.
+        self.object.suffix(length.min(self.object.len() as u64 / 2))
     }
 
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, Result<Vec<Bytes>>> {
-        self.0.ranges(ranges)
+        self.object.ranges(ranges)
     }
 
     fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let chunks: Vec<_> = self
-            .0
-            .chunks(self.1)
+            .object
+            .chunks(self.chunk_bytes)
             .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
             .collect();
         stream::iter(chunks).boxed()
     }
 }
 
+/// Reads an object, and checks that small chunks give the same result.
 fn read(name: &str, text: &str, object: impl Into<Bytes>) -> Result<Table> {
     let object = object.into();
     let limits = Limits::default();
     let whole = read_with(name, text, object.clone(), limits);
-    for chunk in [1, 7, 1000] {
-        let chunked = read_with(name, text, Chunked(object.clone(), chunk), limits);
-        assert_eq!(chunked, whole, "{name}: {text}, in chunks of {chunk}");
+    for chunk_bytes in [1, 7, 1000] {
+        let source = ChunkedSource {
+            object: object.clone(),
+            chunk_bytes,
+        };
+        let chunked = read_with(name, text, source, limits);
+        assert_eq!(chunked, whole, "{name}: {text}, in chunks of {chunk_bytes}");
     }
     whole
 }
@@ -54,7 +62,7 @@ fn read_with(name: &str, text: &str, source: impl Source, limits: Limits) -> Res
         limits,
         ..Context::new(name.as_bytes())
     };
-    on_runtime(async {
+    block_on(async {
         let pipeline = pipeline(text);
         let mut scan = pipeline
             .scan(0..pipeline.len(), Arc::new(source), &context)
@@ -110,7 +118,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn texts_are_inflated() {
+fn compressed_texts_are_read() {
     let plain = read("a.csv", "select", CSV).unwrap();
     assert_eq!(read("a.csv.gz", "select", gzip(CSV.as_bytes())).unwrap(), plain);
     let zstd = zstd::encode_all(CSV.as_bytes(), 3).unwrap();
@@ -121,7 +129,7 @@ fn texts_are_inflated() {
 }
 
 #[test]
-fn bombs_and_endless_rows_end_at_their_limits() {
+fn decompression_bombs_and_oversized_rows_are_rejected() {
     let limits = Limits {
         tables: TableLimits {
             max_inflated_bytes: 10 << 20,
@@ -138,30 +146,33 @@ fn bombs_and_endless_rows_end_at_their_limits() {
         .enumerate()
         .map(|(index, name)| format!("{name}{index}"))
         .collect::<Vec<_>>();
-    for (object, says) in [
-        (gzip(rows.as_bytes()), "once it is inflated"),
+    for (object, message) in [
+        (gzip(rows.as_bytes()), "decompressed bytes"),
         (
             zstd::encode_all(rows.as_bytes(), 3).unwrap(),
-            "once it is inflated",
+            "decompressed bytes",
         ),
-        (quote.into_bytes(), "before a record batch is full"),
-        (wide.join(",").into_bytes(), "200 columns"),
+        (quote.into_bytes(), "expected a full record batch in at most"),
+        (wide.join(",").into_bytes(), "found 200"),
     ] {
         let error = read_with("a.csv", "select", Bytes::from(object), limits).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
 #[test]
-fn formats_are_named_or_found_or_refused() {
+fn formats_are_named_or_detected_or_rejected() {
     let error = error("a.txt", "select", "a,b\n1,2\n");
-    assert!(error.contains("name it with `format=`"), "{error}");
-    let object = parquet_of(&numbers(10), 10);
+    assert!(error.contains("name the format with `format=`"), "{error}");
+    let object = parquet_file(&numbers(10), 10);
     assert_eq!(read("a.csv", "select", object.clone()).unwrap().rows(), 10);
-    let fault = read_with("a", "select(header=false)", object, Limits::default()).unwrap_err();
-    assert_eq!(fault.kind(), ErrorKind::InvalidPipeline);
-    assert!(fault.to_string().contains("`header` applies to CSV"), "{fault}");
+    let misplaced = read_with("a", "select(header=false)", object, Limits::default()).unwrap_err();
+    assert_eq!(misplaced.kind(), ErrorKind::InvalidPipeline);
+    assert!(
+        misplaced.to_string().contains("`header` is for CSV"),
+        "{misplaced}"
+    );
     for text in [
         "select(format=parquet, header=false)",
         "select(delimiter=ab)",
@@ -180,19 +191,19 @@ fn formats_are_named_or_found_or_refused() {
 }
 
 #[test]
-fn row_numbers_are_those_of_the_object() {
+fn row_numbers_count_the_rows_of_the_object() {
     let rows = numbers(100_000);
     let csv = (0..100).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
     let place = "select(columns=[n], where=\"n >= 52000 and n < 54000\", row_number=place)";
-    for object in [parquet_of(&rows, 10_000), arrow_file(&[rows], None)] {
+    for object in [parquet_file(&rows, 10_000), arrow_file(&[rows], None)] {
         let table = read_with("x", place, object.clone(), Limits::default()).unwrap();
         assert_eq!(int64s(&table, 1), int64s(&table, 0));
         assert_eq!(table.rows(), 2000);
         let sql = "sql(\"select place from object where place between 20000 and 20003\", row_number=place)";
         let table = read_with("x", sql, object.clone(), Limits::default()).unwrap();
         assert_eq!(int64s(&table, 0), [20_000, 20_001, 20_002, 20_003]);
-        let taken = read_with("x", "select(row_number=m)", object, Limits::default()).unwrap_err();
-        assert_eq!(taken.kind(), ErrorKind::Unsuitable);
+        let duplicate = read_with("x", "select(row_number=m)", object, Limits::default()).unwrap_err();
+        assert_eq!(duplicate.kind(), ErrorKind::Unsuitable);
     }
     let table = read(
         "a.csv",

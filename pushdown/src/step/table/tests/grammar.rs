@@ -1,11 +1,11 @@
-//! Clauses that a query may not have are refused by name, before there is an object.
+//! Unsupported clauses are rejected by name, before the object is read.
 
 use super::*;
 
 #[test]
-fn clauses_are_accepted_or_refused_by_name() {
-    let mut faults = Vec::new();
-    for (query, says) in [
+fn unsupported_clauses_are_rejected_by_name() {
+    let mut failures = Vec::new();
+    for (query, message) in [
         (
             "select n from object tablesample (10 percent)",
             "append the step `sample(fraction, seed)`",
@@ -185,30 +185,30 @@ fn clauses_are_accepted_or_refused_by_name() {
     ] {
         let text = format!("sql({})", serde_json::to_string(query).unwrap());
         let found = Pipeline::parse(&text);
-        let is_right = found.as_ref().is_err_and(|error| {
-            let is_named = error.to_string().contains(says);
+        let is_expected = found.as_ref().is_err_and(|error| {
+            let is_named = error.to_string().contains(message);
             error.kind() == ErrorKind::InvalidPipeline && is_named && error.position().is_some()
         });
-        if !is_right {
-            faults.push(format!("{query}: {found:?}, expected {says}"));
+        if !is_expected {
+            failures.push(format!("{query}: {found:?}, expected {message}"));
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-    for (condition, says) in [
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    for (condition, message) in [
         ("abs(distinct n) = 1", "DISTINCT for `abs`"),
         ("n in (select n from object tablesample (1 rows))", "TABLESAMPLE"),
         ("text collate nocase = 'x'", "COLLATE"),
         ("n xor 2 = 1", "the operator `XOR`"),
     ] {
         let error = Pipeline::parse(&format!("select(where=\"{condition}\")")).unwrap_err();
-        assert!(error.to_string().contains(says), "{condition}: {error}");
+        assert!(error.to_string().contains(message), "{condition}: {error}");
     }
 }
 
-/// The rows of a query over 10 rows: `n` counts, `m` is `n` modulo 7.
+/// Rows of a query over 10 rows: `n` is the row number, `m` is `n` modulo 7.
 #[test]
-fn clauses_that_are_accepted_mean_what_they_say() {
-    let object = parquet_of(&numbers(10), 3);
+fn supported_clauses_return_their_rows() {
+    let object = parquet_file(&numbers(10), 3);
     for (query, expected) in [
         (
             "select n from object where n < 3 qualify row_number() over (order by n desc) = 1",

@@ -1,10 +1,10 @@
-//! Objects that are made to do harm.
+//! Corrupt and malicious objects.
 
 use ::parquet::basic::Compression;
 
 use super::*;
 
-/// A few numbers that look random, the same ones each time.
+/// Reproducible pseudo-random numbers.
 fn noise(seed: u64) -> impl Iterator<Item = usize> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(move || {
@@ -15,11 +15,12 @@ fn noise(seed: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn try_all(object: &Bytes) {
+/// Checks that an object is a table or an error of the object.
+fn assert_table_or_error(object: &Bytes) {
     for text in ["select", "select(columns=[n], where=\"n > 50 and text > 'row'\")"] {
-        for (_, outcome) in [
-            (0, run(text, object)),
-            (1, scan(text, object.clone()).map(|(table, _)| table)),
+        for outcome in [
+            run(text, object),
+            scan(text, object.clone()).map(|(table, _)| table),
         ] {
             if let Err(error) = outcome {
                 let kinds = [ErrorKind::Undecodable, ErrorKind::TooLarge, ErrorKind::Unsuitable];
@@ -30,11 +31,11 @@ fn try_all(object: &Bytes) {
 }
 
 #[test]
-fn parquet_with_broken_bytes_is_an_error_or_a_table() {
-    let object = parquet_of(&numbers(300), 100);
+fn corrupt_parquet_is_an_error_or_a_table() {
+    let object = parquet_file(&numbers(300), 100);
     let footer = object.len() - 1500..object.len() - 8;
     for round in 0..400 {
-        let mut broken = object.to_vec();
+        let mut corrupt = object.to_vec();
         let mut noise = noise(round);
         for _ in 0..=(round % 4) {
             let range = if round % 3 == 0 {
@@ -42,30 +43,30 @@ fn parquet_with_broken_bytes_is_an_error_or_a_table() {
             } else {
                 footer.clone()
             };
-            let place = range.start + noise.next().unwrap() % range.len();
-            broken[place] = [0, 0xff, 0x7f, 0x80, 0x19, 0xfc][noise.next().unwrap() % 6];
+            let position = range.start + noise.next().unwrap() % range.len();
+            corrupt[position] = [0, 0xff, 0x7f, 0x80, 0x19, 0xfc][noise.next().unwrap() % 6];
         }
-        try_all(&broken.into());
+        assert_table_or_error(&corrupt.into());
     }
 }
 
 #[test]
-fn parquet_that_is_cut_off_is_an_error() {
-    let object = parquet_of(&numbers(300), 100);
+fn truncated_parquet_is_an_error() {
+    let object = parquet_file(&numbers(300), 100);
     for length in (0..object.len()).step_by(37) {
         let error = run("select(format=parquet)", &object.slice(..length)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Undecodable, "{length}: {error}");
     }
 }
 
-/// A list of two billion row groups, in a footer of a few bytes.
+/// A footer of a few bytes claims a list of two billion elements.
 #[test]
-fn a_footer_that_claims_a_long_list_is_an_error() {
+fn a_footer_with_a_huge_claimed_list_is_an_error() {
     for claim in [
         [0xfc, 0xff, 0xff, 0xff, 0xff, 0x07],
         [0xfc, 0xff, 0xff, 0xff, 0x7f, 0x00],
     ] {
-        // Field 1, the version; field 2, the list of the schema's elements, structs.
+        // Field 1 is the version; field 2 is the list of the schema's elements.
         let mut footer = vec![0x15, 0x02, 0x19];
         footer.extend(claim);
         footer.extend([0; 64]);
@@ -74,35 +75,35 @@ fn a_footer_that_claims_a_long_list_is_an_error() {
     }
 }
 
-/// A Parquet file that is its footer.
+/// A Parquet file that consists of its footer.
 fn with_footer(footer: &[u8]) -> Bytes {
     let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
     [&b"PAR1"[..], footer, &length, b"PAR1"].concat().into()
 }
 
-/// A Parquet file whose schema has a root that says that it has so many children, as the format writes it, and more elements.
+/// A Parquet file whose schema has a root with the given encoded number of children, followed by `elements`.
 fn with_schema(children: &[u8], elements: &[&[u8]]) -> Bytes {
     let count = elements.len() + 1;
-    let digit = |shift: u32| u8::try_from((count >> shift) & 0x7f).unwrap();
-    // Field 1, the version; field 2, a list of structs whose length is a number of three bytes.
+    let seven_bits = |shift: u32| u8::try_from((count >> shift) & 0x7f).unwrap();
+    // Field 1 is the version; field 2 is a list of structs whose length takes three bytes.
     let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
-    footer.extend([0x80 | digit(0), 0x80 | digit(7), digit(14)]);
+    footer.extend([0x80 | seven_bits(0), 0x80 | seven_bits(7), seven_bits(14)]);
     footer.extend([0x48, 1, b'r', 0x15]);
     footer.extend(children);
     footer.push(0);
     footer.extend(elements.concat());
-    // What the schema is followed by: the number of rows, row groups.
+    // The fields after the schema: the number of rows and the row groups.
     footer.extend([0x16, 0, 0x19, 0x0c, 0]);
     with_footer(&footer)
 }
 
 const LEAF: &[u8] = &[0x15, 2, 0x25, 0, 0x18, 1, b'n', 0];
 
-/// What reads a schema recurses, and a stack that overflows ends the process.
+/// Readers recurse into a schema, and a stack overflow would end the process.
 #[test]
-fn a_schema_nested_without_end_is_an_error() {
+fn a_deeply_nested_schema_is_an_error() {
     let group: &[u8] = &[0x35, 0, 0x18, 1, b'g', 0x15, 2, 0];
-    for (depth, nested) in [(30, false), (64, true), (100_000, true)] {
+    for (depth, is_too_deep) in [(30, false), (64, true), (100_000, true)] {
         let mut elements = vec![group; depth];
         elements.push(LEAF);
         let object = with_schema(&[2], &elements);
@@ -110,71 +111,69 @@ fn a_schema_nested_without_end_is_an_error() {
         let read = thread.spawn(move || run("select", &object)).unwrap();
         let outcome = read.join().unwrap();
         match outcome {
-            Ok(table) => assert!(!nested && table.rows() == 0, "{depth}"),
+            Ok(table) => assert!(!is_too_deep && table.rows() == 0, "{depth}"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Undecodable, "{depth}: {error}");
-                let says = error
-                    .to_string()
-                    .contains("nested deeper than 64, expected no more");
-                assert!(nested && says, "{depth}: {error}");
+                assert!(is_too_deep, "{depth}: {error}");
+                assert!(error.to_string().contains("at most 64 deep"), "{depth}: {error}");
             }
         }
     }
 }
 
 #[test]
-fn a_group_that_claims_more_children_than_there_are_is_an_error() {
+fn a_group_with_too_many_claimed_children_is_an_error() {
     assert_eq!(run("select", &with_schema(&[2], &[LEAF])).unwrap().rows(), 0);
-    for (claim, says) in [
-        (&[4][..], "a group of 2 columns, expected at most 1"),
-        (&[1][..], "a group of -1 columns"),
+    for (claim, message) in [
         (
-            &[0xfe, 0xff, 0xff, 0xff, 0x0f][..],
-            "a group of 2147483647 columns",
+            &[4][..],
+            "expected at most 1 columns in a group, the number left in the schema, found 2",
         ),
+        (&[1][..], "found -1"),
+        (&[0xfe, 0xff, 0xff, 0xff, 0x0f][..], "found 2147483647"),
     ] {
         let error = run("select", &with_schema(claim, &[LEAF])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
-/// The footer is whole, and what it names is no longer where it was.
+/// The footer is complete, but its offsets are wrong.
 #[test]
-fn parquet_whose_middle_is_missing_is_an_error() {
-    let object = parquet_of(&numbers(300), 100);
+fn parquet_without_its_middle_is_an_error() {
+    let object = parquet_file(&numbers(300), 100);
     let length = u32::from_le_bytes(object[object.len() - 8..object.len() - 4].try_into().unwrap());
     let footer = object.len() - 8 - length as usize;
-    let cut = Bytes::from([&object[..4], &object[footer..]].concat());
+    let footer_only = Bytes::from([&object[..4], &object[footer..]].concat());
     for text in ["select", "select(columns=[n], where=\"n > 50\")"] {
         for source in [
-            cut.clone(),
+            footer_only.clone(),
             Bytes::from([&object[..footer / 2], &object[footer..]].concat()),
         ] {
-            let error = scan(text, Counted::new(source)).unwrap_err();
+            let error = scan(text, CountingSource::new(source)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Undecodable, "{text}: {error}");
-            let says = "expected it within the first";
-            assert!(error.to_string().contains(says), "{text}: {error}");
+            let message = "expected the column chunk within the first";
+            assert!(error.to_string().contains(message), "{text}: {error}");
         }
     }
 }
 
 #[test]
-fn a_footer_larger_than_its_limit_is_not_read() {
-    let object = parquet_of(&numbers(300), 100);
-    let mut lying = object.to_vec();
-    let place = lying.len() - 8..lying.len() - 4;
-    lying[place].copy_from_slice(&(40_u32 << 20).to_le_bytes());
-    lying.splice(4..4, vec![0; 41 << 20]);
-    let source = Counted::new(lying.into());
+fn a_footer_beyond_the_limit_is_not_read() {
+    let object = parquet_file(&numbers(300), 100);
+    let mut changed = object.to_vec();
+    let length_field = changed.len() - 8..changed.len() - 4;
+    changed[length_field].copy_from_slice(&(40_u32 << 20).to_le_bytes());
+    changed.splice(4..4, vec![0; 41 << 20]);
+    let source = CountingSource::new(changed.into());
     let error = scan("select", source.clone()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-    assert_eq!(source.read(), 0);
+    assert_eq!(source.bytes_read(), 0);
 }
 
-/// Each of its pages is within the limit on one, and the footer says that there is next to nothing in them.
+/// Each page is within its own limit, and the footer claims almost no bytes.
 #[test]
-fn pages_are_bounded_together() {
+fn the_total_size_of_pages_is_limited() {
     let zeros: ArrayRef = Arc::new(StringArray::from_iter_values(["0".repeat(1 << 20)]));
     let columns = (0..20).map(|index| (format!("c{index}"), Arc::clone(&zeros)));
     let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -186,10 +185,10 @@ fn pages_are_bounded_together() {
         tables,
         ..Limits::default()
     };
-    for dictionaries in [false, true] {
+    for has_dictionaries in [false, true] {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_dictionary_enabled(dictionaries)
+            .set_dictionary_enabled(has_dictionaries)
             .set_dictionary_page_size_limit(2 << 20)
             .build();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
@@ -201,17 +200,16 @@ fn pages_are_bounded_together() {
         assert_eq!(few.0.rows(), 1);
         let error = scan_with("select", object, limits).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-        let says = error.to_string();
-        assert!(says.contains("inflated together"), "{says}");
-        assert!(says.contains("more than the limit of 8388608"), "{says}");
+        let message = "expected at most 8388608 bytes decompressed at a time";
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
 #[test]
-fn ten_thousand_columns_are_read_by_name() {
+fn columns_are_read_by_name_among_ten_thousand() {
     let columns = (0..10_000).map(|index| (format!("c{index}"), column(index..index + 3)));
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let object = parquet_of(&batch, 10);
+    let object = parquet_file(&batch, 10);
     let table = run("select(columns=[c7, c9999], where=\"c5000 > 5000\")", &object).unwrap();
     assert_eq!(int64s(&table, 1), [10_000, 10_001]);
     let error = run("select(columns=[nothing])", &object).unwrap_err();
@@ -219,18 +217,18 @@ fn ten_thousand_columns_are_read_by_name() {
 }
 
 #[test]
-fn broken_arrow_is_an_error_or_a_table() {
+fn corrupt_arrow_is_an_error_or_a_table() {
     let batch = numbers(300);
     let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     writer.write(&batch).unwrap();
     writer.finish().unwrap();
     let object = writer.into_inner().unwrap();
     for round in 0..400 {
-        let mut broken = object.clone();
+        let mut corrupt = object.clone();
         let mut noise = noise(round);
-        let most = if round % 2 == 0 { 900 } else { broken.len() };
-        let place = 64 + noise.next().unwrap() % (most - 64);
-        broken[place] = [0, 0xff, 0x7f, 0x80, 1, 0x40][noise.next().unwrap() % 6];
-        try_all(&broken.into());
+        let end = if round % 2 == 0 { 900 } else { corrupt.len() };
+        let position = 64 + noise.next().unwrap() % (end - 64);
+        corrupt[position] = [0, 0xff, 0x7f, 0x80, 1, 0x40][noise.next().unwrap() % 6];
+        assert_table_or_error(&corrupt.into());
     }
 }

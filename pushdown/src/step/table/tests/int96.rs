@@ -13,32 +13,54 @@ use arrow_schema::TimeUnit;
 
 use super::*;
 
-/// Nanoseconds of a day.
-const DAY: i64 = 86_400_000_000_000;
+/// Nanoseconds per day.
+const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 /// The Julian day of 1970-01-01.
-const EPOCH: i64 = 2_440_588;
+const EPOCH_DAY: i64 = 2_440_588;
 
-/// The days since 1970-01-01 with the nanoseconds of the day, and the same in microseconds: year 1, before 1970 and after it
-/// with digits below a microsecond, 2023-02-24, 2500, and the end of 9999.
-const VALUES: [(i64, i64, i64); 6] = [
-    (-719_162, 0, -62_135_596_800_000_000),
-    (-1, DAY - 1, -1),
-    (0, 1_999, 1),
-    (19_412, 0, 1_677_196_800_000_000),
-    (193_577, 1_000, 16_725_052_800_000_001),
-    (2_932_896, 86_399_000_000_000, 253_402_300_799_000_000),
+/// A timestamp in both forms.
+#[derive(Clone, Copy)]
+struct Timestamp {
+    /// Days since 1970-01-01.
+    day: i64,
+    nanoseconds_of_day: i64,
+    /// Microseconds since 1970-01-01, rounded down.
+    microseconds: i64,
+}
+
+const fn timestamp(day: i64, nanoseconds_of_day: i64, microseconds: i64) -> Timestamp {
+    Timestamp {
+        day,
+        nanoseconds_of_day,
+        microseconds,
+    }
+}
+
+/// Year 1, just before and just after 1970 with digits below a microsecond, 2023-02-24, 2500, and the end of 9999.
+const VALUES: [Timestamp; 6] = [
+    timestamp(-719_162, 0, -62_135_596_800_000_000),
+    timestamp(-1, DAY_NANOSECONDS - 1, -1),
+    timestamp(0, 1_999, 1),
+    timestamp(19_412, 0, 1_677_196_800_000_000),
+    timestamp(193_577, 1_000, 16_725_052_800_000_001),
+    timestamp(2_932_896, 86_399_000_000_000, 253_402_300_799_000_000),
 ];
 
-fn int96((day, nanos, _): (i64, i64, i64)) -> Int96 {
+fn int96(timestamp: Timestamp) -> Int96 {
     let mut value = Int96::new();
     let word = |number: i64| u32::try_from(number & 0xffff_ffff).unwrap();
-    value.set_data(word(nanos), word(nanos >> 32), word(day + EPOCH));
+    let nanoseconds = timestamp.nanoseconds_of_day;
+    value.set_data(
+        word(nanoseconds),
+        word(nanoseconds >> 32),
+        word(timestamp.day + EPOCH_DAY),
+    );
     value
 }
 
-/// A file of INT96 at every kind of place: `t` in each row, a list, a struct and a map of one each.
-fn written(old_list: bool) -> Bytes {
-    let list = if old_list {
+/// A file with INT96 at every nesting: a column, a list, a struct and a map of one entry.
+fn int96_file(has_old_list: bool) -> Bytes {
+    let list = if has_old_list {
         "repeated int96 array;"
     } else {
         "repeated group list { optional int96 element; }"
@@ -62,19 +84,21 @@ fn written(old_list: bool) -> Bytes {
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
     let values: Vec<_> = VALUES.into_iter().map(int96).collect();
     let mut group = writer.next_row_group().unwrap();
-    // The most definition levels of each leaf.
-    let item = if old_list { 2 } else { 3 };
+    // The maximum definition level of each leaf.
+    let item = if has_old_list { 2 } else { 3 };
     let mut levels = [0, 1, item, 1, 2, 2, 3].into_iter();
     while let Some(mut column) = group.next_column().unwrap() {
         let defined = vec![levels.next().unwrap(); VALUES.len()];
         let repeated = vec![0; VALUES.len()];
         match column.untyped() {
-            ColumnWriter::Int96ColumnWriter(of) => of.write_batch(&values, Some(&defined), Some(&repeated)),
-            ColumnWriter::Int64ColumnWriter(of) => of.write_batch(&[0, 1, 2, 3, 4, 5], None, None),
-            ColumnWriter::ByteArrayColumnWriter(of) => {
-                of.write_batch(&vec!["x".into(); VALUES.len()], Some(&defined), Some(&repeated))
+            ColumnWriter::Int96ColumnWriter(writer) => {
+                writer.write_batch(&values, Some(&defined), Some(&repeated))
             }
-            _ => panic!("a column of another type"),
+            ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(&[0, 1, 2, 3, 4, 5], None, None),
+            ColumnWriter::ByteArrayColumnWriter(writer) => {
+                writer.write_batch(&vec!["x".into(); VALUES.len()], Some(&defined), Some(&repeated))
+            }
+            _ => panic!("unexpected column type"),
         }
         .unwrap();
         column.close().unwrap();
@@ -87,37 +111,37 @@ fn micros(array: &ArrayRef) -> Vec<i64> {
     array.as_primitive::<TimestampMicrosecondType>().values().to_vec()
 }
 
-const RIGHT: [i64; 6] = [
-    VALUES[0].2,
-    VALUES[1].2,
-    VALUES[2].2,
-    VALUES[3].2,
-    VALUES[4].2,
-    VALUES[5].2,
+const MICROSECONDS: [i64; 6] = [
+    VALUES[0].microseconds,
+    VALUES[1].microseconds,
+    VALUES[2].microseconds,
+    VALUES[3].microseconds,
+    VALUES[4].microseconds,
+    VALUES[5].microseconds,
 ];
 
 #[test]
-fn every_year_is_read_wherever_it_stands() {
-    for old_list in [false, true] {
-        let table = run("select", &written(old_list)).unwrap();
+fn every_year_is_read_at_every_nesting() {
+    for has_old_list in [false, true] {
+        let table = run("select", &int96_file(has_old_list)).unwrap();
         let [batch] = table.batches() else {
-            panic!("one record batch")
+            panic!("expected one record batch")
         };
-        assert_eq!(micros(batch.column(1)), RIGHT);
-        assert_eq!(micros(batch.column(2).as_list::<i32>().values()), RIGHT);
-        assert_eq!(micros(batch.column(3).as_struct().column(0)), RIGHT);
+        assert_eq!(micros(batch.column(1)), MICROSECONDS);
+        assert_eq!(micros(batch.column(2).as_list::<i32>().values()), MICROSECONDS);
+        assert_eq!(micros(batch.column(3).as_struct().column(0)), MICROSECONDS);
         let map = batch.column(4).as_map();
         assert_eq!(
             (micros(map.keys()), micros(map.values())),
-            (RIGHT.to_vec(), RIGHT.to_vec())
+            (MICROSECONDS.to_vec(), MICROSECONDS.to_vec())
         );
     }
 }
 
-/// As `DuckDB` 2.0.1 and pyarrow 26 (`coerce_int96_timestamp_unit="us"`) have it.
+/// As in `DuckDB` 2.0.1 and pyarrow 26 (`coerce_int96_timestamp_unit="us"`).
 #[test]
-fn digits_below_a_microsecond_are_cut_off() {
-    let table = run("select(columns=[t])", &written(false)).unwrap();
+fn digits_below_a_microsecond_are_truncated() {
+    let table = run("select(columns=[t])", &int96_file(false)).unwrap();
     let found = micros(table.batches()[0].column(0));
     assert_eq!(
         found[1..3],
@@ -128,7 +152,7 @@ fn digits_below_a_microsecond_are_cut_off() {
 
 #[test]
 fn conditions_find_every_year() {
-    let object = written(false);
+    let object = int96_file(false);
     for (condition, rows) in [
         ("t < timestamp '1000-01-01'", &[0][..]),
         ("t >= '2400-01-01'", &[4, 5]),
@@ -149,20 +173,25 @@ fn conditions_find_every_year() {
         );
     }
     let (table, _) = scan("sql('select min(t) as a, max(t) as b from object')", object).unwrap();
-    let ends = |column: usize| micros(table.batches()[0].column(column))[0];
-    assert_eq!((ends(0), ends(1)), (RIGHT[0], RIGHT[5]));
+    let value = |column: usize| micros(table.batches()[0].column(column))[0];
+    assert_eq!((value(0), value(1)), (MICROSECONDS[0], MICROSECONDS[5]));
 }
 
-/// Old writers ordered the twelve bytes, which begin with the time of day.
+/// Old writers ordered INT96 by its twelve bytes, which begin with the time of day.
 #[test]
-fn no_row_is_left_out_by_the_statistics_of_another_order() {
-    for old in [false, true] {
-        let statistics =
-            Statistics::int96(Some(int96(VALUES[5])), Some(int96(VALUES[0])), None, Some(0), old);
-        let place = Cell::new(0);
-        let object = with_chunks(&written(false), |chunk| {
-            let is_int96 = [1, 2, 3, 5, 6].contains(&place.get());
-            place.set(place.get() + 1);
+fn statistics_in_another_order_skip_no_rows() {
+    for is_deprecated in [false, true] {
+        let statistics = Statistics::int96(
+            Some(int96(VALUES[5])),
+            Some(int96(VALUES[0])),
+            None,
+            Some(0),
+            is_deprecated,
+        );
+        let column = Cell::new(0);
+        let object = with_chunks(&int96_file(false), |chunk| {
+            let is_int96 = [1, 2, 3, 5, 6].contains(&column.get());
+            column.set(column.get() + 1);
             if is_int96 {
                 chunk.set_statistics(statistics.clone())
             } else {
@@ -180,9 +209,9 @@ fn no_row_is_left_out_by_the_statistics_of_another_order() {
     }
 }
 
-/// pyarrow's INT96 of nanoseconds, with its schema beside it.
+/// pyarrow's INT96 of nanoseconds, with its Arrow schema in the footer.
 #[test]
-fn an_arrow_schema_in_the_footer_changes_the_zone_alone() {
+fn an_arrow_schema_in_the_footer_changes_only_the_zone() {
     let stamps: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![0]).with_timezone("UTC"));
     let batch = RecordBatch::try_from_iter([("t", stamps)]).unwrap();
     let schema = ::parquet::arrow::encode_arrow_schema(&batch.schema());
@@ -192,15 +221,17 @@ fn an_arrow_schema_in_the_footer_changes_the_zone_alone() {
     let mut writer = SerializedFileWriter::new(Vec::new(), message, Arc::new(properties.build())).unwrap();
     let mut group = writer.next_row_group().unwrap();
     let mut column = group.next_column().unwrap().unwrap();
-    let ColumnWriter::Int96ColumnWriter(of) = column.untyped() else {
-        panic!("INT96")
+    let ColumnWriter::Int96ColumnWriter(int96_writer) = column.untyped() else {
+        panic!("expected INT96")
     };
-    of.write_batch(&VALUES.map(int96), Some(&[1; 6]), None).unwrap();
+    int96_writer
+        .write_batch(&VALUES.map(int96), Some(&[1; 6]), None)
+        .unwrap();
     column.close().unwrap();
     group.close().unwrap();
     let object: Bytes = writer.into_inner().unwrap().into();
     let microseconds = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    let described = on_runtime(crate::describe(
+    let described = block_on(crate::describe(
         Arc::new(object.clone()),
         &Context::new(b"t.parquet"),
     ))
@@ -208,6 +239,6 @@ fn an_arrow_schema_in_the_footer_changes_the_zone_alone() {
     assert_eq!(described.schema.field(0).data_type(), &microseconds);
     let (table, estimate) = scan("select", object).unwrap();
     assert_eq!(table.batches()[0].column(0).data_type(), &microseconds);
-    assert_eq!(micros(table.batches()[0].column(0)), RIGHT);
-    assert_eq!(estimate.output_bytes, Some(48));
+    assert_eq!(micros(table.batches()[0].column(0)), MICROSECONDS);
+    assert_eq!(estimate.answer, Some(48));
 }

@@ -1,9 +1,9 @@
-//! Expressions mean what they mean in `DuckDB`, in `sql` and in `where`, whatever of a file is left out by its statistics.
-//! What further expressions give is in the golden tables (`scripts/golden_tables_cases/meaning.py`).
+//! Expressions have the meaning of `DuckDB`, in `sql` and in `where`, with and without pruning by statistics. The golden tables
+//! have further expressions (`scripts/golden_tables_cases/meaning.py`).
 
 use super::*;
 
-/// Numbers and texts for which conditions are true here and there: `n` counts, `h` is `n` halves, `d` the same as a decimal, `s` a text.
+/// Rows for conditions: `n` is the row number, `h` is `n` / 2, `d` is `h` as a decimal, `s` is a text.
 fn rows() -> RecordBatch {
     let halves = (0..12).map(|n| f64::from(n) / 2.0);
     let texts = ["hello", "World", "größe", "a%b", "", "a\\b"];
@@ -25,16 +25,16 @@ fn rows() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Places by `DuckDB` 2.0.0.
+/// Row numbers by `DuckDB` 2.0.0.
 #[test]
-fn conditions_mean_what_they_mean_in_duckdb_with_statistics_and_without() {
+fn conditions_match_duckdb_with_and_without_statistics() {
     let batch = rows();
     let mut arrow = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     arrow.write(&batch).unwrap();
     arrow.finish().unwrap();
     let objects = [
-        parquet_of(&batch, 2),
-        parquet_of(&batch, 12),
+        parquet_file(&batch, 2),
+        parquet_file(&batch, 12),
         Bytes::from(arrow.into_inner().unwrap()),
     ];
     for (condition, expected) in [
@@ -98,12 +98,12 @@ fn conditions_mean_what_they_mean_in_duckdb_with_statistics_and_without() {
 }
 
 #[test]
-fn orders_end_with_null_either_way() {
+fn nulls_are_last_in_both_orders() {
     let values = Int64Array::from(vec![Some(2), None, Some(3), Some(1), None]);
     let columns = [("v", Arc::new(values) as ArrayRef), ("n", column(0..5))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     for rows in [1, 2, 5] {
-        let object = parquet_of(&batch, rows);
+        let object = parquet_file(&batch, rows);
         for (order, expected) in [
             ("v", [3, 0, 2, 1, 4]),
             ("v desc", [2, 0, 3, 1, 4]),
@@ -134,21 +134,21 @@ fn orders_end_with_null_either_way() {
 }
 
 #[test]
-fn the_smallest_and_the_largest_float_of_a_group_may_be_infinite_or_nan() {
+fn the_min_and_max_of_floats_may_be_infinite_or_nan() {
     let values = Float64Array::from(vec![f64::NAN, 2.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
     let columns = [
         ("g", column([0, 0, 1, 2, 3].into_iter())),
         ("x", Arc::new(values) as ArrayRef),
     ];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 2);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 2);
     let query = "sql('select g, min(x) as low, max(x) as high from object group by g order by g')";
     let table = run(query, &object).unwrap();
-    let floats = |place: usize| -> Vec<f64> {
+    let floats = |column: usize| -> Vec<f64> {
         let batches = table.batches().iter();
         batches
             .flat_map(|batch| {
                 batch
-                    .column(place)
+                    .column(column)
                     .as_primitive::<Float64Type>()
                     .values()
                     .to_vec()
@@ -162,25 +162,31 @@ fn the_smallest_and_the_largest_float_of_a_group_may_be_infinite_or_nan() {
 }
 
 #[test]
-fn values_that_have_none_of_a_type_are_errors_of_the_object_or_null() {
-    let object = parquet_of(&rows(), 5);
-    for (expression, says) in [
-        ("cast(s as int)", "to Int32"),
-        ("cast(h * 100 as tinyint)", "to Int8"),
-        ("cast(1e20 as bigint)", "to Int64"),
-        ("cast('nan'::double as int)", "to Int32"),
-        ("cast(300.0 as utinyint)", "to UInt8"),
-        ("cast(s as boolean)", "to Boolean"),
-        ("cast('off' as boolean)", "to Boolean"),
-        ("cast(s as decimal(5, 2))", "to Decimal128(5, 2)"),
-        ("cast('1000' as decimal(5, 2))", "to Decimal128(5, 2)"),
+fn values_outside_of_a_type_are_errors_of_the_object_or_null() {
+    let object = parquet_file(&rows(), 5);
+    for (expression, message) in [
+        ("cast(s as int)", "expected a value that Int32 has"),
+        ("cast(h * 100 as tinyint)", "expected a value that Int8 has"),
+        ("cast(1e20 as bigint)", "expected a value that Int64 has"),
+        ("cast('nan'::double as int)", "expected a value that Int32 has"),
+        ("cast(300.0 as utinyint)", "expected a value that UInt8 has"),
+        ("cast(s as boolean)", "expected a value that Boolean has"),
+        ("cast('off' as boolean)", "expected a value that Boolean has"),
+        (
+            "cast(s as decimal(5, 2))",
+            "expected a value that Decimal128(5, 2) has",
+        ),
+        (
+            "cast('1000' as decimal(5, 2))",
+            "expected a value that Decimal128(5, 2) has",
+        ),
         ("n // 0", "ivide by zero"),
         ("n % 0", "ivide by zero"),
     ] {
         let text = format!("sql(\"select {expression} as v from object\")");
         let error = run(&text, &object).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsuitable, "{text}: {error}");
-        assert!(error.to_string().contains(says), "{text}: {error}");
+        assert!(error.to_string().contains(message), "{text}: {error}");
         if let Some(cast) = expression.strip_prefix("cast") {
             let text = format!("sql(\"select n from object where try_cast{cast} is null\")");
             assert!(run(&text, &object).unwrap().rows() > 0, "{text}");
@@ -191,17 +197,17 @@ fn values_that_have_none_of_a_type_are_errors_of_the_object_or_null() {
     assert!(error.to_string().contains("expected integers"), "{error}");
 }
 
-/// What `docs/SEMANTICS.md` says differs from `DuckDB` 2.0.0.
+/// The differences from `DuckDB` 2.0.0 in `docs/SEMANTICS.md`.
 #[test]
-fn what_differs_from_duckdb() {
-    let object = parquet_of(&rows(), 5);
-    let ask = |query: &str| {
+fn documented_differences_from_duckdb() {
+    let object = parquet_file(&rows(), 5);
+    let first_value = |query: &str| {
         let table = run(&format!("sql(\"{query}\")"), &object).expect(query);
         let batch = &table.batches()[0];
         let value = arrow_cast::display::array_value_to_string(batch.column(0), 0).unwrap();
         (value, batch.schema().field(0).data_type().clone())
     };
-    let text = |query: &str| ask(query).0;
+    let text = |query: &str| first_value(query).0;
     assert_eq!(text("select upper('größe') as v"), "GRÖSSE");
     assert_eq!(text("select split_part('abc', '', 1) as v"), "abc");
     assert_eq!(text("select string_to_array('', ',') as v"), "[]");
@@ -210,11 +216,11 @@ fn what_differs_from_duckdb() {
         "true"
     );
     assert_eq!(
-        ask("select 2147483647 + 1 as v"),
+        first_value("select 2147483647 + 1 as v"),
         ("2147483648".to_owned(), DataType::Int64)
     );
-    let (_, difference) = ask("select ts - timestamp '2024-01-01 00:00:00' as v from object");
+    let (_, difference) = first_value("select ts - timestamp '2024-01-01 00:00:00' as v from object");
     assert!(matches!(difference, DataType::Duration(_)), "{difference}");
-    let (_, stamp) = ask("select to_timestamp(1) as v");
+    let (_, stamp) = first_value("select to_timestamp(1) as v");
     assert!(matches!(stamp, DataType::Timestamp(_, None)), "{stamp}");
 }

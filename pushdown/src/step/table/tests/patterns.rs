@@ -1,13 +1,13 @@
-//! The patterns of queries.
+//! Patterns in queries.
 
 use super::*;
 
-/// A pattern is part of the pipeline, so that a bad one is a fault of the pipeline, of an object without rows as well.
+/// A pattern is part of the pipeline, so an invalid one is an error of the pipeline, even if the object has no rows.
 #[test]
-fn patterns_that_do_not_compile_are_faults_of_the_pipeline() {
+fn invalid_patterns_are_errors_of_the_pipeline() {
     let too_large = r"(\w{100}){100}";
     let underscores = "_".repeat(12_000);
-    let objects = [0, 10].map(|rows| parquet_of(&numbers(rows), 10));
+    let objects = [0, 10].map(|rows| parquet_file(&numbers(rows), 10));
     let cases = [
         (
             format!("regexp_replace(text, '{too_large}', '') = ''"),
@@ -56,23 +56,23 @@ fn patterns_that_do_not_compile_are_faults_of_the_pipeline() {
         ),
         ("text ~ concat(text, 'a')".to_owned(), "expected a literal"),
     ];
-    for (index, (condition, says)) in cases.iter().enumerate() {
+    for (index, (condition, message)) in cases.iter().enumerate() {
         let texts = [
             format!("select(where=\"{condition}\")"),
             format!("sql(\"select n from object where {condition}\")"),
             format!("sql(\"select {condition} as c from object\")"),
         ];
-        // A backslash in quotes of a pipeline stands for itself twice.
+        // A backslash in a quoted string of a pipeline is escaped by another.
         let text = texts[index % texts.len()].replace('\\', r"\\");
         let error = run(&text, &objects[index % objects.len()]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{text}: {error}");
-        assert!(error.to_string().contains(says), "{text}: {error}");
+        assert!(error.to_string().contains(message), "{text}: {error}");
     }
 }
 
 #[test]
-fn patterns_match_what_they_say() {
-    let object = parquet_of(&numbers(20), 7);
+fn patterns_match() {
+    let object = parquet_file(&numbers(20), 7);
     for (condition, count) in [
         ("text ~ 'r 1.$'", 10),
         ("text ~* 'R 1.$'", 10),

@@ -1,10 +1,10 @@
-//! What `select` and `sql` make of a table.
+//! Results of `select` and `sql`.
 
 use super::*;
 
 #[test]
-fn select_takes_columns_in_order_and_rows_that_fulfil_the_condition() {
-    let object = parquet_of(&numbers(100), 30);
+fn select_returns_the_columns_in_order_and_the_matching_rows() {
+    let object = parquet_file(&numbers(100), 30);
     let table = run(
         "select(columns=[m, n], where=\"n >= 25 and m = 3\", limit=3)",
         &object,
@@ -23,35 +23,35 @@ fn select_takes_columns_in_order_and_rows_that_fulfil_the_condition() {
 
 #[test]
 fn sql_groups_sorts_and_counts() {
-    let object = parquet_of(&numbers(100), 30);
+    let object = parquet_file(&numbers(100), 30);
     let sql = "sql(\"select m, count(*) as c, sum(n) as s from object where n > 9 group by m order by m desc limit 2\")";
     let table = run(sql, &object).unwrap();
     assert_eq!(int64s(&table, 0), [6, 5]);
     assert_eq!(int64s(&table, 1), [13, 13]);
     let expected = |m: i64| (10..100).filter(|n| n % 7 == m).sum::<i64>();
     assert_eq!(int64s(&table, 2), [expected(6), expected(5)]);
-    // Without an order, groups come as the file has them.
+    // Without ORDER BY, groups are in the order of the file.
     let table = run("sql(\"select m from object where n > 9 group by m\")", &object).unwrap();
     assert_eq!(int64s(&table, 0), [3, 4, 5, 6, 0, 1, 2]);
 }
 
-/// Row groups that a condition holds for throughout are not preferred to earlier ones.
+/// Row groups in which all rows match have no precedence over earlier ones.
 #[test]
-fn a_limit_takes_the_first_rows_of_the_file() {
+fn a_limit_returns_the_first_rows_of_the_file() {
     let n = (0..100).chain(std::iter::repeat_n(50, 100));
     let batch = RecordBatch::try_from_iter([("n", column(n)), ("row", column(0..200))]).unwrap();
-    let object = parquet_of(&batch, 100);
+    let object = parquet_file(&batch, 100);
     let table = run("select(columns=[row], where=\"n >= 50\", limit=3)", &object).unwrap();
     assert_eq!(int64s(&table, 0), [50, 51, 52]);
 }
 
-/// Statistics leave NaN out.
+/// Statistics do not include NaN.
 #[test]
-fn nan_is_greater_than_any_number_wherever_it_stands() {
+fn nan_is_greater_than_any_number_in_any_row_group() {
     let values = Float64Array::from(vec![1.0, f64::NAN, 2.0, 3.0, 7.0, f64::NAN]);
     let batch = RecordBatch::try_from_iter([("x", Arc::new(values) as ArrayRef)]).unwrap();
     for rows in [2, 6] {
-        let object = parquet_of(&batch, rows);
+        let object = parquet_file(&batch, rows);
         for (condition, count) in [
             ("x > 5", 3),
             ("x >= 100", 2),
@@ -65,9 +65,9 @@ fn nan_is_greater_than_any_number_wherever_it_stands() {
     }
 }
 
-/// Filters and statistics tell of bytes, by which the two zeros differ.
+/// Bloom filters and statistics compare bytes, which differ between the two zeros.
 #[test]
-fn minus_zero_is_zero_with_bloom_filters() {
+fn minus_zero_equals_zero_with_bloom_filters() {
     let value = |row: i64| match row / 1000 {
         0 => -0.0,
         1 => 0.0,
@@ -99,10 +99,10 @@ fn minus_zero_is_zero_with_bloom_filters() {
 }
 
 #[test]
-fn sums_of_floats_are_those_of_the_order_of_the_file() {
+fn floats_are_summed_in_the_order_of_the_file() {
     let values = Float64Array::from_iter_values((0..20_000).map(|n| 1.0 / f64::from(n + 1)));
     let batch = RecordBatch::try_from_iter([("x", Arc::new(values) as ArrayRef)]).unwrap();
-    let object = parquet_of(&batch, 3_000);
+    let object = parquet_file(&batch, 3_000);
     let sum = || {
         let table = run("sql(\"select sum(x) as s from object\")", &object).unwrap();
         table.batches()[0]
@@ -111,16 +111,16 @@ fn sums_of_floats_are_those_of_the_order_of_the_file() {
             .value(0)
             .to_bits()
     };
-    let once = sum();
-    assert!((0..5).all(|_| sum() == once));
+    let first = sum();
+    assert!((0..5).all(|_| sum() == first));
 }
 
 #[test]
-fn types_go_out_as_arrow_clients_read_them() {
+fn output_types_are_readable_by_arrow_clients() {
     let words: DictionaryArray<Int8Type> = vec!["a", "b", "a"].into_iter().collect();
     let views = StringViewArray::from(vec!["a string longer than twelve", "b", "c"]);
     let columns: [(&str, ArrayRef); 2] = [("word", Arc::new(words)), ("view", Arc::new(views))];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 10);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 10);
     let table = run("select", &object).unwrap();
     let types: Vec<_> = table
         .schema()
@@ -141,7 +141,7 @@ fn types_go_out_as_arrow_clients_read_them() {
 }
 
 #[test]
-fn text_and_json_say_the_same() {
+fn text_and_json_are_equivalent() {
     let text = "select(columns=[\"a b\", n], where=\"n > 'x'\", limit=5, format=parquet)";
     let select = pipeline(text);
     assert_eq!(select.to_string(), text);
@@ -161,29 +161,29 @@ fn text_and_json_say_the_same() {
     }
 }
 
-/// A number that is turned round is a wrong row, or one that a condition leaves out.
+/// A number that wraps around would be a wrong value, or make a condition skip its row.
 #[test]
-fn whole_numbers_that_overflow_are_told() {
-    let most = i64::MAX;
+fn integer_overflow_is_an_error() {
+    let max = i64::MAX;
     let small: ArrayRef = Arc::new(Int8Array::from(vec![100, 27, 1, -128]));
     let columns = [("n", column([1, 2, 0, -1].into_iter())), ("i", small)];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 4);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 4);
     for text in [
-        format!("sql('select n + {most} as v from object')"),
-        format!("sql('select n - {most} - 2 as v from object')"),
-        format!("sql('select n * {most} as v from object')"),
+        format!("sql('select n + {max} as v from object')"),
+        format!("sql('select n - {max} - 2 as v from object')"),
+        format!("sql('select n * {max} as v from object')"),
         "sql('select i + i as v from object')".to_owned(),
         "sql('select -i as v from object')".to_owned(),
-        format!("sql('select sum(n + {}) as v from object')", most - 2),
+        format!("sql('select sum(n + {}) as v from object')", max - 2),
         format!(
-            "sql('select i, sum(n + {}) as v from object group by i % 1, i order by sum(n + {most} - 1 - n)')",
-            most - 2
+            "sql('select i, sum(n + {}) as v from object group by i % 1, i order by sum(n + {max} - 1 - n)')",
+            max - 2
         ),
         format!(
             "sql('select sum(n + {}) over (order by i) as v from object')",
-            most - 2
+            max - 2
         ),
-        format!("select(where='n + {most} > 0')"),
+        format!("select(where='n + {max} > 0')"),
     ] {
         let error = run(&text, &object).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsuitable, "{text}: {error}");
@@ -202,19 +202,19 @@ fn whole_numbers_that_overflow_are_told() {
         [[101], [-1], [-4]]
     );
     assert_eq!(int64s(&table, 4), [0]);
-    // What is kept in 128 bits may pass through more than 64.
-    let there_and_back = format!(
-        "sql('select sum(case when n < 0 then -{most} else {most} // 2 end) as s, count(*) as c from object')"
+    // Sums have 128 bits, so an intermediate sum may exceed 64.
+    let intermediate_overflow = format!(
+        "sql('select sum(case when n < 0 then -{max} else {max} // 2 end) as s, count(*) as c from object')"
     );
-    let table = run(&there_and_back, &object).unwrap();
-    assert_eq!(int64s(&table, 0), [most / 2 - 1]);
+    let table = run(&intermediate_overflow, &object).unwrap();
+    assert_eq!(int64s(&table, 0), [max / 2 - 1]);
 }
 
-/// Planning takes the square of them.
+/// The time of planning is quadratic in the number of columns.
 #[test]
-fn stars_over_many_columns_are_refused_at_once() {
+fn stars_over_many_columns_are_rejected_before_planning() {
     let columns = (0..3000).map(|index| (format!("c{index}"), column([index].into_iter())));
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 1);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 1);
     assert_eq!(run("select", &object).unwrap().rows(), 1);
     let error = run("sql('select *, object.* from object')", &object).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
@@ -226,7 +226,7 @@ fn stars_over_many_columns_are_refused_at_once() {
 
 #[test]
 fn a_query_without_a_table_has_no_columns() {
-    let object = parquet_of(&numbers(1), 1);
+    let object = parquet_file(&numbers(1), 1);
     let error = run("sql('select n + from object')", &object).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
     assert!(error.to_string().contains("is `FROM object` missing?"), "{error}");

@@ -1,4 +1,4 @@
-//! Parquet, read by ranges: what is read, and when.
+//! Reads of Parquet by range: which bytes are read, and when.
 
 use ::parquet::file::statistics::Statistics;
 use futures::TryStreamExt as _;
@@ -6,8 +6,8 @@ use futures::TryStreamExt as _;
 use super::*;
 
 #[test]
-fn a_scan_by_ranges_gives_the_rows_of_the_whole_object() {
-    let object = parquet_of(&numbers(1000), 100);
+fn a_scan_by_ranges_returns_the_rows_of_the_whole_object() {
+    let object = parquet_file(&numbers(1000), 100);
     for text in [
         "select",
         "select(columns=[text], where=\"n between 333 and 444\")",
@@ -15,15 +15,15 @@ fn a_scan_by_ranges_gives_the_rows_of_the_whole_object() {
         "sql(\"select m, avg(n) as a, min(text) as t from object group by m\")",
         "sql(\"select * from object order by m, n desc limit 20\")",
     ] {
-        let (table, _) = scan(text, Counted::new(object.clone())).unwrap();
+        let (table, _) = scan(text, CountingSource::new(object.clone())).unwrap();
         assert_eq!(table, run(text, &object).unwrap(), "{text}");
     }
 }
 
 #[test]
-fn only_what_the_condition_leaves_is_read() {
-    let object = parquet_of(&numbers(100_000), 10_000);
-    let source = Counted::new(object.clone());
+fn only_matching_pages_are_read() {
+    let object = parquet_file(&numbers(100_000), 10_000);
+    let source = CountingSource::new(object.clone());
     let text = "select(columns=[n], where=\"n >= 52000 and n < 54000\")";
     let (table, estimate) = scan(text, source.clone()).unwrap();
     assert_eq!(int64s(&table, 0), (52_000..54_000).collect::<Vec<_>>());
@@ -32,27 +32,24 @@ fn only_what_the_condition_leaves_is_read() {
         1,
         "the footer is read by one suffix read"
     );
-    assert_eq!(estimate.object_bytes, object.len() as u64);
-    // Half of one row group in ten, by its pages.
-    assert!(estimate.max_rows.unwrap() <= 5_000, "{estimate:?}");
-    assert!(
-        estimate.scan_bytes.unwrap() <= object.len() as u64 / 20,
-        "{estimate:?}"
-    );
-    let index = source.read() - estimate.scan_bytes.unwrap();
-    assert!(index < 64 * 1024, "{index} bytes of page index");
-    assert!(table.bytes() <= estimate.output_bytes.unwrap(), "{estimate:?}");
+    assert_eq!(estimate.stored, object.len() as u64);
+    // The page index selects half of one row group in ten.
+    assert!(estimate.rows.unwrap() <= 5_000, "{estimate:?}");
+    assert!(estimate.read.unwrap() <= object.len() as u64 / 20, "{estimate:?}");
+    let index_bytes = source.bytes_read() - estimate.read.unwrap();
+    assert!(index_bytes < 64 * 1024, "{index_bytes} bytes of page index");
+    assert!(table.bytes() <= estimate.answer.unwrap(), "{estimate:?}");
 }
 
 #[test]
-fn what_is_read_is_what_was_estimated() {
-    let object = parquet_of(&numbers(100_000), 10_000);
+fn the_estimate_matches_the_bytes_read() {
+    let object = parquet_file(&numbers(100_000), 10_000);
     for text in ["select", "select(columns=[m])", "select(columns=[n, text])"] {
-        let source = Counted::new(object.clone());
+        let source = CountingSource::new(object.clone());
         let (table, estimate) = scan(text, source.clone()).unwrap();
-        assert_eq!(source.read(), estimate.scan_bytes.unwrap(), "{text}");
-        assert_eq!(estimate.max_rows, Some(100_000));
-        let (bytes, answer) = (table.bytes(), estimate.output_bytes.unwrap());
+        assert_eq!(source.bytes_read(), estimate.read.unwrap(), "{text}");
+        assert_eq!(estimate.rows, Some(100_000));
+        let (bytes, answer) = (table.bytes(), estimate.answer.unwrap());
         assert!(
             answer.abs_diff(bytes) < bytes / 4,
             "{text}: {bytes} bytes, estimated {answer}"
@@ -60,36 +57,36 @@ fn what_is_read_is_what_was_estimated() {
     }
 }
 
-/// Each row group has its minimum and maximum around every number, and every tenth of them.
-/// By the ranges of the columns: a tenth of `n` is a tenth of the rows, wherever they stand.
+/// The estimate assumes an even distribution over the range of a column: a tenth of the range of `n` is a tenth of the rows.
 #[test]
-fn what_a_condition_likely_leaves_is_estimated() {
-    let object = parquet_of(&numbers(40_000), 40_000);
-    let likely = |text: &str| {
+fn the_selectivity_of_a_condition_is_estimated() {
+    let object = parquet_file(&numbers(40_000), 40_000);
+    let expected_and_max_bytes = |text: &str| {
         let estimate = scan(text, object.clone()).unwrap().1;
         (
             estimate.expected_output_bytes.unwrap(),
             estimate.output_bytes.unwrap(),
         )
     };
-    let (all, answer) = likely("select(columns=[n])");
+    let (all, answer) = expected_and_max_bytes("select(columns=[n])");
     assert_eq!((all, answer), (320_000, 320_000));
-    let (tenth, answer) = likely("select(columns=[n], where='n >= 8000 and n < 12000')");
+    let (tenth, answer) = expected_and_max_bytes("select(columns=[n], where='n >= 8000 and n < 12000')");
     assert!(
         (31_000..33_000).contains(&tenth) && answer >= tenth,
         "{tenth} of {answer}"
     );
-    let (some, answer) = likely("select(columns=[n], where='n >= 8000', limit=100)");
+    let (some, answer) = expected_and_max_bytes("select(columns=[n], where='n >= 8000', limit=100)");
     assert_eq!((some, answer), (800, 800));
     for unknown in ["text = 'a' or n = 3", "n % 7 = 1", "text like '%1%'"] {
-        let (likely, answer) = likely(&format!("select(columns=[n], where=\"{unknown}\")"));
-        assert!(likely <= answer, "{unknown}");
+        let (expected, answer) = expected_and_max_bytes(&format!("select(columns=[n], where=\"{unknown}\")"));
+        assert!(expected <= answer, "{unknown}");
     }
 }
 
-/// Half of all floating-point numbers lie between -1 and 1: what counts is how wide a range is.
+/// Half of all floating-point numbers are between -1 and 1, so the estimate uses the width of a range and not the number of values
+/// in it.
 #[test]
-fn of_numbers_with_fractions_the_width_counts() {
+fn the_selectivity_of_floats_follows_the_width_of_the_range() {
     let steps = 0..32_000_i16;
     let columns: [(&str, ArrayRef); 2] = [
         (
@@ -105,7 +102,7 @@ fn of_numbers_with_fractions_the_width_counts() {
             )),
         ),
     ];
-    let object = parquet_of(&RecordBatch::try_from_iter(columns).unwrap(), 32_000);
+    let object = parquet_file(&RecordBatch::try_from_iter(columns).unwrap(), 32_000);
     for (condition, rows) in [
         ("x < 0.8", 25_600),
         ("y >= 0.9", 3_200),
@@ -122,14 +119,14 @@ fn of_numbers_with_fractions_the_width_counts() {
     }
 }
 
-/// Before `min_value` and `max_value` writers compared bytes as if they were signed: "é" came before "b".
+/// Before `min_value` and `max_value`, writers compared bytes as signed numbers: "é" was less than "b".
 #[test]
-fn text_statistics_of_old_writers_are_not_believed() {
+fn text_statistics_of_old_writers_are_ignored() {
     let text: ArrayRef = Arc::new(StringArray::from(vec!["é", "b"]));
-    let object = parquet_of(&RecordBatch::try_from_iter([("text", text)]).unwrap(), 2);
+    let object = parquet_file(&RecordBatch::try_from_iter([("text", text)]).unwrap(), 2);
     let old = Statistics::byte_array(Some("é".into()), Some("b".into()), None, Some(0), true);
     let file = with_chunks(&object, |chunk| {
-        // The page index is of new writers.
+        // Old writers have no page index.
         chunk
             .set_statistics(old.clone())
             .set_column_index_offset(None)
@@ -142,16 +139,16 @@ fn text_statistics_of_old_writers_are_not_believed() {
 }
 
 #[test]
-fn bloom_filters_leave_row_groups_out() {
+fn bloom_filters_skip_row_groups() {
     let scattered = |n: i64| (n % 10_000) * 10 + n / 10_000;
     let batch = RecordBatch::try_from_iter([
         ("n", column((0..100_000).map(scattered))),
         ("m", column(0..100_000)),
     ])
     .unwrap();
-    let written = |filters: bool| {
+    let source = |has_filters: bool| {
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(10_000));
-        let properties = if filters {
+        let properties = if has_filters {
             properties.set_column_bloom_filter_max_ndv("n".into(), 10_000)
         } else {
             properties
@@ -159,40 +156,40 @@ fn bloom_filters_leave_row_groups_out() {
         let properties = properties.build();
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
-        Counted::new(writer.into_inner().unwrap().into())
+        CountingSource::new(writer.into_inner().unwrap().into())
     };
     let text = "select(columns=[m], where=\"n = 45677\")";
-    let (with, without) = (written(true), written(false));
+    let (with, without) = (source(true), source(false));
     let (table, estimate) = scan(text, with.clone()).unwrap();
     assert_eq!(int64s(&table, 0), [74_567]);
     assert!(estimate.max_rows.unwrap() <= 20_000, "{estimate:?}");
     assert_eq!(scan(text, without.clone()).unwrap().0, table);
     assert!(
-        with.read() < without.read() * 3 / 4,
+        with.bytes_read() < without.bytes_read() * 3 / 4,
         "{} and {}",
-        with.read(),
-        without.read()
+        with.bytes_read(),
+        without.bytes_read()
     );
 }
 
 #[test]
-fn the_next_row_group_is_read_ahead() {
-    let object = parquet_of(&numbers(100_000), 10_000);
-    let source = Counted::new(object);
-    on_runtime(async {
+fn the_next_row_groups_are_prefetched() {
+    let object = parquet_file(&numbers(100_000), 10_000);
+    let source = CountingSource::new(object);
+    block_on(async {
         let context = Context::new(b"object.parquet");
         let shared = Arc::new(source.clone());
         let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
         scan.next().await.unwrap().unwrap();
         let reads = source.ranges.lock().len();
-        assert_eq!(reads, 9, "one row group is read, and eight more, which are small");
+        assert_eq!(reads, 9, "one row group, and eight small ones ahead of it");
     });
 }
 
 #[test]
-fn rows_that_were_taken_can_be_put_back() {
-    let object = parquet_of(&numbers(20_000), 5_000);
-    on_runtime(async {
+fn read_batches_can_be_put_back() {
+    let object = parquet_file(&numbers(20_000), 5_000);
+    block_on(async {
         let context = Context::new(b"object.parquet");
         let source = Arc::new(object.clone());
         let mut scan = pipeline("select").scan(0..1, source, &context).await.unwrap();
@@ -207,63 +204,74 @@ fn rows_that_were_taken_can_be_put_back() {
     });
 }
 
-/// Few rows are not put together with others that are still to be found.
+/// Small batches are not merged beyond the limit.
 #[test]
-fn a_limit_behind_a_condition_stops_reading() {
-    let object = parquet_of(&numbers(100_000), 1000);
-    let source = Counted::new(object.clone());
+fn a_limit_after_a_condition_stops_reading() {
+    let object = parquet_file(&numbers(100_000), 1000);
+    let source = CountingSource::new(object.clone());
     let (table, _) = scan("select(where='n % 100 = 0', limit=15)", source.clone()).unwrap();
     assert_eq!(table.rows(), 15);
-    let read = source.read();
+    let read = source.bytes_read();
     assert!(read < object.len() as u64 / 4, "{read} of {} bytes", object.len());
 }
 
 #[test]
 fn a_limit_stops_reading() {
-    let object = parquet_of(&numbers(100_000), 10_000);
-    let source = Counted::new(object.clone());
+    let object = parquet_file(&numbers(100_000), 10_000);
+    let source = CountingSource::new(object.clone());
     let (table, _) = scan("select(limit=10)", source.clone()).unwrap();
     assert_eq!(table.rows(), 10);
-    assert!(source.read() < object.len() as u64 / 5, "{}", source.read());
+    assert!(
+        source.bytes_read() < object.len() as u64 / 5,
+        "{}",
+        source.bytes_read()
+    );
 }
 
 #[test]
-fn rows_flow_before_the_last_row_group_is_read_and_dropping_stops() {
-    let object = parquet_of(&numbers(100_000), 1_000);
-    let source = Counted::new(object.clone());
-    on_runtime(async {
+fn rows_arrive_before_the_last_row_group_is_read_and_dropping_stops_reading() {
+    let object = parquet_file(&numbers(100_000), 1_000);
+    let source = CountingSource::new(object.clone());
+    block_on(async {
         let context = Context::new(b"object.parquet");
         let shared = Arc::new(source.clone());
         let mut scan = pipeline("select").scan(0..1, shared, &context).await.unwrap();
         let first = scan.next().await.unwrap().unwrap();
         assert_eq!(first.num_rows(), 1000);
     });
-    assert!(source.read() < object.len() as u64 / 5, "{}", source.read());
+    assert!(
+        source.bytes_read() < object.len() as u64 / 5,
+        "{}",
+        source.bytes_read()
+    );
 }
 
 #[test]
-fn what_is_held_are_row_groups_of_the_columns_that_are_read() {
-    // Of a column 1.6 MB each: two are read ahead.
-    let object = parquet_of(&numbers(2_000_000), 200_000);
-    let held = |text: &str| {
-        let scanned = scan_with(text, object.clone(), Limits::default()).expect(text);
-        (
-            scanned.1.peak_memory_bytes.unwrap(),
-            scanned.1.scan_bytes.unwrap(),
-        )
+fn peak_memory_is_the_selected_columns_of_the_row_groups_in_memory() {
+    // A row group has 1.6 MB per column, so two are prefetched.
+    let object = parquet_file(&numbers(2_000_000), 200_000);
+    let held_and_read = |text: &str| {
+        let (_, estimate) = scan_with(text, object.clone(), Limits::default()).expect(text);
+        (estimate.held.unwrap(), estimate.read.unwrap())
     };
-    let (one, of_one) = held("select(columns=[n])");
-    let (all, of_all) = held("select()");
-    // Three of ten, and the pages of one.
-    assert!(one > of_one * 3 / 10 && one <= of_one / 2, "{one} of {of_one}");
-    assert!(all > one && all <= of_all / 2, "{all} of {of_all}");
-    let (twice, _) = held("sql('select n from object union all select n from object')");
-    assert_eq!(twice, 2 * one, "two scans may be on their way");
+    let (one_held, one_read) = held_and_read("select(columns=[n])");
+    let (all_held, all_read) = held_and_read("select()");
+    // Three row groups of ten, and the pages of one.
+    assert!(
+        one_held > one_read * 3 / 10 && one_held <= one_read / 2,
+        "{one_held} of {one_read}"
+    );
+    assert!(
+        all_held > one_held && all_held <= all_read / 2,
+        "{all_held} of {all_read}"
+    );
+    let (two_held, _) = held_and_read("sql('select n from object union all select n from object')");
+    assert_eq!(two_held, 2 * one_held, "two scans may run at the same time");
 }
 
 #[test]
-fn rows_between_two_places_are_read_alone() {
-    let object = parquet_of(&numbers(40_000), 10_000);
+fn a_range_of_rows_is_read() {
+    let object = parquet_file(&numbers(40_000), 10_000);
     let lines: Vec<_> = (0..40_000).map(|n| n.to_string()).collect();
     let lines = lines.join("\n");
     let all = scan("select(columns=[n])", object.clone()).unwrap().1;

@@ -1,11 +1,11 @@
-//! What a query may not do.
+//! Queries that are rejected.
 
 use super::*;
 
 #[test]
-fn what_a_query_may_not_do_is_refused() {
-    let object = parquet_of(&numbers(10), 10);
-    for (text, kind, says) in [
+fn forbidden_queries_are_rejected() {
+    let object = parquet_file(&numbers(10), 10);
+    for (text, kind, message) in [
         (
             "select(columns=[N])",
             ErrorKind::Unsuitable,
@@ -85,14 +85,14 @@ fn what_a_query_may_not_do_is_refused() {
     ] {
         let error = run(text, &object).unwrap_err();
         assert_eq!(error.kind(), kind, "{text}: {error}");
-        assert!(error.to_string().contains(says), "{text}: {error}");
+        assert!(error.to_string().contains(message), "{text}: {error}");
         assert_eq!(scan(text, object.clone()).unwrap_err(), error, "{text}");
     }
 }
 
 #[test]
-fn faults_of_sql_have_their_place_in_the_pipeline() {
-    for (text, place) in [
+fn sql_errors_have_their_position_in_the_pipeline() {
+    for (text, fragment) in [
         ("sql(\"select a form object\")", "object"),
         ("sql(query='select * from object where')", "')"),
         ("select(columns=[a], where=\"a = = 1\")", "= 1"),
@@ -100,19 +100,19 @@ fn faults_of_sql_have_their_place_in_the_pipeline() {
     ] {
         let error = Pipeline::parse(text).unwrap_err();
         assert_eq!(
-            error.position().map(|place| place as usize),
-            text.find(place),
+            error.position().map(|position| position as usize),
+            text.find(fragment),
             "{text}: {error}"
         );
     }
 }
 
-/// What one object of this size must not turn into.
+/// Queries whose output or memory could exceed the object without a limit.
 #[test]
-fn what_outgrows_the_object_is_refused() {
-    let object = parquet_of(&numbers(10), 10);
+fn queries_without_a_bound_are_rejected() {
+    let object = parquet_file(&numbers(10), 10);
     let bound = "no bound by the size of the object";
-    for (query, says) in [
+    for (query, message) in [
         ("select a.n from object a, object b", "a join"),
         ("select a.n from object a join object b on a.n = b.n", "a join"),
         ("select n from object intersect select m from object", "a join"),
@@ -205,7 +205,7 @@ fn what_outgrows_the_object_is_refused() {
         let error = run(&format!("sql(\"{query}\")"), &object).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{query}: {error}");
         let text = error.to_string();
-        assert!(text.contains(says), "{query}: {error}");
+        assert!(text.contains(message), "{query}: {error}");
         let reasons = [
             bound,
             "literal",
@@ -219,7 +219,7 @@ fn what_outgrows_the_object_is_refused() {
         );
     }
     let windows: Vec<_> = (0..17)
-        .map(|place| format!("sum(n + {place}) over (order by n) as c{place}"))
+        .map(|index| format!("sum(n + {index}) over (order by n) as c{index}"))
         .collect();
     let error = run(
         &format!("sql(\"select {} from object\")", windows.join(", ")),
@@ -232,10 +232,10 @@ fn what_outgrows_the_object_is_refused() {
     );
 }
 
-/// The planner compares a name that is none with all that there are.
+/// The planner compares an unknown name with all columns.
 #[test]
-fn names_in_queries_are_short() {
-    let object = parquet_of(&numbers(10), 10);
+fn the_length_of_names_in_queries_is_limited() {
+    let object = parquet_file(&numbers(10), 10);
     let long = "x".repeat(257);
     for text in [
         format!("sql(\"select {long} from object\")"),
@@ -244,8 +244,8 @@ fn names_in_queries_are_short() {
     ] {
         let error = Pipeline::parse(&text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
-        let says = "invalid name: expected at most 256 bytes, found 257";
-        assert!(error.to_string().contains(says), "{error}");
+        let message = "found a name of 257 bytes, expected at most 256";
+        assert!(error.to_string().contains(message), "{error}");
     }
     let near = run(&format!("select(where=\"{} > 1\")", &long[1..]), &object).unwrap_err();
     assert_eq!(near.kind(), ErrorKind::Unsuitable, "{near}");
@@ -253,9 +253,9 @@ fn names_in_queries_are_short() {
     assert_eq!(value.rows(), 10);
 }
 
-/// Each function that DataFusion offers was looked at: does its result grow beyond its arguments?
+/// Each function of DataFusion has been reviewed: can its result be larger than its arguments?
 #[test]
-fn every_function_is_known() {
+fn every_function_is_reviewed() {
     let mut names: Vec<_> = datafusion::execution::SessionStateDefaults::default_scalar_functions()
         .iter()
         .map(|function| function.name().to_owned())

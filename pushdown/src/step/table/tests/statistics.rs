@@ -1,4 +1,4 @@
-//! Statistics that say less than they could, or something else.
+//! Incomplete and misleading statistics.
 
 use ::parquet::{
     data_type::ByteArray,
@@ -7,10 +7,10 @@ use ::parquet::{
 
 use super::*;
 
-/// A Parquet file of one column, four rows to a row group, whose chunks have other statistics and no page index.
-fn with(column: ArrayRef, statistics: impl Fn() -> Option<Statistics>) -> Bytes {
+/// A Parquet file of one column with four rows per row group, with the given statistics and no page index.
+fn file_with_statistics(column: ArrayRef, statistics: impl Fn() -> Option<Statistics>) -> Bytes {
     let batch = RecordBatch::try_from_iter_with_nullable([("x", column, true)]).unwrap();
-    with_chunks(&parquet_of(&batch, 4), |chunk| {
+    with_chunks(&parquet_file(&batch, 4), |chunk| {
         let chunk = chunk.set_column_index_offset(None).set_column_index_length(None);
         match statistics() {
             Some(statistics) => chunk.set_statistics(statistics),
@@ -19,7 +19,7 @@ fn with(column: ArrayRef, statistics: impl Fn() -> Option<Statistics>) -> Bytes 
     })
 }
 
-/// How many rows fulfil a condition, by `select` and by `sql`.
+/// Number of rows that match a condition, by `select` and by `sql`.
 fn count(object: &Bytes, condition: &str) -> u64 {
     let selected = scan(&format!("select(where=\"{condition}\")"), object.clone());
     let counted = scan(
@@ -36,12 +36,12 @@ fn count(object: &Bytes, condition: &str) -> u64 {
 }
 
 #[test]
-fn a_missing_count_of_nulls_is_unknown() {
+fn a_missing_null_count_means_unknown() {
     let some_null = || -> ArrayRef { Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(9)])) };
     let one = || -> ArrayRef { Arc::new(Int64Array::from(vec![Some(5)])) };
     let no_value = || -> ArrayRef { Arc::new(Int64Array::from(vec![None, None])) };
-    let statistics = |least, greatest| Some(Statistics::int64(least, greatest, None, None, false));
-    let object = with(some_null(), || statistics(Some(1), Some(9)));
+    let statistics = |min, max| Some(Statistics::int64(min, max, None, None, false));
+    let object = file_with_statistics(some_null(), || statistics(Some(1), Some(9)));
     for (condition, rows) in [
         ("x is null", 1),
         ("x is not null", 3),
@@ -60,26 +60,29 @@ fn a_missing_count_of_nulls_is_unknown() {
     .unwrap();
     let row: Vec<_> = (0..4).flat_map(|column| int64s(&table, column)).collect();
     assert_eq!(row, [4, 3, 1, 9]);
-    let object = with(one(), || statistics(Some(5), Some(5)));
+    let object = file_with_statistics(one(), || statistics(Some(5), Some(5)));
     assert_eq!((count(&object, "x is null"), count(&object, "x = 5")), (0, 1));
-    let object = with(no_value(), || statistics(None, None));
+    let object = file_with_statistics(no_value(), || statistics(None, None));
     assert_eq!(
         (count(&object, "x is null"), count(&object, "x is not null")),
         (2, 0)
     );
     for (condition, rows) in [("x is null", 1), ("x > 2", 2)] {
-        assert_eq!(count(&with(some_null(), || None), condition), rows, "{condition}");
+        assert_eq!(
+            count(&file_with_statistics(some_null(), || None), condition),
+            rows,
+            "{condition}"
+        );
     }
 }
 
-/// What is still known leaves row groups out.
 #[test]
-fn bounds_without_a_count_of_nulls_are_still_bounds() {
+fn bounds_without_a_null_count_skip_row_groups() {
     let batch = RecordBatch::try_from_iter([("x", column(0..8))]).unwrap();
-    let place = std::cell::Cell::new(0);
-    let object = with_chunks(&parquet_of(&batch, 4), |chunk| {
-        let least = place.replace(place.get() + 4);
-        let statistics = Statistics::int64(Some(least), Some(least + 3), None, None, false);
+    let next_min = std::cell::Cell::new(0);
+    let object = with_chunks(&parquet_file(&batch, 4), |chunk| {
+        let min = next_min.replace(next_min.get() + 4);
+        let statistics = Statistics::int64(Some(min), Some(min + 3), None, None, false);
         let chunk = chunk.set_column_index_offset(None).set_column_index_length(None);
         chunk.set_statistics(statistics)
     });
@@ -88,17 +91,17 @@ fn bounds_without_a_count_of_nulls_are_still_bounds() {
 }
 
 #[test]
-fn nan_is_no_bound() {
+fn nan_is_not_a_bound() {
     let numbers = || -> ArrayRef { Arc::new(Float64Array::from(vec![1.0, f64::NAN, 3.0, 9.0])) };
     let singles = || -> ArrayRef { Arc::new(Float32Array::from(vec![1.0, f32::NAN, 3.0, 9.0])) };
-    let doubles = |least, greatest| Some(Statistics::double(least, greatest, None, Some(0), false));
-    for (least, greatest) in [
+    let doubles = |min, max| Some(Statistics::double(min, max, None, Some(0), false));
+    for (min, max) in [
         (Some(f64::NAN), Some(f64::NAN)),
         (Some(f64::NAN), Some(9.0)),
         (Some(1.0), Some(f64::NAN)),
         (Some(1.0), Some(9.0)),
     ] {
-        let object = with(numbers(), || doubles(least, greatest));
+        let object = file_with_statistics(numbers(), || doubles(min, max));
         for (condition, rows) in [
             ("x < 2", 1),
             ("x = 3", 1),
@@ -109,7 +112,7 @@ fn nan_is_no_bound() {
             assert_eq!(
                 count(&object, condition),
                 rows,
-                "{condition} of {least:?}..{greatest:?}"
+                "{condition} with bounds {min:?}..{max:?}"
             );
         }
     }
@@ -122,17 +125,17 @@ fn nan_is_no_bound() {
             false,
         ))
     };
-    assert_eq!(count(&with(singles(), nan), "x < 2"), 1);
+    assert_eq!(count(&file_with_statistics(singles(), nan), "x < 2"), 1);
 }
 
-/// Some writers keep the sign of zero, others have it as the format wants it.
+/// Some writers keep the sign of zero in bounds, others write the sign that the format requires.
 #[test]
-fn the_sign_of_zero_leaves_nothing_out() {
+fn the_sign_of_zero_skips_no_rows() {
     for zero in [0.0, -0.0] {
         let numbers: ArrayRef = Arc::new(Float64Array::from(vec![zero, zero]));
         for bound in [0.0, -0.0] {
             let statistics = || Some(Statistics::double(Some(bound), Some(bound), None, Some(0), false));
-            let object = with(Arc::clone(&numbers), statistics);
+            let object = file_with_statistics(Arc::clone(&numbers), statistics);
             for (condition, rows) in [
                 ("x = 0", 2),
                 ("x = -0.0", 2),
@@ -145,24 +148,29 @@ fn the_sign_of_zero_leaves_nothing_out() {
                 assert_eq!(
                     count(&object, condition),
                     rows,
-                    "{condition} of {zero} with {bound}"
+                    "{condition}, value {zero}, bound {bound}"
                 );
             }
         }
     }
 }
 
-/// Bounds of long texts are cut off, the greatest rounded up.
+/// Bounds of long texts are truncated, and the maximum is rounded up.
 #[test]
-fn bounds_that_are_cut_off_are_bounds() {
+fn truncated_bounds_are_bounds() {
     let texts = ["apple pie", "azzz", "melon", "pear tree"];
     let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
     let statistics = || {
-        let (least, greatest) = (Some("a".into()), Some("q".into()));
-        let of = ValueStatistics::<ByteArray>::new(least, greatest, None, Some(0), false);
-        Some(of.with_min_is_exact(false).with_max_is_exact(false).into())
+        let (min, max) = (Some("a".into()), Some("q".into()));
+        let statistics = ValueStatistics::<ByteArray>::new(min, max, None, Some(0), false);
+        Some(
+            statistics
+                .with_min_is_exact(false)
+                .with_max_is_exact(false)
+                .into(),
+        )
     };
-    let object = with(texts, statistics);
+    let object = file_with_statistics(texts, statistics);
     for (condition, rows) in [
         ("x = 'pear tree'", 1),
         ("x > 'pear'", 1),
@@ -177,18 +185,21 @@ fn bounds_that_are_cut_off_are_bounds() {
     }
     let (table, _) = scan("sql('select min(x) as a, max(x) as b from object')", object).unwrap();
     let batch = &table.batches()[0];
-    let end = |column: usize| batch.column(column).as_string::<i32>().value(0).to_owned();
-    assert_eq!((end(0), end(1)), ("apple pie".to_owned(), "pear tree".to_owned()));
+    let value = |column: usize| batch.column(column).as_string::<i32>().value(0).to_owned();
+    assert_eq!(
+        (value(0), value(1)),
+        ("apple pie".to_owned(), "pear tree".to_owned())
+    );
 }
 
-/// A page index of some pages alone, as of a writer that stops at NaN.
+/// The page index has bounds of some pages only, as writers stop at NaN.
 #[test]
-fn nan_in_a_page_index_is_no_bound() {
+fn nan_in_a_page_index_is_not_a_bound() {
     let numbers = (0..40).map(|n| if n % 3 == 0 { f64::NAN } else { f64::from(n) });
     let numbers: ArrayRef = Arc::new(Float64Array::from_iter_values(numbers));
     let all_nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN; 40]));
     let batch = RecordBatch::try_from_iter([("x", numbers), ("y", all_nan)]).unwrap();
-    let object = parquet_of(&batch, 20);
+    let object = parquet_file(&batch, 20);
     for (condition, rows) in [
         ("x < 5", 3),
         ("x = 38", 1),

@@ -70,9 +70,9 @@ fn trailing_bytes_and_unsupported_compressions_are_undecodable() {
             "expected only zeros",
         ),
         ([&gzip(text)[..], b"x"].concat(), "malformed gzip data"),
-        (b"BZh91AY&SY".to_vec(), "found bzip2"),
-        (b"\xfd7zXZ\0\0\x04".to_vec(), "found xz"),
-        (b"PK\x03\x04\x14\0\0\0".to_vec(), "found ZIP"),
+        (b"BZh91AY&SY".to_vec(), "compressed by bzip2"),
+        (b"\xfd7zXZ\0\0\x04".to_vec(), "compressed by xz"),
+        (b"PK\x03\x04\x14\0\0\0".to_vec(), "compressed by ZIP"),
     ] {
         for chunk in [1, 1 << 20] {
             let error = decompressed(&object, chunk, u64::MAX).unwrap_err();

@@ -16,7 +16,7 @@ fn arrow_stream(batches: &[RecordBatch]) -> Vec<u8> {
 }
 
 #[test]
-fn arrow_files_and_streams_are_found_by_their_magic_bytes() {
+fn arrow_files_and_streams_are_detected_by_their_magic_bytes() {
     let words: DictionaryArray<Int8Type> = (0..2000)
         .map(|row| if row % 3 == 0 { Some("a") } else { None })
         .collect();
@@ -50,34 +50,34 @@ fn arrow_files_and_streams_are_found_by_their_magic_bytes() {
 }
 
 #[test]
-fn large_arrow_batches_are_cut() {
+fn large_arrow_batches_are_split() {
     let object = arrow_file(&[numbers(20_000)], None);
     let table = read_with("x", "select", object, Limits::default()).unwrap();
     let rows: Vec<_> = table.batches().iter().map(RecordBatch::num_rows).collect();
     assert_eq!(rows, [8192, 8192, 3616]);
 }
 
-/// A buffer of an Arrow file may claim any length that it inflates to.
+/// A compressed buffer can announce any decompressed size.
 #[test]
-fn arrow_that_lies_about_its_lengths_is_an_error() {
+fn arrow_with_a_false_buffer_size_is_an_error() {
     let object = arrow_file(&[numbers(5000)], Some(arrow_ipc::CompressionType::ZSTD));
-    let magic = memchr::memmem::find(&object, &40_000_i64.to_le_bytes()).unwrap();
-    let mut lying = object.to_vec();
-    lying[magic..magic + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes());
-    let error = read_with("x", "select", Bytes::from(lying), Limits::default()).unwrap_err();
+    let position = memchr::memmem::find(&object, &40_000_i64.to_le_bytes()).unwrap();
+    let mut changed = object.to_vec();
+    changed[position..position + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes());
+    let error = read_with("x", "select", Bytes::from(changed), Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }
 
-/// LZ4 frames end where they end, not where the buffer says that they do.
+/// An LZ4 frame is decompressed to its end, even if the buffer announces fewer bytes.
 #[test]
-fn an_lz4_buffer_inflates_to_what_it_announces_or_is_an_error() {
+fn an_lz4_buffer_of_another_size_than_announced_is_an_error() {
     let object = arrow_file(&[numbers(2_000_000)], Some(arrow_ipc::CompressionType::LZ4_FRAME));
     for announced in [1, 1_000_000, 7_000_000] {
-        let lying = with_numbers(&object, 16_000_000, announced);
-        let error = read_with("x", "select", lying, Limits::default()).unwrap_err();
+        let changed = with_numbers(&object, 16_000_000, announced);
+        let error = read_with("x", "select", changed, Limits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Undecodable, "{announced}: {error}");
-        let says = format!("no frame of the {announced} bytes that it announces");
-        assert!(error.to_string().contains(&says), "{error}");
+        let message = format!("expected one LZ4 frame of {announced} decompressed bytes");
+        assert!(error.to_string().contains(&message), "{error}");
     }
     let table = read_with("x", "select", object, Limits::default()).unwrap();
     assert_eq!(table.rows(), 2_000_000);
@@ -89,22 +89,33 @@ fn a_buffer_outside_its_message_is_an_error() {
     let far = with_numbers(&object, 40_000, 1 << 40);
     let error = read_with("x", "select", far, Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-    assert!(error.to_string().contains("not within its message"), "{error}");
-    // Each could be looked through as often as it is named.
+    assert!(
+        error
+            .to_string()
+            .contains("expected each buffer within its message"),
+        "{error}"
+    );
+    // Overlapping buffers would multiply the work.
     let shared = with_numbers(&object, 40_000, 70_000);
     let error = read_with("x", "select", shared, Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
-    assert!(error.to_string().contains(" bytes in a message of "), "{error}");
+    assert!(
+        error.to_string().contains("bytes in the message, found"),
+        "{error}"
+    );
 }
 
-/// Arrow and Parquet allow it; no query could tell them apart.
+/// Arrow and Parquet allow duplicate names, but queries cannot distinguish the columns.
 #[test]
-fn an_object_with_one_name_twice_is_an_error() {
+fn an_object_with_duplicate_column_names_is_an_error() {
     let fields = ["n", "m", "n"].map(|name| Field::new(name, DataType::Int64, true));
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let schema = Arc::new(Schema::new(fields.to_vec()));
     let batch = RecordBatch::try_new(schema, vec![column; 3]).unwrap();
-    for object in [arrow_file(slice::from_ref(&batch), None), parquet_of(&batch, 10)] {
+    for object in [
+        arrow_file(slice::from_ref(&batch), None),
+        parquet_file(&batch, 10),
+    ] {
         for text in ["select", "select(columns=[m])", COUNT] {
             let error = read_with("x", text, object.clone(), Limits::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsuitable, "{text}: {error}");
@@ -118,21 +129,21 @@ fn an_object_with_one_name_twice_is_an_error() {
 
 const COUNT: &str = "sql(\"select count(*) as c from object\")";
 
-/// The object with each number of 64 bits that is `from` made `to`.
+/// The object with each 64-bit number `from` replaced by `to`.
 pub(super) fn with_numbers(object: &[u8], from: i64, to: i64) -> Bytes {
     let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-    let places: Vec<_> = memchr::memmem::find_iter(object, &from).collect();
-    assert!(!places.is_empty());
-    let mut lying = object.to_vec();
-    for place in places {
-        lying[place..place + 8].copy_from_slice(&to);
+    let positions: Vec<_> = memchr::memmem::find_iter(object, &from).collect();
+    assert!(!positions.is_empty());
+    let mut changed = object.to_vec();
+    for position in positions {
+        changed[position..position + 8].copy_from_slice(&to);
     }
-    lying.into()
+    changed.into()
 }
 
-/// Columns of nulls have no bytes, and where no column is asked for, only the message tells how many rows it has.
+/// Columns of nulls have no bytes, and if no column is read, only the message has the number of rows.
 #[test]
-fn a_batch_that_claims_rows_without_bytes_is_an_error() {
+fn a_batch_with_too_many_claimed_rows_is_an_error() {
     let rows = 12_345_678;
     let nulls: ArrayRef = Arc::new(NullArray::new(rows));
     let object = arrow_stream(&[RecordBatch::try_from_iter([("nothing", nulls)]).unwrap()]);
@@ -151,10 +162,7 @@ fn a_batch_that_claims_rows_without_bytes_is_an_error() {
     ] {
         let error = read_with("x", text, object.clone(), Limits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{text}: {error}");
-        assert!(
-            error.to_string().contains("a record batch claims"),
-            "{text}: {error}"
-        );
+        assert!(error.to_string().contains("found a claim of"), "{text}: {error}");
     }
     let near = with_numbers(&numbers, 5000, 6000);
     let error = read_with("x", COUNT, near, Limits::default()).unwrap_err();
@@ -163,9 +171,9 @@ fn a_batch_that_claims_rows_without_bytes_is_an_error() {
     assert_eq!(int64s(&table, 0), [5000]);
 }
 
-/// Each of them is small, those of two columns as well as what is added to one.
+/// Each dictionary and each delta is below the limit.
 #[test]
-fn dictionaries_are_bounded_together() {
+fn the_total_size_of_dictionaries_is_limited() {
     let words = |count: usize, letter: char| -> ArrayRef {
         let words: Vec<_> = (0..count)
             .map(|word| format!("{word}{}", letter.to_string().repeat(6000)))
@@ -174,16 +182,16 @@ fn dictionaries_are_bounded_together() {
         Arc::new(words.collect::<DictionaryArray<Int8Type>>())
     };
     let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
-    let several = RecordBatch::try_from_iter([("a", words(50, 'a')), ("b", words(50, 'b'))]).unwrap();
-    let growing = [30, 60, 90].map(|count| RecordBatch::try_from_iter([("a", words(count, 'a'))]).unwrap());
-    for batches in [&[several][..], &growing[..]] {
+    let two_columns = RecordBatch::try_from_iter([("a", words(50, 'a')), ("b", words(50, 'b'))]).unwrap();
+    let deltas = [30, 60, 90].map(|count| RecordBatch::try_from_iter([("a", words(count, 'a'))]).unwrap());
+    for batches in [&[two_columns][..], &deltas[..]] {
         let schema = batches[0].schema();
         let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options.clone()).unwrap();
         for batch in batches {
             writer.write(batch).unwrap();
         }
         let object = Bytes::from(writer.into_inner().unwrap());
-        let limited = |max_batch_bytes| {
+        let read_within = |max_batch_bytes| {
             let tables = TableLimits {
                 max_batch_bytes,
                 ..TableLimits::default()
@@ -196,11 +204,14 @@ fn dictionaries_are_bounded_together() {
         };
         let rows = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
         assert_eq!(
-            int64s(&limited(1 << 20).unwrap(), 0),
+            int64s(&read_within(1 << 20).unwrap(), 0),
             [i64::try_from(rows).unwrap()]
         );
-        let error = limited(400_000).unwrap_err();
+        let error = read_within(400_000).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-        assert!(error.to_string().contains("the dictionaries have"), "{error}");
+        assert!(
+            error.to_string().contains("Arrow dictionaries too large"),
+            "{error}"
+        );
     }
 }

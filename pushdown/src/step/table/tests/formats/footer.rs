@@ -1,20 +1,20 @@
-//! Arrow files that are read by their footer.
+//! Arrow files that are read in the order of their footer.
 
 use std::fs;
 
 use super::{arrow::with_numbers, *};
 
-/// A file of Polars 2.1.0: three record batches of a row each, and dictionaries after them.
+/// A file of Polars 2.1.0: three record batches of one row, followed by dictionaries.
 fn polars() -> Bytes {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/writers_text_arrow");
     fs::read(format!("{folder}/polars_batches.arrow")).unwrap().into()
 }
 
-/// An object of which little is read at its end.
+/// A source whose suffix reads return at most 100 bytes.
 #[derive(Debug, Clone)]
-struct Short(Bytes);
+struct ShortSuffixSource(Bytes);
 
-impl Source for Short {
+impl Source for ShortSuffixSource {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
         self.0.suffix(length.min(100))
     }
@@ -29,7 +29,7 @@ impl Source for Short {
 }
 
 #[test]
-fn a_file_whose_messages_are_no_stream_is_read_by_its_footer() {
+fn a_file_that_is_not_a_stream_is_read_by_its_footer() {
     let object = polars();
     for (text, rows) in [
         ("select", 3),
@@ -42,7 +42,7 @@ fn a_file_whose_messages_are_no_stream_is_read_by_its_footer() {
     ] {
         let table = read("no name", text, object.clone()).unwrap();
         assert_eq!(table.rows(), rows, "{text}");
-        let short = read_with("x", text, Short(object.clone()), Limits::default()).unwrap();
+        let short = read_with("x", text, ShortSuffixSource(object.clone()), Limits::default()).unwrap();
         assert_eq!(short, table, "{text}");
     }
     let query = "sql(\"select count(*) as c from object\")";
@@ -50,30 +50,35 @@ fn a_file_whose_messages_are_no_stream_is_read_by_its_footer() {
 }
 
 #[test]
-fn a_footer_that_lies_is_an_error() {
+fn a_footer_with_wrong_ranges_is_an_error() {
     let object = polars();
-    // Where the second record batch is, and how many bytes it has.
-    for (from, to, kind, says) in [
-        (3696, 1296, ErrorKind::Undecodable, "messages that overlap"),
+    // The offset of the second record batch is 3696, and its size 2304 bytes.
+    for (from, to, kind, message) in [
+        (3696, 1296, ErrorKind::Undecodable, "found overlapping ones"),
         (
             3696,
             1 << 40,
             ErrorKind::Undecodable,
-            "a message outside of the file",
+            "expected the messages before the footer",
         ),
-        (3696, -1, ErrorKind::Undecodable, "a message outside of the file"),
+        (
+            3696,
+            -1,
+            ErrorKind::Undecodable,
+            "expected the messages before the footer",
+        ),
         (
             2304,
             1 << 62,
             ErrorKind::Undecodable,
-            "a message outside of the file",
+            "expected the messages before the footer",
         ),
         (3696, 3697, ErrorKind::Undecodable, "malformed Arrow IPC"),
         (3696, 3704, ErrorKind::Undecodable, ""),
     ] {
         let error = read_with("x", "select", with_numbers(&object, from, to), Limits::default()).unwrap_err();
         assert_eq!(error.kind(), kind, "{from} {to}: {error}");
-        assert!(error.to_string().contains(says), "{from} {to}: {error}");
+        assert!(error.to_string().contains(message), "{from} {to}: {error}");
     }
     let tables = TableLimits {
         max_batch_bytes: 2000,
@@ -85,14 +90,14 @@ fn a_footer_that_lies_is_an_error() {
     };
     let error = read_with("x", "select", object.clone(), limits).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-    // Without its footer it is no stream.
-    let cut = object.slice(..object.len() - 1);
-    let error = read_with("x", "select", cut, Limits::default()).unwrap_err();
+    // Without its footer, the file is not a valid stream.
+    let truncated = object.slice(..object.len() - 1);
+    let error = read_with("x", "select", truncated, Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
 }
 
 #[test]
-fn a_column_of_unions_is_refused_by_its_name() {
+fn a_column_of_unions_is_rejected_by_name() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/writers_text_arrow");
     for file in ["union_dense.arrow", "union_sparse.arrow"] {
         let object = Bytes::from(fs::read(format!("{folder}/{file}")).unwrap());
@@ -101,7 +106,7 @@ fn a_column_of_unions_is_refused_by_its_name() {
         assert!(
             error
                 .to_string()
-                .contains("the column `either` has an Arrow union"),
+                .contains("unsupported column `either`: it contains an Arrow union"),
             "{error}"
         );
         let table = read("x", "select(columns=[n])", object).unwrap();

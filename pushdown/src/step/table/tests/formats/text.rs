@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn csv_has_the_types_of_its_first_rows() {
+fn csv_types_are_inferred_from_the_first_rows() {
     let table = read("t/a.csv", "select", CSV).unwrap();
     let expected = [
         ("id", &DataType::Int64),
@@ -22,7 +22,7 @@ fn csv_has_the_types_of_its_first_rows() {
 }
 
 #[test]
-fn csv_by_columns_conditions_and_sql() {
+fn csv_is_read_by_columns_conditions_and_sql() {
     let table = read(
         "a.csv",
         "select(columns=[price, id], where=\"id <> 2\", limit=1)",
@@ -41,12 +41,12 @@ fn csv_by_columns_conditions_and_sql() {
     )
     .unwrap();
     assert_eq!((int64s(&table, 0), int64s(&table, 1)), (vec![3], vec![6]));
-    let joined = "sql(\"select id from object where id <= (select max(id) from object) order by id\")";
-    assert_eq!(int64s(&read("a.csv", joined, CSV).unwrap(), 0), [1, 2, 3]);
+    let nested = "sql(\"select id from object where id <= (select max(id) from object) order by id\")";
+    assert_eq!(int64s(&read("a.csv", nested, CSV).unwrap(), 0), [1, 2, 3]);
 }
 
 #[test]
-fn csv_without_a_header_and_with_other_delimiters() {
+fn csv_is_read_without_a_header_and_with_other_delimiters() {
     let table = read(
         "x",
         "select(format=csv, header=false, delimiter=\";\")",
@@ -71,7 +71,7 @@ fn csv_without_a_header_and_with_other_delimiters() {
 }
 
 #[test]
-fn rows_that_do_not_fit_the_first_ones_are_told_with_their_line() {
+fn late_rows_that_do_not_fit_are_errors_with_their_line() {
     let mut text = "n,t\n".to_owned();
     for row in 0..200_000 {
         writeln!(text, "{row},word").unwrap();
@@ -80,9 +80,10 @@ fn rows_that_do_not_fit_the_first_ones_are_told_with_their_line() {
     assert_eq!(whole.rows(), 200_000);
     text.push_str("many,word\n");
     let found = read_with("a.csv", "select", Bytes::from(text.clone()), Limits::default()).unwrap_err();
-    let says = "found malformed CSV in line 200002: found `many` in column `n`, expected Int64";
-    assert!(found.to_string().starts_with(says), "{found}");
-    // Columns that are not asked for are not looked at.
+    let message =
+        "malformed CSV in line 200002: expected Int64 in column `n` as in the first rows, found `many`";
+    assert!(found.to_string().starts_with(message), "{found}");
+    // Columns that are not selected are not checked.
     assert!(
         read_with(
             "a.csv",
@@ -97,44 +98,47 @@ fn rows_that_do_not_fit_the_first_ones_are_told_with_their_line() {
     let mut text = rows.concat();
     text.push_str("{\"n\": 1, \"new\": 2}\n");
     let found = read_with("a.json", "select", Bytes::from(text), Limits::default()).unwrap_err();
-    let says = "found malformed JSON in line 200001: found the name `new`, which no row at the start has";
-    assert_eq!(found.to_string(), says);
+    let message = "malformed JSON in line 200001: expected the names of the first rows, found `new`";
+    assert_eq!(found.to_string(), message);
 }
 
 #[test]
-fn broken_csv_is_told_with_its_line() {
-    for (text, says) in [
-        (
-            "a,b\n1,2\n3\n",
-            "in line 3: found another number of values, expected 2",
-        ),
+fn malformed_csv_is_an_error_with_its_line() {
+    for (text, message) in [
+        ("a,b\n1,2\n3\n", "in line 3: wrong number of values: expected 2"),
         (
             "a,b\r\n1,2\r\n3,4,5\r\n",
-            "in line 3: found another number of values, expected 2",
+            "in line 3: wrong number of values: expected 2",
         ),
         ("a,b\n1,\"2\n3,4\n", "in line 2: "),
-        ("a\n1\n\"2\n3", "a quote is not closed"),
-        ("a\nx\0y\n", "in line 2: found a byte of zero"),
-        ("a,a\n1,2\n", "the name `a` twice"),
-        ("", "the CSV is empty"),
+        ("a\n1\n\"2\n3", "unclosed quote"),
+        (
+            "a\nx\0y\n",
+            "in line 2: expected text in UTF-8, found a zero byte",
+        ),
+        (
+            "a,a\n1,2\n",
+            "expected unique names in the first row, found `a` twice",
+        ),
+        ("", "empty CSV"),
     ] {
         let error = error("a.csv", "select", text);
-        assert!(error.contains(says), "{text:?}: {error}");
+        assert!(error.contains(message), "{text:?}: {error}");
     }
-    let named = error("a.csv", "select", &b"\xe9,b\n1,2\n"[..]);
+    let in_header = error("a.csv", "select", &b"\xe9,b\n1,2\n"[..]);
     assert!(
-        named.contains("in line 1: found bytes that are no UTF-8"),
-        "{named}"
+        in_header.contains("in line 1: expected text in UTF-8, found invalid bytes"),
+        "{in_header}"
     );
     let error = error("a.csv", "select", &b"a\n\xff\xfe\n"[..]);
     assert!(
-        error.contains("in line 2: found bytes that are no UTF-8"),
+        error.contains("in line 2: expected text in UTF-8, found invalid bytes"),
         "{error}"
     );
 }
 
 #[test]
-fn json_lines_have_the_names_of_their_first_rows_in_order() {
+fn json_columns_have_the_names_of_the_first_rows_in_order() {
     let table = read("a.jsonl", "select", JSON).unwrap();
     let at = [("x", DataType::Int64), ("y", DataType::Utf8)];
     let at = at.map(|(name, data_type)| Field::new(name, data_type, true));
@@ -158,9 +162,12 @@ fn json_lines_have_the_names_of_their_first_rows_in_order() {
 }
 
 #[test]
-fn broken_json_is_told_with_its_line() {
-    for (text, says) in [
-        ("{\"a\": 1}\n{\"a\": \"x\"}", "found a string, expected a number"),
+fn malformed_json_is_an_error_with_its_line() {
+    for (text, message) in [
+        (
+            "{\"a\": 1}\n{\"a\": \"x\"}",
+            "expected a number as in the rows before, found a string",
+        ),
         ("[{\"a\": 1}]", "an object in each line"),
         ("{\"a\": 1}\n{\"a\": ", "line 2"),
         ("", "no columns"),
@@ -168,29 +175,27 @@ fn broken_json_is_told_with_its_line() {
         ("{\"a\": 1}\nnonsense", "line 2"),
     ] {
         let error = error("a.json", "select", text);
-        assert!(error.contains(says), "{text:?}: {error}");
+        assert!(error.contains(message), "{text:?}: {error}");
     }
 }
 
-/// As in pandas 3.1.1 and pyarrow 26.0.1; `DuckDB` 2.0.1 and Polars 2.1.0 take the blank line of a single column for null.
+/// As in pandas 3.1.1 and pyarrow 26.0.1. `DuckDB` 2.0.1 and Polars 2.1.0 read the blank line of a single column as null.
 #[test]
-fn a_blank_line_of_csv_is_no_row_and_a_backslash_escapes_nothing() {
+fn blank_csv_lines_are_skipped_and_backslashes_are_literal() {
     let table = read("a.csv", "select", "a\n\n1\n\r\n\"\"\n2\n\n").unwrap();
     assert_eq!(table.rows(), 3);
     assert_eq!(table.batches()[0].column(0).null_count(), 1);
-    let table = read("a.csv", "select", "a,b\n\\N,c\\,\n\"\\\",1\n").unwrap_err();
+    let error = read("a.csv", "select", "a,b\n\\N,c\\,\n\"\\\",1\n").unwrap_err();
     assert!(
-        table
-            .to_string()
-            .contains("in line 2: found another number of values"),
-        "{table}"
+        error.to_string().contains("in line 2: wrong number of values"),
+        "{error}"
     );
     let table = read("a.csv", "select", "a,b\n\\N,1\n\"\\\",1\n").unwrap();
     assert_eq!(texts(&table, 0), [Some("\\N".to_owned()), Some("\\".to_owned())]);
 }
 
 #[test]
-fn times_with_a_zone_compare_with_texts_and_each_other() {
+fn times_with_a_zone_compare_with_texts_and_times() {
     let text = "n,at\n1,2024-01-01T01:00:00+02:00\n2,2024-01-01T00:00:00Z\n3,2024-01-01T02:00:00Z\n";
     for (condition, rows) in [
         ("at >= '2024-01-01 00:00:00'", &[2, 3][..]),
@@ -203,10 +208,9 @@ fn times_with_a_zone_compare_with_texts_and_each_other() {
     }
 }
 
-/// Some writers start a text with a byte-order mark.
 #[test]
-fn a_mark_at_the_start_is_no_part_of_the_text() {
-    let marked = |text: &str| format!("\u{feff}{text}");
+fn a_byte_order_mark_is_skipped() {
+    let with_bom = |text: &str| format!("\u{feff}{text}");
     for (name, query, text) in [
         ("a.csv", "select(header=false)", "1,a\n2,b\n"),
         ("a.csv", "select", CSV),
@@ -214,11 +218,14 @@ fn a_mark_at_the_start_is_no_part_of_the_text() {
         ("a.jsonl", "select", JSON),
     ] {
         let plain = read(name, query, text).unwrap();
-        assert_eq!(read(name, query, marked(text)).unwrap(), plain, "{text}");
-        let inflated = read(name, query, gzip(marked(text).as_bytes())).unwrap();
-        assert_eq!(inflated, plain, "{text}");
+        assert_eq!(read(name, query, with_bom(text)).unwrap(), plain, "{text}");
+        let decompressed = read(name, query, gzip(with_bom(text).as_bytes())).unwrap();
+        assert_eq!(decompressed, plain, "{text}");
     }
-    assert_eq!(error("a.csv", "select", marked("")), error("a.csv", "select", ""));
-    let broken = error("a.csv", "select", marked("a,b\n1,2\n3\n"));
-    assert!(broken.contains("in line 3: "), "{broken}");
+    assert_eq!(
+        error("a.csv", "select", with_bom("")),
+        error("a.csv", "select", "")
+    );
+    let malformed = error("a.csv", "select", with_bom("a,b\n1,2\n3\n"));
+    assert!(malformed.contains("in line 3: "), "{malformed}");
 }

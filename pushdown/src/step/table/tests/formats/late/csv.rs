@@ -1,15 +1,18 @@
-//! Values of CSV.
+//! Late values of CSV.
 
 use super::*;
 
-/// The type of a column of CSV, a value of its first rows, and late ones.
-const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
+/// A CSV value of the first rows, and late ones with their results.
+const CSV_VALUES: &[(&str, &[(&str, Expected)])] = &[
     (
         "true",
         &[
             ("FALSE", Ok("false")),
             ("", Ok("null")),
-            ("yes", Err("found `yes` in column `v`, expected Boolean")),
+            (
+                "yes",
+                Err("expected Boolean in column `v` as in the first rows, found `yes`"),
+            ),
             ("t", Err("found `t`")),
             ("1", Err("found `1`")),
         ],
@@ -21,7 +24,7 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("", Ok("null")),
             (
                 "9223372036854775808",
-                Err("found `9223372036854775808` in column `v`, expected Int64"),
+                Err("expected Int64 in column `v` as in the first rows, found `9223372036854775808`"),
             ),
             ("1.5", Err("found `1.5`")),
             ("1e3", Err("found `1e3`")),
@@ -44,7 +47,7 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("9007199254740992", Ok("9007199254740992.0")),
             (
                 "9007199254740993",
-                Err("found `9007199254740993` in column `v`, expected Float64"),
+                Err("expected Float64 in column `v` as in the first rows, found `9007199254740993`"),
             ),
             ("18446744073709551615", Err("found `18446744073709551615`")),
             ("1e400", Err("found `1e400`")),
@@ -58,7 +61,7 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("2024-02-29", Ok("2024-02-29")),
             (
                 "2024-01-01 05:30:00",
-                Err("found `2024-01-01 05:30:00` in column `v`, expected Date32"),
+                Err("expected Date32 in column `v` as in the first rows, found `2024-01-01 05:30:00`"),
             ),
             ("2024-01-01 00:00:00", Err("found `2024-01-01 00:00:00`")),
             ("0000-00-00", Err("found `0000-00-00`")),
@@ -73,7 +76,9 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("2024-01-01T01:02:03.000", Ok("2024-01-01T01:02:03")),
             (
                 "2024-01-01 00:00:00.75",
-                Err("found `2024-01-01 00:00:00.75` in column `v`, expected Timestamp(s)"),
+                Err(
+                    "expected Timestamp(s) in column `v` as in the first rows, found `2024-01-01 00:00:00.75`",
+                ),
             ),
             ("2024-01-01 00:00:00Z", Err("found `2024-01-01 00:00:00Z`")),
             (
@@ -120,7 +125,9 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("2024-01-01T01:00:00+02:00", Ok("2023-12-31T23:00:00Z")),
             (
                 "2024-01-01T00:00:00",
-                Err("found `2024-01-01T00:00:00` in column `v`, expected Timestamp(s, \"UTC\")"),
+                Err(
+                    "expected Timestamp(s, \"UTC\") in column `v` as in the first rows, found `2024-01-01T00:00:00`",
+                ),
             ),
             ("2024-01-01", Err("found `2024-01-01`")),
             ("2024-01-01T00:00:00.5Z", Err("found `2024-01-01T00:00:00.5Z`")),
@@ -143,19 +150,19 @@ const CSV_VALUES: &[(&str, &[(&str, Late)])] = &[
 ];
 
 #[test]
-fn late_values_of_csv_fit_without_loss_or_are_errors_with_their_line() {
+fn late_csv_values_fit_exactly_or_fail_with_their_line() {
     for (early, values) in CSV_VALUES {
-        for (value, late) in *values {
+        for (value, expected) in *values {
             let text = csv_with([*early; ROWS].into_iter().chain([*value]));
-            check("a.csv", text, ROWS + 2, "v", *late);
+            check("a.csv", text, ROWS + 2, "v", *expected);
         }
     }
 }
 
-/// `DuckDB` 2.0.1 and pyarrow 26.0.1 have the same types, but for what has digits to lose: they read `007` as 7, or whole
-/// numbers as floats that are none of them.
+/// `DuckDB` 2.0.1 and pyarrow 26.0.1 infer the same types, except for values that would lose digits: they read `007` as 7, and
+/// large whole numbers as inexact floats.
 #[test]
-fn what_disagrees_in_the_first_rows_of_csv_is_text() {
+fn csv_columns_with_values_of_different_types_are_text() {
     for values in [
         ["2024-01-01", "0000-00-00"],
         ["2024-01-01", "2024-02-30"],
@@ -181,12 +188,12 @@ fn what_disagrees_in_the_first_rows_of_csv_is_text() {
         )
         .unwrap();
         assert_eq!(types(&table)[0].1, &DataType::Utf8, "{values:?}");
-        assert_eq!(shown(&table, 0), values);
+        assert_eq!(display(&table, 0), values);
     }
 }
 
 #[test]
-fn values_that_fit_one_type_in_the_first_rows_of_csv_have_it() {
+fn csv_columns_have_the_type_that_fits_all_first_rows() {
     let time = |unit| DataType::Timestamp(unit, None);
     let zoned = |unit| DataType::Timestamp(unit, Some("UTC".into()));
     for (values, data_type, expected) in [
@@ -203,7 +210,7 @@ fn values_that_fit_one_type_in_the_first_rows_of_csv_have_it() {
             time(TimeUnit::Microsecond),
             ["2024-01-01T00:00:00.500", "2024-01-01T00:00:00.000500"],
         ),
-        // Zeros are digits that others may need.
+        // Trailing zeros count, since other values may need the digits.
         (
             ["2024-01-01T00:00:00.000000", "2024-01-01T00:00:00"],
             time(TimeUnit::Microsecond),
@@ -227,6 +234,6 @@ fn values_that_fit_one_type_in_the_first_rows_of_csv_have_it() {
         )
         .unwrap();
         assert_eq!(types(&table)[0].1, &data_type, "{values:?}");
-        assert_eq!(shown(&table, 0), expected);
+        assert_eq!(display(&table, 0), expected);
     }
 }

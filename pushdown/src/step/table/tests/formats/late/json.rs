@@ -1,9 +1,9 @@
-//! Values of JSON lines.
+//! Late values of JSON lines.
 
 use super::*;
 
-/// A value of the first rows of JSON, and late ones.
-const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
+/// A JSON value of the first rows, and late ones with their results.
+const JSON_VALUES: &[(&str, &[(&str, Expected)])] = &[
     (
         "true",
         &[
@@ -11,7 +11,7 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("null", Ok("null")),
             (
                 "1",
-                Err("found `1`, expected true or false as in the rows at the start in `v`"),
+                Err("expected true or false as in the first rows, found `1` in column `v`"),
             ),
             ("\"true\"", Err("found `\"true\"`")),
         ],
@@ -23,7 +23,7 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("2.000", Ok("2")),
             (
                 "1.5",
-                Err("found `1.5`, expected Int64 as in the rows at the start in `v`"),
+                Err("expected Int64 as in the first rows, found `1.5` in column `v`"),
             ),
             ("1.00000000000000000001", Err("found `1.00000000000000000001`")),
             ("1e3", Err("found `1e3`")),
@@ -34,15 +34,15 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("true", Err("found `true`")),
             ("[1]", Err("found a list")),
             ("{\"x\": 1}", Err("found an object")),
-            ("01", Err("found `01`, expected a number")),
-            ("nan", Err("found `nan`, expected a value")),
+            ("01", Err("expected a number, found `01`")),
+            ("nan", Err("expected a value, found `nan`")),
         ],
     ),
     (
         "18446744073709551615",
         &[
             ("9223372036854775808", Ok("9223372036854775808")),
-            ("-1", Err("found `-1`, expected UInt64")),
+            ("-1", Err("expected UInt64 as in the first rows, found `-1`")),
             ("18446744073709551616", Err("found `18446744073709551616`")),
         ],
     ),
@@ -55,12 +55,12 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("-Infinity", Ok("-inf")),
             (
                 "9007199254740993",
-                Err("found `9007199254740993`, expected Float64"),
+                Err("expected Float64 as in the first rows, found `9007199254740993`"),
             ),
             ("1e400", Err("found `1e400`")),
             ("1e-400", Err("found `1e-400`")),
             ("\"NaN\"", Err("found `\"NaN\"`")),
-            ("+Infinity", Err("found `+Infinity`, expected a value")),
+            ("+Infinity", Err("expected a value, found `+Infinity`")),
         ],
     ),
     (
@@ -69,7 +69,7 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("\"\\u00e9\\n\"", Ok("\u{e9}\n")),
             (
                 "1",
-                Err("found `1`, expected a string as in the rows at the start in `v`"),
+                Err("expected a string as in the first rows, found `1` in column `v`"),
             ),
             ("NaN", Err("found `NaN`")),
             ("true", Err("found `true`")),
@@ -79,7 +79,10 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
     ),
     (
         "null",
-        &[("\"x\"", Ok("x")), ("1", Err("found `1`, expected a string"))],
+        &[
+            ("\"x\"", Ok("x")),
+            ("1", Err("expected a string as in the first rows, found `1`")),
+        ],
     ),
     (
         "[[1]]",
@@ -87,10 +90,10 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("[[2], null, []]", Ok("[[2], null, []]")),
             (
                 "[[1.5]]",
-                Err("found `1.5`, expected Int64 as in the rows at the start in `v`"),
+                Err("expected Int64 as in the first rows, found `1.5` in column `v`"),
             ),
-            ("[1]", Err("found `1`, expected a list")),
-            ("1", Err("found `1`, expected a list")),
+            ("[1]", Err("expected a list as in the first rows, found `1`")),
+            ("1", Err("expected a list as in the first rows, found `1`")),
         ],
     ),
     (
@@ -100,21 +103,24 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
             ("{}", Ok("{x: null, z: null}")),
             (
                 "{\"x\": [{\"y\": 1.5}]}",
-                Err("found `1.5`, expected Int64 as in the rows at the start in `y`"),
+                Err("expected Int64 as in the first rows, found `1.5` in column `y`"),
             ),
             (
                 "{\"x\": [{\"y\": 1, \"new\": 2}]}",
-                Err("found the name `new`, which no row at the start has"),
+                Err("expected the names of the first rows, found `new`"),
             ),
             (
                 "{\"x\": [{\"y\": 1, \"y\": 2}]}",
-                Err("found the name `y` twice in one object"),
+                Err("expected unique names in an object, found `y` twice"),
             ),
             (
                 "{\"x\": [], \"z\": 1}",
-                Err("found `1`, expected a string as in the rows at the start in `z`"),
+                Err("expected a string as in the first rows, found `1` in column `z`"),
             ),
-            ("[1]", Err("found a list, expected an object")),
+            (
+                "[1]",
+                Err("expected an object as in the first rows, found a list"),
+            ),
         ],
     ),
     (
@@ -122,32 +128,35 @@ const JSON_VALUES: &[(&str, &[(&str, Late)])] = &[
         &[
             ("{}", Ok("{}")),
             ("null", Ok("null")),
-            ("{\"x\": 1}", Err("found the name `x`")),
+            (
+                "{\"x\": 1}",
+                Err("expected the names of the first rows, found `x`"),
+            ),
         ],
     ),
 ];
 
 #[test]
-fn late_values_of_json_fit_without_loss_or_are_errors_with_their_line() {
+fn late_json_values_fit_exactly_or_fail_with_their_line() {
     let padding = padding();
     for (early, values) in JSON_VALUES {
         let rows = format!("{{\"k\": \"{padding}\", \"v\": {early}}}\n").repeat(ROWS);
-        for (value, late) in *values {
+        for (value, expected) in *values {
             check(
                 "a.jsonl",
                 format!("{rows}{{\"v\": {value}}}\n"),
                 ROWS + 1,
                 "v",
-                *late,
+                *expected,
             );
         }
-        let twice = format!("{rows}{{\"v\": {early}, \"v\": {early}}}\n");
+        let duplicate = format!("{rows}{{\"v\": {early}, \"v\": {early}}}\n");
         check(
             "a.jsonl",
-            twice,
+            duplicate,
             ROWS + 1,
             "v",
-            Err("found the name `v` twice in one object"),
+            Err("expected unique names in an object, found `v` twice"),
         );
     }
 }

@@ -265,7 +265,7 @@ impl Pipeline {
             });
             let name = &model.model().description().name;
             match normalize {
-                Some(normalize) if normalize.is(&mean, &std) => None,
+                Some(normalize) if normalize.is_close_to(&mean, &std) => None,
                 Some(_) => Some(format!(
                     "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline normalizes with other \
                      values; use normalize(model={name})"

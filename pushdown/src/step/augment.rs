@@ -18,11 +18,11 @@ pub use random_resized_crop::RandomResizedCrop;
 
 use crate::pipeline::{Param, Value};
 
-/// Every random step takes a seed of its own.
+/// The parameter that every random step has.
 const SEED: Param = Param::named("seed", "whole number = the request's", "seed of this step");
 
 fn seed_argument(seed: Option<u64>) -> Option<(&'static str, Value)> {
-    // Seeds are parsed as i64 from 0, so that every one reads back.
+    // Seeds are parsed as non-negative i64, so the conversion cannot fail.
     seed.and_then(|seed| i64::try_from(seed).ok())
         .map(|seed| ("seed", Value::Int(seed)))
 }

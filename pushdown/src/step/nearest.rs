@@ -1,27 +1,27 @@
-//! Names like one that is not known, for those who mistype.
+//! Suggestions for mistyped names.
 
-/// Characters of a name that are looked at: whoever sends it chooses how long it is.
-const LOOKED_AT: usize = 100;
-/// Characters from which on a part of a name tells which one is meant.
-const TELLING: usize = 3;
+/// Maximum number of characters to compare. The sender chooses the length of a name.
+const MAX_COMPARED_CHARS: usize = 100;
+/// Minimum size of a name that counts as a prefix or a part of another.
+const MIN_PART_BYTES: usize = 3;
 
-/// The names from the nearest to the farthest: those that begin like `found`, or that it begins like, then those of which
-/// either is a part of the other, then by the letters to change. Equal ones keep their order.
+/// Sorts names by similarity to `found`, nearest first: names of which one is a prefix of the other, then names of which one
+/// contains the other, then all others. The edit distance orders each group. The sort is stable.
 pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, found: &str) -> Vec<&'a str> {
-    let found: String = found.chars().take(LOOKED_AT).collect();
+    let found: String = found.chars().take(MAX_COMPARED_CHARS).collect();
     let found = found.to_lowercase();
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_by_cached_key(|name| {
         let name = name.to_lowercase();
-        (kinship(&name, &found), edits(&name, &found))
+        (match_rank(&name, &found), edit_distance(&name, &found))
     });
     names
 }
 
-/// 0 where one name begins like the other, 1 where it is a part of it, or else 2.
-fn kinship(a: &str, b: &str) -> u8 {
+/// 0 if one name is a prefix of the other, 1 if it is a part of it, 2 otherwise.
+fn match_rank(a: &str, b: &str) -> u8 {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    if short.len() < TELLING {
+    if short.len() < MIN_PART_BYTES {
         2
     } else if long.starts_with(short) {
         0
@@ -30,24 +30,24 @@ fn kinship(a: &str, b: &str) -> u8 {
     }
 }
 
-/// Letters to change, for hints: any number where the lengths tell that it is more than one is likely to mistype.
+/// The edit distance for hints. `usize::MAX` if the lengths differ by more than 2, since a typing error is unlikely then.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 2 {
         return usize::MAX;
     }
-    edits(a, b)
+    edit_distance(a, b)
 }
 
-/// Levenshtein distance; one row of the matrix at a time.
-fn edits(a: &str, b: &str) -> usize {
+/// Levenshtein distance in bytes, computed one row of the matrix at a time.
+fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = i;
         row[0] = i + 1;
         for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
+            let replacement = diagonal + usize::from(x != y);
             diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+            row[j + 1] = replacement.min(diagonal + 1).min(row[j] + 1);
         }
     }
     row[b.len()]
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tensors_are_ranked_however_long_their_names() {
+    fn names_of_any_length_are_ranked() {
         const NAMES: [&str; 7] = [
             "stem",
             "blocks.1",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_only_of_names_that_are_mistyped() {
+    fn hints_are_limited_to_likely_typing_errors() {
         assert_eq!(distance("resize", "resise"), 1);
         assert_eq!(distance("resize", "resizes!"), 2);
         assert_eq!(distance("feat", "features"), usize::MAX);

@@ -1,4 +1,4 @@
-//! Steps from images to tensors, and on tensors.
+//! Steps that convert images to tensors or change tensors.
 
 mod cast;
 mod convert;

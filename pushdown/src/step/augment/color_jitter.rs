@@ -1,4 +1,4 @@
-//! `color_jitter`: brightness, contrast, saturation and hue, in random order.
+//! `color_jitter`: adjusts brightness, contrast, saturation and hue in random order.
 
 mod pixels;
 
@@ -12,21 +12,21 @@ use crate::{
 /// `color_jitter`, as torchvision's `ColorJitter` on u8 tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColorJitter {
-    brightness: Option<Range>,
-    contrast: Option<Range>,
-    saturation: Option<Range>,
-    hue: Option<Range>,
+    brightness: Option<FactorRange>,
+    contrast: Option<FactorRange>,
+    saturation: Option<FactorRange>,
+    hue: Option<FactorRange>,
     seed: Option<u64>,
 }
 
-/// What a factor is drawn from, uniformly.
+/// The range of a uniformly drawn factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Range {
+struct FactorRange {
     low: f64,
     high: f64,
 }
 
-/// The factors of one draw, and the order in which the four adjustments are made.
+/// The drawn factors, and the order of the four adjustments.
 #[derive(Debug, Clone, PartialEq)]
 struct Adjustments {
     order: [Adjustment; 4],
@@ -76,12 +76,12 @@ impl Operator for ColorJitter {
     const IS_RANDOM: bool = true;
 
     fn parse(args: &Args<'_>) -> Result<Self> {
-        let factor = |name| range(args, name, 1.0, 0.0..=f64::MAX);
+        let factor = |name| parse_range(args, name, 1.0, 0.0..=f64::MAX);
         Ok(Self {
             brightness: factor("brightness")?,
             contrast: factor("contrast")?,
             saturation: factor("saturation")?,
-            hue: range(args, "hue", 0.0, -0.5..=0.5)?,
+            hue: parse_range(args, "hue", 0.0, -0.5..=0.5)?,
             seed: args.optional("seed")?,
         })
     }
@@ -95,7 +95,9 @@ impl Operator for ColorJitter {
         ]
         .into_iter()
         .filter_map(|(name, range)| {
-            range.map(|Range { low, high }| (name, Value::List(vec![Value::Float(low), Value::Float(high)])))
+            range.map(|FactorRange { low, high }| {
+                (name, Value::List(vec![Value::Float(low), Value::Float(high)]))
+            })
         })
         .chain(seed_argument(self.seed))
         .collect()
@@ -115,12 +117,14 @@ impl Operator for ColorJitter {
             match adjustment {
                 Adjustment::Brightness => adjustments
                     .brightness
-                    .map(|by| pixels::brightness(&mut input, by)),
-                Adjustment::Contrast => adjustments.contrast.map(|by| pixels::contrast(&mut input, by)),
+                    .map(|factor| pixels::adjust_brightness(&mut input, factor)),
+                Adjustment::Contrast => adjustments
+                    .contrast
+                    .map(|factor| pixels::adjust_contrast(&mut input, factor)),
                 Adjustment::Saturation => adjustments
                     .saturation
-                    .map(|by| pixels::saturation(&mut input, by)),
-                Adjustment::Hue => adjustments.hue.map(|by| pixels::hue(&mut input, by)),
+                    .map(|factor| pixels::adjust_saturation(&mut input, factor)),
+                Adjustment::Hue => adjustments.hue.map(|shift| pixels::shift_hue(&mut input, shift)),
             };
         }
         Ok(input)
@@ -136,11 +140,11 @@ impl ColorJitter {
             Adjustment::Saturation,
             Adjustment::Hue,
         ];
-        // Fisher and Yates, from the end.
+        // Fisher-Yates shuffle, from the end.
         for last in [3_u32, 2, 1] {
             order.swap(last as usize, draws.below(last + 1) as usize);
         }
-        let mut factor = |range: Option<Range>| range.map(|range| draws.uniform(range.low, range.high));
+        let mut factor = |range: Option<FactorRange>| range.map(|range| draws.uniform(range.low, range.high));
         Adjustments {
             order,
             brightness: factor(self.brightness),
@@ -151,30 +155,31 @@ impl ColorJitter {
     }
 }
 
-/// A range around `center`, or given by its ends; `None` where it holds only `center`, which changes nothing.
-fn range(
+/// Parses a range: a spread around `center`, or two ends. `None` if it contains only `center`, which changes nothing.
+fn parse_range(
     args: &Args<'_>,
     name: &str,
     center: f64,
     bound: std::ops::RangeInclusive<f64>,
-) -> Result<Option<Range>> {
-    let range = match args.optional::<Ends>(name)? {
+) -> Result<Option<FactorRange>> {
+    let range = match args.optional::<RangeArgument>(name)? {
         None => return Ok(None),
-        Some(Ends::Around(spread)) => Range {
+        Some(RangeArgument::Spread(spread)) => FactorRange {
             low: (center - spread).max(*bound.start()),
             high: center + spread,
         },
-        Some(Ends::Between(low, high)) => Range { low, high },
+        Some(RangeArgument::Ends(low, high)) => FactorRange { low, high },
     };
-    let negative = matches!(args.optional::<Ends>(name)?, Some(Ends::Around(spread)) if spread < 0.0);
-    if negative || range.low > range.high || !bound.contains(&range.low) || !bound.contains(&range.high) {
+    let is_negative =
+        matches!(args.optional::<RangeArgument>(name)?, Some(RangeArgument::Spread(spread)) if spread < 0.0);
+    if is_negative || range.low > range.high || !bound.contains(&range.low) || !bound.contains(&range.high) {
         let expected = if *bound.end() < f64::MAX {
             "within [-0.5, 0.5]"
         } else {
-            "from 0 at least"
+            "of numbers from 0"
         };
         return Err(args.fault(format!(
-            "`{name}` gives the range [{:?}, {:?}], expected it to rise {expected}",
+            "`{name}` is the range [{:?}, {:?}], expected an ascending range {expected}",
             range.low, range.high
         )));
     }
@@ -182,17 +187,20 @@ fn range(
     Ok((range.low != center || range.high != center).then_some(range))
 }
 
-enum Ends {
-    Around(f64),
-    Between(f64, f64),
+/// The argument of a range.
+enum RangeArgument {
+    /// The distance of both ends from the center.
+    Spread(f64),
+    /// The lower and the upper end.
+    Ends(f64, f64),
 }
 
-impl FromValue for Ends {
+impl FromValue for RangeArgument {
     fn from_value(value: &Value) -> Result<Self, String> {
         match value {
-            Value::List(_) => <[f64; 2]>::from_value(value).map(|[low, high]| Self::Between(low, high)),
+            Value::List(_) => <[f64; 2]>::from_value(value).map(|[low, high]| Self::Ends(low, high)),
             _ => f64::from_value(value)
-                .map(Self::Around)
+                .map(Self::Spread)
                 .map_err(|_| "a number or a list of 2 numbers".to_owned()),
         }
     }

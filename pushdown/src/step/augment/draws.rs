@@ -3,7 +3,7 @@
 use super::philox::philox4x32;
 use crate::pipeline::Digest;
 
-/// A sequence of draws, fixed by seed, epoch, sample and the step's place among the random ones.
+/// A sequence of draws, determined by the seed, the epoch, the sample and the index of the step among the random steps.
 ///
 /// Draw `d` is Philox 4x32-10 with the key `seed` (low word first) and the counter `[d + 65536 * ordinal, epoch,
 /// id, id >> 32]`, where `id` is the first 64 bits of the SHA-256 of the sample's id.
@@ -24,7 +24,7 @@ impl Draws {
         }
     }
 
-    /// For steps that are not random.
+    /// A placeholder for steps that are not random.
     pub(crate) const fn none() -> Self {
         Self {
             key: [0; 2],
@@ -50,13 +50,13 @@ impl Draws {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform among `0..count`; the bias is below `count / 2^64`.
+    /// Uniform in `0..count`; the bias is below `count / 2^64`.
     pub(super) fn below(&mut self, count: u32) -> u32 {
         ((u128::from(self.bits()) * u128::from(count)) >> 64) as u32
     }
 }
 
-/// One draw for each row of a table, by the row's place in it.
+/// One draw per row of a table, determined by the row number.
 ///
 /// The draw of row `r` is Philox 4x32-10 with the key `seed` and the counter `[r, r >> 32, id, id >> 32]`, where
 /// `id` is the first 64 bits of the SHA-256 of the sample's id and `\0rows`.
@@ -69,8 +69,8 @@ pub(crate) struct RowDraws {
 #[expect(clippy::cast_possible_truncation, reason = "words of a longer number")]
 impl RowDraws {
     pub(crate) fn new(seed: u64, sample_id: &[u8]) -> Self {
-        // Not the id by which the random steps of the same sample draw.
-        let id = Digest::new(&[sample_id, b"\0rows"].concat()).first_u64();
+        // The suffix separates these draws from those of the sample's random steps.
+        let id = Digest::of(&[sample_id, b"\0rows"].concat()).first_u64();
         Self {
             key: [seed as u32, (seed >> 32) as u32],
             id: [id as u32, (id >> 32) as u32],
@@ -90,7 +90,7 @@ impl RowDraws {
 mod tests {
     use super::*;
 
-    /// Changing these values changes every augmented epoch that anyone has recorded: raise ENGINE.
+    /// A change of these values changes the draws of all recorded epochs: increase ENGINE with it.
     #[test]
     fn golden_draws() {
         let mut draws = Draws::new(7, 3, b"photos/cat.jpg", 1);

@@ -1,4 +1,4 @@
-//! `flip_h`: mirrors left and right.
+//! `flip_h`: mirrors an image left to right.
 
 use super::{SEED, seed_argument};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     step::{Operator, Scope},
 };
 
-/// `flip_h`: with probability `p`, as torchvision's `RandomHorizontalFlip`.
+/// `flip_h`: mirrors with probability `p`, as torchvision's `RandomHorizontalFlip`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlipH {
     probability: f64,
@@ -68,13 +68,13 @@ fn mirror(row: &mut [u8]) {
 mod tests {
     use crate::{Context, Image, Pipeline, Sample};
 
-    fn flipped(text: &str, sample: u32) -> bool {
+    fn is_flipped(text: &str, sample: u32) -> bool {
         let pipeline = Pipeline::parse(&format!("decode | {text}")).expect(text);
         let image = Image::new(2, 2, (0..12).collect()).expect("sizes agree");
         let id = sample.to_le_bytes();
         let context = Context::new(&id).with_randomness(3, 4);
         let Ok(Sample::Image(image)) = pipeline.run(1..2, Sample::Image(image), &context) else {
-            panic!("no image")
+            panic!("expected an image")
         };
         let mirrored = image.pixels() == [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8];
         assert!(mirrored || image.pixels() == (0..12).collect::<Vec<u8>>());
@@ -82,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn as_often_as_asked() {
-        let share = |text: &str| (0..10_000).filter(|sample| flipped(text, *sample)).count();
-        assert_eq!(share("flip_h(0)"), 0);
-        assert_eq!(share("flip_h(1)"), 10_000);
-        assert!((4_800..5_200).contains(&share("flip_h")));
-        assert!((900..1_100).contains(&share("flip_h(0.1)")));
+    fn images_are_flipped_with_the_given_probability() {
+        let flips = |text: &str| (0..10_000).filter(|sample| is_flipped(text, *sample)).count();
+        assert_eq!(flips("flip_h(0)"), 0);
+        assert_eq!(flips("flip_h(1)"), 10_000);
+        assert!((4_800..5_200).contains(&flips("flip_h")));
+        assert!((900..1_100).contains(&flips("flip_h(0.1)")));
     }
 }

@@ -1,13 +1,13 @@
 //! Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 //!
-//! Counter-based: any draw of any sample is computed by itself, so that the order in which samples are read, and
-//! where, plays no part.
+//! The generator is counter-based: each draw is computed independently, so draws do not depend on where and in which order
+//! samples are read.
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
-/// The four random words at `counter` under `key`.
+/// The four random words for `counter` and `key`.
 pub(super) fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..ROUNDS {
         if round > 0 {

@@ -1,4 +1,4 @@
-//! `random_crop`: a rectangle at a random place.
+//! `random_crop`: crops a rectangle at a random position.
 
 use super::{Draws, SEED, seed_argument};
 use crate::{
@@ -59,14 +59,14 @@ impl Operator for RandomCrop {
     fn arguments(&self) -> Vec<(&'static str, Value)> {
         let height = (self.height != self.width).then(|| ("h", Value::Int(self.height.into())));
         let padding = (self.padding > 0).then(|| ("padding", Value::Int(self.padding.into())));
-        let needed = self
+        let pad_if_needed = self
             .pad_if_needed
             .then(|| ("pad_if_needed", Value::Text("true".to_owned())));
         let width = ("w", Value::Int(self.width.into()));
         std::iter::once(width)
             .chain(height)
             .chain(padding)
-            .chain(needed)
+            .chain(pad_if_needed)
             .chain(seed_argument(self.seed))
             .collect()
     }
@@ -89,22 +89,28 @@ impl Operator for RandomCrop {
 }
 
 impl RandomCrop {
-    /// The drawn crop of an image of `width` x `height`.
+    /// The geometry of a drawn crop of an image of `width` x `height`.
     pub(crate) fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Geometry> {
-        let (x, y) = self.place(width, height, scope.draws.clone())?;
+        let (x, y) = self.draw_position(width, height, scope.draws.clone())?;
         Ok(Geometry::cut((x, y, self.width, self.height)))
     }
 
-    /// Left and top in the unpadded image, which may lie in the padding. Torchvision pads on both sides where the
-    /// image is too small, and draws the row first.
-    fn place(&self, width: u32, height: u32, mut draws: Draws) -> Result<(i64, i64)> {
-        let axis = |have: u32, want: u32| {
-            let padded = u64::from(have) + 2 * u64::from(self.padding);
-            let missing = u64::from(want).saturating_sub(padded);
+    /// Draws left and top, relative to the unpadded image: negative in the padding. As torchvision does, it pads both sides of an
+    /// image that is too small, and draws the row first.
+    fn draw_position(&self, width: u32, height: u32, mut draws: Draws) -> Result<(i64, i64)> {
+        let pad_axis = |side: u32, crop: u32| {
+            let padded = u64::from(side) + 2 * u64::from(self.padding);
+            let missing = u64::from(crop).saturating_sub(padded);
             match missing {
-                1.. if self.pad_if_needed => Some((u64::from(self.padding) + missing, padded + 2 * missing)),
+                1.. if self.pad_if_needed => Some(PaddedAxis {
+                    border: u64::from(self.padding) + missing,
+                    length: padded + 2 * missing,
+                }),
                 1.. => None,
-                0 => Some((self.padding.into(), padded)),
+                0 => Some(PaddedAxis {
+                    border: self.padding.into(),
+                    length: padded,
+                }),
             }
         };
         let too_small = || {
@@ -113,16 +119,24 @@ impl RandomCrop {
                 self.width, self.height
             ))
         };
-        let (left, wide) = axis(width, self.width).ok_or_else(too_small)?;
-        let (top, high) = axis(height, self.height).ok_or_else(too_small)?;
-        let mut start = |padded: u64, want: u32, border: u64| {
-            let places = u32::try_from(padded - u64::from(want) + 1).unwrap_or(u32::MAX);
-            i64::from(draws.below(places)) - i64::try_from(border).unwrap_or_default()
+        let columns = pad_axis(width, self.width).ok_or_else(too_small)?;
+        let rows = pad_axis(height, self.height).ok_or_else(too_small)?;
+        let mut draw_start = |axis: &PaddedAxis, crop: u32| {
+            let positions = u32::try_from(axis.length - u64::from(crop) + 1).unwrap_or(u32::MAX);
+            i64::from(draws.below(positions)) - i64::try_from(axis.border).unwrap_or_default()
         };
-        let y = start(high, self.height, top);
-        let x = start(wide, self.width, left);
+        let y = draw_start(&rows, self.height);
+        let x = draw_start(&columns, self.width);
         Ok((x, y))
     }
+}
+
+/// An axis of a padded image, in pixels.
+struct PaddedAxis {
+    /// Padding before the image.
+    border: u64,
+    /// Length with the padding on both sides.
+    length: u64,
 }
 
 #[cfg(test)]
@@ -140,50 +154,52 @@ mod tests {
         }
     }
 
-    fn places(step: &RandomCrop, width: u32, height: u32) -> Vec<(i64, i64)> {
+    fn drawn_positions(step: &RandomCrop, width: u32, height: u32) -> Vec<(i64, i64)> {
         let draws = |sample: u32| Draws::new(5, 0, &sample.to_le_bytes(), 0);
-        let mut places: Vec<_> = (0..2_000)
-            .map(|sample| step.place(width, height, draws(sample)).expect("it fits"))
+        let mut positions: Vec<_> = (0..2_000)
+            .map(|sample| step.draw_position(width, height, draws(sample)).expect("it fits"))
             .collect();
-        places.sort_unstable();
-        places.dedup();
-        places
+        positions.sort_unstable();
+        positions.dedup();
+        positions
     }
 
-    /// Each place is drawn, and no other: torchvision's `randint(0, h - th + 1)` after padding.
+    /// The positions are those of torchvision's `randint(0, h - th + 1)` after padding.
     #[test]
-    fn every_place() {
+    fn every_valid_position_is_drawn() {
         let all = |columns: std::ops::RangeInclusive<i64>, rows: std::ops::RangeInclusive<i64>| {
             columns
                 .flat_map(|x| rows.clone().map(move |y| (x, y)))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(places(&step("4, 3"), 6, 5), all(0..=2, 0..=2));
-        assert_eq!(places(&step("6, 5"), 6, 5), [(0, 0)]);
-        assert_eq!(places(&step("4, padding=1"), 4, 4), all(-1..=1, -1..=1));
-        // 4 wide for 6: two zeros on each side make 8, and 3 places.
+        assert_eq!(drawn_positions(&step("4, 3"), 6, 5), all(0..=2, 0..=2));
+        assert_eq!(drawn_positions(&step("6, 5"), 6, 5), [(0, 0)]);
+        assert_eq!(drawn_positions(&step("4, padding=1"), 4, 4), all(-1..=1, -1..=1));
+        // A width of 4 for a crop of 6: two zeros on each side make 8, with 3 positions.
         assert_eq!(
-            places(&step("6, 2, pad_if_needed=true"), 4, 2),
+            drawn_positions(&step("6, 2, pad_if_needed=true"), 4, 2),
             all(-2..=0, 0..=0)
         );
         assert_eq!(
-            places(&step("7, 2, padding=1, pad_if_needed=true"), 4, 2),
+            drawn_positions(&step("7, 2, padding=1, pad_if_needed=true"), 4, 2),
             all(-2..=-1, -1..=1)
         );
     }
 
     #[test]
-    fn too_small_an_image() {
-        let error = step("5").place(4, 9, Draws::none()).expect_err("too narrow");
+    fn a_smaller_image_is_an_error() {
+        let error = step("5")
+            .draw_position(4, 9, Draws::none())
+            .expect_err("too narrow");
         assert_eq!(error.kind(), ErrorKind::Unsuitable);
         assert_eq!(
             error.to_string(),
             "the image of 4 x 9 pixels is smaller than the crop of 5 x 5; pad_if_needed=true pads it"
         );
     }
-    /// All padding, and no panic.
+
     #[test]
-    fn a_crop_beside_the_image() {
+    fn a_crop_may_contain_only_padding() {
         let image = Image::new(1, 1, vec![9; 3]).expect("sizes agree");
         let step = step("1, padding=2");
         let mut levels: Vec<_> = (0..200_u32)

@@ -1,4 +1,4 @@
-//! `random_resized_crop`: a part of random size and shape, resized.
+//! `random_resized_crop`: resizes a region of random size and aspect ratio.
 
 use super::{Draws, SEED, seed_argument};
 use crate::{
@@ -23,11 +23,8 @@ pub struct RandomResizedCrop {
 
 const SCALE: [f64; 2] = [0.08, 1.0];
 const RATIO: [f64; 2] = [3.0 / 4.0, 4.0 / 3.0];
-/// How often a rectangle that does not fit is drawn again before the central fallback.
-const ATTEMPTS: usize = 10;
-
-/// Left, top, width and height of the part.
-type Rectangle = (u32, u32, u32, u32);
+/// Maximum number of draws of a region. If none fits, the central fallback applies.
+const MAX_ATTEMPTS: usize = 10;
 
 impl Operator for RandomResizedCrop {
     type Input = Image;
@@ -62,7 +59,7 @@ impl Operator for RandomResizedCrop {
                 Ok([low, high])
             } else {
                 Err(args.fault(format!(
-                    "`{name}` is [{low:?}, {high:?}], expected two rising numbers above 0"
+                    "`{name}` is [{low:?}, {high:?}], expected two numbers above 0 in ascending order"
                 )))
             }
         };
@@ -100,7 +97,7 @@ impl Operator for RandomResizedCrop {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        // For all of the image at worst.
+        // The upper bound: the region is the whole image.
         Some(resample_scratch(
             (input.width?, input.height?),
             (self.width, self.height),
@@ -118,51 +115,66 @@ impl Operator for RandomResizedCrop {
 }
 
 impl RandomResizedCrop {
-    /// The drawn part of an image of `width` x `height`, resized.
+    /// The geometry of a drawn region of an image of `width` x `height`.
     pub(crate) fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Geometry {
-        let (x, y, width, height) = self.rectangle(width, height, scope.draws.clone());
-        let part = Region { x, y, width, height };
-        let to = (self.width, self.height);
-        Geometry::resample(part, to, self.filter, Region::all(self.width, self.height))
+        let region = self.draw_region(width, height, scope.draws.clone());
+        let output_size = (self.width, self.height);
+        Geometry::resample(
+            region,
+            output_size,
+            self.filter,
+            Region::all(self.width, self.height),
+        )
     }
 
-    /// torchvision's `RandomResizedCrop.get_params`: area and log of the ratio uniform, up to ten attempts, then
-    /// the largest central part within the ratios. Logarithm and exponential are `libm`'s, the same on any host.
+    /// torchvision's `RandomResizedCrop.get_params`: the area and the logarithm of the ratio are uniform. After ten failed attempts,
+    /// the region is the largest central one within the range of ratios. `libm` computes the same logarithm and exponential on
+    /// every host.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "held against the image's sides"
+        reason = "compared with the sides of the image"
     )]
-    fn rectangle(&self, width: u32, height: u32, mut draws: Draws) -> Rectangle {
-        let (wide, high) = (f64::from(width), f64::from(height));
-        let [low, high_ratio] = self.ratio.map(libm::log);
-        for _ in 0..ATTEMPTS {
-            let area = wide * high * draws.uniform(self.scale[0], self.scale[1]);
-            let ratio = libm::exp(draws.uniform(low, high_ratio));
+    fn draw_region(&self, width: u32, height: u32, mut draws: Draws) -> Region {
+        let (full_width, full_height) = (f64::from(width), f64::from(height));
+        let [min_log_ratio, max_log_ratio] = self.ratio.map(libm::log);
+        for _ in 0..MAX_ATTEMPTS {
+            let area = full_width * full_height * draws.uniform(self.scale[0], self.scale[1]);
+            let ratio = libm::exp(draws.uniform(min_log_ratio, max_log_ratio));
             let w = (area * ratio).sqrt().round_ties_even();
             let h = (area / ratio).sqrt().round_ties_even();
-            if 0.0 < w && w <= wide && 0.0 < h && h <= high {
+            if 0.0 < w && w <= full_width && 0.0 < h && h <= full_height {
                 let (w, h) = (w as u32, h as u32);
                 let y = draws.below(height - h + 1);
                 let x = draws.below(width - w + 1);
-                return (x, y, w, h);
+                return Region {
+                    x,
+                    y,
+                    width: w,
+                    height: h,
+                };
             }
         }
-        let ratio = wide / high;
+        let ratio = full_width / full_height;
         let (w, h) = if ratio < self.ratio[0] {
             (
                 width,
-                ((wide / self.ratio[0]).round_ties_even() as u32).clamp(1, height),
+                ((full_width / self.ratio[0]).round_ties_even() as u32).clamp(1, height),
             )
         } else if ratio > self.ratio[1] {
             (
-                ((high * self.ratio[1]).round_ties_even() as u32).clamp(1, width),
+                ((full_height * self.ratio[1]).round_ties_even() as u32).clamp(1, width),
                 height,
             )
         } else {
             (width, height)
         };
-        ((width - w) / 2, (height - h) / 2, w, h)
+        Region {
+            x: (width - w) / 2,
+            y: (height - h) / 2,
+            width: w,
+            height: h,
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! For tests: our draws against torchvision's, as samples of one distribution.
+//! Statistical tests that compare this crate's draws with torchvision's.
 
 use std::{fs, path::Path};
 
 use safetensors::SafeTensors;
 
-/// The rows of one of torchvision's samples, 10,000 of them (`scripts/golden.py`).
+/// The 10,000 rows of a sample of torchvision (`scripts/golden.py`).
 pub(super) fn torchvision<const N: usize>(name: &str) -> Vec<[f64; N]> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/draws.safetensors");
     let bytes = fs::read(path).expect("the file is in the repository");
@@ -19,26 +19,26 @@ pub(super) fn torchvision<const N: usize>(name: &str) -> Vec<[f64; N]> {
     numbers.as_chunks::<N>().0.to_vec()
 }
 
-/// The p-value of the two-sample Kolmogorov-Smirnov test, asymptotic (Numerical Recipes, 14.3).
-pub(super) fn kolmogorov_smirnov(one: &[f64], other: &[f64]) -> f64 {
+/// The asymptotic p-value of the two-sample Kolmogorov-Smirnov test (Numerical Recipes, 14.3).
+pub(super) fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> f64 {
     let sorted = |sample: &[f64]| {
         let mut sample = sample.to_vec();
         sample.sort_by(f64::total_cmp);
         sample
     };
-    let (one, other) = (sorted(one), sorted(other));
-    let share = |sample: &[f64], value: f64| {
-        count(sample.partition_point(|drawn| *drawn <= value)) / count(sample.len())
+    let (a, b) = (sorted(a), sorted(b));
+    let cumulative_ratio = |sample: &[f64], value: f64| {
+        to_f64(sample.partition_point(|drawn| *drawn <= value)) / to_f64(sample.len())
     };
-    let distance = one
+    let distance = a
         .iter()
-        .chain(&other)
-        .map(|value| (share(&one, *value) - share(&other, *value)).abs())
+        .chain(&b)
+        .map(|value| (cumulative_ratio(&a, *value) - cumulative_ratio(&b, *value)).abs())
         .fold(0.0, f64::max);
-    let effective = (count(one.len()) * count(other.len()) / count(one.len() + other.len())).sqrt();
+    let effective = (to_f64(a.len()) * to_f64(b.len()) / to_f64(a.len() + b.len())).sqrt();
     let lambda = (effective + 0.12 + 0.11 / effective) * distance;
     if lambda < 0.3 {
-        // The series has not converged there, and its sum is 1.
+        // The series does not converge for small values; its limit is 1.
         return 1.0;
     }
     let term = |j: i32| (-2.0 * f64::from(j * j) * lambda * lambda).exp();
@@ -47,25 +47,26 @@ pub(super) fn kolmogorov_smirnov(one: &[f64], other: &[f64]) -> f64 {
         .sum::<f64>()
 }
 
-/// The statistic of Pearson's chi-square test that two histograms are samples of one distribution.
-pub(super) fn chi_square(one: &[usize], other: &[usize]) -> f64 {
-    let totals = [count(one.iter().sum()), count(other.iter().sum())];
-    let cells = one.iter().zip(other).filter(|(one, other)| *one + *other > 0);
+/// The statistic of Pearson's chi-square test for the hypothesis that two histograms have the same distribution.
+pub(super) fn chi_square(a: &[usize], b: &[usize]) -> f64 {
+    let totals = [to_f64(a.iter().sum()), to_f64(b.iter().sum())];
+    let cells = a.iter().zip(b).filter(|(a, b)| *a + *b > 0);
     cells
-        .map(|(one, other)| {
-            let pooled = count(one + other) / (totals[0] + totals[1]);
-            let off = |found: usize, total: f64| (count(found) - pooled * total).powi(2) / (pooled * total);
-            off(*one, totals[0]) + off(*other, totals[1])
+        .map(|(a, b)| {
+            let pooled = to_f64(a + b) / (totals[0] + totals[1]);
+            let term =
+                |observed: usize, total: f64| (to_f64(observed) - pooled * total).powi(2) / (pooled * total);
+            term(*a, totals[0]) + term(*b, totals[1])
         })
         .sum()
 }
 
-fn count(number: usize) -> f64 {
+fn to_f64(number: usize) -> f64 {
     f64::from(u32::try_from(number).expect("a sample's size"))
 }
 
 #[test]
-fn the_tests_tell_distributions_apart() {
+fn the_tests_distinguish_distributions() {
     let ramp: Vec<f64> = (0..1000).map(f64::from).collect();
     let shifted: Vec<f64> = ramp.iter().map(|value| value + 100.0).collect();
     let shuffled: Vec<f64> = (0..1000).map(|index| f64::from(index * 7 % 1000)).collect();

@@ -1,4 +1,4 @@
-//! `cast`: another dtype, the same numbers.
+//! `cast`: converts numbers to another dtype.
 
 use half::{bf16, f16};
 
@@ -9,7 +9,7 @@ use crate::{
     step::{Operator, Scope},
 };
 
-/// `cast`. No scaling; to integers by ties to even, saturating, NaN to 0.
+/// `cast`: converts without scaling. To integers it rounds ties to even, saturates, and turns NaN into 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cast(DType);
 
@@ -56,32 +56,32 @@ impl Operator for Cast {
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
         Ok(match input.dtype() {
             dtype if dtype == self.0 => input,
-            DType::U8 => self.from::<u8>(&input),
-            DType::I8 => self.from::<i8>(&input),
-            DType::I32 => self.from::<i32>(&input),
-            DType::I64 => self.from::<i64>(&input),
-            DType::F16 => self.from::<f16>(&input),
-            DType::Bf16 => self.from::<bf16>(&input),
-            DType::F32 => self.from::<f32>(&input),
+            DType::U8 => self.cast_from::<u8>(&input),
+            DType::I8 => self.cast_from::<i8>(&input),
+            DType::I32 => self.cast_from::<i32>(&input),
+            DType::I64 => self.cast_from::<i64>(&input),
+            DType::F16 => self.cast_from::<f16>(&input),
+            DType::Bf16 => self.cast_from::<bf16>(&input),
+            DType::F32 => self.cast_from::<f32>(&input),
         })
     }
 }
 
 impl Cast {
-    fn from<A: Element>(&self, input: &Tensor) -> Tensor {
+    fn cast_from<A: Element>(&self, input: &Tensor) -> Tensor {
         match self.0 {
-            DType::U8 => between::<A, u8>(input),
-            DType::I8 => between::<A, i8>(input),
-            DType::I32 => between::<A, i32>(input),
-            DType::I64 => between::<A, i64>(input),
-            DType::F16 => between::<A, f16>(input),
-            DType::Bf16 => between::<A, bf16>(input),
-            DType::F32 => between::<A, f32>(input),
+            DType::U8 => cast_values::<A, u8>(input),
+            DType::I8 => cast_values::<A, i8>(input),
+            DType::I32 => cast_values::<A, i32>(input),
+            DType::I64 => cast_values::<A, i64>(input),
+            DType::F16 => cast_values::<A, f16>(input),
+            DType::Bf16 => cast_values::<A, bf16>(input),
+            DType::F32 => cast_values::<A, f32>(input),
         }
     }
 }
 
-fn between<A: Element, B: Element>(input: &Tensor) -> Tensor {
+fn cast_values<A: Element, B: Element>(input: &Tensor) -> Tensor {
     Tensor::from_values(
         input.layout(),
         input.shape().to_vec(),

@@ -1,72 +1,70 @@
-//! Numbers from one dtype to another.
+//! Conversions of numbers between dtypes.
 
 use half::{bf16, f16};
 
-pub(super) use crate::sample::Element as Stored;
+use crate::sample::Element as StoredElement;
 
-/// An element that converts by way of f32 or i64: integers exactly through i64, floats through f32.
-pub(crate) trait Element: Stored {
-    /// Zero.
+/// An element that converts exactly to i64 (integers) or f32 (floats).
+pub(crate) trait Element: StoredElement {
     const ZERO: Self;
-    /// As a number.
     fn number(self) -> Number;
-    /// From a number: floats to integers by ties to even, saturating, NaN to 0; integers saturate.
+    /// Converts from a number. Floats become integers by rounding ties to even, saturating, and NaN becomes 0. Integers saturate.
     fn from_number(number: Number) -> Self;
 }
 
-/// The two families of numbers.
+/// The intermediate form of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Number {
-    Whole(i64),
-    Real(f32),
+    Integer(i64),
+    Float(f32),
 }
 
-macro_rules! whole {
+macro_rules! integer_elements {
     ($($type:ty),+) => {$(
         impl Element for $type {
             const ZERO: Self = 0;
 
             fn number(self) -> Number {
-                Number::Whole(i64::from(self))
+                Number::Integer(i64::from(self))
             }
 
             #[expect(clippy::allow_attributes, reason = "not every type truncates")]
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates floats; integers are clamped")]
             fn from_number(number: Number) -> Self {
                 match number {
-                    Number::Whole(value) => value.clamp(i64::from(Self::MIN), i64::from(Self::MAX)) as Self,
-                    Number::Real(value) => value.round_ties_even() as Self,
+                    Number::Integer(value) => value.clamp(i64::from(Self::MIN), i64::from(Self::MAX)) as Self,
+                    Number::Float(value) => value.round_ties_even() as Self,
                 }
             }
         }
     )+};
 }
 
-whole!(u8, i8, i32, i64);
+integer_elements!(u8, i8, i32, i64);
 
 impl Element for f32 {
     const ZERO: Self = 0.0;
 
     fn number(self) -> Number {
-        Number::Real(self)
+        Number::Float(self)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "to nearest, as torch does")]
+    #[expect(clippy::cast_precision_loss, reason = "to nearest, as in torch")]
     fn from_number(number: Number) -> Self {
         match number {
-            Number::Whole(value) => value as Self,
-            Number::Real(value) => value,
+            Number::Integer(value) => value as Self,
+            Number::Float(value) => value,
         }
     }
 }
 
-macro_rules! half {
+macro_rules! half_elements {
     ($($type:ty),+) => {$(
         impl Element for $type {
             const ZERO: Self = Self::ZERO;
 
             fn number(self) -> Number {
-                Number::Real(self.to_f32())
+                Number::Float(self.to_f32())
             }
 
             fn from_number(number: Number) -> Self {
@@ -76,7 +74,7 @@ macro_rules! half {
     )+};
 }
 
-half!(f16, bf16);
+half_elements!(f16, bf16);
 
 /// Converts all of `values`.
 pub(super) fn convert<A: Element, B: Element>(values: &[A]) -> Vec<B> {

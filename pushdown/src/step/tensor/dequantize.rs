@@ -1,4 +1,4 @@
-//! `dequantize`: codes and scale back to floats.
+//! `dequantize`: converts codes and their scale to floats.
 
 use crate::{
     DType, Error, Result, Tensor, TensorKind,
@@ -6,7 +6,7 @@ use crate::{
     step::{Operator, Scope},
 };
 
-/// `dequantize`: `code * scale`, f32.
+/// `dequantize`: `code * scale` in f32.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dequantize;
 
@@ -41,7 +41,7 @@ impl Operator for Dequantize {
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
         let scale = input
             .scale()
-            .ok_or_else(|| Error::wire("a quantised tensor came without its scale"))?;
+            .ok_or_else(|| Error::wire("quantised tensor without a scale"))?;
         let values = input
             .values::<i8>()
             .iter()

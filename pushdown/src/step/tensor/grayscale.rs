@@ -1,13 +1,13 @@
-//! `grayscale`: pixels to a u8 tensor of one channel.
+//! `grayscale`: converts pixels to a u8 tensor of one channel.
 
-use super::to_float::chw;
+use super::to_float::chw_kind;
 use crate::{
     DType, Image, ImageKind, Layout, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
     step::{Operator, Scope},
 };
 
-/// `grayscale`: CHW u8 with one channel; Pillow's `convert("L")`, and so torchvision's `Grayscale` on a PIL image.
+/// `grayscale`: CHW u8 with one channel, as Pillow's `convert("L")` and torchvision's `Grayscale` on a PIL image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grayscale;
 
@@ -28,7 +28,7 @@ impl Operator for Grayscale {
     }
 
     fn output(&self, input: &ImageKind) -> Result<TensorKind, String> {
-        Ok(chw(input, 1, DType::U8))
+        Ok(chw_kind(input, 1, DType::U8))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Tensor> {
@@ -41,8 +41,8 @@ impl Operator for Grayscale {
     }
 }
 
-/// ITU-R BT.601's weights in 65536ths, rounded to nearest: `L24` of Pillow's `Convert.c`. The weights add up to 65536, so
-/// that a grey pixel keeps its value.
+/// ITU-R BT.601 luma with weights in 65536ths, rounded to nearest, as `L24` of Pillow's `Convert.c`. The weights add up to 65536,
+/// so a grey pixel keeps its value.
 fn luma([red, green, blue]: [u8; 3]) -> u8 {
     let sum = u32::from(red) * 19_595 + u32::from(green) * 38_470 + u32::from(blue) * 7_471 + 0x8000;
     #[expect(clippy::cast_possible_truncation, reason = "at most 255")]

@@ -1,4 +1,4 @@
-//! `layout`: the order of an image tensor's axes.
+//! `layout`: changes the order of an image tensor's axes.
 
 use crate::{
     DType, Layout, Result, Tensor, TensorKind,
@@ -38,7 +38,7 @@ impl Operator for SetLayout {
     }
 
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
-        let shape = permuted(input.layout, self.0, &input.shape)
+        let shape = permuted_shape(input.layout, self.0, &input.shape)
             .ok_or_else(|| "takes an image tensor of three axes, found one without such axes".to_owned())?;
         Ok(TensorKind {
             layout: self.0,
@@ -67,9 +67,9 @@ impl Operator for SetLayout {
 
 impl SetLayout {
     fn permute<T: Element>(&self, input: &Tensor) -> Tensor {
-        let shape = permuted(input.layout(), self.0, input.shape()).unwrap_or_default();
+        let shape = permuted_shape(input.layout(), self.0, input.shape()).unwrap_or_default();
         let values = input.values::<T>();
-        // Either order is a matrix of area x channels or its transpose.
+        // The tensor is a matrix of area x channels or its transpose.
         let channels = match self.0 {
             Layout::Hwc => input.shape().first(),
             _ => input.shape().last(),
@@ -89,7 +89,8 @@ impl SetLayout {
     }
 }
 
-fn permuted<T: Copy>(from: Layout, to: Layout, shape: &[T]) -> Option<Vec<T>> {
+/// The shape after a permutation. `None` for a tensor without three image axes.
+fn permuted_shape<T: Copy>(from: Layout, to: Layout, shape: &[T]) -> Option<Vec<T>> {
     match (from, to, shape) {
         (Layout::Chw, Layout::Hwc, &[channels, height, width]) => Some(vec![height, width, channels]),
         (Layout::Hwc, Layout::Chw, &[height, width, channels]) => Some(vec![channels, height, width]),

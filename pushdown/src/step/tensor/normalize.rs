@@ -1,23 +1,25 @@
-//! `normalize`: mean and standard deviation.
+//! `normalize`: subtracts a mean and divides by a standard deviation.
 
-use super::to_float::{planes, to_float};
+use super::to_float::{to_planes, unit_float};
 use crate::{
     DType, Error, Image, Layout, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
     step::{Operator, Scope, model::Card},
 };
 
-/// `normalize`: `(x - mean) / std`, in that order and rounded after each, as torchvision's `Normalize`.
+/// `normalize`: `(x - mean) / std`, rounded after each operation, as torchvision's `Normalize`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalize {
-    /// One value for all channels, or one for each.
+    /// One value for all channels, or one per channel.
     mean: Vec<f32>,
-    /// As many as `mean`.
+    /// The same number of values as `mean`.
     std: Vec<f32>,
 }
 
-/// Mean and standard deviation of ImageNet's training set, as torchvision's weights use them.
-const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+/// Mean of ImageNet's training set, as torchvision's weights use it.
+const IMAGENET_MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+/// Standard deviation of ImageNet's training set, as torchvision's weights use it.
+const IMAGENET_STD: [f32; 3] = [0.229, 0.224, 0.225];
 
 impl Operator for Normalize {
     type Input = Tensor;
@@ -47,18 +49,18 @@ impl Operator for Normalize {
         let preset = match args.optional::<String>("model")? {
             None => preset,
             Some(name) if preset.is_none() && mean.is_none() && std.is_none() => {
-                return Self::of_model(args, &name);
+                return Self::from_model(args, &name);
             }
-            Some(_) => return Err(args.fault("`normalize` takes `model` alone, found more beside it")),
+            Some(_) => return Err(args.fault("`normalize` takes no other argument with `model`")),
         };
         let (mean, std) = match (preset.as_deref(), mean, std) {
-            (Some("imagenet"), None, None) => (IMAGENET.0.to_vec(), IMAGENET.1.to_vec()),
+            (Some("imagenet"), None, None) => (IMAGENET_MEAN.to_vec(), IMAGENET_STD.to_vec()),
             (Some("imagenet"), ..) => {
                 return Err(args.fault("`normalize` takes either `imagenet` or `mean` and `std`, found both"));
             }
             (Some(unknown), ..) => {
                 return Err(args.fault(format!(
-                    "`normalize` knows no preset `{unknown}`, expected imagenet"
+                    "unknown preset `{unknown}` of `normalize`, expected imagenet"
                 )));
             }
             (None, Some(mean), Some(std)) => (mean, std),
@@ -71,18 +73,18 @@ impl Operator for Normalize {
             (means, 1) => (mean, vec![std[0]; means]),
             (means, stds) => {
                 return Err(args.fault(format!(
-                    "`mean` has {means} numbers and `std` has {stds}, expected as many"
+                    "`mean` has {means} numbers and `std` has {stds}, expected the same number"
                 )));
             }
         };
         if std.contains(&0.0) {
-            return Err(args.fault("`std` contains 0, expected numbers to divide by"));
+            return Err(args.fault("`std` contains 0, expected numbers other than 0"));
         }
         Ok(Self { mean, std })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
-        if self.mean == IMAGENET.0 && self.std == IMAGENET.1 {
+        if self.mean == IMAGENET_MEAN && self.std == IMAGENET_STD {
             return vec![("preset", Value::Text("imagenet".to_owned()))];
         }
         let value = |numbers: &[f32]| match numbers {
@@ -121,20 +123,20 @@ impl Operator for Normalize {
         match (self.mean.len(), layout) {
             (1, _) => values
                 .iter_mut()
-                .for_each(|value| *value = self.scaled(*value, 0)),
+                .for_each(|value| *value = self.normalize_value(*value, 0)),
             (channels, Layout::Hwc) => {
                 for pixel in values.chunks_exact_mut(channels) {
                     pixel
                         .iter_mut()
                         .enumerate()
-                        .for_each(|(channel, value)| *value = self.scaled(*value, channel));
+                        .for_each(|(channel, value)| *value = self.normalize_value(*value, channel));
                 }
             }
             (channels, _) => {
                 let area = (values.len() / channels).max(1);
                 for (channel, plane) in values.chunks_exact_mut(area).enumerate() {
                     for value in plane {
-                        *value = self.scaled(*value, channel);
+                        *value = self.normalize_value(*value, channel);
                     }
                 }
             }
@@ -144,36 +146,38 @@ impl Operator for Normalize {
 }
 
 impl Normalize {
-    /// Whether it subtracts and divides by these numbers, one for all channels or one for each, as far as f32 goes.
-    pub(crate) fn is(&self, mean: &[f32], std: &[f32]) -> bool {
-        let close = |own: &[f32], other: &[f32]| {
+    /// Whether `mean` and `std` equal those of the step within 1e-4. Each has one value for all channels or one per channel.
+    pub(crate) fn is_close_to(&self, mean: &[f32], std: &[f32]) -> bool {
+        let are_close = |own: &[f32], other: &[f32]| {
             let channels = own.len().max(other.len());
-            let at = |values: &[f32], channel: usize| values[channel.min(values.len() - 1)];
-            let fits = |values: &[f32]| values.len() == 1 || values.len() == channels;
-            let far = |channel: usize| (at(own, channel) - at(other, channel)).abs();
-            fits(own) && fits(other) && (0..channels).all(|channel| far(channel) <= 1e-4)
+            let value = |values: &[f32], channel: usize| values[channel.min(values.len() - 1)];
+            let has_channels = |values: &[f32]| values.len() == 1 || values.len() == channels;
+            let difference = |channel: usize| (value(own, channel) - value(other, channel)).abs();
+            has_channels(own)
+                && has_channels(other)
+                && (0..channels).all(|channel| difference(channel) <= 1e-4)
         };
-        close(&self.mean, mean) && close(&self.std, std)
+        are_close(&self.mean, mean) && are_close(&self.std, std)
     }
 
-    /// What the card of a model says.
-    fn of_model(args: &Args<'_>, name: &str) -> Result<Self> {
+    /// The mean and the standard deviation on the card of a model.
+    fn from_model(args: &Args<'_>, name: &str) -> Result<Self> {
         let model = args.model(name)?;
         let card = model.description().card.as_ref();
         let (mean, std) = card.and_then(Card::normalization).ok_or_else(|| {
             args.fault(format!(
-                "the model `{name}` has no mean and std in a JSON file beside it: give `mean` and `std`"
+                "the model `{name}` has no mean and std in its JSON file: pass `mean` and `std`"
             ))
         })?;
         Ok(Self { mean, std })
     }
 
-    fn scaled(&self, value: f32, channel: usize) -> f32 {
+    fn normalize_value(&self, value: f32, channel: usize) -> f32 {
         (value - self.mean[channel]) / self.std[channel]
     }
 }
 
-/// The extent of the channel axis; `None` where there is no such axis.
+/// The size of the channel axis. `None` if there is no such axis.
 fn channels<T: Copy>(layout: Layout, shape: &[T]) -> Option<T> {
     match layout {
         Layout::Chw => shape.first().copied(),
@@ -182,12 +186,15 @@ fn channels<T: Copy>(layout: Layout, shape: &[T]) -> Option<T> {
     }
 }
 
-/// `to_float` then `normalize` on pixels.
+/// `to_float` and `normalize` on pixels, as one lookup per value.
 pub(crate) fn normalize_pixels(image: &Image, normalize: &Normalize) -> Result<Tensor> {
-    let table = |channel: usize| std::array::from_fn(|value| normalize.scaled(to_float(value), channel));
+    let table =
+        |channel: usize| std::array::from_fn(|value| normalize.normalize_value(unit_float(value), channel));
     match normalize.mean.len() {
-        1 => Ok(planes(image, [&table(0); 3])),
-        3 => Ok(planes(image, [&table(0), &table(1), &table(2)])),
-        count => Err(Error::internal(format!("{count} means for three channels"))),
+        1 => Ok(to_planes(image, [&table(0); 3])),
+        3 => Ok(to_planes(image, [&table(0), &table(1), &table(2)])),
+        count => Err(Error::internal(format!(
+            "unexpected number of means: expected 1 or 3, found {count}"
+        ))),
     }
 }

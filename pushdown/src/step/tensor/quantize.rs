@@ -1,4 +1,4 @@
-//! `quantize`: floats to 8-bit codes and a scale.
+//! `quantize`: converts floats to 8-bit codes and a scale.
 
 use crate::{
     DType, Result, Tensor, TensorKind,
@@ -7,15 +7,15 @@ use crate::{
 };
 
 choice! {
-    /// What to quantise to.
+    /// The form of the codes.
     enum Codes {
         /// Symmetric signed 8 bit, -127 to 127.
         Int8 = "int8",
     }
 }
 
-/// `quantize`: `round(x / scale)`, ties to even, between -127 and 127. The scale is `max|x| / 127` of the sample
-/// unless it is given, and travels with the value; NaN becomes 0.
+/// `quantize`: `round(x / scale)`, ties to even, clamped to -127..=127. The default scale is `max|x| / 127` of the sample. The scale
+/// is part of the value. NaN becomes 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantize {
     codes: Codes,
@@ -64,7 +64,7 @@ impl Operator for Quantize {
 
     fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
         let values = input.values::<f32>();
-        let scale = self.scale.unwrap_or_else(|| scale_of(&values));
+        let scale = self.scale.unwrap_or_else(|| default_scale(&values));
         #[expect(
             clippy::cast_possible_truncation,
             reason = "`as` saturates, and NaN becomes 0"
@@ -77,8 +77,8 @@ impl Operator for Quantize {
     }
 }
 
-/// `max|x| / 127` over the finite values; 1 where that is nothing to divide by.
-fn scale_of(values: &[f32]) -> f32 {
+/// `max|x| / 127` of the finite values, or 1 if that is 0.
+fn default_scale(values: &[f32]) -> f32 {
     let largest = values
         .iter()
         .copied()

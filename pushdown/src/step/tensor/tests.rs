@@ -2,10 +2,10 @@ mod grey;
 
 use half::{bf16, f16};
 
-use super::{convert::Element, to_float::to_float};
+use super::{convert::Element, to_float::unit_float};
 use crate::{Context, Image, Layout, Pipeline, Sample, Tensor};
 
-/// Runs tensor steps on a tensor; the steps before it only make the types fit.
+/// Runs tensor steps on a tensor. The steps in `before` only give the input its type.
 fn run(steps: &str, tensor: Tensor, before: &str) -> Result<Tensor, String> {
     let pipeline =
         Pipeline::parse(&format!("decode | {before} | {steps}")).map_err(|error| error.to_string())?;
@@ -29,7 +29,7 @@ fn cast<A: Element, B: Element + Clone>(to: &str, values: &[A]) -> Vec<B> {
 }
 
 #[test]
-fn floats_to_integers() {
+fn floats_are_cast_to_integers() {
     let floats = [
         0.5_f32,
         1.5,
@@ -73,7 +73,7 @@ fn floats_to_integers() {
 }
 
 #[test]
-fn integers_to_integers_saturate() {
+fn casts_between_integers_saturate() {
     assert_eq!(
         cast::<i64, u8>("u8", &[-1, 0, 255, 256, i64::MAX]),
         [0, 0, 255, 255, 255]
@@ -87,7 +87,7 @@ fn integers_to_integers_saturate() {
 }
 
 #[test]
-fn to_floats() {
+fn numbers_are_cast_to_floats() {
     assert_eq!(
         cast::<i32, f32>("f32", &[16_777_217, -3]),
         [16_777_216.0, -3.0],
@@ -116,7 +116,7 @@ fn to_floats() {
 }
 
 #[test]
-fn quantize_and_back() {
+fn quantized_tensors_are_dequantized() {
     let codes = |steps: &str, values: &[f32]| {
         let tensor = run(steps, flat(values), "to_float").expect(steps);
         (tensor.values::<i8>().into_owned(), tensor.scale())
@@ -128,7 +128,7 @@ fn quantize_and_back() {
     assert_eq!(
         codes("quantize(int8)", &[0.0, -0.0]),
         (vec![0, 0], Some(1.0)),
-        "nothing to divide by"
+        "the default scale is not 0"
     );
     let wild = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 12.7];
     assert_eq!(
@@ -158,18 +158,18 @@ fn quantize_and_back() {
 }
 
 #[test]
-fn scales_survive_a_new_layout() {
+fn layout_keeps_the_scale() {
     let values: Vec<f32> = (0..24_u8).map(f32::from).collect();
     let tensor = Tensor::from_values(Layout::Chw, vec![2, 3, 4], values);
-    let moved = run("quantize(int8) | layout(hwc)", tensor, "to_float").expect("codes");
+    let permuted = run("quantize(int8) | layout(hwc)", tensor, "to_float").expect("codes");
     assert_eq!(
-        (moved.scale(), moved.shape(), moved.layout()),
+        (permuted.scale(), permuted.shape(), permuted.layout()),
         (Some(23.0 / 127.0), &[3, 4, 2][..], Layout::Hwc)
     );
 }
 
 #[test]
-fn layouts_permute() {
+fn layout_permutes_the_axes() {
     let chw = Tensor::from_values(Layout::Chw, vec![3, 2, 2], (0..12).collect::<Vec<i32>>());
     let hwc = run("layout(hwc)", chw.clone(), "to_float | cast(i32)").expect("hwc");
     assert_eq!(hwc.shape(), [2, 2, 3]);
@@ -190,7 +190,7 @@ fn layouts_permute() {
 }
 
 #[test]
-fn pixels_to_tensors() {
+fn pixels_become_tensors() {
     let image = Image::new(2, 1, vec![0, 51, 255, 1, 2, 3]).expect("sizes agree");
     let run = |text: &str| {
         let pipeline = Pipeline::parse(&format!("decode | {text}")).expect(text);
@@ -206,7 +206,7 @@ fn pixels_to_tensors() {
     assert_eq!(&*run("to_tensor").values::<u8>(), [0, 1, 51, 2, 255, 3]);
     assert_eq!(
         &*run("to_float").values::<f32>(),
-        [0, 1, 51, 2, 255, 3].map(to_float)
+        [0, 1, 51, 2, 255, 3].map(unit_float)
     );
     assert_eq!(
         &*run("to_float").values::<f32>(),
@@ -221,7 +221,7 @@ fn pixels_to_tensors() {
         (255, 0.406, 0.225),
         (3, 0.406, 0.225),
     ]
-    .map(|(value, mean, std)| (to_float(value) - mean) / std);
+    .map(|(value, mean, std)| (unit_float(value) - mean) / std);
     assert_eq!(
         &*normalized.values::<f32>(),
         expected,
@@ -233,12 +233,12 @@ fn pixels_to_tensors() {
     );
     assert_eq!(
         &*run("to_float | normalize(mean=0.5, std=0.25)").values::<f32>(),
-        [0, 1, 51, 2, 255, 3].map(|value| (to_float(value) - 0.5) / 0.25)
+        [0, 1, 51, 2, 255, 3].map(|value| (unit_float(value) - 0.5) / 0.25)
     );
 }
 
 #[test]
-fn normalize_wants_as_many_channels() {
+fn normalize_requires_a_mean_per_channel() {
     let two = Tensor::from_values(Layout::Chw, vec![2, 1, 1], vec![0.0_f32, 1.0]);
     assert_eq!(
         run("normalize(imagenet)", two, "to_float").expect_err("two channels"),
@@ -257,7 +257,7 @@ fn normalize_wants_as_many_channels() {
     );
 }
 
-/// Values that came from a wire may lie at any address.
+/// Received values can have any alignment.
 #[test]
 fn unaligned_buffers_are_read() {
     let bytes: Vec<u8> = std::iter::once(0)
@@ -272,7 +272,7 @@ fn unaligned_buffers_are_read() {
 }
 
 #[test]
-fn tensors_have_the_bytes_of_their_shape() {
+fn the_bytes_of_a_tensor_match_its_shape() {
     let bytes = |count: usize| arrow_buffer::Buffer::from_vec(vec![0_u8; count]);
     assert!(Tensor::new(crate::DType::F32, Layout::Flat, vec![2, 3], bytes(24)).is_ok());
     assert!(Tensor::new(crate::DType::F32, Layout::Flat, vec![2, 3], bytes(23)).is_err());

@@ -1,4 +1,4 @@
-//! `to_float`: pixels to f32 in 0..1.
+//! `to_float`: converts pixels to f32 in 0..=1.
 
 use super::convert::Element;
 use crate::{
@@ -30,7 +30,7 @@ impl Operator for ToFloat {
 
     fn output(&self, input: &Kind) -> Result<TensorKind, String> {
         match input {
-            Kind::Image(image) => Ok(chw(image, 3, DType::F32)),
+            Kind::Image(image) => Ok(chw_kind(image, 3, DType::F32)),
             Kind::Tensor(tensor) if tensor.dtype == DType::U8 => Ok(TensorKind {
                 dtype: DType::F32,
                 ..tensor.clone()
@@ -40,9 +40,9 @@ impl Operator for ToFloat {
     }
 
     fn apply(&self, input: Pixels, _: &Scope<'_>) -> Result<Tensor> {
-        let table: [f32; 256] = std::array::from_fn(to_float);
+        let table: [f32; 256] = std::array::from_fn(unit_float);
         Ok(match input {
-            Pixels::Image(image) => planes(&image, [&table; 3]),
+            Pixels::Image(image) => to_planes(&image, [&table; 3]),
             Pixels::Tensor(tensor) => {
                 let values = tensor.values::<u8>();
                 let values = values.iter().map(|value| table[usize::from(*value)]).collect();
@@ -52,15 +52,15 @@ impl Operator for ToFloat {
     }
 }
 
-/// The float of a pixel's value.
-pub(super) fn to_float(value: usize) -> f32 {
+/// Converts a pixel value, 0 to 255, to a float.
+pub(super) fn unit_float(value: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "0 to 255 are exact")]
     let value = value as f32;
     value / 255.0
 }
 
-/// The kind of an image that became a CHW tensor of so many channels.
-pub(super) fn chw(image: &ImageKind, channels: usize, dtype: DType) -> TensorKind {
+/// The kind of a CHW tensor of an image with `channels` channels.
+pub(super) fn chw_kind(image: &ImageKind, channels: usize, dtype: DType) -> TensorKind {
     let side = |side: Option<u32>| side.map(|side| side as usize);
     TensorKind {
         dtype,
@@ -70,8 +70,8 @@ pub(super) fn chw(image: &ImageKind, channels: usize, dtype: DType) -> TensorKin
     }
 }
 
-/// A CHW tensor of an image's pixels, each looked up in its channel's table.
-pub(super) fn planes<T: Element>(image: &Image, tables: [&[T; 256]; 3]) -> Tensor {
+/// Converts an image to a CHW tensor. Each channel has a lookup table for its values.
+pub(super) fn to_planes<T: Element>(image: &Image, tables: [&[T; 256]; 3]) -> Tensor {
     let area = image.width() as usize * image.height() as usize;
     let mut values = vec![T::ZERO; 3 * area];
     let (red, rest) = values.split_at_mut(area);

@@ -1,13 +1,13 @@
-//! `to_tensor`: pixels to a u8 tensor.
+//! `to_tensor`: converts pixels to a u8 tensor.
 
-use super::to_float::{chw, planes};
+use super::to_float::{chw_kind, to_planes};
 use crate::{
     DType, Image, ImageKind, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
     step::{Operator, Scope},
 };
 
-/// `to_tensor`: CHW u8, the values as they are; torchvision's `PILToTensor`.
+/// `to_tensor`: CHW u8 with unchanged values, as torchvision's `PILToTensor`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToTensor;
 
@@ -28,12 +28,12 @@ impl Operator for ToTensor {
     }
 
     fn output(&self, input: &ImageKind) -> Result<TensorKind, String> {
-        Ok(chw(input, 3, DType::U8))
+        Ok(chw_kind(input, 3, DType::U8))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Tensor> {
         #[expect(clippy::cast_possible_truncation, reason = "0 to 255")]
         let table: [u8; 256] = std::array::from_fn(|value| value as u8);
-        Ok(planes(&input, [&table; 3]))
+        Ok(to_planes(&input, [&table; 3]))
     }
 }

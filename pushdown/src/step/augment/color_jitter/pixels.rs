@@ -1,15 +1,15 @@
-//! The four adjustments, as torchvision makes them on u8 tensors: f32, clamped, rounded towards zero.
+//! The four adjustments as in torchvision on u8 tensors: computed in f32, clamped, rounded towards zero.
 
 use crate::Image;
 
-/// `factor * image`.
-pub(super) fn brightness(image: &mut Image, factor: f64) {
+/// Multiplies the image by `factor`.
+pub(super) fn adjust_brightness(image: &mut Image, factor: f64) {
     blend(image, factor, |_| [0.0; 3]);
 }
 
-/// Away from the mean of the grey image.
-pub(super) fn contrast(image: &mut Image, factor: f64) {
-    // A sum of integers: the mean does not depend on the order of summation.
+/// Blends with the mean of the grey image. Factors above 1 move away from it.
+pub(super) fn adjust_contrast(image: &mut Image, factor: f64) {
+    // The sum is of integers, so the mean does not depend on the order of summation.
     let sum: u64 = pixels(image).map(|pixel| u64::from(grey(pixel))).sum();
     #[expect(
         clippy::cast_possible_truncation,
@@ -20,21 +20,21 @@ pub(super) fn contrast(image: &mut Image, factor: f64) {
     blend(image, factor, |_| [mean; 3]);
 }
 
-/// Away from the grey image.
-pub(super) fn saturation(image: &mut Image, factor: f64) {
+/// Blends with the grey image. Factors above 1 move away from it.
+pub(super) fn adjust_saturation(image: &mut Image, factor: f64) {
     blend(image, factor, |pixel| [f32::from(grey(pixel)); 3]);
 }
 
-/// Turns the hue by `shift` of a full turn.
-pub(super) fn hue(image: &mut Image, shift: f64) {
+/// Rotates the hue by `shift` turns.
+pub(super) fn shift_hue(image: &mut Image, shift: f64) {
     #[expect(clippy::cast_possible_truncation, reason = "torch computes in f32")]
     let shift = shift as f32;
     let (pixels, _) = image.pixels_mut().as_chunks_mut::<3>();
     for pixel in pixels {
         let [hue, saturation, value] = to_hsv(pixel.map(|channel| f32::from(channel) / 255.0));
-        let turned = fraction(hue + shift);
-        // torchvision's conversion from float scales by a little under 256 and rounds towards zero.
-        *pixel = to_rgb([turned, saturation, value]).map(|channel| to_u8(channel * (255.0 + 1.0 - 1e-3)));
+        let rotated = wrap_turns(hue + shift);
+        // torchvision's conversion from float scales by slightly less than 256 and rounds towards zero.
+        *pixel = to_rgb([rotated, saturation, value]).map(|channel| to_u8(channel * (255.0 + 1.0 - 1e-3)));
     }
 }
 
@@ -43,11 +43,12 @@ fn pixels(image: &Image) -> impl Iterator<Item = [u8; 3]> {
     pixels.iter().copied()
 }
 
-/// ITU-R 601-2 luma as torchvision rounds it.
+/// ITU-R 601-2 luma, rounded as in torchvision.
 fn grey([red, green, blue]: [u8; 3]) -> u8 {
     to_u8(0.2989 * f32::from(red) + 0.587 * f32::from(green) + 0.114 * f32::from(blue))
 }
 
+/// `factor * pixel + (1 - factor) * other(pixel)`.
 fn blend(image: &mut Image, factor: f64, other: impl Fn([u8; 3]) -> [f32; 3]) {
     #[expect(clippy::cast_possible_truncation, reason = "torch computes in f32")]
     let (ratio, rest) = (factor as f32, (1.0 - factor) as f32);
@@ -68,8 +69,8 @@ fn to_u8(value: f32) -> u8 {
     value as u8
 }
 
-/// `turns` from -1 to 2, brought to 0..=1 by a whole turn: the remainder, without a call for each pixel.
-fn fraction(turns: f32) -> f32 {
+/// Adds or subtracts a turn to bring `turns`, from -1 to 2, into 0..=1. This avoids a call of `fmod` per pixel.
+fn wrap_turns(turns: f32) -> f32 {
     if turns < 0.0 {
         turns + 1.0
     } else if turns >= 1.0 {
@@ -96,7 +97,7 @@ fn to_hsv([red, green, blue]: [f32; 3]) -> [f32; 3] {
     } else {
         4.0 + to_green - to_red
     };
-    [fraction(sector / 6.0 + 1.0), spread / max, max]
+    [wrap_turns(sector / 6.0 + 1.0), spread / max, max]
 }
 
 fn to_rgb([hue, saturation, value]: [f32; 3]) -> [f32; 3] {

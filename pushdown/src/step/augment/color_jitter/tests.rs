@@ -18,20 +18,20 @@ fn draws(sample: u32) -> Draws {
     Draws::new(11, 3, format!("photos/{sample}.jpg").as_bytes(), 1)
 }
 
-/// The place of an order among the 24, as torchvision numbers the adjustments.
-fn place(order: [usize; 4]) -> usize {
-    let smaller = |index: usize| {
+/// The index of an order among all 24, with the adjustments numbered as in torchvision.
+fn order_index(order: [usize; 4]) -> usize {
+    let smaller_after = |index: usize| {
         order[index + 1..]
             .iter()
             .filter(|other| **other < order[index])
             .count()
     };
-    smaller(0) * 6 + smaller(1) * 2 + smaller(2)
+    smaller_after(0) * 6 + smaller_after(1) * 2 + smaller_after(2)
 }
 
-/// 10,000 draws against `ColorJitter(0.4, 0.4, 0.4, 0.1).get_params`.
+/// Compares 10,000 draws with `ColorJitter(0.4, 0.4, 0.4, 0.1).get_params`.
 #[test]
-fn draws_are_distributed_as_torchvisions() {
+fn draws_have_torchvisions_distribution() {
     type Factor = fn(&Adjustments) -> Option<f64>;
 
     let step = step("0.4, 0.4, 0.4, 0.1");
@@ -53,16 +53,16 @@ fn draws_are_distributed_as_torchvisions() {
 
     let mut counts = [[0_usize; 24]; 2];
     for drawn in &ours {
-        counts[0][place(drawn.order.map(|adjustment| adjustment as usize))] += 1;
+        counts[0][order_index(drawn.order.map(|adjustment| adjustment as usize))] += 1;
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 3")]
     for order in torchvision::<4>("color_jitter_order") {
-        counts[1][place(order.map(|adjustment| adjustment as usize))] += 1;
+        counts[1][order_index(order.map(|adjustment| adjustment as usize))] += 1;
     }
-    let even = [10_000; 24];
+    let uniform = [10_000; 24];
     for (statistic, what) in [
         (chi_square(&counts[0], &counts[1]), "ours against torchvision's"),
-        (chi_square(&counts[0], &even), "ours against all alike"),
+        (chi_square(&counts[0], &uniform), "ours against uniform"),
     ] {
         assert!(
             statistic < 49.73,
@@ -72,8 +72,8 @@ fn draws_are_distributed_as_torchvisions() {
 }
 
 #[test]
-fn ranges_as_torchvisions() {
-    let ends = |range: Option<Range>| range.map(|range| (range.low, range.high));
+fn ranges_match_torchvision() {
+    let ends = |range: Option<FactorRange>| range.map(|range| (range.low, range.high));
     let jitter = step("brightness=0.25, contrast=[0.5, 2], saturation=3, hue=0.5");
     assert_eq!(ends(jitter.brightness), Some((0.75, 1.25)));
     assert_eq!(ends(jitter.contrast), Some((0.5, 2.0)));
@@ -93,7 +93,7 @@ fn ranges_as_torchvisions() {
 }
 
 #[test]
-fn adjustments_in_their_order() {
+fn adjustments_match_torchvision() {
     let pixels = |arguments: &str, pixels: &[u8]| {
         let pipeline = Pipeline::parse(&format!("decode | color_jitter({arguments})")).expect(arguments);
         let image = Image::new(
@@ -141,7 +141,7 @@ fn adjustments_in_their_order() {
     assert_eq!(pixels("brightness=0", &photo), photo);
 }
 
-/// Changing these values changes every augmented epoch that anyone has recorded: raise ENGINE.
+/// A change of these values changes the draws of all recorded epochs: increase ENGINE with it.
 #[test]
 fn golden_adjustments() {
     let step = step("0.4, 0.4, 0.4, 0.1");

@@ -1,9 +1,9 @@
-//! One channel, and bytes as floats.
+//! Grey images, and u8 tensors as floats.
 
-use super::{flat, run as run_steps, to_float};
+use super::{flat, run as run_steps, unit_float};
 use crate::{Context, Image, Layout, Pipeline, Sample};
 
-/// Pixels, and what Pillow 13.0.0's `convert("L")` makes of each.
+/// Pixels and their levels by Pillow 13.0.0's `convert("L")`: full and faint colours, and values on both sides of a half.
 const PILLOW_GREY: [([u8; 3], u8); 22] = [
     ([255, 0, 0], 76),
     ([0, 255, 0], 150),
@@ -29,9 +29,8 @@ const PILLOW_GREY: [([u8; 3], u8); 22] = [
     ([192, 9, 165], 82),
 ];
 
-/// All levels of grey; full and faint colours, and those on either side of a half, as Pillow 13.0.0's `convert("L")` has them.
 #[test]
-fn grey_as_pillow() {
+fn grayscale_matches_pillow() {
     let run = |pixels: &[[u8; 3]], text: &str| {
         let pipeline = Pipeline::parse(&format!("decode | {text}")).expect(text);
         let width = u32::try_from(pixels.len()).expect("a few");
@@ -51,7 +50,7 @@ fn grey_as_pillow() {
     let colours = PILLOW_GREY.map(|(pixel, _)| pixel);
     let levels = PILLOW_GREY.map(|(_, level)| level);
     assert_eq!(&*run(&colours, "grayscale").values::<u8>(), levels);
-    let scaled = levels.map(|level| to_float(usize::from(level)));
+    let scaled = levels.map(|level| unit_float(usize::from(level)));
     assert_eq!(&*run(&colours, "grayscale | to_float").values::<f32>(), scaled);
     assert_eq!(
         &*run(
@@ -64,20 +63,20 @@ fn grey_as_pillow() {
     assert_eq!(
         run(&colours, "grayscale | cast(f32) | normalize(mean=0, std=255)"),
         run(&colours, "grayscale | to_float"),
-        "the same by hand"
+        "to_float equals the explicit division"
     );
-    let last = run(&colours, "grayscale | layout(hwc) | to_float");
+    let channels_last = run(&colours, "grayscale | layout(hwc) | to_float");
     assert_eq!(
-        (last.layout(), last.shape()),
+        (channels_last.layout(), channels_last.shape()),
         (Layout::Hwc, &[1, colours.len(), 1][..])
     );
 }
 
-/// What a u8 tensor has is scaled, whatever its shape; of an image `to_tensor` first makes no difference.
+/// u8 tensors of any shape are scaled. For an image, a `to_tensor` before `to_float` makes no difference.
 #[test]
-fn bytes_to_floats() {
+fn u8_tensors_become_floats() {
     let bytes: Vec<u8> = (0..=255).collect();
-    let floats: Vec<f32> = (0..256).map(to_float).collect();
+    let floats: Vec<f32> = (0..256).map(unit_float).collect();
     let found = run_steps("to_float", flat(&bytes), "to_tensor").expect("bytes");
     assert_eq!(&*found.values::<f32>(), floats);
     assert_eq!((found.layout(), found.shape()), (Layout::Flat, &[256][..]));
@@ -96,6 +95,6 @@ fn bytes_to_floats() {
     assert_eq!(
         direct("to_tensor | to_float | normalize(imagenet)"),
         direct("to_float | normalize(imagenet)"),
-        "by two steps as by one look-up"
+        "separate steps equal the fused lookup"
     );
 }

@@ -95,8 +95,8 @@ impl RandomCrop {
         Ok(Geometry::cut((x, y, self.width, self.height)))
     }
 
-    /// Draws left and top, relative to the unpadded image: negative in the padding. As torchvision does, it pads both sides of an
-    /// image that is too small, and draws the row first.
+    /// Draws left and top, relative to the unpadded image: negative in the padding. As in torchvision, an image that is too
+    /// small is padded on both sides, and the row is drawn first.
     fn draw_position(&self, width: u32, height: u32, mut draws: Draws) -> Result<(i64, i64)> {
         let pad_axis = |side: u32, crop: u32| {
             let padded = u64::from(side) + 2 * u64::from(self.padding);

@@ -127,9 +127,9 @@ impl RandomResizedCrop {
         )
     }
 
-    /// torchvision's `RandomResizedCrop.get_params`: the area and the logarithm of the ratio are uniform. After ten failed attempts,
-    /// the region is the largest central one within the range of ratios. `libm` computes the same logarithm and exponential on
-    /// every host.
+    /// torchvision's `RandomResizedCrop.get_params`: the area and the logarithm of the ratio are uniform. After ten failed
+    /// attempts, the region is the largest central one within the range of ratios. `libm` computes the same logarithm and
+    /// exponential on every host.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,5 +1,5 @@
-//! Formats that are read sequentially: CSV, JSON lines, Arrow IPC. The messages of an Arrow file that is not a valid stream are
-//! read in the order of its footer.
+//! Formats that are read sequentially: CSV, JSON lines, Arrow IPC. If the messages of an Arrow file are not a valid stream,
+//! they are read in the order of its footer.
 //!
 //! The columns of a text are inferred from its first [`INFERENCE_BYTES`], decompressed; later rows must fit them. These bytes
 //! are kept, so that the first scan continues after them, with the same request.
@@ -186,7 +186,7 @@ impl StreamFile {
         self.object.bytes
     }
 
-    /// Reads record batches of `columns`, which are ascending.
+    /// Reads record batches of `columns`, in ascending order.
     pub(super) fn read(&self, columns: &[usize]) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let footer = match &self.content {
             Content::Arrow(table) => table.footer(),

@@ -8,7 +8,7 @@ use crate::sample::Element as StoredElement;
 pub(crate) trait Element: StoredElement {
     const ZERO: Self;
     fn number(self) -> Number;
-    /// Converts from a number. Floats become integers by rounding ties to even, saturating, and NaN becomes 0. Integers saturate.
+    /// Converts from a number. Floats become integers by rounding ties to even and saturating; NaN becomes 0. Integers saturate.
     fn from_number(number: Number) -> Self;
 }
 

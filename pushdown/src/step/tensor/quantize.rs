@@ -14,8 +14,8 @@ choice! {
     }
 }
 
-/// `quantize`: `round(x / scale)`, ties to even, clamped to -127..=127. The default scale is `max|x| / 127` of the sample. The scale
-/// is part of the value. NaN becomes 0.
+/// `quantize`: `round(x / scale)`, ties to even, clamped to -127..=127. The default scale is `max|x| / 127` of the sample. The
+/// scale is part of the value. NaN becomes 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantize {
     codes: Codes,

@@ -1,4 +1,5 @@
-//! Bounds the size of rows whose values are in a dictionary: a few bytes of a file can refer to a long value any number of times.
+//! Bounds the size of rows whose values are in a dictionary. A few bytes of a file can refer to a long value any number of
+//! times.
 
 use bytes::{Buf as _, Bytes, buf::Reader};
 use parquet::{
@@ -23,7 +24,7 @@ pub(super) struct Dictionary<'a> {
     /// Decompressed size of all values.
     pub(super) uncompressed_bytes: u64,
     pub(super) chunk: &'a ColumnChunkMetaData,
-    /// Number of values per row. More than one for lists, where it is the average.
+    /// Number of values per row. For lists, it is the average and may exceed 1.
     pub(super) values_per_row: u64,
 }
 

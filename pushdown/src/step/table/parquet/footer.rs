@@ -115,7 +115,7 @@ fn check_arrow_schema(metadata: &ParquetMetaData, limits: &TableLimits) -> Resul
             [0xff, 0xff, 0xff, 0xff, _, _, _, _, rest @ ..] if !rest.is_empty() => rest,
             all => all,
         };
-        // The number of fields is not limited here, since it includes groups. The bytes of their names are.
+        // No limit on the number of fields, since it includes groups. The limit is on the bytes of their names.
         if let Ok(message) = arrow_ipc::root_as_message(message)
             && let Some(schema) = message.header_as_schema()
         {
@@ -160,7 +160,7 @@ fn check_within(what: &str, start: i64, length: i64, end: u64) -> Result<()> {
     )))
 }
 
-/// Decodes the bytes pushed to the decoder, and the ranges that it requests, which `inspect` checks first.
+/// Runs the decoder: reads the ranges that it requests, checks them by `inspect` and pushes them to the decoder.
 async fn decode(
     mut decoder: ParquetMetaDataPushDecoder,
     source: &dyn Source,

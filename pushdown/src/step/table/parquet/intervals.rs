@@ -1,6 +1,6 @@
 //! Decodes intervals, which Parquet stores as three numbers: months, days and milliseconds.
 //!
-//! Parquet's reader decodes either the months or the other two. So intervals are read as their twelve bytes and converted here.
+//! Parquet's reader decodes either the months or the other two. So intervals are read as twelve bytes and converted afterwards.
 
 use std::sync::Arc;
 

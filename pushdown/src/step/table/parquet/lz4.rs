@@ -27,7 +27,7 @@ pub(super) struct Lz4Page<'a> {
     /// Range of the header's field that has the stored size of the page without its header.
     pub(super) stored_bytes_field: Range<usize>,
     pub(super) header_bytes: usize,
-    /// Size of the levels before the chunks, which are not compressed.
+    /// Size of the uncompressed levels before the chunks.
     pub(super) levels_bytes: usize,
     /// Decompressed size of the chunks.
     pub(super) values_bytes: usize,
@@ -67,7 +67,7 @@ impl Lz4Page<'_> {
     }
 }
 
-/// Writes a number as a varint of exactly `bytes` bytes, which may be more than it requires.
+/// Writes a number as a varint of exactly `bytes` bytes, even if it requires fewer.
 fn write_varint(out: &mut Vec<u8>, mut number: u64, bytes: usize) -> Option<()> {
     for position in 1..=bytes {
         let continuation = if position < bytes { 0x80 } else { 0 };

@@ -44,7 +44,7 @@ pub(super) fn inspect_pages(bytes: &[u8], max_page_bytes: u64) -> Result<PageSum
     Ok(pages)
 }
 
-/// Merges the chunks of each page of the codec LZ4 into one, where Hadoop wrote several.
+/// Merges the chunks of each LZ4 page into one, if Hadoop wrote several.
 pub(super) fn merge_lz4_chunks(bytes: &Bytes) -> Result<Bytes> {
     let mut rest = CompactReader::new(bytes);
     let mut changed: Option<Vec<u8>> = None;
@@ -99,7 +99,7 @@ struct PageHeader {
     values: u32,
     /// Range of the field `stored_bytes` in the header.
     stored_bytes_field: Range<usize>,
-    /// Size of the levels, which are not compressed.
+    /// Size of the levels. They are not compressed.
     levels_bytes: u32,
     /// Whether the page is stored without compression, regardless of the codec.
     is_uncompressed: bool,

@@ -103,7 +103,7 @@ pub(in crate::step::table) fn coalesce(ranges: &[Range<u64>]) -> Vec<Range<u64>>
     for range in sorted {
         match reads.last_mut() {
             Some(last) if range.start <= last.end.saturating_add(MAX_GAP_BYTES) => {
-                last.end = last.end.max(range.end)
+                last.end = last.end.max(range.end);
             }
             _ => reads.push(range),
         }

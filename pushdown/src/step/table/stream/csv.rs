@@ -110,7 +110,7 @@ impl TextFormat for CsvFormat {
     type Decoder = CsvDecoder;
 
     fn row_decoder(&self, batch_rows: usize) -> Result<CsvDecoder> {
-        // Arrow truncates values that do not fit, such as fractions of seconds. So it decodes texts, and `column` converts them.
+        // Arrow truncates values that do not fit, such as fractions of seconds. So it decodes texts only.
         let fields = self.schema.fields().iter();
         let texts = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
         let builder = ReaderBuilder::new(Arc::new(Schema::new(texts.collect::<Vec<_>>())))
@@ -130,7 +130,7 @@ impl TextFormat for CsvFormat {
     }
 }
 
-/// Arrow's message without its positions, which are relative to where the decoder started.
+/// Arrow's message without its positions. They are relative to the start of the decoder and not to the text.
 fn describe(error: &ArrowError) -> String {
     if let ArrowError::CastError(misfit) = error {
         return misfit.clone();
@@ -193,8 +193,8 @@ impl RowDecoder for CsvDecoder {
         self.decoder.capacity() == 0
     }
 
-    /// Outside of quotes, a line break ends the last row, if one is open. Inside of quotes, it is one more character, and only the
-    /// end of the text ends the row.
+    /// Outside of quotes, a line break ends the last row, if one is open. Inside of quotes, it is one more character, and only
+    /// the end of the text ends the row.
     fn end(&mut self) -> Result<(), ArrowError> {
         self.decoder.decode(b"\n")?;
         let rows = self.decoder.capacity();

@@ -1,5 +1,5 @@
-//! Arrow IPC files and streams. A file is a stream between its magic bytes and its footer, unless the footer orders its messages
-//! differently.
+//! Arrow IPC files and streams. A file is a stream between its magic bytes and its footer, unless the footer has another order
+//! of messages.
 
 mod fields;
 mod footer;

@@ -96,7 +96,7 @@ impl JsonTable {
     }
 }
 
-/// Reads a row, which must be an object, by `read`.
+/// Parses a row and reads it by `read`. Fails if the row is not an object.
 fn read_object(
     row: &[u8],
     read: impl FnOnce(&mut Tokens<'_>) -> Result<(), RowError>,

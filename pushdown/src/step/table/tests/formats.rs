@@ -41,7 +41,7 @@ impl Source for ChunkedSource {
     }
 }
 
-/// Reads an object, and checks that small chunks give the same result.
+/// Reads an object, and checks that small chunks return the same result.
 fn read(name: &str, text: &str, object: impl Into<Bytes>) -> Result<Table> {
     let object = object.into();
     let limits = Limits::default();
@@ -194,9 +194,9 @@ fn formats_are_named_or_detected_or_rejected() {
 fn row_numbers_count_the_rows_of_the_object() {
     let rows = numbers(100_000);
     let csv = (0..100).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
-    let place = "select(columns=[n], where=\"n >= 52000 and n < 54000\", row_number=place)";
+    let by_row_number = "select(columns=[n], where=\"n >= 52000 and n < 54000\", row_number=place)";
     for object in [parquet_file(&rows, 10_000), arrow_file(&[rows], None)] {
-        let table = read_with("x", place, object.clone(), Limits::default()).unwrap();
+        let table = read_with("x", by_row_number, object.clone(), Limits::default()).unwrap();
         assert_eq!(int64s(&table, 1), int64s(&table, 0));
         assert_eq!(table.rows(), 2000);
         let sql = "sql(\"select place from object where place between 20000 and 20003\", row_number=place)";

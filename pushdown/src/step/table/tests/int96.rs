@@ -177,7 +177,7 @@ fn conditions_find_every_year() {
     assert_eq!((value(0), value(1)), (MICROSECONDS[0], MICROSECONDS[5]));
 }
 
-/// Old writers ordered INT96 by its twelve bytes, which begin with the time of day.
+/// Old writers ordered INT96 by its twelve bytes, starting with the time of day.
 #[test]
 fn statistics_in_another_order_skip_no_rows() {
     for is_deprecated in [false, true] {

@@ -65,7 +65,7 @@ fn nan_is_greater_than_any_number_in_any_row_group() {
     }
 }
 
-/// Bloom filters and statistics compare bytes, which differ between the two zeros.
+/// Bloom filters and statistics compare bytes, and the two zeros have different bytes.
 #[test]
 fn minus_zero_equals_zero_with_bloom_filters() {
     let value = |row: i64| match row / 1000 {

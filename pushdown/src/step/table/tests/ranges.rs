@@ -83,8 +83,8 @@ fn the_selectivity_of_a_condition_is_estimated() {
     }
 }
 
-/// Half of all floating-point numbers are between -1 and 1, so the estimate uses the width of a range and not the number of values
-/// in it.
+/// Half of all floating-point numbers are between -1 and 1, so the estimate uses the width of a range and not the number of
+/// values in it.
 #[test]
 fn the_selectivity_of_floats_follows_the_width_of_the_range() {
     let steps = 0..32_000_i16;

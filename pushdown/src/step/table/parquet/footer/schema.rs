@@ -14,7 +14,7 @@ use crate::{
 /// Arrow schema in the key-value metadata.
 const MAX_DEPTH: usize = 64;
 
-/// Checks the depth, the claimed sizes and the number of columns of a footer's schema, and the structure of the fields after it.
+/// Checks the depth, the claimed sizes and the number of columns of a footer's schema, and the structure of the other fields.
 pub(super) fn check_footer(footer: &[u8], limits: &TableLimits) -> Result<()> {
     let mut bytes = CompactReader::new(footer);
     let (mut last_id, mut has_schema) = (0, false);

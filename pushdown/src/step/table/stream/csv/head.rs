@@ -56,8 +56,8 @@ impl WholeRows {
     }
 }
 
-/// The types that hold all values of each column. Rows with another number of values fail when they are decoded, where their
-/// line is known.
+/// The types that hold all values of each column. Rows with another number of values fail when they are decoded, with
+/// their line.
 pub(super) fn infer_types(text: &[u8], columns: usize, delimiter: u8) -> Result<Vec<TypeSet>> {
     let mut types = vec![TypeSet::ALL; columns];
     let mut parser = parser(delimiter).from_reader(text);

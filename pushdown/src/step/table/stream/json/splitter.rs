@@ -26,8 +26,8 @@ impl RowSplitter {
         matches!(self.state, State::BetweenRows)
     }
 
-    /// Reads the next piece of the text. Returns the number of its bytes that belong to the row or are space before it, and whether
-    /// the row ends with them.
+    /// Reads the next piece of the text. Returns the number of its bytes that belong to the row or are space before it, and
+    /// whether the row ends with them.
     pub(super) fn next(&mut self, text: &[u8]) -> (usize, bool) {
         let mut position = 0;
         while let Some(byte) = text.get(position) {

@@ -1,4 +1,4 @@
-//! Comparison with `serde_json`, which lacks the three additional numbers.
+//! Comparison with `serde_json`, except for the three additional numbers.
 
 use proptest::prelude::*;
 use serde_json::Value as Tree;
@@ -111,7 +111,7 @@ fn skipped_values_nested_too_deep_are_errors() {
 }
 
 proptest! {
-    /// Texts that serde_json accepts give the same tree, and texts that it rejects are rejected.
+    /// Texts that serde_json accepts have the same tree, and texts that it rejects are rejected.
     #[test]
     fn texts_are_read_as_serde_json_reads_them(
         text in "([ \\[\\]{},:]|\"([a\u{e9}\\\\]|\\\\n|\\\\u00e9)?\"|true|null|-?[0-9]{1,2}|[.]5|e[+-]?1){0,12}"

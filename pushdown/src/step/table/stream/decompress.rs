@@ -17,7 +17,7 @@ use crate::{Error, Result, limits::TableLimits};
 const INPUT_PIECE_BYTES: usize = 16 * 1024;
 /// Size of zstd's output buffer.
 const OUTPUT_BYTES: usize = 256 * 1024;
-/// Binary logarithm of zstd's largest window (32 MiB), which bounds the memory of its decoder. Level 19 writes smaller windows.
+/// Binary logarithm of zstd's largest window (32 MiB), which bounds the memory of its decoder. Windows of level 19 fit.
 const MAX_WINDOW_LOG: u32 = 25;
 
 /// The compression of a whole object.

@@ -190,7 +190,7 @@ impl RowDecoder for JsonDecoder {
         if self.splitter.is_between_rows() {
             return Ok(());
         }
-        // An unfinished row is not an object, so reading it returns the error.
+        // An unfinished row is not a valid object, so this returns its error.
         let row = std::mem::take(&mut self.partial_row);
         self.add_row(&row)
     }

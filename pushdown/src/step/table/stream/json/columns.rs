@@ -49,7 +49,7 @@ pub(super) struct ObjectColumn {
 }
 
 impl JsonColumn {
-    /// The recursion is bounded, since the depth of the rows that the types were inferred from is.
+    /// The recursion is bounded: the types are at most as deep as the rows that they were inferred from.
     fn new(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Boolean(BooleanBuilder::new()),

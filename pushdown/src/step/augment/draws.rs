@@ -70,7 +70,7 @@ pub(crate) struct RowDraws {
 impl RowDraws {
     pub(crate) fn new(seed: u64, sample_id: &[u8]) -> Self {
         // The suffix separates these draws from those of the sample's random steps.
-        let id = Digest::of(&[sample_id, b"\0rows"].concat()).first_u64();
+        let id = Digest::new(&[sample_id, b"\0rows"].concat()).first_u64();
         Self {
             key: [seed as u32, (seed >> 32) as u32],
             id: [id as u32, (id >> 32) as u32],

@@ -89,7 +89,11 @@ fn pages_of_large_values_are_estimated_as_large() {
     let texts = StringArray::from_iter_values((10..74).map(|n| format!("{n}").repeat(50_000)));
     let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
     let object = parquet_file(&batch, 64);
-    let held = scan("select", object.clone()).unwrap().1.held.unwrap();
+    let held = scan("select", object.clone())
+        .unwrap()
+        .1
+        .peak_memory_bytes
+        .unwrap();
     let bytes = object.len() as u64;
     assert!(held >= 2 * bytes - bytes / 10, "{held} of {bytes}");
 }

@@ -240,5 +240,5 @@ fn an_arrow_schema_in_the_footer_changes_only_the_zone() {
     let (table, estimate) = scan("select", object).unwrap();
     assert_eq!(table.batches()[0].column(0).data_type(), &microseconds);
     assert_eq!(micros(table.batches()[0].column(0)), MICROSECONDS);
-    assert_eq!(estimate.answer, Some(48));
+    assert_eq!(estimate.output_bytes, Some(48));
 }

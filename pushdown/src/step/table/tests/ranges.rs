@@ -32,13 +32,16 @@ fn only_matching_pages_are_read() {
         1,
         "the footer is read by one suffix read"
     );
-    assert_eq!(estimate.stored, object.len() as u64);
+    assert_eq!(estimate.object_bytes, object.len() as u64);
     // The page index selects half of one row group in ten.
-    assert!(estimate.rows.unwrap() <= 5_000, "{estimate:?}");
-    assert!(estimate.read.unwrap() <= object.len() as u64 / 20, "{estimate:?}");
-    let index_bytes = source.bytes_read() - estimate.read.unwrap();
+    assert!(estimate.max_rows.unwrap() <= 5_000, "{estimate:?}");
+    assert!(
+        estimate.scan_bytes.unwrap() <= object.len() as u64 / 20,
+        "{estimate:?}"
+    );
+    let index_bytes = source.bytes_read() - estimate.scan_bytes.unwrap();
     assert!(index_bytes < 64 * 1024, "{index_bytes} bytes of page index");
-    assert!(table.bytes() <= estimate.answer.unwrap(), "{estimate:?}");
+    assert!(table.bytes() <= estimate.output_bytes.unwrap(), "{estimate:?}");
 }
 
 #[test]
@@ -47,9 +50,9 @@ fn the_estimate_matches_the_bytes_read() {
     for text in ["select", "select(columns=[m])", "select(columns=[n, text])"] {
         let source = CountingSource::new(object.clone());
         let (table, estimate) = scan(text, source.clone()).unwrap();
-        assert_eq!(source.bytes_read(), estimate.read.unwrap(), "{text}");
-        assert_eq!(estimate.rows, Some(100_000));
-        let (bytes, answer) = (table.bytes(), estimate.answer.unwrap());
+        assert_eq!(source.bytes_read(), estimate.scan_bytes.unwrap(), "{text}");
+        assert_eq!(estimate.max_rows, Some(100_000));
+        let (bytes, answer) = (table.bytes(), estimate.output_bytes.unwrap());
         assert!(
             answer.abs_diff(bytes) < bytes / 4,
             "{text}: {bytes} bytes, estimated {answer}"
@@ -252,7 +255,7 @@ fn peak_memory_is_the_selected_columns_of_the_row_groups_in_memory() {
     let object = parquet_file(&numbers(2_000_000), 200_000);
     let held_and_read = |text: &str| {
         let (_, estimate) = scan_with(text, object.clone(), Limits::default()).expect(text);
-        (estimate.held.unwrap(), estimate.read.unwrap())
+        (estimate.peak_memory_bytes.unwrap(), estimate.scan_bytes.unwrap())
     };
     let (one_held, one_read) = held_and_read("select(columns=[n])");
     let (all_held, all_read) = held_and_read("select()");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use pushdown::Pipeline;
-use pushdown::step::model::{Folder, Runtime};
+use pushdown::step::model::{ModelFolder, Runtime};
 use pushdown_testkit::Gateway;
 
 use crate::cores;
@@ -54,7 +54,7 @@ struct Subject<'a> {
 /// photos.
 pub fn run(gateway: &Path, photos: &Path, engine: &Engine<'_>, rounds: u32) -> Result<Vec<Table>> {
     let folder = only(engine.models)?;
-    let models = Folder::open(folder.path(), Runtime::load(engine.onnxruntime, 1))?;
+    let models = ModelFolder::open(folder.path(), Runtime::load(engine.onnxruntime, 1))?;
     let subject = Subject {
         gateway,
         photos: photos.join(SMALL),

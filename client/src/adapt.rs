@@ -236,7 +236,7 @@ impl Adapter {
     }
 
     fn plan(&self, state: &mut State, left: usize) {
-        let far = self.models.iter().filter(|model| !model.is_near());
+        let far = self.models.iter().filter(|model| !model.is_local());
         let weights: f64 = far.map(|model| float(model.description().bytes)).sum();
         // A side takes as long to load layers as this host took.
         let all = self.pipeline.len();

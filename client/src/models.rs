@@ -15,7 +15,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
     step::{
-        model::{Description, Folder, Model, ModelResolver, Runtime},
+        model::{Model, ModelDescription, ModelFolder, ModelResolver, Runtime},
         nearest,
     },
 };
@@ -43,7 +43,7 @@ struct Served {
 
 #[derive(Deserialize)]
 struct List {
-    models: Vec<Description>,
+    models: Vec<ModelDescription>,
 }
 
 impl Store {
@@ -83,7 +83,7 @@ impl Store {
         let models = list.models.into_iter().map(|description| {
             let weights = Download::new(self.clone(), description.clone(), Handle::current());
             let name = description.name.clone();
-            Ok((name, Arc::new(Model::described(description, weights)?)))
+            Ok((name, Arc::new(Model::from_description(description, weights)?)))
         });
         Ok(Served {
             models: models.collect::<Result<_>>()?,
@@ -101,7 +101,7 @@ pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
         let text = format!("the folder of models {} cannot be read", folder.display());
         Error::config(text).with_source(error)
     };
-    let folder = Folder::open(folder, host()).map_err(unreadable)?;
+    let folder = ModelFolder::open(folder, host()).map_err(unreadable)?;
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn prepare(steps: &[Step]) {
             continue;
         }
         let load = move || {
-            if let Err(error) = model.load() {
+            if let Err(error) = model.prepare() {
                 tracing::warn!(%error, "the model cannot be run here");
             }
         };

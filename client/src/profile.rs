@@ -118,7 +118,7 @@ impl Store {
         };
         // Measuring here fetches their weights: what it costs to begin is seen now or never.
         let mut far = of_steps(what.pipeline.steps());
-        far.retain(|model| !model.is_near());
+        far.retain(|model| !model.is_local());
         let mut link = Link::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let here = cpus::name(threads);

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;
 use pushdown::{
     Step,
-    step::model::{Folder, Model, ModelResolver, NoModels, Provider, Runtime},
+    step::model::{Model, ModelFolder, ModelResolver, NoModels, Provider, Runtime},
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -33,7 +33,7 @@ struct Inner {
     /// Where they are; `None` where no models are served.
     models: Option<Models>,
     /// `None` until they have been looked at.
-    folder: watch::Sender<Option<Arc<Folder>>>,
+    folder: watch::Sender<Option<Arc<ModelFolder>>>,
     /// Models whose weights are in memory, the last one used at the end.
     warm: Mutex<Vec<Arc<Model>>>,
     /// Bytes of weights that are kept.
@@ -107,7 +107,7 @@ impl ModelRegistry {
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
     }
 
-    fn folder(&self) -> Option<Arc<Folder>> {
+    fn folder(&self) -> Option<Arc<ModelFolder>> {
         self.0.folder.borrow().clone()
     }
 
@@ -119,7 +119,7 @@ impl ModelRegistry {
             warm.retain(|model| model != used);
             warm.push(Arc::clone(used));
             // One that is about to be loaded holds nothing yet.
-            let held = |model: &Arc<Model>| model.held_bytes().max(model.description().bytes);
+            let held = |model: &Arc<Model>| model.memory_bytes().max(model.description().bytes);
             let mut bytes: u64 = warm.iter().map(held).sum();
             while bytes > self.0.budget && warm.len() > 1 {
                 let coldest = warm.remove(0);
@@ -214,7 +214,7 @@ impl ModelResolver for ModelRegistry {
     }
 }
 
-fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
+fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<ModelFolder> {
     let library = models.onnxruntime.display();
     let mut runtime = Runtime::load(&models.onnxruntime, threads.get());
     match &runtime {
@@ -224,8 +224,8 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
     if let Ok(on_cpu) = runtime {
         runtime = Ok(on(models.execution_provider, on_cpu));
     }
-    let folder = Folder::open(&models.folder, runtime).with_context(|| unreadable(models))?;
-    folder.look(|name, model| match model {
+    let folder = ModelFolder::open(&models.folder, runtime).with_context(|| unreadable(models))?;
+    folder.inspect_all(|name, model| match model {
         Ok(model) => {
             let description = model.description();
             info!(
@@ -250,7 +250,7 @@ fn on(provider: Provider, on_cpu: Runtime) -> Runtime {
     if provider == Provider::Cpu {
         return on_cpu;
     }
-    match on_cpu.on(provider) {
+    match on_cpu.with_provider(provider) {
         Ok(runtime) => {
             info!("models run on {provider}");
             runtime

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result, Step, step::model::Identity};
+use crate::{Error, Result, Step, step::model::RuntimeIdentity};
 
 /// Version of the steps. Incremented when the output of any step changes, by a decoder update for example, or the format of batch
 /// answers. The model runtime has a version of its own, since it is loaded at run time.
@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     steps: u32,
-    models: Option<Identity>,
+    models: Option<RuntimeIdentity>,
 }
 
 impl Engine {

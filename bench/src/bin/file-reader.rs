@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use pushdown::step::model::{Folder, Runtime};
+use pushdown::step::model::{ModelFolder, Runtime};
 use pushdown::{Context, Pipeline, Sample};
 use pushdown_bench::cpu::Clock;
 use pushdown_testkit::peak_memory;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     let pipeline = match (&cli.models, &cli.onnxruntime) {
         // Threads beside one another waste less than threads within a run, as at the gateway.
         (Some(models), Some(library)) => {
-            let models = Folder::open(models, Runtime::load(library, 1))?;
+            let models = ModelFolder::open(models, Runtime::load(library, 1))?;
             Pipeline::parse_with(&cli.pipeline, &models)?
         }
         _ => Pipeline::parse(&cli.pipeline)?,

@@ -27,7 +27,7 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
-        let far = |step: &Step| step.models().any(|model| !model.is_near());
+        let far = |step: &Step| step.models().any(|model| !model.is_local());
         let Some(here) = self.pipeline.steps().iter().position(far) else {
             prepare(self.pipeline.steps());
             return Ok(());

@@ -35,7 +35,7 @@ mod tests {
 
     use pushdown::{
         Error, ErrorKind, Result,
-        step::model::{Description, Files, Model, ModelResolver, Runtime, Weights},
+        step::model::{Model, ModelDescription, ModelFiles, ModelResolver, Runtime, WeightSource},
     };
 
     use super::*;
@@ -44,9 +44,9 @@ mod tests {
     #[derive(Debug)]
     struct Without;
 
-    impl Weights for Without {
-        fn fetch(&self) -> Result<Files> {
-            Ok(Files::default())
+    impl WeightSource for Without {
+        fn fetch(&self) -> Result<ModelFiles> {
+            Ok(ModelFiles::default())
         }
 
         fn runtime(&self) -> Result<Runtime> {
@@ -65,8 +65,8 @@ mod tests {
                 ],
             });
             let invalid = |error: serde_json::Error| Error::new(ErrorKind::InvalidModel, error.to_string());
-            let description: Description = serde_json::from_value(description).map_err(invalid)?;
-            Model::described(description, Self).map(Arc::new)
+            let description: ModelDescription = serde_json::from_value(description).map_err(invalid)?;
+            Model::from_description(description, Self).map(Arc::new)
         }
     }
 

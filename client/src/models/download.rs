@@ -8,7 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use pushdown::step::model::{Description, Files, MAX_MODEL_BYTES, Runtime, Weights, read_file};
+use pushdown::step::model::{
+    MAX_MODEL_BYTES, ModelDescription, ModelFiles, Runtime, WeightSource, read_file,
+};
 use tokio::runtime::Handle;
 
 use super::{PATH, host};
@@ -26,14 +28,14 @@ const DATA: &str = "data";
 #[derive(Debug)]
 pub(super) struct Download {
     store: Store,
-    description: Description,
+    description: ModelDescription,
     runtime: Handle,
     /// Where no cache takes them: they are asked for more than once.
-    unkept: OnceLock<Files>,
+    unkept: OnceLock<ModelFiles>,
 }
 
-impl Weights for Download {
-    fn fetch(&self) -> pushdown::Result<Files> {
+impl WeightSource for Download {
+    fn fetch(&self) -> pushdown::Result<ModelFiles> {
         if let Some(files) = self.unkept.get() {
             return Ok(files.clone());
         }
@@ -43,7 +45,7 @@ impl Weights for Download {
             return Ok(files);
         }
         let mut all_kept = true;
-        let mut files = Files::default();
+        let mut files = ModelFiles::default();
         for file in &self.description.files {
             let check = |bytes: &Arc<[u8]>| file.check(bytes);
             let (bytes, kept) = self.file((file.digest.as_str(), DATA), file.bytes, check)?;
@@ -66,7 +68,7 @@ impl Weights for Download {
         Ok(files)
     }
 
-    fn is_near(&self) -> bool {
+    fn is_local(&self) -> bool {
         let mut places = self
             .names()
             .map(|(digest, extension)| self.place(digest, extension));
@@ -80,7 +82,7 @@ impl Weights for Download {
 
 impl Download {
     /// Of the model that a gateway has described.
-    pub(super) const fn new(store: Store, description: Description, runtime: Handle) -> Self {
+    pub(super) const fn new(store: Store, description: ModelDescription, runtime: Handle) -> Self {
         Self {
             store,
             description,
@@ -102,9 +104,9 @@ impl Download {
     }
 
     /// The files of the cache, where it has all of them.
-    fn kept(&self) -> Option<Files> {
+    fn kept(&self) -> Option<ModelFiles> {
         let read = |digest: &str, extension| read_file(&self.place(digest, extension)?).ok();
-        let mut files = Files::default();
+        let mut files = ModelFiles::default();
         for file in &self.description.files {
             files.data.insert(file.name.clone(), read(&file.digest, DATA)?);
         }
@@ -142,7 +144,7 @@ impl Download {
     }
 
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
-        let Description { name, bytes, .. } = &self.description;
+        let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "fetching the weights of a model");
         let path = format!("{PATH}/{digest}");
         let transport = self.store.transport();

@@ -102,7 +102,7 @@ fn a_file_with_another_digest_is_refused() {
     for row in failed {
         let failure = row.value.unwrap_err().to_string();
         assert!(
-            failure.contains("the file `external.onnx.data` of its weights has the digest"),
+            failure.contains("the data file `external.onnx.data` has the digest"),
             "{failure}"
         );
     }

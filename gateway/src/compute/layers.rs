@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use pushdown::{
     Tensor,
-    step::model::{ModelStep, Place, Provider, give_back},
+    step::model::{Boundary, Concurrency, LayerRange, ModelStep, Provider, trim_heap},
 };
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{
@@ -53,7 +53,7 @@ pub struct Layers {
 }
 
 /// A model by its digest, from where to where.
-type Key = (String, Place, usize);
+type Key = (String, Boundary, usize);
 
 /// The samples that wait for the same layers. They hold memory, which bounds them.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl Layers {
     }
 
     fn queue(&self, layers: &ModelStep, waiting: Waiting) -> fair::Place<Waiting> {
-        let (from, until) = layers.reach();
+        let LayerRange { from, to: until } = layers.range();
         let key = (layers.model().description().digest.clone(), from, until);
         // Held while the sample is queued: a queue ends only when it is empty.
         let mut queues = self.queues.lock();
@@ -131,8 +131,8 @@ impl Layers {
 
     /// Runs batches until no sample comes for a while.
     async fn serve(&self, layers: &ModelStep, queue: &Queue, key: &Key) {
-        let (from, until) = layers.reach();
-        let (runs, threads) = layers.model().concurrency(from, until);
+        let LayerRange { from, to: until } = layers.range();
+        let Concurrency { runs, threads } = layers.model().concurrency(from, until);
         let free = Arc::new(Semaphore::new(runs));
         // What comes while all runs are busy waits in the queue, and goes together.
         while let Ok(run) = Arc::clone(&free).acquire_owned().await {
@@ -180,9 +180,9 @@ impl Layers {
             metrics.layer_batches.inc();
             metrics.layer_samples.inc_by(count.into());
             let began = std::time::Instant::now();
-            let (from, until) = layers.reach();
+            let LayerRange { from, to: until } = layers.range();
             // Weights that come first are paid for by those who have them come, but are no cost of a sample: plans go by those.
-            if let Err(error) = layers.model().make_ready(from, until) {
+            if let Err(error) = layers.model().load_layers(from, until) {
                 tracing::debug!(%error, "layers cannot be made ready, as those who wait for them are told");
             }
             let loading = began.elapsed();
@@ -233,7 +233,7 @@ fn tidy(tidied: &Mutex<Instant>) {
     if let Some(mut last) = tidied.try_lock()
         && last.elapsed() >= TIDY
     {
-        give_back();
+        trim_heap();
         *last = Instant::now();
     }
 }

@@ -120,7 +120,7 @@ fn models_are_computed_by_what_is_built_in() {
     assert_eq!(provider(Some("cpu")), Ok(Provider::Cpu));
     let unknown = provider(Some("gpu")).unwrap_err().to_string();
     assert!(
-        unknown.contains("execution-provider: `gpu` is neither cpu nor cuda"),
+        unknown.contains("execution-provider: unknown execution provider `gpu`: expected cpu or cuda"),
         "{unknown}"
     );
     if cfg!(feature = "cuda") {

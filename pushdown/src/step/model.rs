@@ -1,12 +1,14 @@
-//! `model`: frozen layers of a model, read from ONNX, cut between layers, run by ONNX Runtime.
+//! The `model` step: frozen layers of an ONNX model, run by ONNX Runtime. Models can be cut between layers.
 
 mod card;
 mod data_file;
+mod description;
 mod files;
 mod folder;
 mod graph;
 mod identity;
-mod loaded;
+mod layer_range;
+mod loaded_model;
 mod onnx_model;
 mod outline;
 mod probe;
@@ -14,23 +16,25 @@ mod provider;
 mod resolver;
 mod session;
 mod trim;
-mod weights;
+mod weight_source;
 
 use std::{sync::Arc, time::Duration};
 
-pub use card::Card;
+pub use card::ModelCard;
 pub use data_file::DataFile;
-pub use files::{Files, read_file};
-pub use folder::Folder;
-pub use graph::LeftOut;
-pub use identity::Identity;
-pub use onnx_model::{CutPoint, Description, Model, Place, Port};
+pub use description::{CutPoint, ModelDescription, TensorSpec};
+pub use files::{ModelFiles, read_file};
+pub use folder::ModelFolder;
+pub use graph::ExcludedTensor;
+pub use identity::RuntimeIdentity;
+pub use layer_range::{Boundary, LayerRange};
+pub use onnx_model::Model;
 pub use outline::MAX_MODEL_BYTES;
 pub use provider::Provider;
 pub use resolver::{ModelResolver, NoModels};
-pub use session::Runtime;
-pub use trim::give_back;
-pub use weights::Weights;
+pub use session::{Concurrency, Runtime};
+pub use trim::trim_heap;
+pub use weight_source::WeightSource;
 
 use super::{Operator, Scope};
 use crate::{
@@ -38,13 +42,12 @@ use crate::{
     pipeline::{Args, Param, Value},
 };
 
-/// `model`: the layers of a model from its input, or from a cut, to a cut or its output. The batch axis is added and
-/// stripped here.
+/// `model`: the layers of a model between its input, or a cut point, and a cut point or its output. The step adds the batch
+/// axis before the layers and removes it after them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelStep {
     model: Arc<Model>,
-    from: Place,
-    until: usize,
+    range: LayerRange,
 }
 
 impl Operator for ModelStep {
@@ -67,7 +70,7 @@ impl Operator for ModelStep {
         Param::named(
             "from",
             "tensor or cut:K = the input",
-            "the cut point that the input is a value of: the rest of a model that was cut",
+            "the cut point of the input value, to run the rest of a model that was cut",
         ),
     ];
 
@@ -85,45 +88,44 @@ impl Operator for ModelStep {
             )));
         }
         let cut = |name: &str| {
-            let place = args.optional::<String>(name)?;
-            let found = place.map(|text| model.cut(&text).map_err(|reason| args.fault(reason)));
-            found.transpose()
+            let text = args.optional::<String>(name)?;
+            let index = text.map(|text| {
+                model
+                    .description()
+                    .find_cut(&text)
+                    .map_err(|reason| args.fault(reason))
+            });
+            index.transpose()
         };
-        let (from, until) = (cut("from")?, cut("until")?.unwrap_or_else(|| model.end()));
-        if from.is_some_and(|from| from >= until) {
-            return Err(args.fault("`from` does not lie before `until`"));
+        let (from, to) = (cut("from")?, cut("until")?.unwrap_or_else(|| model.end()));
+        if from.is_some_and(|from| from >= to) {
+            return Err(args.fault("`from` is not before `until`"));
         }
+        let from = from.map_or(Boundary::Input, Boundary::Cut);
         Ok(Self {
-            from: from.map_or(Place::Input, Place::Cut),
-            until,
             model,
+            range: LayerRange { from, to },
         })
     }
 
     fn arguments(&self) -> Vec<(&'static str, Value)> {
+        let LayerRange { from, to } = self.range;
         let description = self.model.description();
         let name = format!("{}@{}", description.name, description.digest);
-        let tensor = |place| Value::Text(self.model.port(place).0.to_owned());
+        let tensor = |boundary| Value::Text(self.model.tensor(boundary).0.to_owned());
         let mut arguments = vec![("network", Value::Text(name))];
-        if self.until != self.model.end() {
-            arguments.push(("until", tensor(Place::Cut(self.until))));
+        if to != self.model.end() {
+            arguments.push(("until", tensor(Boundary::Cut(to))));
         }
-        if self.from != Place::Input {
-            arguments.push(("from", tensor(self.from)));
+        if from != Boundary::Input {
+            arguments.push(("from", tensor(from)));
         }
         arguments
     }
 
     fn output(&self, input: &TensorKind) -> Result<TensorKind, String> {
         let name = &self.model.description().name;
-        let (tensor, shape) = self.model.port(self.from);
-        let extents = |shape: &[Option<usize>]| {
-            let extents = shape
-                .iter()
-                .map(|extent| extent.map_or("?".to_owned(), |extent| extent.to_string()));
-            extents.collect::<Vec<_>>().join("x")
-        };
-        let expected: Vec<_> = shape.iter().copied().map(Some).collect();
+        let (tensor, shape) = self.model.tensor(self.range.from);
         let fits = input.shape.len() == shape.len()
             && input
                 .shape
@@ -133,33 +135,21 @@ impl Operator for ModelStep {
         if input.dtype != DType::F32 || !fits {
             return Err(format!(
                 "takes f32 of {} for `{tensor}` of the model `{name}`, found {} of {}",
-                extents(&expected),
+                extents(&known(shape)),
                 input.dtype,
                 extents(&input.shape)
             ));
         }
-        let layout = self
-            .model
-            .description()
-            .card
-            .as_ref()
-            .and_then(|card| card.layout);
-        match layout {
-            Some(layout) if self.from == Place::Input && input.layout != layout => Err(format!(
+        let card = self.model.description().card.as_ref();
+        match card.and_then(|card| card.layout) {
+            Some(layout) if self.range.from == Boundary::Input && input.layout != layout => Err(format!(
                 "takes the layout {layout} for the model `{name}`, found {}; put `layout({layout})` before it",
                 input.layout
             )),
             _ => Ok(TensorKind {
                 dtype: DType::F32,
                 layout: Layout::Flat,
-                shape: self
-                    .model
-                    .port(Place::Cut(self.until))
-                    .1
-                    .iter()
-                    .copied()
-                    .map(Some)
-                    .collect(),
+                shape: known(self.model.tensor(Boundary::Cut(self.range.to)).1),
                 quantized: false,
             }),
         }
@@ -175,89 +165,108 @@ impl Operator for ModelStep {
 }
 
 impl ModelStep {
-    /// The model that the layers are of.
+    /// The model of the layers.
     pub const fn model(&self) -> &Arc<Model> {
         &self.model
     }
 
-    /// From where to where the layers reach.
-    pub const fn reach(&self) -> (Place, usize) {
-        (self.from, self.until)
+    /// The layers that the step runs.
+    pub const fn range(&self) -> LayerRange {
+        self.range
     }
 
-    /// The same layers in several steps, cut where a split may be worth while: at tensors with fewer bytes than the input
-    /// and than every cut before them. At most `most` cuts, the last ones.
-    pub(crate) fn refined(&self, most: usize) -> Vec<Self> {
+    /// The same layers as several steps, cut where a split may pay off: at tensors with fewer bytes than the input and than
+    /// every earlier cut. Uses the last `max_cuts` of those.
+    pub(crate) fn refined(&self, max_cuts: usize) -> Vec<Self> {
         let cuts = &self.model.description().cut_points;
-        let start = match self.from {
-            Place::Input => 0,
-            Place::Cut(index) => index + 1,
+        let start = match self.range.from {
+            Boundary::Input => 0,
+            Boundary::Cut(index) => index + 1,
         };
-        let mut smallest =
-            self.model.port(self.from).1.iter().product::<usize>() as u64 * DType::F32.size() as u64;
-        let mut places: Vec<usize> = (start..self.until)
+        let input_elements: usize = self.model.tensor(self.range.from).1.iter().product();
+        let mut smallest = input_elements as u64 * DType::F32.size() as u64;
+        let mut ends: Vec<usize> = (start..self.range.to)
             .filter(|cut| {
-                let smaller = cuts[*cut].bytes < smallest;
+                let is_smaller = cuts[*cut].bytes < smallest;
                 smallest = smallest.min(cuts[*cut].bytes);
-                smaller
+                is_smaller
             })
             .collect();
-        places.drain(..places.len().saturating_sub(most));
-        places.push(self.until);
-        let mut from = self.from;
-        let part = |until: usize| {
-            let layers = Self {
-                model: Arc::clone(&self.model),
-                from,
-                until,
-            };
-            from = Place::Cut(until);
-            layers
+        ends.drain(..ends.len().saturating_sub(max_cuts));
+        ends.push(self.range.to);
+        let mut from = self.range.from;
+        let part = |to: usize| {
+            let part = self.with_range(LayerRange { from, to });
+            from = Boundary::Cut(to);
+            part
         };
-        places.into_iter().map(part).collect()
+        ends.into_iter().map(part).collect()
     }
 
-    /// What the model's card has of mean and deviation, where these layers start at its input.
+    /// Mean and standard deviation from the model's card, if these layers start at its input.
     pub(crate) fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
         let card = self.model.description().card.as_ref()?;
-        card.normalization().filter(|_| self.from == Place::Input)
+        card.normalization()
+            .filter(|_| self.range.from == Boundary::Input)
     }
 
-    /// Multiplications of these layers, for one sample.
+    /// Multiply-accumulate operations of these layers, for one sample.
     pub fn macs(&self) -> u64 {
         let cuts = &self.model.description().cut_points;
-        let before = match self.from {
-            Place::Input => 0,
-            Place::Cut(index) => cuts[index].macs,
+        let before = match self.range.from {
+            Boundary::Input => 0,
+            Boundary::Cut(index) => cuts[index].macs,
         };
-        cuts[self.until].macs.saturating_sub(before)
+        cuts[self.range.to].macs.saturating_sub(before)
     }
 
-    /// These layers and those of `next`, where it goes on at their end.
+    /// These layers and those of `next` as one step, if `next` starts where these end.
     pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
-        (self.model == next.model && next.from == Place::Cut(self.until)).then(|| Self {
-            model: Arc::clone(&self.model),
-            from: self.from,
-            until: next.until,
+        let is_adjacent = self.model == next.model && next.range.from == Boundary::Cut(self.range.to);
+        is_adjacent.then(|| {
+            self.with_range(LayerRange {
+                from: self.range.from,
+                to: next.range.to,
+            })
         })
     }
 
-    /// CPU time to have the layers in memory; see [`Model::making_time`].
-    pub(crate) fn making_time(&self) -> Option<Duration> {
-        self.model.making_time(self.from, self.until)
+    /// Expected CPU time to load the layers; see [`Model::expected_load_time`].
+    pub(crate) fn expected_load_time(&self) -> Option<Duration> {
+        self.model.expected_load_time(self.range.from, self.range.to)
     }
 
-    /// Has the layers in memory.
-    pub(crate) fn make_ready(&self) -> Result<()> {
-        self.model.make_ready(self.from, self.until)
+    /// Loads the layers into memory.
+    pub(crate) fn load_layers(&self) -> Result<()> {
+        self.model.load_layers(self.range.from, self.range.to)
     }
 
     /// Runs the layers on one value.
     pub(crate) fn run(&self, input: Tensor) -> Result<Tensor> {
-        let outputs = self.model.run(self.from, self.until, &[input])?;
+        let outputs = self.model.run(self.range.from, self.range.to, &[input])?;
         outputs
             .into_iter()
             .next()
-            .ok_or_else(|| crate::Error::internal("a model gave no value"))
+            .ok_or_else(|| crate::Error::internal("a model returned no value"))
     }
+
+    fn with_range(&self, range: LayerRange) -> Self {
+        Self {
+            model: Arc::clone(&self.model),
+            range,
+        }
+    }
+}
+
+/// A shape of which every extent is known.
+fn known(shape: &[usize]) -> Vec<Option<usize>> {
+    shape.iter().copied().map(Some).collect()
+}
+
+/// A shape as text: `3x?x224`.
+fn extents(shape: &[Option<usize>]) -> String {
+    let extents = shape
+        .iter()
+        .map(|extent| extent.map_or("?".to_owned(), |extent| extent.to_string()));
+    extents.collect::<Vec<_>>().join("x")
 }

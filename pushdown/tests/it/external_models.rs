@@ -11,7 +11,7 @@ use std::{
 use onnx_protobuf::{Message as _, ModelProto, StringStringEntryProto};
 use pushdown::{
     Context, Error, ErrorKind, Image, Pipeline, Sample, Tensor,
-    step::model::{Folder, MAX_MODEL_BYTES, Model, ModelResolver as _, Place},
+    step::model::{Boundary, MAX_MODEL_BYTES, Model, ModelFolder, ModelResolver as _},
 };
 
 use super::{
@@ -49,8 +49,8 @@ impl Models {
         self.0.join(name)
     }
 
-    fn folder(&self) -> Folder {
-        Folder::open(&self.0, Ok(RUNTIME.clone())).unwrap()
+    fn folder(&self) -> ModelFolder {
+        ModelFolder::open(&self.0, Ok(RUNTIME.clone())).unwrap()
     }
 
     fn find(&self, name: &str) -> Result<Arc<Model>, Error> {
@@ -94,7 +94,7 @@ fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
         let data: u64 = data.sum();
         assert_eq!(description.bytes, data + length(&format!("{name}.onnx")));
         as_onnxruntime(&model, &golden);
-        assert!(model.held_bytes() > data, "{name}: {}", model.held_bytes());
+        assert!(model.memory_bytes() > data, "{name}: {}", model.memory_bytes());
     }
 }
 
@@ -109,11 +109,11 @@ fn weights_within_and_beside_give_the_same() {
     assert_ne!(one.digest, other.digest);
     assert!(one.cut_points.len() >= 4);
     for cut in 0..=within.end() {
-        let values = within.run(Place::Input, cut, &golden.inputs).unwrap();
-        assert!(values == beside.run(Place::Input, cut, &golden.inputs).unwrap());
+        let values = within.run(Boundary::Input, cut, &golden.inputs).unwrap();
+        assert!(values == beside.run(Boundary::Input, cut, &golden.inputs).unwrap());
         // A part on either side.
-        let ends = within.run(Place::Cut(cut), within.end(), &values).unwrap();
-        assert!(ends == beside.run(Place::Cut(cut), within.end(), &values).unwrap());
+        let ends = within.run(Boundary::Cut(cut), within.end(), &values).unwrap();
+        assert!(ends == beside.run(Boundary::Cut(cut), within.end(), &values).unwrap());
     }
 }
 
@@ -127,7 +127,7 @@ fn tensor(sample: Sample) -> Tensor {
 /// From a photo to ten scores, at every split.
 #[test]
 fn a_model_of_one_channel_takes_grey_images() {
-    let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
+    let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let pixels = (0..40 * 30 * 3_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8);
     let image = Image::new(40, 30, pixels.collect()).unwrap();
     for model in ["digits", "external"] {
@@ -148,7 +148,7 @@ fn a_model_of_one_channel_takes_grey_images() {
         }
         let prepared = tensor(run(1..5, Sample::Image(image.clone())));
         let model = folder.find(model).unwrap();
-        let scores = model.run(Place::Input, model.end(), &[prepared]).unwrap();
+        let scores = model.run(Boundary::Input, model.end(), &[prepared]).unwrap();
         let behind = tensor(run(1..7, Sample::Image(image.clone())));
         assert!(distance(&floats(&behind), &floats(&scores[0])) <= TOLERANCE);
     }
@@ -193,7 +193,7 @@ fn files_of_weights_are_not_listed() {
     let models = Models::with("listed", &["external", "external_each"]);
     let folder = models.folder();
     let mut names = Vec::new();
-    folder.look(|name, model| {
+    folder.inspect_all(|name, model| {
         assert!(model.is_ok(), "{name}: {model:?}");
         names.push(name.to_owned());
     });
@@ -226,7 +226,7 @@ fn a_file_that_is_replaced_meanwhile_is_found_out() {
     let (_, golden) = super::small_models::model("external");
     let run = || {
         model.release();
-        model.run(Place::Input, model.end(), &golden.inputs[..1])
+        model.run(Boundary::Input, model.end(), &golden.inputs[..1])
     };
     run().unwrap();
     let old = fs::read(&data).unwrap();
@@ -240,14 +240,14 @@ fn a_file_that_is_replaced_meanwhile_is_found_out() {
     let mut other = old.clone();
     other[100] ^= 1;
     fs::write(&data, other).unwrap();
-    fault("the file `external.onnx.data` of its weights has the digest");
+    fault("the data file `external.onnx.data` has the digest");
     fault("has it been replaced?");
     fs::write(&data, &old[..old.len() - 1]).unwrap();
     fault("has the digest");
     fs::write(&data, [&old[..], b"more"].concat()).unwrap();
     fault("has the digest");
     fs::remove_file(&data).unwrap();
-    fault("the file `external.onnx.data` of its weights cannot be read: No such file");
+    fault("the data file `external.onnx.data` cannot be read: No such file");
     fs::write(models.path("elsewhere"), &old).unwrap();
     symlink("elsewhere", &data).unwrap();
     fault("found a symbolic link, expected a regular file");
@@ -296,7 +296,7 @@ fn what_cannot_be_had_is_refused_by_name() {
         });
     };
     let invalid = ErrorKind::InvalidModel;
-    let unreadable = "the file `external.onnx.data` of its weights cannot be read";
+    let unreadable = "the data file `external.onnx.data` cannot be read";
     fs::remove_file(&data).unwrap();
     check(&format!("{unreadable}: No such file"), invalid);
     fs::write(&data, &weights[..weights.len() - 1]).unwrap();
@@ -330,10 +330,7 @@ fn what_cannot_be_had_is_refused_by_name() {
         );
     }
     set("location", "other.data");
-    check(
-        "the file `other.data` of its weights cannot be read: No such file",
-        invalid,
-    );
+    check("the data file `other.data` cannot be read: No such file", invalid);
     for (key, value, reason) in [
         (
             "offset",
@@ -356,7 +353,7 @@ fn what_cannot_be_had_is_refused_by_name() {
     let huge = fs::File::options().write(true).open(&data).unwrap();
     huge.set_len(MAX_MODEL_BYTES as u64).unwrap();
     check(
-        "bytes with the file `external.onnx.data` of its weights is more than the limit of 2147483648",
+        "bytes with the data file `external.onnx.data` is more than the limit of 2147483648",
         ErrorKind::TooLarge,
     );
     models.find("external").expect("as it was");
@@ -385,6 +382,6 @@ fn weights_may_share_a_place() {
     fs::write(copied.path("external_each.onnx.w2"), &numbers[..46 * 44 * 4]).unwrap();
     let copied = copied.find("external_each").unwrap();
     let (_, golden) = super::small_models::model("external_each");
-    let run = |model: &Model| model.run(Place::Input, model.end(), &golden.inputs).unwrap();
+    let run = |model: &Model| model.run(Boundary::Input, model.end(), &golden.inputs).unwrap();
     assert!(run(&shared) == run(&copied));
 }

@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
     Context, ErrorKind, Pipeline, Sample, Tensor,
-    step::model::{Folder, MAX_MODEL_BYTES, ModelResolver as _, Place, Provider, Runtime},
+    step::model::{Boundary, MAX_MODEL_BYTES, ModelFolder, ModelResolver as _, Provider, Runtime},
 };
 
 pub(super) use golden::{Golden, TOLERANCE, distance, floats, golden};
@@ -21,9 +21,10 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
-    let folder = Folder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh makes .cache/models");
-    folder.look(|name, model| assert!(model.is_ok(), "{name}: {model:?}"));
+static FOLDER: LazyLock<ModelFolder> = LazyLock::new(|| {
+    let folder =
+        ModelFolder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh makes .cache/models");
+    folder.inspect_all(|name, model| assert!(model.is_ok(), "{name}: {model:?}"));
     folder
 });
 
@@ -34,9 +35,11 @@ pub(super) fn models() -> PathBuf {
 /// The library here knows the processor alone.
 #[test]
 fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
-    let cpu = RUNTIME.on(Provider::Cpu).unwrap();
+    let cpu = RUNTIME.with_provider(Provider::Cpu).unwrap();
     assert_eq!(cpu.identity().provider, "cpu");
-    let error = RUNTIME.on(Provider::Cuda).expect_err("there is no such library");
+    let error = RUNTIME
+        .with_provider(Provider::Cuda)
+        .expect_err("there is no such library");
     assert_eq!(error.kind(), ErrorKind::ModelRuntime);
     let reason = if Provider::Cuda.is_built() {
         "the execution provider cuda failed its trial: "
@@ -64,7 +67,7 @@ fn as_onnxruntime(name: &str) {
     };
     let check_cut = |cut: usize, batch: &[Tensor]| {
         let point = &cuts[cut];
-        let values = model.run(Place::Input, cut, batch).expect(name);
+        let values = model.run(Boundary::Input, cut, batch).expect(name);
         assert_eq!(values.len(), batch.len());
         assert!(
             values.iter().all(|value| value.shape() == point.shape),
@@ -72,11 +75,11 @@ fn as_onnxruntime(name: &str) {
             point.tensor
         );
         golden.check_inside(&point.tensor, 0, &values);
-        let outputs = model.run(Place::Cut(cut), last, &values).expect(name);
+        let outputs = model.run(Boundary::Cut(cut), last, &values).expect(name);
         check(&outputs, batch, &point.tensor);
     };
     for batch in [&golden.inputs[..1], &golden.inputs[..]] {
-        let whole = model.run(Place::Input, last, batch).expect(name);
+        let whole = model.run(Boundary::Input, last, batch).expect(name);
         check(&whole, batch, "whole");
         for cut in 0..last {
             check_cut(cut, batch);
@@ -92,9 +95,9 @@ fn as_onnxruntime(name: &str) {
             .all(|pair| pair[0].macs <= pair[1].macs && pair[0].parameters <= pair[1].parameters)
     );
     let graph = model.description().bytes;
-    assert!(model.held_bytes() > graph, "{} bytes", model.held_bytes());
+    assert!(model.memory_bytes() > graph, "{} bytes", model.memory_bytes());
     model.release();
-    assert_eq!(model.held_bytes(), 0);
+    assert_eq!(model.memory_bytes(), 0);
 }
 
 macro_rules! models {
@@ -261,7 +264,7 @@ fn error_texts() {
 /// A large one takes seconds to look at, which those who name another do not wait for.
 #[test]
 fn a_model_is_looked_at_when_it_is_asked_for() {
-    let folder = Folder::open(&models(), Ok(RUNTIME.clone())).unwrap();
+    let folder = ModelFolder::open(&models(), Ok(RUNTIME.clone())).unwrap();
     assert_eq!(folder.iter().count(), 0);
     let model = folder.find("squeezenet").unwrap();
     assert_eq!(model.description().name, "squeezenet");
@@ -274,7 +277,7 @@ fn a_model_is_looked_at_when_it_is_asked_for() {
 #[test]
 fn bad_models() {
     let mut reasons = Vec::new();
-    let folder = Folder::open(&models().join("bad"), Ok(RUNTIME.clone())).unwrap();
+    let folder = ModelFolder::open(&models().join("bad"), Ok(RUNTIME.clone())).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(models().join("bad"))
         .unwrap()
         .map(|file| {
@@ -306,7 +309,7 @@ fn a_model_over_the_limit_is_refused() {
     // Without contents: it takes no room.
     let file = std::fs::File::create(place.join("huge.onnx")).unwrap();
     file.set_len(MAX_MODEL_BYTES as u64 + 1).unwrap();
-    let folder = Folder::open(&place, Ok(RUNTIME.clone())).unwrap();
+    let folder = ModelFolder::open(&place, Ok(RUNTIME.clone())).unwrap();
     let error = folder.find("huge").expect_err("it is too large");
     std::fs::remove_dir_all(&place).unwrap();
     assert_eq!(error.kind(), ErrorKind::TooLarge);

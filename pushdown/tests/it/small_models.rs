@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use pushdown::{
     Context, Pipeline, Sample,
-    step::model::{Folder, LeftOut, Model, ModelResolver as _, Place},
+    step::model::{Boundary, ExcludedTensor, Model, ModelFolder, ModelResolver as _},
 };
 
 use super::models::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};
 
 pub(super) fn model(name: &str) -> (Arc<Model>, Golden) {
     let folder =
-        Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
+        ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
     (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
 }
 
@@ -21,10 +21,10 @@ pub(super) fn as_onnxruntime(model: &Model, golden: &Golden) {
     let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
         for cut in 0..=model.end() {
-            let values = model.run(Place::Input, cut, batch).expect("a prefix");
+            let values = model.run(Boundary::Input, cut, batch).expect("a prefix");
             golden.check_inside(&model.description().cut_points[cut].tensor, first, &values);
             let outputs = model
-                .run(Place::Cut(cut), model.end(), &values)
+                .run(Boundary::Cut(cut), model.end(), &values)
                 .expect("a suffix");
             assert_eq!(outputs.len(), batch.len());
             let expected = golden.outputs.iter().cycle().skip(first);
@@ -41,8 +41,8 @@ fn tensors(model: &Model) -> Vec<&str> {
     cuts.map(|cut| cut.tensor.as_str()).collect()
 }
 
-fn left_out(tensor: &str, reason: &str) -> LeftOut {
-    LeftOut {
+fn left_out(tensor: &str, reason: &str) -> ExcludedTensor {
+    ExcludedTensor {
         tensor: tensor.to_owned(),
         reason: reason.to_owned(),
     }
@@ -69,9 +69,9 @@ fn constants_and_shapes_are_folded() {
     assert_eq!(
         description.left_out,
         [
-            left_out("convolved", "`Conv` and the `Add` behind it are computed as one"),
-            left_out("shifted", "`Add` and the `Relu` behind it are computed as one"),
-            left_out("scores", "`Gemm` and the `Relu` behind it are computed as one"),
+            left_out("convolved", "ONNX Runtime fuses `Conv` and the `Add` after it"),
+            left_out("shifted", "ONNX Runtime fuses `Add` and the `Relu` after it"),
+            left_out("scores", "ONNX Runtime fuses `Gemm` and the `Relu` after it"),
         ]
     );
     as_onnxruntime(&model, &golden);
@@ -101,7 +101,7 @@ fn branches_are_not_cut() {
     let description = model.description();
     assert!(!description.batched);
     assert_eq!(tensors(&model), ["a", "chosen", "y"]);
-    let inside = "it is made inside of `If`, which is not cut";
+    let inside = "it is computed inside `If`, which is not cut";
     let mut found = description.left_out.clone();
     found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
     assert_eq!(
@@ -140,7 +140,7 @@ fn loops_and_scans_are_not_cut() {
         assert_eq!(tensors(&model), cuts);
         let mut found = description.left_out.clone();
         found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
-        let reason = format!("it is made inside of `{operator}`, which is not cut");
+        let reason = format!("it is computed inside `{operator}`, which is not cut");
         assert_eq!(found, inside.map(|tensor| left_out(tensor, &reason)));
         as_onnxruntime(&model, &golden);
     }
@@ -149,7 +149,7 @@ fn loops_and_scans_are_not_cut() {
 /// Halves, and numbers of places; a batch that is the second axis or the last. One sample alone has 1 in front all the same.
 #[test]
 fn what_has_no_samples_of_f32_for_rows_is_no_cut() {
-    let reason = "it is no tensor of f32 with the batch as its first axis";
+    let reason = "it is not a tensor of f32 with the batch as its first axis";
     for (name, cuts, others) in [
         (
             "other_types",
@@ -186,7 +186,7 @@ fn weights_may_be_stored_without_their_zeros() {
 /// Whoever times steps begins behind the weights: they come once, and are no cost of a sample.
 #[test]
 fn weights_are_there_before_a_step_is_timed() {
-    let folder = Folder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
+    let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let (model, golden) = (folder.find("constants").unwrap(), golden("tiny/constants"));
     for (layers, steps) in [
         ("model(constants)", 2..3),
@@ -196,13 +196,13 @@ fn weights_are_there_before_a_step_is_timed() {
         ),
     ] {
         model.release();
-        assert_eq!(model.held_bytes(), 0);
+        assert_eq!(model.memory_bytes(), 0);
         let pipeline = Pipeline::parse_with(&format!("decode | to_float | {layers}"), &folder).unwrap();
         let mut held = Vec::new();
         let sample = Sample::Tensor(golden.inputs[0].clone());
         let clock = || {
-            held.push(model.held_bytes());
-            Duration::ZERO
+            held.push(model.memory_bytes());
+            Ok(Duration::ZERO)
         };
         let context = Context::new(b"");
         let (_, groups) = pipeline
@@ -214,7 +214,7 @@ fn weights_are_there_before_a_step_is_timed() {
             std::slice::from_ref(&steps),
             "what goes together runs as one"
         );
-        let loaded = model.held_bytes();
+        let loaded = model.memory_bytes();
         assert!(loaded > 0, "{layers}");
         assert_eq!(held, [loaded; 2], "{layers}");
     }
@@ -224,12 +224,12 @@ fn weights_are_there_before_a_step_is_timed() {
     let mut held = Vec::new();
     let sample = Sample::Tensor(golden.inputs[0].clone());
     let clock = || {
-        held.push(model.held_bytes());
-        Duration::ZERO
+        held.push(model.memory_bytes());
+        Ok(Duration::ZERO)
     };
     pipeline
         .run_timed(2..4, sample, &Context::new(b""), clock)
         .unwrap();
-    let loaded = model.held_bytes();
+    let loaded = model.memory_bytes();
     assert_eq!(held, [0, 0, loaded, loaded]);
 }

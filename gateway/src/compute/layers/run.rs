@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use pushdown::{Tensor, step::model::ModelStep};
+use pushdown::{
+    Tensor,
+    step::model::{LayerRange, ModelStep},
+};
 
 /// What layers made of a sample.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub(super) fn run_at_once(
     values: Vec<Tensor>,
     threads: u32,
 ) -> Vec<pushdown::Result<Ran>> {
-    let (from, until) = layers.reach();
+    let LayerRange { from, to: until } = layers.range();
     let timed = |values: &[Tensor]| {
         let started = Instant::now();
         let outputs = layers.model().run(from, until, values)?;

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use futures::future::join_all;
 use pushdown::{
     DType, Layout, Pipeline,
-    step::model::{Files, Model, ModelResolver, Runtime, Weights},
+    step::model::{Model, ModelFiles, ModelResolver, Runtime, WeightSource},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -19,8 +19,8 @@ const MOST: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 struct Nowhere;
 
-impl Weights for Nowhere {
-    fn fetch(&self) -> pushdown::Result<Files> {
+impl WeightSource for Nowhere {
+    fn fetch(&self) -> pushdown::Result<ModelFiles> {
         let kind = pushdown::ErrorKind::InvalidModel;
         Err(pushdown::Error::new(kind, "nowhere"))
     }
@@ -56,7 +56,7 @@ impl Lab {
             "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
         });
         let description = serde_json::from_value(description).unwrap();
-        let model = One(Arc::new(Model::described(description, Nowhere).unwrap()));
+        let model = One(Arc::new(Model::from_description(description, Nowhere).unwrap()));
         let text = "decode | resize(2, 2) | to_float | model(n)";
         let pipeline = Pipeline::parse_with(text, &model).unwrap();
         let (_, model) = pipeline.first_model(0..pipeline.len()).unwrap();

@@ -61,8 +61,8 @@ fn unusable_models_are_refused_by_name() -> Result<()> {
     let lab = launch(&folder, &[])?;
     lab.put("cat.png", photo(16, 16, "png"))?;
     let bad = [
-        ("truncated", "found no ONNX model: "),
-        ("misdescribed", "its JSON file is no description: "),
+        ("truncated", "invalid ONNX model: "),
+        ("misdescribed", "its JSON file is not a model card: "),
         ("external_weights", "found the weights of `w` in the file"),
         ("nan_weights", "the output `y` is not finite: are weights NaN?"),
         ("shapes_that_do_not_fit", "ONNX Runtime refuses the model: "),

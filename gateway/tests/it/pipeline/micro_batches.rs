@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::{Result, anyhow, bail, ensure};
-use pushdown::{Context, Pipeline, Sample, step::model::Folder};
+use pushdown::{Context, Pipeline, Sample, step::model::ModelFolder};
 use pushdown_testkit::{Payload, Raw, Response, distance, eventually};
 
 use super::{

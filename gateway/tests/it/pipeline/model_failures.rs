@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use pushdown::{
     Context, Pipeline, Sample,
-    step::model::{Folder, MAX_MODEL_BYTES},
+    step::model::{MAX_MODEL_BYTES, ModelFolder},
 };
 use pushdown_testkit::{distance, model_folder};
 use serde_json::Value;
@@ -44,7 +44,7 @@ fn errors_name_the_model() -> Result<()> {
     assert_wrong(
         "model(garbage)",
         500,
-        "the model `garbage` cannot be used: found no ONNX model",
+        "the model `garbage` cannot be used: invalid ONNX model",
     )?;
     assert_wrong(
         "model(training)",
@@ -68,7 +68,7 @@ fn errors_name_the_model() -> Result<()> {
     );
     let request = batch::request(
         &lab,
-        Pipeline::parse_with(open, &Folder::open(folder.path(), RUNTIME.clone())?)?,
+        Pipeline::parse_with(open, &ModelFolder::open(folder.path(), RUNTIME.clone())?)?,
         &["cat.jpg".to_owned(), "square.jpg".to_owned()],
     )?;
     let rows = batch::rows(batch::send(&lab, &request)?)?;

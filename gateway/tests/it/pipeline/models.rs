@@ -5,7 +5,7 @@ use std::{fs, sync::LazyLock};
 use anyhow::{Context as _, Result, ensure};
 use pushdown::{
     Context, Pipeline, Sample,
-    step::model::{Folder, Runtime},
+    step::model::{ModelFolder, Runtime},
 };
 use pushdown_testkit::{Parquet, Request, Response, distance, model_folder, onnxruntime};
 use serde_json::Value;
@@ -295,13 +295,13 @@ fn unusable_model_steps_are_refused_with_the_reason() -> Result<()> {
         &served,
         "model(squeezenet, until=nowhere)",
         400,
-        "is no cut of the model",
+        "is not a cut point of the model",
     )?;
     assert_refused(
         &served,
         "model(squeezenet, until=r0)",
         400,
-        "(`Conv` and the `Relu` behind it are computed as one); the nearest of its 23 are ",
+        "(ONNX Runtime fuses `Conv` and the `Relu` after it); the nearest of its 23 are ",
     )?;
     assert_refused(
         &served,

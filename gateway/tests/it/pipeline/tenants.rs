@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use parking_lot::Mutex;
 use pushdown::{
     Kind, Limits, Pipeline,
-    step::model::Folder,
+    step::model::ModelFolder,
     wire::{BatchReader, BatchRequest},
 };
 use pushdown_testkit::{Gateway, Keys, Raw, Weed, jain, model_folder, onnxruntime};

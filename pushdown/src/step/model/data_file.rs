@@ -1,4 +1,4 @@
-//! Files beside a model that have its weights, as they are listed.
+//! Data files: files next to an ONNX file that store its weights (ONNX's external data).
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use sha2::{Digest as _, Sha256};
 use super::MAX_MODEL_BYTES;
 use crate::{Error, Result};
 
-/// The most files that may have weights: exporters write one for each tensor, or one for all.
+/// Maximum number of data files. Exporters write one per tensor, or one for all tensors.
 pub(super) const MAX_FILES: usize = 4096;
-/// The most bytes of a file's name, as file systems have it.
-const MAX_NAME: usize = 255;
+/// Maximum bytes of a file name, as in common file systems.
+const MAX_NAME_BYTES: usize = 255;
 
-/// A file beside a model that has weights of it.
+/// A data file of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// Its name in the model's folder, as the ONNX file has it.
+    /// Its name in the model's folder, as stated in the ONNX file.
     pub name: String,
     /// SHA-256 of its contents, in hex.
     pub digest: String,
@@ -25,71 +25,71 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Holds the contents of the file against the digest.
+    /// Compares contents with the digest.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when they are others.
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) if they differ.
     pub fn check(&self, bytes: &[u8]) -> Result<()> {
         self.check_digest(Sha256::digest(bytes).into())
     }
 
-    /// Holds a digest of them against the known one.
+    /// Compares a digest with the known one.
     pub(super) fn check_digest(&self, found: [u8; 32]) -> Result<()> {
         let found = hex::encode(found);
         if found == self.digest {
             return Ok(());
         }
         Err(Error::model(format!(
-            "the file `{}` of its weights has the digest {found}, expected {}: has it been replaced?",
+            "the data file `{}` has the digest {found}, expected {}: has it been replaced?",
             self.name, self.digest
         )))
     }
 }
 
-/// Whether a name is a file's in the folder of the model, and nothing else: no path, no hidden file.
-pub(super) fn is_bare(name: &str) -> bool {
-    let harmless = |character: char| !matches!(character, '/' | '\\') && !character.is_control();
-    (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('.') && name.chars().all(harmless)
+/// Whether `name` is the name of a file in the model's folder: no path, and no hidden file.
+pub(super) fn is_bare_name(name: &str) -> bool {
+    let is_allowed = |character: char| !matches!(character, '/' | '\\') && !character.is_control();
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_allowed)
 }
 
-/// Whether a text can be a digest: it becomes the name of a file.
+/// Whether `text` has the form of a digest. Digests become file names.
 pub(super) fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether files that somebody else lists can be those of a model of so many bytes.
+/// Checks a list of data files that was received. `model_bytes` is the stated size of the whole model.
 ///
 /// # Errors
-/// What is wrong with them.
-pub(super) fn check_list(files: &[DataFile], bytes: u64) -> Result<(), String> {
+/// The fault, as a phrase that follows "the model `NAME` has".
+pub(super) fn check_list(files: &[DataFile], model_bytes: u64) -> Result<(), String> {
     if files.len() > MAX_FILES {
         return Err(format!(
-            "{} files of weights, expected at most {MAX_FILES}",
+            "{} data files, expected at most {MAX_FILES}",
             files.len()
         ));
     }
     let mut names = HashSet::new();
     if let Some(file) = files
         .iter()
-        .find(|file| !is_bare(&file.name) || !names.insert(&file.name))
+        .find(|file| !is_bare_name(&file.name) || !names.insert(&file.name))
     {
         return Err(format!(
-            "the file {:?} of weights, expected bare names, each once",
+            "the data file {:?}, expected bare names, each once",
             file.name
         ));
     }
     if let Some(file) = files.iter().find(|file| !is_digest(&file.digest)) {
         return Err(format!(
-            "the file `{}` with an invalid digest, expected 64 hex digits",
+            "the data file `{}` with an invalid digest, expected 64 hex digits",
             file.name
         ));
     }
     let total = files
         .iter()
         .fold(0_u64, |total, file| total.saturating_add(file.bytes));
-    if total > bytes.min(MAX_MODEL_BYTES as u64) {
+    if total > model_bytes.min(MAX_MODEL_BYTES as u64) {
         return Err(format!(
-            "{total} bytes in files of weights, expected at most its {bytes}, and {MAX_MODEL_BYTES}"
+            "{total} bytes in data files, expected at most {model_bytes}, the model's size, and {MAX_MODEL_BYTES}, the limit"
         ));
     }
     Ok(())

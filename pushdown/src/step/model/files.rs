@@ -1,4 +1,4 @@
-//! The files of a model: the ONNX file, and those beside it that have its weights.
+//! The files of a model: the ONNX file, and the data files that store its weights.
 
 use std::{
     collections::BTreeMap,
@@ -12,31 +12,31 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Card, DataFile, MAX_MODEL_BYTES, graph::data_files};
+use super::{DataFile, MAX_MODEL_BYTES, ModelCard, graph::data_files};
 use crate::{Error, Result};
 
-/// All files of a model, in memory. Clones share them.
+/// All files of a model in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Files {
+pub struct ModelFiles {
     /// The ONNX file.
     pub model: Arc<[u8]>,
-    /// By their names the files that the ONNX file has weights in (ONNX's external data).
+    /// The data files by name (ONNX's external data).
     pub data: BTreeMap<String, Arc<[u8]>>,
 }
 
 /// The SHA-256 of each file of a model.
-pub(super) struct Digests {
+pub(super) struct FileDigests {
     model: [u8; 32],
     data: BTreeMap<String, [u8; 32]>,
 }
 
-impl Files {
-    /// Reads an ONNX file and those beside it that it has weights in. These have to be regular files: a link may lead
-    /// anywhere.
+impl ModelFiles {
+    /// Reads an ONNX file and its data files. Data files have to be regular files: a symbolic link could point anywhere.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what cannot be read, or is no model;
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) when all together have more than [`MAX_MODEL_BYTES`], before more is read.
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a file that cannot be read, or is not an ONNX model;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) if their sizes add up to more than [`MAX_MODEL_BYTES`]. No file that exceeds
+    /// the limit is read.
     pub fn read(path: &Path) -> Result<Self> {
         let unreadable = |error: io::Error| Error::model(format!("its file cannot be read: {error}"));
         let file = File::open(path).map_err(unreadable)?;
@@ -50,16 +50,13 @@ impl Files {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let mut data = BTreeMap::new();
         for name in data_files(&model)? {
-            let unreadable = |error: io::Error| {
-                Error::model(format!(
-                    "the file `{name}` of its weights cannot be read: {error}"
-                ))
-            };
-            let file = open_data(folder, &name).map_err(unreadable)?;
+            let unreadable =
+                |error: io::Error| Error::model(format!("the data file `{name}` cannot be read: {error}"));
+            let file = open_data_file(folder, &name).map_err(unreadable)?;
             total = total.saturating_add(file.metadata().map_err(unreadable)?.len());
             if total > MAX_MODEL_BYTES as u64 {
                 return Err(Error::too_large(format!(
-                    "a model of {total} bytes with the file `{name}` of its weights is more than the limit of {MAX_MODEL_BYTES}"
+                    "a model of {total} bytes with the data file `{name}` is more than the limit of {MAX_MODEL_BYTES}"
                 )));
             }
             let bytes = read(file).map_err(unreadable)?;
@@ -68,15 +65,15 @@ impl Files {
         Ok(Self { model, data })
     }
 
-    /// Bytes of all of them.
+    /// Total bytes of all files.
     pub fn bytes(&self) -> u64 {
         let data = self.data.values().map(|bytes| bytes.len() as u64);
         self.model.len() as u64 + data.sum::<u64>()
     }
 }
 
-impl Digests {
-    pub(super) fn of(files: &Files) -> Self {
+impl FileDigests {
+    pub(super) fn new(files: &ModelFiles) -> Self {
         let data = files.data.iter();
         Self {
             model: Sha256::digest(&files.model).into(),
@@ -86,8 +83,8 @@ impl Digests {
         }
     }
 
-    /// What readers are told of the files beside the model.
-    pub(super) fn data_files(&self, files: &Files) -> Vec<DataFile> {
+    /// The data files as the description lists them.
+    pub(super) fn data_files(&self, files: &ModelFiles) -> Vec<DataFile> {
         let data = self.data.iter().zip(files.data.values());
         data.map(|((name, digest), bytes)| DataFile {
             name: name.clone(),
@@ -97,7 +94,7 @@ impl Digests {
         .collect()
     }
 
-    /// Holds the files beside a model against what is known of them.
+    /// Compares the data files with their known digests.
     pub(super) fn check(&self, known: &[DataFile]) -> Result<()> {
         let mut found = known
             .iter()
@@ -105,9 +102,10 @@ impl Digests {
         found.try_for_each(|(file, found)| file.check_digest(*found))
     }
 
-    /// The digest of the model: SHA-256 of the ONNX file. With files beside it, of its digest and theirs, by the order of
-    /// their names, which stand in the ONNX file. With a card, of that digest and the card's canonical JSON.
-    pub(super) fn whole(&self, card: Option<&Card>) -> Result<String> {
+    /// The digest of the model: SHA-256 of the ONNX file. With data files, the SHA-256 of that digest and theirs in the
+    /// order of their names, which the ONNX file contains. With a card, the SHA-256 of that digest and the card's canonical
+    /// JSON.
+    pub(super) fn combined(&self, card: Option<&ModelCard>) -> Result<String> {
         let mut digest = self.model;
         if !self.data.is_empty() {
             let mut all = Sha256::new_with_prefix(digest);
@@ -116,7 +114,7 @@ impl Digests {
         }
         if let Some(card) = card {
             let card = serde_json::to_vec(card)
-                .map_err(|error| Error::internal(format!("a card that cannot be written: {error}")))?;
+                .map_err(|error| Error::internal(format!("the model card cannot be serialized: {error}")))?;
             digest = Sha256::new_with_prefix(digest)
                 .chain_update(card)
                 .finalize()
@@ -126,12 +124,12 @@ impl Digests {
     }
 }
 
-/// Opens a file that has weights: a regular one in the folder, and no link to another.
+/// Opens a data file: a regular file in the folder.
 ///
 /// # Errors
-/// When there is none.
-pub(super) fn open_data(folder: &Path, name: &str) -> io::Result<File> {
-    // A pipe would hold up whoever opens it.
+/// For a missing file, a symbolic link, and anything else that is not a regular file.
+pub(super) fn open_data_file(folder: &Path, name: &str) -> io::Result<File> {
+    // Opening a pipe would block.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let opened = OpenOptions::new()
         .read(true)
@@ -148,19 +146,19 @@ pub(super) fn open_data(folder: &Path, name: &str) -> io::Result<File> {
     }
 }
 
-/// Reads a file into memory that can be shared.
+/// Reads a file into shared memory.
 ///
 /// # Errors
-/// When it cannot be read, or gets shorter meanwhile.
+/// If it cannot be read, or becomes shorter while it is read.
 pub fn read_file(path: &Path) -> io::Result<Arc<[u8]>> {
     read(File::open(path)?)
 }
 
-/// A vector would have to be copied.
+/// Reads into the `Arc` directly: converting a vector would copy it.
 fn read(mut file: File) -> io::Result<Arc<[u8]>> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let mut bytes: Arc<[u8]> = iter::repeat_n(0, length).collect();
-    // Nobody else has them yet.
+    // Always succeeds: this is the only reference.
     if let Some(bytes) = Arc::get_mut(&mut bytes) {
         file.read_exact(bytes)?;
     }

@@ -1,5 +1,4 @@
-//! A folder of models: `NAME.onnx`, files beside it that it has weights in, and where there is one the `NAME.json` that says
-//! how to prepare inputs.
+//! A folder of models: `NAME.onnx`, its data files, and an optional model card, `NAME.json`.
 
 use std::{
     collections::BTreeMap,
@@ -8,33 +7,33 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Card, Files, Model, ModelResolver, Runtime, Weights, files::open_data};
+use super::{Model, ModelCard, ModelFiles, ModelResolver, Runtime, WeightSource, files::open_data_file};
 use crate::{Error, Result, pipeline::is_plain, step::nearest};
 
-/// How many names of models an error tells.
-const NEAREST: usize = 8;
+/// How many similar names an error lists.
+const SIMILAR_NAMES: usize = 8;
 
-/// The models of a folder, each looked at once it is asked for. One that cannot be used is remembered with the reason.
+/// The models of a folder. Each is inspected on first use; for one that cannot be used, the reason is stored.
 #[derive(Debug)]
-pub struct Folder {
+pub struct ModelFolder {
     models: BTreeMap<String, OnceLock<Result<Arc<Model>>>>,
-    place: PathBuf,
+    path: PathBuf,
     runtime: Result<Runtime>,
 }
 
-/// The files of a model.
+/// The weights of one model in the folder.
 #[derive(Debug)]
-struct File {
+struct FolderWeights {
     /// The ONNX file.
     path: PathBuf,
     runtime: Result<Runtime>,
 }
 
-impl Folder {
-    /// Finds the models in `folder`. Without a runtime each has that for the reason why it cannot be used.
+impl ModelFolder {
+    /// Lists the models in `folder`. Without a runtime, none can be used, for the reason that `runtime` gives.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn open(folder: &Path, runtime: Result<Runtime>) -> io::Result<Self> {
         let mut models = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
@@ -51,55 +50,55 @@ impl Folder {
         }
         Ok(Self {
             models,
-            place: folder.to_owned(),
+            path: folder.to_owned(),
             runtime,
         })
     }
 
-    /// Looks at every model, telling `seen` of each: seconds for one of hundreds of megabytes.
-    pub fn look(&self, mut seen: impl FnMut(&str, &Result<Arc<Model>>)) {
+    /// Inspects every model and passes each result to `report`. A model of hundreds of megabytes takes seconds.
+    pub fn inspect_all(&self, mut report: impl FnMut(&str, &Result<Arc<Model>>)) {
         for name in self.models.keys() {
             if let Some(model) = self.model(name) {
-                seen(name, model);
+                report(name, model);
             }
         }
     }
 
-    /// Those models that were looked at and can be used, by name.
+    /// The models that are inspected and usable, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Model>> {
-        let seen = self.models.values().filter_map(OnceLock::get);
-        seen.filter_map(|model| model.as_ref().ok())
+        let inspected = self.models.values().filter_map(OnceLock::get);
+        inspected.filter_map(|model| model.as_ref().ok())
     }
 
     fn model(&self, name: &str) -> Option<&Result<Arc<Model>>> {
         let model = self.models.get(name)?;
-        let path = || self.place.join(format!("{name}.onnx"));
-        Some(model.get_or_init(|| look(name, &path(), &self.runtime).map(Arc::new)))
+        let path = || self.path.join(format!("{name}.onnx"));
+        Some(model.get_or_init(|| inspect(name, &path(), &self.runtime).map(Arc::new)))
     }
 }
 
-impl Folder {
-    /// Opens a file that readers may fetch: the ONNX file of the model that has this digest, or a file of weights beside a
-    /// model that has this digest itself. Models are known once they were looked at.
+impl ModelFolder {
+    /// Opens a file that readers may fetch: the ONNX file of the model with this digest, or the data file with this digest.
+    /// `None` if no inspected model has it.
     ///
     /// # Errors
-    /// When the file is there no more.
+    /// If the file was deleted.
     pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
         self.iter().find_map(|model| {
             let description = model.description();
             if description.digest == digest {
                 return Some(fs::File::open(
-                    self.place.join(format!("{}.onnx", description.name)),
+                    self.path.join(format!("{}.onnx", description.name)),
                 ));
             }
             let mut files = description.files.iter();
             let file = files.find(|file| file.digest == digest)?;
-            Some(open_data(&self.place, &file.name))
+            Some(open_data_file(&self.path, &file.name))
         })
     }
 }
 
-impl ModelResolver for Folder {
+impl ModelResolver for ModelFolder {
     fn find(&self, name: &str) -> Result<Arc<Model>> {
         match self.model(name) {
             Some(Ok(model)) => Ok(Arc::clone(model)),
@@ -109,7 +108,7 @@ impl ModelResolver for Folder {
             )),
             None => {
                 let mut known = nearest(self.models.keys().map(String::as_str), name);
-                known.truncate(NEAREST);
+                known.truncate(SIMILAR_NAMES);
                 let known = if known.is_empty() {
                     "none".to_owned()
                 } else {
@@ -124,27 +123,27 @@ impl ModelResolver for Folder {
     }
 }
 
-fn look(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Model> {
+fn inspect(name: &str, path: &Path, runtime: &Result<Runtime>) -> Result<Model> {
     if !is_plain(name) {
         return Err(Error::model(
-            "its name is not plain: expected letters, digits and underscores",
+            "invalid model name: expected letters, digits and underscores",
         ));
     }
     let card = match fs::read(path.with_extension("json")) {
-        Ok(json) => Some(Card::parse(&json)?),
+        Ok(json) => Some(ModelCard::parse(&json)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(Error::model(format!("its JSON file cannot be read: {error}"))),
     };
-    let file = File {
+    let weights = FolderWeights {
         path: path.to_owned(),
         runtime: runtime.clone(),
     };
-    Model::look(name, card, file)
+    Model::inspect(name, card, weights)
 }
 
-impl Weights for File {
-    fn fetch(&self) -> Result<Files> {
-        Files::read(&self.path)
+impl WeightSource for FolderWeights {
+    fn fetch(&self) -> Result<ModelFiles> {
+        ModelFiles::read(&self.path)
     }
 
     fn runtime(&self) -> Result<Runtime> {

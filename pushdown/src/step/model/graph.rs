@@ -1,34 +1,34 @@
-//! A model's graph: read without trust, reduced to what its outputs need, and cut in two.
+//! A model's graph: read from an untrusted file, reduced to what its outputs need, and cut in two.
 //!
-//! Everything here is a matter of names and nodes. Shapes come from running the model once
-//! ([`probe`](super::probe)), which also folds what depends on shapes alone.
+//! This module deals with names and nodes only. [`probe`](super::probe) runs the model to find shapes, and folds what
+//! depends on shapes alone.
 
-mod aside;
 mod check;
 mod cost;
 mod cuts;
 mod external;
 mod extract;
 mod simplify;
+mod strip_weights;
 
 use std::collections::{HashMap, HashSet};
 
 use onnx_protobuf::{GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfoProto};
 
-pub(super) use aside::FILE;
 pub(super) use check::{FLOAT, input_shape};
-pub use cuts::LeftOut;
+pub use cuts::ExcludedTensor;
 pub(super) use external::data_files;
-pub(super) use extract::{Excerpt, Seam};
+pub(super) use extract::Submodel;
+pub(super) use strip_weights::MODEL_FILE;
 
-use super::files::Files;
+use super::files::ModelFiles;
 use crate::Result;
 
 /// ONNX's number for i64.
 pub(super) const INT64: i32 = 7;
 
-/// A graph with one input, whose nodes are in the order in which they can run. The numbers of its large weights are in the
-/// files that it was read from.
+/// A graph with one input, whose nodes are in an order in which they can run. The data of its large weights stays in the files
+/// from which it was read.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     /// The model without its graph: versions and operator sets.
@@ -36,33 +36,33 @@ pub(super) struct Graph {
     graph: GraphProto,
 }
 
-/// What a tensor's value depends on.
+/// What the value of a tensor depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
-    /// Nothing: a weight, or computed from weights.
+pub(super) enum Dependency {
+    /// Nothing but weights.
     Constant,
-    /// Shapes only.
+    /// Shapes, and no other value of the input.
     Shape,
     /// The input.
     Data,
 }
 
 impl Graph {
-    /// Reads an ONNX file and what is beside it.
+    /// Reads an ONNX file and its data files.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, for operators outside ONNX's own set,
-    /// for weights that the files do not have, and for anything but one input of floats;
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) for weights beyond the limit.
-    pub(super) fn read(files: &Files) -> Result<Self> {
-        let mut header = aside::scan(&files.model)?;
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a file that is not an ONNX model, for operators outside ONNX's
+    /// own set, for weights that the files lack, and for anything but one input of f32;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for weights above the limit.
+    pub(super) fn read(files: &ModelFiles) -> Result<Self> {
+        let mut header = strip_weights::parse(&files.model)?;
         let mut graph = header.graph.take().unwrap_or_default();
         external::resolve(&mut graph, &files.data)?;
         check::check(&header, &graph)?;
-        simplify::constants_are_weights(&mut graph);
-        simplify::constants_are_no_inputs(&mut graph);
+        simplify::constants_to_weights(&mut graph);
+        simplify::remove_weights_from_inputs(&mut graph);
         check::single_input(&graph)?;
-        check::not_training(&graph)?;
+        check::check_no_training(&graph)?;
         simplify::drop_copies(&mut graph);
         header.metadata_props.clear();
         let mut graph = Self { header, graph };
@@ -74,7 +74,7 @@ impl Graph {
         &self.graph.node
     }
 
-    /// The input, as it is declared.
+    /// The input as declared.
     pub(super) fn input(&self) -> Result<&ValueInfoProto> {
         check::single_input(&self.graph)
     }
@@ -84,54 +84,59 @@ impl Graph {
         self.graph.output.iter().map(|output| output.name.as_str())
     }
 
-    /// The shapes of the weights by name, of those that are stored without their zeros, too.
-    fn weights(&self) -> HashMap<&str, &[i64]> {
+    /// The shapes of the weights by name, sparse ones included.
+    fn weight_shapes(&self) -> HashMap<&str, &[i64]> {
         let weights = self.graph.initializer.iter();
         let weights = weights.map(|weight| (weight.name.as_str(), weight.dims.as_slice()));
         let sparse = self.graph.sparse_initializer.iter();
-        let sparse = sparse.map(|weight| (name_of(weight), weight.dims.as_slice()));
+        let sparse = sparse.map(|weight| (sparse_name(weight), weight.dims.as_slice()));
         weights.chain(sparse).collect()
     }
 
     /// What each tensor depends on.
-    pub(super) fn flows(&self) -> HashMap<&str, Flow> {
+    pub(super) fn dependencies(&self) -> HashMap<&str, Dependency> {
         let graph = &self.graph;
-        let mut flows: HashMap<&str, Flow> = graph
+        let mut dependencies: HashMap<&str, Dependency> = graph
             .initializer
             .iter()
-            .map(|weight| (weight.name.as_str(), Flow::Constant))
-            .chain(graph.input.iter().map(|input| (input.name.as_str(), Flow::Data)))
+            .map(|weight| (weight.name.as_str(), Dependency::Constant))
+            .chain(
+                graph
+                    .input
+                    .iter()
+                    .map(|input| (input.name.as_str(), Dependency::Data)),
+            )
             .collect();
         for node in &graph.node {
             let inputs = || {
                 reads(node)
                     .into_iter()
-                    .filter_map(|name| flows.get(name).copied())
+                    .filter_map(|name| dependencies.get(name).copied())
             };
-            let flow = if inputs().all(|flow| flow == Flow::Constant) {
-                Flow::Constant
+            let dependency = if inputs().all(|dependency| dependency == Dependency::Constant) {
+                Dependency::Constant
             } else if matches!(node.op_type.as_str(), "Shape" | "Size")
-                || inputs().all(|flow| flow != Flow::Data)
+                || inputs().all(|dependency| dependency != Dependency::Data)
             {
-                Flow::Shape
+                Dependency::Shape
             } else {
-                Flow::Data
+                Dependency::Data
             };
-            flows.extend(node.output.iter().map(|output| (output.as_str(), flow)));
+            dependencies.extend(node.output.iter().map(|output| (output.as_str(), dependency)));
         }
-        flows
+        dependencies
     }
 
-    /// Whether what is computed, or how often, depends on the input: for the samples of a batch together, which is not
-    /// what each of them would have alone. A `Loop` decides inside of itself.
-    pub(super) fn decides_by_data(&self) -> bool {
-        let flows = self.flows();
-        let of_data = |name: &String| flows.get(name.as_str()) == Some(&Flow::Data);
+    /// Whether control flow depends on the input. Such a graph decides once per batch, where single runs decide for each
+    /// sample. A `Loop` may decide inside its body, so anything that it reads counts.
+    pub(super) fn has_data_dependent_control_flow(&self) -> bool {
+        let dependencies = self.dependencies();
+        let depends_on_data = |name: &String| dependencies.get(name.as_str()) == Some(&Dependency::Data);
         self.nodes().iter().any(|node| match node.op_type.as_str() {
-            "If" => node.input.first().is_some_and(of_data),
+            "If" => node.input.first().is_some_and(depends_on_data),
             "Loop" => reads(node)
                 .iter()
-                .any(|name| flows.get(name) == Some(&Flow::Data)),
+                .any(|name| dependencies.get(name) == Some(&Dependency::Data)),
             _ => false,
         })
     }
@@ -150,11 +155,11 @@ impl Graph {
         graph.initializer.retain(|weight| read.contains(&weight.name));
         graph
             .sparse_initializer
-            .retain(|weight| read.contains(name_of(weight)));
+            .retain(|weight| read.contains(sparse_name(weight)));
         graph.value_info.clear();
     }
 
-    /// Indices of the nodes that `targets` need when `from` is given.
+    /// Indices of the nodes that compute `targets`. Nodes before `from`, if given, do not count.
     fn needed<'a>(
         &'a self,
         from: Option<&str>,
@@ -172,12 +177,12 @@ impl Graph {
     }
 }
 
-/// By what name nodes know a weight that is stored without its zeros.
-fn name_of(weight: &SparseTensorProto) -> &str {
+/// The name of a sparse weight.
+fn sparse_name(weight: &SparseTensorProto) -> &str {
     &weight.values.name
 }
 
-/// What a node reads: its inputs, and what the graphs inside it (`If`, `Loop`, `Scan`) take from around them.
+/// The names that a node reads: its inputs, and what its subgraphs (`If`, `Loop`, `Scan`) read from the enclosing graph.
 pub(super) fn reads(node: &NodeProto) -> Vec<&str> {
     let mut names: Vec<&str> = node
         .input
@@ -185,15 +190,15 @@ pub(super) fn reads(node: &NodeProto) -> Vec<&str> {
         .map(String::as_str)
         .filter(|name| !name.is_empty())
         .collect();
-    for graph in inner(node) {
+    for graph in subgraphs(node) {
         let inside = graph.node.iter().flat_map(reads);
         names.extend(inside.chain(graph.output.iter().map(|output| output.name.as_str())));
     }
     names
 }
 
-/// The graphs inside a node.
-fn inner(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+/// The subgraphs of a node.
+fn subgraphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     let attributes = node.attribute.iter();
     attributes.flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }

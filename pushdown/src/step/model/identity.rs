@@ -1,4 +1,4 @@
-//! What runs models, as the last bits of their values depend on it.
+//! Identity of what runs models: the last bits of results depend on it.
 
 use std::{
     ffi::{CStr, c_char},
@@ -9,16 +9,17 @@ use std::{
 
 use serde::Serialize;
 
-/// A version of ONNX Runtime, the execution provider, and what the processor can do. Models of GPUs are not told apart.
+/// The version of ONNX Runtime, the execution provider, and the instruction sets of the CPU. GPU models are not
+/// distinguished.
 ///
-/// As text `onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`.
+/// The text form is `onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct RuntimeIdentity {
     /// Version of ONNX Runtime.
     pub onnxruntime: String,
     /// The execution provider.
     pub provider: String,
-    /// The instructions by which kernels are chosen; the architecture where nothing else tells.
+    /// The instruction sets by which kernels are chosen, or the architecture.
     pub processor: String,
 }
 
@@ -26,7 +27,7 @@ const VERSION: &str = "onnxruntime=";
 const PROVIDER: &str = "provider=";
 const PROCESSOR: &str = "processor=";
 
-impl fmt::Display for Identity {
+impl fmt::Display for RuntimeIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             onnxruntime,
@@ -40,7 +41,7 @@ impl fmt::Display for Identity {
     }
 }
 
-impl FromStr for Identity {
+impl FromStr for RuntimeIdentity {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -55,7 +56,7 @@ impl FromStr for Identity {
     }
 }
 
-/// The instructions by which ONNX Runtime chooses its kernels.
+/// The instruction sets by which ONNX Runtime chooses its kernels.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn processor() -> String {
     let known = [
@@ -74,37 +75,37 @@ pub(super) fn processor() -> String {
     }
 }
 
-/// The instructions by which ONNX Runtime chooses its kernels.
+/// The instruction sets by which ONNX Runtime chooses its kernels.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn processor() -> String {
     std::env::consts::ARCH.to_owned()
 }
 
-/// What a library of ONNX Runtime exports: this much of it is the same in all versions.
+/// The start of `OrtApiBase`, which is the same in all versions of ONNX Runtime.
 #[repr(C)]
-struct Base {
+struct OrtApiBase {
     api: unsafe extern "C" fn(u32) -> *const std::ffi::c_void,
     version: unsafe extern "C" fn() -> *const c_char,
 }
 
-/// The version of a library that has been loaded: `1.31.1`, say. The safe interface tells of what commit it was built only.
+/// The version of a loaded library, such as `1.31.1`. The safe interface exposes only the commit of its build.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the library cannot be opened or lacks `OrtGetApiBase`.
 #[expect(
     unsafe_code,
     reason = "two functions of a C library that no crate has in safe form"
 )]
 pub(super) fn version(library: &Path) -> Result<String, libloading::Error> {
-    // SAFETY: it is in this process already, so that nothing of it runs once more.
+    // SAFETY: the library is loaded already, so that none of its initializers runs again.
     let library = unsafe { libloading::Library::new(library) }?;
-    // SAFETY: ONNX Runtime declares it like that in `onnxruntime_c_api.h`.
-    let base = unsafe { library.get::<unsafe extern "C" fn() -> *const Base>(b"OrtGetApiBase") }?;
-    // SAFETY: it takes nothing, and gives a static or null.
+    // SAFETY: `onnxruntime_c_api.h` declares the function with this signature.
+    let base = unsafe { library.get::<unsafe extern "C" fn() -> *const OrtApiBase>(b"OrtGetApiBase") }?;
+    // SAFETY: it takes no argument, and returns a static or null.
     let Some(base) = (unsafe { base().as_ref() }) else {
         return Ok(String::new());
     };
-    // SAFETY: it takes nothing, and gives a static string that ends with a zero.
+    // SAFETY: it takes no argument, and returns a static string that ends with a zero.
     let version = unsafe { CStr::from_ptr((base.version)()) };
     Ok(version.to_string_lossy().into_owned())
 }
@@ -114,8 +115,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_as_it_is_written() {
-        let found = Identity {
+    fn text_round_trips() {
+        let found = RuntimeIdentity {
             onnxruntime: "1.31.1".to_owned(),
             provider: "cpu".to_owned(),
             processor: processor(),
@@ -123,14 +124,14 @@ mod tests {
         assert_eq!(found.to_string().parse(), Ok(found.clone()));
         assert!(!found.processor.is_empty());
         let text = "onnxruntime=1.31.1; provider=cpu; processor=avx2";
-        assert!(text.parse::<Identity>().is_ok());
+        assert!(text.parse::<RuntimeIdentity>().is_ok());
         for other in [
             "",
             "1.31.1; cpu; avx2",
             "onnxruntime=1; provider=cpu",
             &format!("{text}; more=1"),
         ] {
-            assert_eq!(other.parse::<Identity>(), Err(()), "{other}");
+            assert_eq!(other.parse::<RuntimeIdentity>(), Err(()), "{other}");
         }
     }
 }

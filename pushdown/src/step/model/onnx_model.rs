@@ -1,4 +1,4 @@
-//! A model as pipelines know it: a name, a digest, shapes, and weights that come when they are needed.
+//! A model in a pipeline: its description, and weights that are loaded on demand.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -6,157 +6,71 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    Card, DataFile, Files, LeftOut, Provider, Runtime, Weights,
-    data_file::{check_list, is_digest},
-    files::Digests,
-    loaded::Loaded,
-    outline::Outline,
-    weights::turn,
+    Boundary, Concurrency, LayerRange, ModelCard, ModelDescription, ModelFiles, Provider, Runtime,
+    WeightSource, files::FileDigests, loaded_model::LoadedModel, outline::Outline,
+    weight_source::lock_loading,
 };
-use crate::{DType, Error, Result, Tensor, step::nearest};
+use crate::{Error, Result, Tensor};
 
-/// How many near names an error tells.
-const NEAREST: usize = 3;
-
-/// What a model is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Description {
-    /// Name in pipelines.
-    pub name: String,
-    /// SHA-256 of the ONNX file, with those of the files beside it and of the card where there are any, in hex.
-    pub digest: String,
-    /// Size of the ONNX file and of the files beside it.
-    pub bytes: u64,
-    /// Files beside the ONNX file that have weights, by name. Each can be fetched by its own digest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<DataFile>,
-    /// The one input.
-    pub inputs: Vec<Port>,
-    /// The output.
-    pub outputs: Vec<Port>,
-    /// Where the model can be cut, in the order of the layers; the last one is its output.
-    pub cut_points: Vec<CutPoint>,
-    /// Tensors that separate input and output and are no cuts, each with the reason.
-    pub left_out: Vec<LeftOut>,
-    /// Whether several samples run at once. Otherwise they run one by one.
-    pub batched: bool,
-    /// Bytes of the values that live at once while one sample runs, at most.
-    pub working_bytes: u64,
-    /// How to prepare an input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<Card>,
-}
-
-/// A tensor at an end of a model, f32.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
-    /// Name of the tensor.
-    pub tensor: String,
-    /// Its shape, without the batch axis.
-    pub shape: Vec<usize>,
-}
-
-/// A place at which a model can be cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CutPoint {
-    /// Name of the tensor.
-    pub tensor: String,
-    /// Its shape, without the batch axis.
-    pub shape: Vec<usize>,
-    /// Its size in bytes, as f32.
-    pub bytes: u64,
-    /// Weights up to here.
-    pub parameters: u64,
-    /// Multiplications with addition up to here, for one sample.
-    pub macs: u64,
-}
-
-/// Where a value of a model stands: at its input, or at a cut point by its index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// The input.
-    Input,
-    /// A cut point.
-    Cut(usize),
-}
-
-/// A model. It compares by its digest.
+/// A model. Models are equal if their digests are.
 #[derive(Debug)]
 pub struct Model {
-    description: Description,
-    weights: Box<dyn Weights>,
-    /// What a look at the weights shows: they have to be looked at once, however often they come.
+    description: ModelDescription,
+    weights: Box<dyn WeightSource>,
+    /// The result of the inspection. Weights are inspected once, however often they are loaded.
     outline: OnceLock<Arc<Outline>>,
-    /// Never held for long: whoever only asks whether weights are here does not wait for them.
-    loaded: Mutex<Option<Arc<Loaded>>>,
-    /// Held while weights come.
+    /// Locked only briefly, so that asking whether weights are loaded never waits for them.
+    loaded: Mutex<Option<Arc<LoadedModel>>>,
+    /// Locked while weights are fetched and inspected.
     loading: Mutex<()>,
 }
 
 impl Model {
-    /// Looks at the weights: reads them, and runs the model on noise to see shapes and whether batches are safe.
-    /// They are let go again.
+    /// Inspects the weights: reads them, and runs the model on noise to find shapes and to see whether batches are safe.
+    /// The weights do not stay in memory.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with what is wrong; [`TooLarge`](crate::ErrorKind::TooLarge)
-    /// beyond [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
-    pub fn look(name: &str, card: Option<Card>, weights: impl Weights + 'static) -> Result<Self> {
-        let _turn = turn();
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason; [`TooLarge`](crate::ErrorKind::TooLarge)
+    /// above [`MAX_MODEL_BYTES`](super::MAX_MODEL_BYTES); [`ModelRuntime`](crate::ErrorKind::ModelRuntime).
+    pub fn inspect(
+        name: &str,
+        card: Option<ModelCard>,
+        weights: impl WeightSource + 'static,
+    ) -> Result<Self> {
+        let _lock = lock_loading();
         let files = weights.fetch()?;
-        let (outline, facts) = Outline::look(&weights.runtime()?, &files)?;
-        let digests = Digests::of(&files);
-        let description = Description {
+        let (outline, facts) = Outline::inspect(&weights.runtime()?, &files)?;
+        let digests = FileDigests::new(&files);
+        let description = ModelDescription {
             name: name.to_owned(),
-            digest: digests.whole(card.as_ref())?,
+            digest: digests.combined(card.as_ref())?,
             bytes: files.bytes(),
             files: digests.data_files(&files),
             inputs: vec![facts.input],
             outputs: facts.output.into_iter().collect(),
             cut_points: facts.cut_points,
-            left_out: facts.left_out,
+            left_out: facts.excluded,
             batched: facts.batched,
             working_bytes: facts.working_bytes,
             card,
         };
         Ok(Self {
             outline: Arc::new(outline).into(),
-            ..Self::described(description, weights)?
+            ..Self::from_description(description, weights)?
         })
     }
 
-    /// A model of which the description is known, from a gateway.
+    /// A model whose description was received from a gateway.
     ///
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a description that no model has.
-    pub fn described(description: Description, weights: impl Weights + 'static) -> Result<Self> {
-        if description.inputs.len() != 1 || description.cut_points.is_empty() {
-            return Err(Error::model(format!(
-                "the model `{}` has {} inputs and {} cut points, expected one input and its output",
-                description.name,
-                description.inputs.len(),
-                description.cut_points.len()
-            )));
-        }
-        // What comes from elsewhere becomes a file's name, and sizes: neither may be anything.
-        if !is_digest(&description.digest) {
-            return Err(Error::model(format!(
-                "the model `{}` has a digest that is none: expected 64 hex digits",
-                description.name
-            )));
-        }
-        check_list(&description.files, description.bytes)
-            .map_err(|fault| Error::model(format!("the model `{}` has {fault}", description.name)))?;
-        let shapes = description.inputs.iter().map(|port| &port.shape);
-        let mut shapes = shapes.chain(description.cut_points.iter().map(|cut| &cut.shape));
-        if let Some(shape) = shapes.find(|shape| !has_a_size(shape)) {
-            return Err(Error::model(format!(
-                "the model `{}` has a tensor of the shape {shape:?}, more than any value may have",
-                description.name
-            )));
-        }
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a description that no model can have.
+    pub fn from_description(
+        description: ModelDescription,
+        weights: impl WeightSource + 'static,
+    ) -> Result<Self> {
+        description.validate()?;
         Ok(Self {
             description,
             weights: Box::new(weights),
@@ -166,204 +80,143 @@ impl Model {
         })
     }
 
-    /// What the model is.
-    pub const fn description(&self) -> &Description {
+    /// The description of the model.
+    pub const fn description(&self) -> &ModelDescription {
         &self.description
     }
 
-    /// The model's files, unless they have changed.
-    fn files(&self) -> Result<Files> {
+    /// The model's files, if they still have the known digests.
+    fn files(&self) -> Result<ModelFiles> {
         let files = self.weights.fetch()?;
         self.description.check(&files)?;
         Ok(files)
     }
 
-    /// An error that says whose it is: a pipeline may run several models, a gateway many.
+    /// Adds the model's name to an error: a pipeline may run several models, and a gateway many.
     fn named(&self, error: &Error) -> Error {
         let text = format!("the model `{}`: {error}", self.description.name);
         Error::new(error.kind(), text)
     }
 
-    /// Gets all ready but the weights of the layers that will run, which is not known here: fetches the files and looks at
-    /// them, if nobody has.
+    /// Fetches and inspects the files if that was not done before. Only the weights of the layers that will run are then
+    /// still to be loaded; which layers those are is not known yet.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn load(&self) -> Result<()> {
+    pub fn prepare(&self) -> Result<()> {
         self.loaded().map(drop).map_err(|error| self.named(&error))
     }
 
     /// Whether weights are in memory.
     pub fn is_loaded(&self) -> bool {
-        self.held_bytes() > 0
+        self.memory_bytes() > 0
     }
 
-    /// Whether weights are in memory, or can be had without asking anybody.
-    pub fn is_near(&self) -> bool {
-        self.is_loaded() || self.weights.is_near()
+    /// Whether weights are in memory, or can be read without a request to another host.
+    pub fn is_local(&self) -> bool {
+        self.is_loaded() || self.weights.is_local()
     }
 
-    /// Bytes of memory that its weights take, in all the copies that run beside one another; 0 where they are not in
-    /// memory, or on their way there.
-    pub fn held_bytes(&self) -> u64 {
+    /// Bytes of memory that the weights occupy, in all copies that run in parallel; 0 if they are not loaded, or are still
+    /// being loaded.
+    pub fn memory_bytes(&self) -> u64 {
         let loaded = self.loaded.lock().clone();
-        loaded.map_or(0, |loaded| loaded.held_bytes() as u64)
+        loaded.map_or(0, |loaded| loaded.memory_bytes() as u64)
     }
 
-    /// Lets the weights go; they come again with the next run.
+    /// Frees the weights. The next run loads them again.
     pub fn release(&self) {
         self.loaded.lock().take();
     }
 
-    /// The last cut point: the output.
+    /// The index of the last cut point, the output.
     pub fn end(&self) -> usize {
         self.description.cut_points.len() - 1
     }
 
-    /// Name and shape of the tensor at a place.
-    pub fn port(&self, place: Place) -> (&str, &[usize]) {
-        match place {
-            Place::Input => {
-                let input = &self.description.inputs[0];
-                (&input.tensor, &input.shape)
-            }
-            Place::Cut(index) => {
-                let cut = &self.description.cut_points[index];
-                (&cut.tensor, &cut.shape)
-            }
-        }
+    /// Name and shape of the tensor at a boundary.
+    pub fn tensor(&self, boundary: Boundary) -> (&str, &[usize]) {
+        self.description.tensor(boundary)
     }
 
-    /// The cut point that `text` names: a tensor, or `cut:K` counted from 0.
+    /// The runtime that runs the model.
     ///
     /// # Errors
-    /// With the nearest names, and the reason where it separates the model and is still no cut.
-    pub(crate) fn cut(&self, text: &str) -> Result<usize, String> {
-        let cuts = &self.description.cut_points;
-        let digits = |number: &&str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-        let number = text.strip_prefix("cut:").filter(digits);
-        let place = match number {
-            Some(number) => number.parse::<usize>().ok().filter(|index| *index < cuts.len()),
-            None => cuts.iter().position(|cut| cut.tensor == text),
-        };
-        place.ok_or_else(|| {
-            let mut left_out = self.description.left_out.iter();
-            let reason = left_out
-                .find(|left| left.tensor == text)
-                .map(|left| format!(" ({})", left.reason))
-                .unwrap_or_default();
-            let names = cuts.iter().map(|cut| cut.tensor.as_str());
-            // Too large a number: the last ones.
-            let near: Vec<String> = if number.is_some() {
-                let last = names.enumerate().rev().take(NEAREST);
-                last.map(|(index, name)| format!("cut:{index} ({name})"))
-                    .collect()
-            } else {
-                let near = nearest(names, text).into_iter().take(NEAREST);
-                near.map(str::to_owned).collect()
-            };
-            format!(
-                "`{text}` is no cut of the model `{}`{reason}; the nearest of its {} are {}",
-                self.description.name,
-                cuts.len(),
-                near.join(", ")
-            )
-        })
-    }
-
-    /// What runs it.
-    ///
-    /// # Errors
-    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why nothing does.
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why no runtime is available.
     pub fn runtime(&self) -> Result<Runtime> {
         self.weights.runtime()
     }
 
-    /// What computes it: the processor where nothing does.
+    /// The execution provider of the runtime; the CPU if no runtime is available.
     pub fn provider(&self) -> Provider {
         self.runtime()
             .map_or_else(|_none| Provider::default(), |runtime| runtime.provider())
     }
 
-    /// How many runs of the layers between two places go on beside one another, and how many threads each takes.
-    pub fn concurrency(&self, from: Place, to: usize) -> (usize, usize) {
-        let weights = weights_between(&self.description.cut_points, from, to);
+    /// How the layers between two boundaries share the CPU cores.
+    pub fn concurrency(&self, from: Boundary, to: usize) -> Concurrency {
+        let weight_bytes = LayerRange { from, to }.weight_bytes(&self.description.cut_points);
+        let single = Concurrency { runs: 1, threads: 1 };
         self.runtime()
-            .map_or((1, 1), |runtime| runtime.concurrency(weights))
+            .map_or(single, |runtime| runtime.concurrency(weight_bytes))
     }
 
-    /// Has the layers between two places in memory. [`run`](Self::run) does so by itself, but whoever times it takes what comes
-    /// once, seconds for large weights, for what a sample costs.
+    /// Loads the layers between two boundaries into memory. [`run`](Self::run) does so when needed. A caller that measures
+    /// run times calls this first, so that loading, seconds for large weights, does not count as the cost of a sample.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn make_ready(&self, from: Place, to: usize) -> Result<()> {
-        let ready = |loaded: Arc<Loaded>| loaded.make_ready((from, to), || self.files());
-        self.loaded().and_then(ready).map_err(|error| self.named(&error))
+    pub fn load_layers(&self, from: Boundary, to: usize) -> Result<()> {
+        let load = |loaded: Arc<LoadedModel>| loaded.load(LayerRange { from, to }, || self.files());
+        self.loaded().and_then(load).map_err(|error| self.named(&error))
     }
 
-    /// CPU time that it takes here to have the layers between two places in memory, by those that were made last; none where
-    /// none were.
-    pub fn making_time(&self, from: Place, to: usize) -> Option<Duration> {
+    /// Expected CPU time to load the layers between two boundaries on this host, extrapolated from the last load; `None`
+    /// before the first one.
+    pub fn expected_load_time(&self, from: Boundary, to: usize) -> Option<Duration> {
         let loaded = self.loaded.lock().clone();
-        loaded?.making_time(from, to)
+        loaded?.expected_load_time(LayerRange { from, to })
     }
 
-    /// Runs the layers between two places on values of the first, one per sample.
+    /// Runs the layers between two boundaries. `batch` has one value of the first boundary per sample.
     ///
-    /// A batch gives what its samples give alone, to within `1e-5` of the largest element.
+    /// The values of a batch equal those of single runs to within `1e-5` of the largest element.
     ///
     /// # Errors
     /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value of another type or shape;
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when the weights cannot be had, or ONNX Runtime fails.
-    pub fn run(&self, from: Place, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
-        let run = |loaded: Arc<Loaded>| loaded.run((from, to), batch, || self.files());
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) if the weights are unavailable, or ONNX Runtime fails.
+    pub fn run(&self, from: Boundary, to: usize, batch: &[Tensor]) -> Result<Vec<Tensor>> {
+        let run = |loaded: Arc<LoadedModel>| loaded.run(LayerRange { from, to }, batch, || self.files());
         self.loaded().and_then(run).map_err(|error| self.named(&error))
     }
 
-    /// The model, ready for parts of it to be made. Others wait while it is looked at.
-    fn loaded(&self) -> Result<Arc<Loaded>> {
-        let here = || self.loaded.lock().clone();
-        if let Some(loaded) = here() {
+    /// The inspected model, of which layers can be loaded. Concurrent callers wait for one inspection.
+    fn loaded(&self) -> Result<Arc<LoadedModel>> {
+        let loaded = || self.loaded.lock().clone();
+        if let Some(loaded) = loaded() {
             return Ok(loaded);
         }
         let _loading = self.loading.lock();
-        if let Some(loaded) = here() {
+        if let Some(loaded) = loaded() {
             return Ok(loaded);
         }
-        let outline = if let Some(outline) = self.outline.get() {
-            Arc::clone(outline)
-        } else {
-            if !self.weights.is_near() {
-                // That takes as long as a link makes it: no other model waits for it.
-                drop(self.weights.fetch()?);
-            }
-            let _turn = turn();
-            let files = self.files()?;
-            let (outline, _) = Outline::look(&self.weights.runtime()?, &files)?;
-            Arc::clone(self.outline.get_or_init(|| Arc::new(outline)))
-        };
-        let loaded = Loaded::new(outline, self.weights.runtime()?);
+        let loaded = LoadedModel::new(self.outline()?, self.weights.runtime()?);
         Ok(Arc::clone(self.loaded.lock().insert(Arc::new(loaded))))
     }
-}
 
-impl Description {
-    /// Holds the files of a model against the digests.
-    ///
-    /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when they are others.
-    pub fn check(&self, files: &Files) -> Result<()> {
-        let digests = Digests::of(files);
-        digests.check(&self.files)?;
-        let found = digests.whole(self.card.as_ref())?;
-        if found == self.digest {
-            return Ok(());
+    /// The result of the inspection, from before if there is one.
+    fn outline(&self) -> Result<Arc<Outline>> {
+        if let Some(outline) = self.outline.get() {
+            return Ok(Arc::clone(outline));
         }
-        Err(Error::model(format!(
-            "the weights have the digest {found}, expected {}: have they been replaced?",
-            self.digest
-        )))
+        if !self.weights.is_local() {
+            // Fetches over the network before taking the lock, so that no other model waits for the link.
+            drop(self.weights.fetch()?);
+        }
+        let _lock = lock_loading();
+        let files = self.files()?;
+        let (outline, _) = Outline::inspect(&self.weights.runtime()?, &files)?;
+        Ok(Arc::clone(self.outline.get_or_init(|| Arc::new(outline))))
     }
 }
 
@@ -371,25 +224,6 @@ impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
         self.description.digest == other.description.digest
     }
-}
-
-/// Bytes of the weights between two places, about: what each copy of these layers takes.
-pub(super) fn weights_between(cuts: &[CutPoint], from: Place, to: usize) -> u64 {
-    let up_to = |cut: usize| cuts.get(cut).map_or(0, |cut| cut.parameters);
-    let before = match from {
-        Place::Input => 0,
-        Place::Cut(cut) => up_to(cut),
-    };
-    let weights = up_to(to).saturating_sub(before);
-    weights.saturating_mul(DType::F32.size() as u64)
-}
-
-/// Whether the bytes of a tensor of f32 can be counted.
-fn has_a_size(shape: &[usize]) -> bool {
-    let bytes = shape
-        .iter()
-        .try_fold(DType::F32.size(), |bytes, extent| bytes.checked_mul(*extent));
-    bytes.is_some()
 }
 
 #[cfg(test)]

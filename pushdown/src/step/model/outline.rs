@@ -1,49 +1,47 @@
-//! A model without its weights: what a look at it shows. It costs runs and a copy of the weights, and takes little room.
+//! The outline of a model: its graph and cut points, without large weights. It is small, while the inspection that finds it
+//! runs the model and holds a copy of the weights.
 
 use super::{
-    files::Files,
-    graph::{Excerpt, Graph, LeftOut, Seam, input_shape},
-    onnx_model::{CutPoint, Place, Port, weights_between},
+    Boundary, CutPoint, ExcludedTensor, LayerRange, ModelFiles, Runtime, TensorSpec,
+    graph::{Graph, Submodel, input_shape},
     probe::{Probe, probe},
-    session::Runtime,
-    trim::give_back,
+    trim::trim_heap,
 };
 use crate::{DType, Error, Result};
 
-/// The most bytes that the files of a model may have together: of one message ONNX can have no more.
+/// Maximum total bytes of a model's files: an ONNX file is one Protocol Buffers message, which cannot be larger.
 pub const MAX_MODEL_BYTES: usize = 2 << 30;
 
-/// A model that was looked at.
+/// The outline of an inspected model.
 #[derive(Debug)]
 pub(super) struct Outline {
     graph: Graph,
-    input: Seam,
-    cuts: Vec<Seam>,
-    /// What is known of the cuts.
+    input: TensorSpec,
+    cuts: Vec<TensorSpec>,
     points: Vec<CutPoint>,
     batched: bool,
 }
 
-/// What is told of it.
+/// What an inspection contributes to a model's description.
 #[derive(Debug)]
 pub(super) struct Facts {
-    pub(super) input: Port,
-    pub(super) output: Option<Port>,
+    pub(super) input: TensorSpec,
+    pub(super) output: Option<TensorSpec>,
     pub(super) cut_points: Vec<CutPoint>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) excluded: Vec<ExcludedTensor>,
     pub(super) batched: bool,
     pub(super) working_bytes: u64,
 }
 
 impl Outline {
-    /// Reads a model's files and runs it on noise.
-    pub(super) fn look(runtime: &Runtime, files: &Files) -> Result<(Self, Facts)> {
-        let looked = Self::of(runtime, files);
-        give_back();
-        looked
+    /// Reads a model's files and runs the model on noise.
+    pub(super) fn inspect(runtime: &Runtime, files: &ModelFiles) -> Result<(Self, Facts)> {
+        let result = Self::new(runtime, files);
+        trim_heap();
+        result
     }
 
-    fn of(runtime: &Runtime, files: &Files) -> Result<(Self, Facts)> {
+    fn new(runtime: &Runtime, files: &ModelFiles) -> Result<(Self, Facts)> {
         let bytes = files.bytes();
         if bytes > MAX_MODEL_BYTES as u64 {
             return Err(Error::too_large(format!(
@@ -51,24 +49,24 @@ impl Outline {
             )));
         }
         let mut graph = Graph::read(files)?;
-        let input = Seam {
+        let input = TensorSpec {
             tensor: graph.input()?.name.clone(),
             shape: input_shape(graph.input()?)?,
         };
         let Probe { shapes, batched } = probe(runtime, &mut graph, files, &input.shape)?;
         let output = graph.outputs().next().unwrap_or_default().to_owned();
-        let found = graph.cuts(&output);
-        let mut left_out = found.left_out;
+        let cuts = graph.cuts(&output);
+        let mut excluded = cuts.excluded;
         let costs = graph.costs(&shapes);
         let mut cut_points = Vec::new();
-        for tensor in found.tensors {
+        for tensor in cuts.tensors {
             let Some(shape) = shapes.get(&tensor) else {
-                let reason = "it is no tensor of f32 with the batch as its first axis".to_owned();
-                left_out.push(LeftOut { tensor, reason });
+                let reason = "it is not a tensor of f32 with the batch as its first axis".to_owned();
+                excluded.push(ExcludedTensor { tensor, reason });
                 continue;
             };
             let elements: usize = shape.iter().product();
-            let cost = costs.up_to(&graph, &tensor);
+            let cost = costs.until(&graph, &tensor);
             cut_points.push(CutPoint {
                 shape: shape.clone(),
                 bytes: elements as u64 * DType::F32.size() as u64,
@@ -82,21 +80,17 @@ impl Outline {
                 "the output `{output}` does not have the batch as its first axis"
             )));
         }
-        let seam = |cut: &CutPoint| Seam {
+        let spec = |cut: &CutPoint| TensorSpec {
             tensor: cut.tensor.clone(),
             shape: cut.shape.clone(),
         };
-        let port = |seam: &Seam| Port {
-            tensor: seam.tensor.clone(),
-            shape: seam.shape.clone(),
-        };
-        let cuts: Vec<Seam> = cut_points.iter().map(seam).collect();
+        let cuts: Vec<TensorSpec> = cut_points.iter().map(spec).collect();
         let points = cut_points.clone();
         let facts = Facts {
-            input: port(&input),
-            output: cuts.last().map(port),
+            input: input.clone(),
+            output: cuts.last().cloned(),
             cut_points,
-            left_out,
+            excluded,
             batched,
             working_bytes: graph.working_bytes(&input, &shapes),
         };
@@ -110,30 +104,30 @@ impl Outline {
         Ok((outline, facts))
     }
 
-    /// How many of so many samples run at once.
-    pub(super) const fn together(&self, samples: usize) -> usize {
+    /// How many of `samples` run at once. At least 1.
+    pub(super) const fn batch_size(&self, samples: usize) -> usize {
         if self.batched && samples > 0 { samples } else { 1 }
     }
 
-    /// The tensor at a place.
-    pub(super) fn seam(&self, place: Place) -> Result<&Seam> {
-        match place {
-            Place::Input => Ok(&self.input),
-            Place::Cut(index) => self
+    /// The tensor at a boundary.
+    pub(super) fn tensor(&self, boundary: Boundary) -> Result<&TensorSpec> {
+        match boundary {
+            Boundary::Input => Ok(&self.input),
+            Boundary::Cut(index) => self
                 .cuts
                 .get(index)
                 .ok_or_else(|| Error::internal(format!("cut {index} of {}", self.cuts.len()))),
         }
     }
 
-    /// The layers between two places.
-    pub(super) fn part(&self, from: Place, to: usize) -> Result<Excerpt> {
-        let (start, end) = (self.seam(from)?, self.seam(Place::Cut(to))?);
-        self.graph.part(start, end, self.batched)
+    /// The layers of a range as a model.
+    pub(super) fn submodel(&self, range: LayerRange) -> Result<Submodel> {
+        let (from, to) = (self.tensor(range.from)?, self.tensor(Boundary::Cut(range.to))?);
+        self.graph.submodel(from, to, self.batched)
     }
 
-    /// Bytes of the weights between two places, about.
-    pub(super) fn weights(&self, from: Place, to: usize) -> u64 {
-        weights_between(&self.points, from, to)
+    /// Approximate bytes of the weights of a range.
+    pub(super) fn weight_bytes(&self, range: LayerRange) -> u64 {
+        range.weight_bytes(&self.points)
     }
 }

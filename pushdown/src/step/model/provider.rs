@@ -1,4 +1,4 @@
-//! What computes models: the processor, or a GPU by CUDA.
+//! Execution providers of ONNX Runtime: the CPU, or a GPU through CUDA.
 
 use std::{fmt, str::FromStr};
 
@@ -10,8 +10,8 @@ use ort::ep::{self, ExecutionProviderDispatch};
 use serde::Serialize;
 
 use super::{
-    files::Files,
-    session::{Runtime, Session, Value},
+    files::ModelFiles,
+    session::{Runtime, Session, TensorView},
 };
 use crate::{Error, Result};
 
@@ -19,15 +19,15 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
-    /// An NVIDIA GPU, the first one; what it has no kernels for runs on the processor.
+    /// The first NVIDIA GPU. Operators without a CUDA kernel run on the CPU.
     Cuda,
 }
 
 impl Provider {
-    /// Whether it was compiled in: `cuda` by the feature of that name.
+    /// Whether it is compiled in. `cuda` needs the feature of that name.
     pub const fn is_built(self) -> bool {
         match self {
             Self::Cpu => true,
@@ -35,7 +35,7 @@ impl Provider {
         }
     }
 
-    /// Its name in settings.
+    /// The name in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -43,10 +43,10 @@ impl Provider {
         }
     }
 
-    /// What a session asks, in this order, to take its operators. One that cannot be had is an error, so that nothing
-    /// runs elsewhere than is said.
-    pub(super) fn in_order(self) -> Vec<ExecutionProviderDispatch> {
-        // Without an arena: it would keep the peak of memory for ever.
+    /// The providers to which a session offers its operators, in this order. If one is unavailable the session fails, so
+    /// that no model runs on another device than configured.
+    pub(super) fn dispatch_order(self) -> Vec<ExecutionProviderDispatch> {
+        // Without an arena, which would never release its peak memory.
         let cpu = ep::CPU::default().with_arena_allocator(false).build();
         match self {
             Self::Cpu => vec![cpu],
@@ -58,9 +58,9 @@ impl Provider {
 #[cfg(feature = "cuda")]
 fn cuda() -> [ExecutionProviderDispatch; 1] {
     let cuda = ep::CUDA::default()
-        // Its 10 bits of mantissa would be far beyond the tolerance between the two sides of a split.
+        // TF32 has 10 bits of mantissa: results would differ by far more than the tolerance between the tiers of a split.
         .with_tf32(false)
-        // The exhaustive search would time algorithms anew for every size of a batch.
+        // The exhaustive search would time the algorithms again for every batch size.
         .with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic)
         .with_arena_extend_strategy(ep::ArenaExtendStrategy::SameAsRequested)
         .build()
@@ -68,7 +68,7 @@ fn cuda() -> [ExecutionProviderDispatch; 1] {
     [cuda]
 }
 
-/// Never asked for: [`Runtime::on`] refuses what was not compiled in.
+/// Unreachable: [`Runtime::with_provider`] refuses a provider that is not compiled in.
 #[cfg(not(feature = "cuda"))]
 const fn cuda() -> [ExecutionProviderDispatch; 0] {
     []
@@ -87,26 +87,28 @@ impl FromStr for Provider {
         match text {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda),
-            other => Err(format!("`{other}` is neither cpu nor cuda")),
+            other => Err(format!(
+                "unknown execution provider `{other}`: expected cpu or cuda"
+            )),
         }
     }
 }
 
-/// Runs a model of one node, which shows whether the library has the provider, and the provider its device.
+/// Runs a model of one node, to check that the library has the provider, and the provider a device.
 pub(super) fn check(runtime: &Runtime) -> Result<()> {
-    let session = Session::new(runtime, &doubling()?, &Files::default(), Some(0))?;
+    let session = Session::new(runtime, &doubling()?, &ModelFiles::default(), Some(0))?;
     let doubled = session.run(
         &[2],
         &[1.0, -3.0],
-        |_, value| matches!(value, Value::Floats(_, [first, second]) if (*first, *second) == (2.0, -6.0)),
+        |_, value| matches!(value, TensorView::Floats(_, [first, second]) if (*first, *second) == (2.0, -6.0)),
     )?;
     match doubled.as_slice() {
         [true] => Ok(()),
-        _ => Err(Error::runtime("a sum of two numbers came out wrong")),
+        _ => Err(Error::runtime("wrong sum of two numbers")),
     }
 }
 
-/// `y = x + x`, of two numbers.
+/// The model `y = x + x`.
 fn doubling() -> Result<Vec<u8>> {
     let port = |name: &str| {
         let tensor = type_proto::Tensor {
@@ -147,7 +149,7 @@ fn doubling() -> Result<Vec<u8>> {
     };
     model
         .write_to_bytes()
-        .map_err(|error| Error::internal(format!("an ONNX model that cannot be written: {error}")))
+        .map_err(|error| Error::internal(format!("the ONNX model cannot be serialized: {error}")))
 }
 
 #[cfg(test)]
@@ -155,11 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_round_trip() {
         for provider in [Provider::Cpu, Provider::Cuda] {
             assert_eq!(provider.name().parse(), Ok(provider));
         }
         let fault = "gpu".parse::<Provider>().unwrap_err();
-        assert_eq!(fault, "`gpu` is neither cpu nor cuda");
+        assert_eq!(fault, "unknown execution provider `gpu`: expected cpu or cuda");
     }
 }

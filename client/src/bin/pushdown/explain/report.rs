@@ -6,7 +6,7 @@ use indicatif::DecimalBytes;
 use pushdown::{
     Kind, Step,
     plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
-    step::model::Place,
+    step::model::Boundary,
 };
 use pushdown_client::Profile;
 use serde_json::json;
@@ -49,7 +49,7 @@ fn bound(load: &Load) -> &'static str {
 pub(crate) fn name(step: &Step) -> String {
     match step {
         Step::Model(model) => {
-            let (tensor, _) = model.model().port(Place::Cut(model.reach().1));
+            let (tensor, _) = model.model().tensor(Boundary::Cut(model.range().to));
             format!("model until {tensor}")
         }
         step => step.name().to_owned(),

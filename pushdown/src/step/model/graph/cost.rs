@@ -1,39 +1,40 @@
-//! Weights and multiplications, counted from shapes.
+//! Weights and multiply-accumulate operations, counted from shapes.
 
 use std::collections::HashMap;
 
 use onnx_protobuf::NodeProto;
 
-use super::{Graph, Seam, reads};
+use super::{Graph, reads};
+use crate::step::model::TensorSpec;
 
-/// What the nodes of a graph cost, by their index.
+/// Costs of the nodes of a graph, by their index.
 #[derive(Debug)]
-pub(in crate::step::model) struct Costs {
+pub(in crate::step::model) struct NodeCosts {
     macs: Vec<u64>,
 }
 
-/// What a part costs.
+/// The cost of a part of a graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::step::model) struct Cost {
-    /// Elements of its weights.
+    /// Number of elements of its weights.
     pub(in crate::step::model) parameters: u64,
-    /// Multiplications with addition of its convolutions and matrix products, for one sample.
+    /// Multiply-accumulate operations of its convolutions and matrix products, for one sample.
     pub(in crate::step::model) macs: u64,
 }
 
 impl Graph {
-    /// Counts by the shapes of the nodes' outputs, which stand there without the batch axis.
-    pub(in crate::step::model) fn costs(&self, shapes: &HashMap<String, Vec<usize>>) -> Costs {
-        let weights = self.weights();
+    /// Counts by the shapes of the nodes' outputs, without the batch axis.
+    pub(in crate::step::model) fn costs(&self, shapes: &HashMap<String, Vec<usize>>) -> NodeCosts {
+        let weights = self.weight_shapes();
         let macs = |node: &NodeProto| {
             let outputs: usize = shapes.get(node.output.first()?)?.iter().product();
             let weight = *weights.get(node.input.get(1)?.as_str())?;
             let per_output = match (node.op_type.as_str(), weight) {
-                // Weights of output channels x input channels of a group x kernel.
+                // The weight is output channels x input channels of a group x kernel.
                 ("Conv", [_, rest @ ..]) => rest.iter().product(),
                 ("ConvTranspose", [inputs, _, kernel @ ..]) => inputs * kernel.iter().product::<i64>(),
                 ("Gemm", [rows, columns]) => {
-                    if transposed(node) {
+                    if is_transposed(node) {
                         *columns
                     } else {
                         *rows
@@ -44,18 +45,18 @@ impl Graph {
             };
             Some(outputs as u64 * u64::try_from(per_output).unwrap_or(0))
         };
-        Costs {
+        NodeCosts {
             macs: self.nodes().iter().map(|node| macs(node).unwrap_or(0)).collect(),
         }
     }
 }
 
 impl Graph {
-    /// Bytes of the values that live at once while one sample runs, at most: each from the node that makes it to the
-    /// last that reads it. Convolutions spread their input out, which takes as much again.
+    /// Maximum bytes of the values that are live at the same time while one sample runs. A value is live from the node that
+    /// computes it to the last node that reads it. The sum is doubled: convolutions copy their input (im2col).
     pub(in crate::step::model) fn working_bytes(
         &self,
-        input: &Seam,
+        input: &TensorSpec,
         shapes: &HashMap<String, Vec<usize>>,
     ) -> u64 {
         let bytes = |name: &str| {
@@ -71,27 +72,27 @@ impl Graph {
             last_reader.extend(reads(node).into_iter().map(|name| (name, index)));
         }
         let mut live = bytes(&input.tensor);
-        let mut most = live;
+        let mut peak = live;
         for (index, node) in self.nodes().iter().enumerate() {
             live += node.output.iter().map(|name| bytes(name)).sum::<u64>();
-            most = most.max(live);
+            peak = peak.max(live);
             let mut read = reads(node);
             read.sort_unstable();
             read.dedup();
-            let done = read
+            let dead = read
                 .into_iter()
                 .filter(|name| last_reader.get(name) == Some(&index));
-            live = live.saturating_sub(done.map(bytes).sum());
+            live = live.saturating_sub(dead.map(bytes).sum());
         }
-        2 * most
+        2 * peak
     }
 }
 
-impl Costs {
-    /// What computing `tensor` from the input costs.
-    pub(in crate::step::model) fn up_to(&self, graph: &Graph, tensor: &str) -> Cost {
+impl NodeCosts {
+    /// The cost of computing `tensor` from the input.
+    pub(in crate::step::model) fn until(&self, graph: &Graph, tensor: &str) -> Cost {
         let needed = graph.needed(None, [tensor]);
-        let mut weights = graph.weights();
+        let mut weights = graph.weight_shapes();
         let mut cost = Cost::default();
         for (index, node) in graph
             .nodes()
@@ -109,7 +110,7 @@ impl Costs {
     }
 }
 
-fn transposed(node: &NodeProto) -> bool {
+fn is_transposed(node: &NodeProto) -> bool {
     node.attribute
         .iter()
         .any(|attribute| attribute.name == "transB" && attribute.i == 1)

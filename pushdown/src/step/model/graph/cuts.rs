@@ -1,15 +1,15 @@
-//! Where a graph falls into two with a single tensor between them.
+//! Finds cut points: single tensors that separate a graph into two parts.
 
 use std::collections::{HashMap, HashSet};
 
 use onnx_protobuf::NodeProto;
 use serde::{Deserialize, Serialize};
 
-use super::{Flow, Graph, inner, reads};
+use super::{Dependency, Graph, reads, subgraphs};
 
-/// Elementwise operators that ONNX Runtime computes together with what is before them: cutting there changes how the
-/// rest is rounded.
-const FUSED_BEHIND: [&str; 17] = [
+/// Elementwise operators that ONNX Runtime fuses into the operator before them. A cut between the two would change the
+/// rounding.
+const FUSED_CONSUMERS: [&str; 17] = [
     "Add",
     "BatchNormalization",
     "Clip",
@@ -28,8 +28,8 @@ const FUSED_BEHIND: [&str; 17] = [
     "Sum",
     "Tanh",
 ];
-/// What they are computed together with.
-const FUSED_BEFORE: [&str; 9] = [
+/// Operators into which ONNX Runtime fuses those.
+const FUSED_PRODUCERS: [&str; 9] = [
     "Add",
     "BatchNormalization",
     "Conv",
@@ -41,33 +41,34 @@ const FUSED_BEFORE: [&str; 9] = [
     "Sum",
 ];
 
-/// The tensors at which a graph can be cut, in the order in which they are made.
+/// The tensors at which a graph can be cut, in the order in which they are computed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::step::model) struct Cuts {
     /// Names of the tensors, the target last.
     pub(in crate::step::model) tensors: Vec<String>,
-    /// Tensors that separate input and target but are no cuts.
-    pub(in crate::step::model) left_out: Vec<LeftOut>,
+    /// Tensors that separate input and target but are not cut points.
+    pub(in crate::step::model) excluded: Vec<ExcludedTensor>,
 }
 
-/// A tensor that is no cut.
+/// A tensor that is not a cut point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct ExcludedTensor {
     /// Its name.
     pub tensor: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Graph {
-    /// The cuts on the way to `target`.
+    /// The cuts between the input and `target`.
     ///
-    /// A tensor separates input and target when it is the only one that is made before and read behind some place in
-    /// the order of the nodes. Any order shows the same ones: whatever is needed and stands before a separating tensor
-    /// leads to it, and whatever is behind follows from it.
+    /// A tensor separates input and target if, at some position in the order of the nodes, it is the only tensor that is
+    /// computed before and read after. Every order of the nodes yields the same tensors: each needed node before a separating
+    /// tensor leads to it, and each node after it depends on it.
     pub(in crate::step::model) fn cuts(&self, target: &str) -> Cuts {
-        let flows = self.flows();
-        let carried = |name: &str| matches!(flows.get(name), Some(Flow::Data | Flow::Shape));
+        let dependencies = self.dependencies();
+        let is_live =
+            |name: &str| matches!(dependencies.get(name), Some(Dependency::Data | Dependency::Shape));
         let needed = self.needed(None, [target]);
         let nodes: Vec<_> = self
             .nodes()
@@ -77,14 +78,14 @@ impl Graph {
             .map(|(_, node)| node)
             .collect();
         let readers = readers_of(&nodes);
-        let alone = self.alone(&nodes, &readers, target, carried);
+        let separators = self.separators(&nodes, &readers, target, is_live);
         let mut cuts = Cuts::default();
-        for (node, alone) in nodes.iter().zip(alone) {
-            cuts.left_out.extend(made_inside(node));
-            let Some(name) = alone else { continue };
-            let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
-            match fused(node, behind.iter().map(|place| nodes[*place])) {
-                Some(reason) if name != target => cuts.left_out.push(LeftOut {
+        for (node, separator) in nodes.iter().zip(separators) {
+            cuts.excluded.extend(subgraph_tensors(node));
+            let Some(name) = separator else { continue };
+            let consumers = readers.get(name).map_or(&[][..], Vec::as_slice);
+            match fusion(node, consumers.iter().map(|index| nodes[*index])) {
+                Some(reason) if name != target => cuts.excluded.push(ExcludedTensor {
                     tensor: name.to_owned(),
                     reason,
                 }),
@@ -94,40 +95,41 @@ impl Graph {
         cuts
     }
 
-    /// The tensors that may be [`cuts`](Self::cuts) once what depends on shapes alone is folded: what computed it is gone
-    /// then, and no other tensor has become a cut.
+    /// A superset of the [`cuts`](Self::cuts) that remain once everything that depends on shapes alone is folded: folding
+    /// removes nodes, and adds no other cut.
     pub(in crate::step::model) fn possible_cuts(&self, target: &str) -> HashSet<String> {
-        let flows = self.flows();
-        let of_data = |name: &str| flows.get(name) == Some(&Flow::Data);
+        let dependencies = self.dependencies();
+        let depends_on_data = |name: &str| dependencies.get(name) == Some(&Dependency::Data);
         let mut wanted: HashSet<&str> = HashSet::from([target]);
         let mut nodes: Vec<&NodeProto> = Vec::new();
         for node in self.nodes().iter().rev() {
             if node.output.iter().any(|output| wanted.contains(output.as_str())) {
-                wanted.extend(reads(node).into_iter().filter(|name| of_data(name)));
+                wanted.extend(reads(node).into_iter().filter(|name| depends_on_data(name)));
                 nodes.push(node);
             }
         }
         nodes.reverse();
-        let alone = self.alone(&nodes, &readers_of(&nodes), target, of_data);
-        // Those who ask for its shape as well: without them a group may come to be one, and none ceases to be one.
+        let separators = self.separators(&nodes, &readers_of(&nodes), target, depends_on_data);
+        // Includes nodes that read only a tensor's shape. Folding removes them, which can create a fused group, but never
+        // separates one: the result stays a superset.
         let all: Vec<&NodeProto> = self.nodes().iter().collect();
         let readers = readers_of(&all);
-        let possible = nodes.iter().zip(alone).filter_map(|(node, alone)| {
-            let name = alone?;
-            let behind = readers.get(name).map_or(&[][..], Vec::as_slice);
-            let fused = fused(node, behind.iter().map(|place| all[*place]));
-            (name == target || fused.is_none()).then(|| name.to_owned())
+        let possible = nodes.iter().zip(separators).filter_map(|(node, separator)| {
+            let name = separator?;
+            let consumers = readers.get(name).map_or(&[][..], Vec::as_slice);
+            let fusion = fusion(node, consumers.iter().map(|index| all[*index]));
+            (name == target || fusion.is_none()).then(|| name.to_owned())
         });
         possible.collect()
     }
 
-    /// For each node, in their order, the tensor that it makes and that alone is carried on behind it, if there is one.
-    fn alone<'a>(
+    /// For each node, in order, its output if that is the only live tensor after the node.
+    fn separators<'a>(
         &'a self,
         nodes: &[&'a NodeProto],
         readers: &HashMap<&str, Vec<usize>>,
         target: &str,
-        carried: impl Fn(&str) -> bool,
+        is_live: impl Fn(&str) -> bool,
     ) -> Vec<Option<&'a str>> {
         let last_read = |name: &str| match readers.get(name) {
             _ if name == target => usize::MAX,
@@ -135,56 +137,57 @@ impl Graph {
             None => 0,
         };
         let mut live: HashSet<&'a str> = self.graph.input.iter().map(|input| input.name.as_str()).collect();
-        let behind = |(place, node): (usize, &'a NodeProto)| {
-            let made = node.output.iter().map(String::as_str);
-            live.extend(made.filter(|name| carried(name)));
-            live.retain(|name| last_read(name) > place);
+        let separator = |(index, node): (usize, &'a NodeProto)| {
+            let outputs = node.output.iter().map(String::as_str);
+            live.extend(outputs.filter(|name| is_live(name)));
+            live.retain(|name| last_read(name) > index);
             let name = live.iter().next().copied().filter(|_| live.len() == 1)?;
             node.output.iter().any(|output| output == name).then_some(name)
         };
-        nodes.iter().copied().enumerate().map(behind).collect()
+        nodes.iter().copied().enumerate().map(separator).collect()
     }
 }
 
-/// Who reads each tensor, by the place among these nodes.
+/// The readers of each tensor, as indices into `nodes`.
 fn readers_of<'a>(nodes: &[&'a NodeProto]) -> HashMap<&'a str, Vec<usize>> {
     let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (place, node) in nodes.iter().copied().enumerate() {
+    for (index, node) in nodes.iter().copied().enumerate() {
         for name in reads(node) {
-            readers.entry(name).or_default().push(place);
+            readers.entry(name).or_default().push(index);
         }
     }
     readers
 }
 
-/// The tensors of the graphs inside a node.
-fn made_inside(node: &NodeProto) -> Vec<LeftOut> {
-    let nodes = inner(node).flat_map(|graph| &graph.node);
-    let made = nodes.flat_map(|within| {
-        let own = within.output.iter().filter(|tensor| !tensor.is_empty());
-        let own = own.map(|tensor| LeftOut {
+/// The tensors of a node's subgraphs, which are never cut.
+fn subgraph_tensors(node: &NodeProto) -> Vec<ExcludedTensor> {
+    let nodes = subgraphs(node).flat_map(|graph| &graph.node);
+    let tensors = nodes.flat_map(|inner| {
+        let own = inner.output.iter().filter(|tensor| !tensor.is_empty());
+        let own = own.map(|tensor| ExcludedTensor {
             tensor: tensor.clone(),
-            reason: format!("it is made inside of `{}`, which is not cut", node.op_type),
+            reason: format!("it is computed inside `{}`, which is not cut", node.op_type),
         });
-        own.chain(made_inside(within))
+        own.chain(subgraph_tensors(inner))
     });
-    made.collect()
+    tensors.collect()
 }
 
-/// Why the tensor that `maker` makes for `readers` lies inside of a group that is computed as one.
-fn fused<'a>(maker: &NodeProto, readers: impl Iterator<Item = &'a NodeProto> + Clone) -> Option<String> {
-    let operator = |node: &NodeProto, group: &[&str]| group.contains(&node.op_type.as_str());
-    // Padding goes into the convolution behind it, all else into what is before it.
-    let within = if maker.op_type == "Pad" {
+/// Why ONNX Runtime fuses `producer` with its `readers`, if it does.
+fn fusion<'a>(producer: &NodeProto, readers: impl Iterator<Item = &'a NodeProto> + Clone) -> Option<String> {
+    let is_one_of = |node: &NodeProto, group: &[&str]| group.contains(&node.op_type.as_str());
+    // Padding is fused into the convolution or pooling after it, every other operator into the one before it.
+    let is_fused = if producer.op_type == "Pad" {
         readers
             .clone()
-            .all(|reader| operator(reader, &["Conv", "MaxPool", "AveragePool"]))
+            .all(|reader| is_one_of(reader, &["Conv", "MaxPool", "AveragePool"]))
     } else {
-        operator(maker, &FUSED_BEFORE) && readers.clone().all(|reader| operator(reader, &FUSED_BEHIND))
+        is_one_of(producer, &FUSED_PRODUCERS)
+            && readers.clone().all(|reader| is_one_of(reader, &FUSED_CONSUMERS))
     };
-    let reader = readers.into_iter().next().filter(|_| within)?;
+    let reader = readers.into_iter().next().filter(|_| is_fused)?;
     Some(format!(
-        "`{}` and the `{}` behind it are computed as one",
-        maker.op_type, reader.op_type
+        "ONNX Runtime fuses `{}` and the `{}` after it",
+        producer.op_type, reader.op_type
     ))
 }

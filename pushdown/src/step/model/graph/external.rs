@@ -1,7 +1,7 @@
-//! Weights in files beside the model (ONNX's external data), as PyTorch's exporter and `onnx.save_model` write them.
+//! Weights in data files (ONNX's external data), as PyTorch's exporter and `onnx.save_model` write them.
 //!
-//! Large weights of the outermost graph stay in their files, of which ONNX Runtime is given the contents; all others are read
-//! into the model: shapes, which are looked at, and what graphs within nodes have.
+//! Large weights of the outermost graph stay in their files, whose contents ONNX Runtime gets in memory. All others are read
+//! into the model: shapes, which the inspection needs, and weights of subgraphs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,30 +11,29 @@ use std::{
 use onnx_protobuf::{GraphProto, StringStringEntryProto, TensorProto, tensor_proto::DataLocation};
 
 use super::{
-    aside::{FILE, LEAST, scan},
-    check::too_deep,
+    check::check_depth,
+    strip_weights::{MIN_STRIPPED_BYTES, MODEL_FILE, parse},
 };
 use crate::{
     Error, Result,
     step::model::{
         MAX_MODEL_BYTES,
-        data_file::{MAX_FILES, is_bare},
+        data_file::{MAX_FILES, is_bare_name},
     },
 };
 
-/// Where the numbers of a weight are.
-struct Place {
+/// Where the data of a weight is stored.
+struct ExternalLocation {
     file: String,
     offset: u64,
-    /// What the weight takes, unless it says otherwise.
+    /// In bytes, if stated.
     length: Option<u64>,
 }
 
-impl Place {
+impl ExternalLocation {
     /// # Errors
-    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a name that is none of a file in the folder, and for numbers that are
-    /// none.
-    fn of(weight: &TensorProto) -> Result<Self> {
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a file name that is not bare, and for an invalid offset or length.
+    fn parse(weight: &TensorProto) -> Result<Self> {
         let name = &weight.name;
         let entry = |key: &str| -> Result<Option<&str>> {
             let mut entries = weight.external_data.iter().filter(|entry| entry.key == key);
@@ -54,9 +53,9 @@ impl Place {
             })
         };
         let file = entry("location")?.unwrap_or_default();
-        if !is_bare(file) {
+        if !is_bare_name(file) {
             return Err(Error::model(format!(
-                "found the weights of `{name}` in the file {file:?}, expected the bare name of a file beside the model"
+                "found the weights of `{name}` in the file {file:?}, expected the bare name of a file in the model's folder"
             )));
         }
         Ok(Self {
@@ -67,33 +66,33 @@ impl Place {
     }
 }
 
-/// Whether the numbers of a weight are in another file.
+/// Whether the data of a weight is outside the ONNX file.
 pub(super) fn is_external(weight: &TensorProto) -> bool {
     weight.data_location.enum_value() == Ok(DataLocation::EXTERNAL) || !weight.external_data.is_empty()
 }
 
-/// Whether [`scan`] has set a weight aside. No file can forge that: its places were held to bare names.
-fn is_set_aside(weight: &TensorProto) -> bool {
+/// Whether [`parse`] has stripped a weight. No file can forge that: `MODEL_FILE` is not a bare name, and so refused.
+fn is_stripped(weight: &TensorProto) -> bool {
     match weight.external_data.as_slice() {
-        [location, _, _] => location.key == "location" && location.value == FILE,
+        [location, _, _] => location.key == "location" && location.value == MODEL_FILE,
         _ => false,
     }
 }
 
-/// Refuses an external weight with a name that is none, or with numbers of its own.
-pub(super) fn check_place(weight: &TensorProto, has_numbers: bool) -> Result<()> {
-    Place::of(weight)?;
-    if has_numbers {
+/// Refuses an external weight with an invalid location, or with data in the model as well.
+pub(super) fn check_location(weight: &TensorProto, has_data: bool) -> Result<()> {
+    ExternalLocation::parse(weight)?;
+    if has_data {
         return Err(Error::model(format!(
-            "found the weights of `{}` both in the model and in another file",
+            "found the weights of `{}` both in the model and in a data file",
             weight.name
         )));
     }
     Ok(())
 }
 
-/// Lets a weight have its numbers in a file, instead of its own.
-pub(super) fn point(weight: &mut TensorProto, file: &str, offset: u64, length: u64) {
+/// Moves the data of a weight to a file.
+pub(super) fn set_location(weight: &mut TensorProto, file: &str, offset: u64, length: u64) {
     weight.data_location = DataLocation::EXTERNAL.into();
     weight.external_data = [
         ("location", file.to_owned()),
@@ -108,57 +107,58 @@ pub(super) fn point(weight: &mut TensorProto, file: &str, offset: u64, length: u
     .into();
 }
 
-/// The names of the files that a model has weights in.
+/// The names of a model's data files.
 ///
 /// # Errors
-/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for what is no model, for names that are none of a file in the folder, and
-/// for more than [`MAX_FILES`].
+/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a file that is not an ONNX model, for names that are not bare, and for
+/// more than [`MAX_FILES`].
 pub(in crate::step::model) fn data_files(model: &[u8]) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    let mut graph = scan(model)?.graph.take().unwrap_or_default();
-    each(&mut graph, 0, &mut |weight, _| {
-        names.insert(Place::of(weight)?.file);
+    let mut graph = parse(model)?.graph.take().unwrap_or_default();
+    visit_external(&mut graph, 0, &mut |weight, _| {
+        names.insert(ExternalLocation::parse(weight)?.file);
         Ok(())
     })?;
     if names.len() > MAX_FILES {
         return Err(Error::model(format!(
-            "found weights in {} files, expected at most {MAX_FILES}",
+            "found {} data files, expected at most {MAX_FILES}",
             names.len()
         )));
     }
     Ok(names)
 }
 
-/// Holds the places of external weights against the files, and reads those that do not stay there.
+/// Checks the locations of external weights against the files, and reads the weights that do not stay there.
 ///
 /// # Errors
-/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a place that the file does not have, or of another size than the weight
-/// has; [`TooLarge`](crate::ErrorKind::TooLarge) when weights, those that share a place counted each, have more than
-/// [`MAX_MODEL_BYTES`].
+/// [`InvalidModel`](crate::ErrorKind::InvalidModel) for a location outside its file, and for one whose size is not that of the
+/// weight; [`TooLarge`](crate::ErrorKind::TooLarge) if all weights together have more than [`MAX_MODEL_BYTES`]. Weights that
+/// share a location count once each.
 pub(super) fn resolve(graph: &mut GraphProto, data: &BTreeMap<String, Arc<[u8]>>) -> Result<()> {
     let mut total = 0_u64;
-    each(graph, 0, &mut |weight, may_stay| {
-        let place = Place::of(weight)?;
+    visit_external(graph, 0, &mut |weight, may_stay| {
+        let location = ExternalLocation::parse(weight)?;
         let name = &weight.name;
-        let file = data.get(&place.file).ok_or_else(|| {
+        let file = data.get(&location.file).ok_or_else(|| {
             Error::model(format!(
-                "found no file `{}`, which has the weights of `{name}`",
-                place.file
+                "missing the data file `{}` with the weights of `{name}`",
+                location.file
             ))
         })?;
-        let size = size(weight)?;
-        if let Some(found) = place.length.filter(|length| *length != size) {
+        let size = byte_size(weight)?;
+        if let Some(found) = location.length.filter(|length| *length != size) {
             return Err(Error::model(format!(
                 "found {found} bytes for the weights of `{name}`, expected {size} for their type and shape"
             )));
         }
-        let end = place.offset.checked_add(size);
-        let range = end.and_then(|end| Some(usize::try_from(place.offset).ok()?..usize::try_from(end).ok()?));
-        let numbers = range.and_then(|range| file.get(range)).ok_or_else(|| {
+        let end = location.offset.checked_add(size);
+        let range =
+            end.and_then(|end| Some(usize::try_from(location.offset).ok()?..usize::try_from(end).ok()?));
+        let bytes = range.and_then(|range| file.get(range)).ok_or_else(|| {
             Error::model(format!(
                 "found the weights of `{name}` at byte {} of the file `{}`, {size} bytes, expected them within its {}",
-                place.offset,
-                place.file,
+                location.offset,
+                location.file,
                 file.len()
             ))
         })?;
@@ -168,10 +168,10 @@ pub(super) fn resolve(graph: &mut GraphProto, data: &BTreeMap<String, Arc<[u8]>>
                 "weights of {total} bytes up to `{name}` are more than the limit of {MAX_MODEL_BYTES}"
             )));
         }
-        if may_stay && numbers.len() >= LEAST {
-            point(weight, &place.file, place.offset, size);
+        if may_stay && bytes.len() >= MIN_STRIPPED_BYTES {
+            set_location(weight, &location.file, location.offset, size);
         } else {
-            weight.raw_data = numbers.to_vec();
+            weight.raw_data = bytes.to_vec();
             weight.external_data.clear();
             weight.data_location = DataLocation::DEFAULT.into();
         }
@@ -179,16 +179,16 @@ pub(super) fn resolve(graph: &mut GraphProto, data: &BTreeMap<String, Arc<[u8]>>
     })
 }
 
-/// Visits every external weight of a graph and of those within its nodes, with whether it may stay in its file. What
-/// [`scan`] has set aside is none.
-fn each(
+/// Visits every external weight of a graph and its subgraphs, with a flag that says whether it may stay in its file. Weights
+/// that [`parse`] has stripped are skipped.
+fn visit_external(
     graph: &mut GraphProto,
     depth: usize,
     visit: &mut dyn FnMut(&mut TensorProto, bool) -> Result<()>,
 ) -> Result<()> {
-    too_deep(depth)?;
+    check_depth(depth)?;
     let mut weight = |weight: &mut TensorProto, may_stay: bool| {
-        if is_external(weight) && !(may_stay && is_set_aside(weight)) {
+        if is_external(weight) && !(may_stay && is_stripped(weight)) {
             visit(weight, may_stay)
         } else {
             Ok(())
@@ -210,14 +210,14 @@ fn each(
     }
     for attribute in graph.node.iter_mut().flat_map(|node| &mut node.attribute) {
         for graph in attribute.g.as_mut().into_iter().chain(&mut attribute.graphs) {
-            each(graph, depth + 1, visit)?;
+            visit_external(graph, depth + 1, visit)?;
         }
     }
     Ok(())
 }
 
-/// Bytes that the numbers of a weight take by its type and shape.
-fn size(weight: &TensorProto) -> Result<u64> {
+/// Bytes of a weight, by its type and shape.
+fn byte_size(weight: &TensorProto) -> Result<u64> {
     let bits: u64 = match weight.data_type {
         // UINT2, INT2
         25 | 26 => 2,
@@ -235,7 +235,7 @@ fn size(weight: &TensorProto) -> Result<u64> {
         15 => 128,
         other => {
             return Err(Error::model(format!(
-                "found the weights of `{}` of ONNX's type {other} in another file, expected numbers",
+                "found the weights of `{}` with ONNX's type {other} in a data file, expected numbers",
                 weight.name
             )));
         }
@@ -245,7 +245,7 @@ fn size(weight: &TensorProto) -> Result<u64> {
     let size = elements.and_then(|elements| elements.checked_mul(bits));
     size.map(|bits| bits.div_ceil(8)).ok_or_else(|| {
         Error::model(format!(
-            "found the weights of `{}` of the shape {:?}, more than any weights may have",
+            "found the weights of `{}` with the shape {:?}, more than any weights may have",
             weight.name, weight.dims
         ))
     })

@@ -1,4 +1,4 @@
-//! Parts of a graph as models of their own.
+//! Extracts parts of a graph as models.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,32 +8,30 @@ use onnx_protobuf::{
     type_proto,
 };
 
-use super::{Flow, Graph, aside, check::FLOAT, name_of, reads};
-use crate::{Error, Result};
+use super::{Dependency, Graph, check::FLOAT, reads, sparse_name, strip_weights};
+use crate::{Error, Result, step::model::TensorSpec};
 
-/// A tensor between two parts: its name, and its shape without the batch axis.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::step::model) struct Seam {
-    pub(in crate::step::model) tensor: String,
-    pub(in crate::step::model) shape: Vec<usize>,
-}
-
-/// A part of a graph.
+/// A part of a graph, as a model.
 #[derive(Debug)]
-pub(in crate::step::model) struct Excerpt {
-    /// A model, whose large weights are in the graph's files.
+pub(in crate::step::model) struct Submodel {
+    /// The serialized model. Its large weights stay in the graph's files.
     pub(in crate::step::model) model: Vec<u8>,
-    /// Bytes of all its weights, wherever they are.
+    /// Bytes of the model and of its weights in files.
     pub(in crate::step::model) bytes: usize,
 }
 
 impl Graph {
-    /// The part from one tensor to another as a model with just the weights that it needs. Without `batched` its
-    /// batch axis has the length 1.
+    /// The part from one tensor to another, with just the weights that it needs. Without `batched` its batch axis has the
+    /// length 1.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
-    pub(in crate::step::model) fn part(&self, from: &Seam, to: &Seam, batched: bool) -> Result<Excerpt> {
+    /// [`Internal`](crate::ErrorKind::Internal) if the model cannot be serialized, which is a defect.
+    pub(in crate::step::model) fn submodel(
+        &self,
+        from: &TensorSpec,
+        to: &TensorSpec,
+        batched: bool,
+    ) -> Result<Submodel> {
         let needed = self.needed(Some(&from.tensor), [to.tensor.as_str()]);
         let nodes: Vec<_> = self
             .nodes()
@@ -48,9 +46,9 @@ impl Graph {
             .iter()
             .filter(|weight| read.contains(weight.name.as_str()));
         let sparse = self.graph.sparse_initializer.iter();
-        let sparse = sparse.filter(|weight| read.contains(name_of(weight)));
-        let in_file: usize = weights.clone().map(aside::bytes_of).sum();
-        let model = self.write(GraphProto {
+        let sparse = sparse.filter(|weight| read.contains(sparse_name(weight)));
+        let external_bytes: usize = weights.clone().map(strip_weights::external_bytes).sum();
+        let model = self.serialize(GraphProto {
             name: self.graph.name.clone(),
             initializer: weights.cloned().collect(),
             sparse_initializer: sparse.cloned().collect(),
@@ -59,46 +57,51 @@ impl Graph {
             node: nodes.into_iter().map(|(_, node)| node.clone()).collect(),
             ..GraphProto::default()
         })?;
-        Ok(Excerpt {
-            bytes: model.len() + in_file,
+        Ok(Submodel {
+            bytes: model.len() + external_bytes,
             model,
         })
     }
 
-    /// The whole graph with every tensor that depends on the input as an output, for a look at their shapes, and at
-    /// the values of those that are shapes.
-    pub(in crate::step::model) fn opened(&self, shape: &[usize], batched: bool) -> Result<Vec<u8>> {
-        let flows = self.flows();
-        let made = self.nodes().iter().flat_map(|node| &node.output);
-        let output = made
-            .filter(|name| matches!(flows.get(name.as_str()), Some(Flow::Data | Flow::Shape)))
+    /// The whole graph, with every tensor that depends on the input or its shape as an output. Shows the shapes of all tensors,
+    /// and the values of those that are shapes.
+    pub(in crate::step::model) fn with_all_outputs(&self, shape: &[usize], batched: bool) -> Result<Vec<u8>> {
+        let dependencies = self.dependencies();
+        let computed = self.nodes().iter().flat_map(|node| &node.output);
+        let output = computed
+            .filter(|name| {
+                matches!(
+                    dependencies.get(name.as_str()),
+                    Some(Dependency::Data | Dependency::Shape)
+                )
+            })
             .map(|name| ValueInfoProto {
                 name: name.clone(),
                 ..ValueInfoProto::default()
             })
             .collect();
-        let input = Seam {
+        let input = TensorSpec {
             tensor: self.input()?.name.clone(),
             shape: shape.to_vec(),
         };
-        self.write(GraphProto {
+        self.serialize(GraphProto {
             input: vec![value_info(&input, batched)],
             output,
             ..self.graph.clone()
         })
     }
 
-    fn write(&self, graph: GraphProto) -> Result<Vec<u8>> {
+    fn serialize(&self, graph: GraphProto) -> Result<Vec<u8>> {
         let model = ModelProto {
             graph: Some(graph).into(),
             ..self.header.clone()
         };
         model
             .write_to_bytes()
-            .map_err(|error| Error::internal(format!("an ONNX model that cannot be written: {error}")))
+            .map_err(|error| Error::internal(format!("the ONNX model cannot be serialized: {error}")))
     }
 
-    /// Puts weights in the place of the nodes that made them.
+    /// Replaces the nodes that compute `values` with weights.
     pub(in crate::step::model) fn fold(&mut self, values: HashMap<String, TensorProto>) {
         self.graph
             .node
@@ -108,7 +111,7 @@ impl Graph {
     }
 }
 
-fn value_info(seam: &Seam, batched: bool) -> ValueInfoProto {
+fn value_info(spec: &TensorSpec, batched: bool) -> ValueInfoProto {
     let dimension = |value| Dimension {
         value: Some(value),
         ..Dimension::default()
@@ -118,7 +121,7 @@ fn value_info(seam: &Seam, batched: bool) -> ValueInfoProto {
     } else {
         dimension::Value::DimValue(1)
     };
-    let extents = seam
+    let extents = spec
         .shape
         .iter()
         .map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX));
@@ -135,7 +138,7 @@ fn value_info(seam: &Seam, batched: bool) -> ValueInfoProto {
         ..type_proto::Tensor::default()
     };
     ValueInfoProto {
-        name: seam.tensor.clone(),
+        name: spec.tensor.clone(),
         type_: Some(TypeProto {
             value: Some(type_proto::Value::TensorType(tensor)),
             ..TypeProto::default()

@@ -1,13 +1,13 @@
-//! Takes away what changes no value.
+//! Simplifications that change no value.
 
 use std::collections::{HashMap, HashSet};
 
 use onnx_protobuf::{GraphProto, NodeProto, TensorProto};
 
-use super::{FLOAT, Flow, Graph, INT64, name_of, reads};
+use super::{Dependency, FLOAT, Graph, INT64, reads, sparse_name};
 
-/// Makes weights of `Constant` nodes: exporters write weights, and shapes, as either.
-pub(super) fn constants_are_weights(graph: &mut GraphProto) {
+/// Turns `Constant` nodes into weights. Exporters write weights and shapes in either form.
+pub(super) fn constants_to_weights(graph: &mut GraphProto) {
     let mut weights = Vec::new();
     graph.node.retain_mut(|node| {
         let weight = constant(node);
@@ -18,7 +18,7 @@ pub(super) fn constants_are_weights(graph: &mut GraphProto) {
     graph.initializer.extend(weights);
 }
 
-/// The value of a `Constant`. Texts and sparse tensors stay nodes.
+/// The value of a `Constant`. Strings and sparse tensors stay nodes.
 fn constant(node: &mut NodeProto) -> Option<TensorProto> {
     let ("Constant", [attribute], [name]) = (
         node.op_type.as_str(),
@@ -30,7 +30,7 @@ fn constant(node: &mut NodeProto) -> Option<TensorProto> {
     let length = |count: usize| vec![i64::try_from(count).unwrap_or(i64::MAX)];
     let mut tensor = TensorProto::default();
     match attribute.name.as_str() {
-        // As large as weights are: not copied.
+        // Moved, not copied: it may be as large as any weight.
         "value" => tensor = attribute.t.take()?,
         "value_float" => (tensor.data_type, tensor.float_data) = (FLOAT, vec![attribute.f]),
         "value_floats" => {
@@ -48,15 +48,16 @@ fn constant(node: &mut NodeProto) -> Option<TensorProto> {
     Some(tensor)
 }
 
-/// Old exporters list weights among the inputs, so that they could be replaced. Here they are constants.
-pub(super) fn constants_are_no_inputs(graph: &mut GraphProto) {
+/// Removes weights from the inputs. Old exporters list them there as defaults that a caller could replace.
+pub(super) fn remove_weights_from_inputs(graph: &mut GraphProto) {
     let weights = graph.initializer.iter().map(|weight| weight.name.as_str());
-    let sparse = graph.sparse_initializer.iter().map(name_of);
+    let sparse = graph.sparse_initializer.iter().map(sparse_name);
     let weights: HashSet<&str> = weights.chain(sparse).collect();
     graph.input.retain(|input| !weights.contains(input.name.as_str()));
 }
 
-/// Drops `Identity`, and `Dropout`, which does nothing but in training; what read their outputs reads their inputs.
+/// Drops `Identity`, and `Dropout`, which has an effect only in training. Nodes that read their outputs read their inputs
+/// instead.
 pub(super) fn drop_copies(graph: &mut GraphProto) {
     let outputs: HashSet<String> = graph.output.iter().map(|output| output.name.clone()).collect();
     let masks: HashSet<String> = graph.node.iter().flat_map(reads).map(str::to_owned).collect();
@@ -65,7 +66,7 @@ pub(super) fn drop_copies(graph: &mut GraphProto) {
         rename(node, &names);
         let copies = match node.op_type.as_str() {
             "Identity" => true,
-            // The mask is all true, but someone reads it.
+            // Stays if another node reads its mask, which is all true.
             "Dropout" => !node
                 .output
                 .iter()
@@ -83,7 +84,7 @@ pub(super) fn drop_copies(graph: &mut GraphProto) {
     });
 }
 
-/// Lets a node read by other names, and the graphs inside of it: no name stands for two tensors in any of them.
+/// Renames what a node and its subgraphs read. That is safe: no name refers to two tensors in any of them.
 fn rename(node: &mut NodeProto, names: &HashMap<String, String>) {
     let change = |name: &mut String| {
         if let Some(other) = names.get(name) {
@@ -103,26 +104,27 @@ fn rename(node: &mut NodeProto, names: &HashMap<String, String>) {
 }
 
 impl Graph {
-    /// The same with an open batch axis: where a `Reshape` has a fixed length of 1 in front, it becomes "as the input has
-    /// it", which is 0.
+    /// The same graph with a variable batch axis: the first extent of a `Reshape`, if it is 1, becomes 0, which copies the
+    /// extent of the input.
     pub(in crate::step::model) fn with_free_batch(&self) -> Self {
         let weights = self.graph.initializer.iter();
         let shapes = weights.map(|weight| (weight.name.as_str(), integers(weight)));
         let shapes: HashMap<&str, Vec<i64>> = shapes.collect();
-        let flows = self.flows();
+        let dependencies = self.dependencies();
         let mut free = self.clone();
         free.reshape(|node| {
-            // A weight has no batch in front.
+            // A weight has no batch axis.
             let data = node.input.first()?;
             let extents = shapes.get(node.input.get(1)?.as_str())?;
             let opened = extents.len() >= 2 && extents.first() == Some(&1);
-            (opened && flows.get(data.as_str()) == Some(&Flow::Data)).then(|| extents[1..].to_vec())
+            (opened && dependencies.get(data.as_str()) == Some(&Dependency::Data))
+                .then(|| extents[1..].to_vec())
         });
         free
     }
 
-    /// Gives `Reshape`s the batch of what they reshape, where `rest` tells what stands behind it in their shapes. What
-    /// computed these is dropped if nothing else reads it.
+    /// Makes `Reshape`s copy the batch extent of their input. `rest` returns the other extents of the shape, or `None` to leave
+    /// a node unchanged. Nodes that computed the old shape are dropped, unless another node reads it.
     pub(in crate::step::model) fn reshape(&mut self, rest: impl Fn(&NodeProto) -> Option<Vec<i64>>) {
         let mut shapes: HashMap<String, TensorProto> = HashMap::new();
         for node in &mut self.graph.node {
@@ -149,7 +151,7 @@ impl Graph {
     }
 }
 
-/// A weight of i64, stored in either way.
+/// The elements of a weight of i64, in either encoding; none for another type.
 fn integers(weight: &TensorProto) -> Vec<i64> {
     if weight.data_type != INT64 {
         Vec::new()

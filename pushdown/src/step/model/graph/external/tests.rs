@@ -6,7 +6,7 @@ use crate::ErrorKind;
 
 const FLOAT: i32 = 1;
 
-fn told(entries: &[(&str, &str)]) -> Vec<StringStringEntryProto> {
+fn external_data(entries: &[(&str, &str)]) -> Vec<StringStringEntryProto> {
     let entries = entries.iter().map(|(key, value)| StringStringEntryProto {
         key: (*key).to_owned(),
         value: (*value).to_owned(),
@@ -15,14 +15,14 @@ fn told(entries: &[(&str, &str)]) -> Vec<StringStringEntryProto> {
     entries.collect()
 }
 
-/// A weight of f32 at a place.
+/// A weight of f32 at a location.
 fn weight(dims: &[i64], entries: &[(&str, &str)]) -> TensorProto {
     TensorProto {
         name: "w".to_owned(),
         data_type: FLOAT,
         dims: dims.to_vec(),
         data_location: DataLocation::EXTERNAL.into(),
-        external_data: told(entries),
+        external_data: external_data(entries),
         ..TensorProto::default()
     }
 }
@@ -34,8 +34,8 @@ fn graph(weight: TensorProto) -> GraphProto {
     }
 }
 
-/// A graph whose node has the weight, in a graph within it or as an attribute.
-fn within(operator: &str, attribute: AttributeProto) -> GraphProto {
+/// A graph of one node with an attribute: a weight, or a subgraph with a weight.
+fn with_node(operator: &str, attribute: AttributeProto) -> GraphProto {
     GraphProto {
         node: vec![NodeProto {
             op_type: operator.to_owned(),
@@ -47,7 +47,7 @@ fn within(operator: &str, attribute: AttributeProto) -> GraphProto {
 }
 
 fn data() -> BTreeMap<String, Arc<[u8]>> {
-    let bytes = (0..=255_u8).cycle().take(3 * LEAST).collect();
+    let bytes = (0..=255_u8).cycle().take(3 * MIN_STRIPPED_BYTES).collect();
     BTreeMap::from([("w.data".to_owned(), bytes)])
 }
 
@@ -65,17 +65,20 @@ fn large_weights_stay_in_their_file_and_small_ones_are_read() {
     let entries = [("location", "w.data"), ("offset", "100"), ("length", "4096")];
     let mut large = graph(weight(&[1024], &entries));
     resolve(&mut large, &data).unwrap();
-    assert_eq!(large.initializer[0].external_data, told(&entries));
+    assert_eq!(large.initializer[0].external_data, external_data(&entries));
     assert!(large.initializer[0].raw_data.is_empty());
-    // Without a length it is what the shape takes, without an offset it begins at 0; other keys are for others.
+    // The length defaults to that of the shape, and the offset to 0. Unknown keys are ignored.
     for (entries, start) in [
         (
             &[("location", "w.data"), ("offset", "7"), ("checksum", "0")][..],
             7,
         ),
         (&[("location", "w.data"), ("length", "40")], 0),
-        // What looks as if it was set aside.
-        (&[("checksum", FILE), ("location", "w.data"), ("length", "40")], 0),
+        // Similar to a stripped weight.
+        (
+            &[("checksum", MODEL_FILE), ("location", "w.data"), ("length", "40")],
+            0,
+        ),
     ] {
         let mut small = graph(weight(&[2, 5], entries));
         resolve(&mut small, &data).unwrap();
@@ -88,15 +91,12 @@ fn large_weights_stay_in_their_file_and_small_ones_are_read() {
     let mut empty = graph(weight(&[3, 0], &[("location", "w.data")]));
     resolve(&mut empty, &data).unwrap();
     assert!(empty.initializer[0].raw_data.is_empty());
-    assert!(
-        !is_external(&empty.initializer[0]),
-        "of none there is none to stay"
-    );
+    assert!(!is_external(&empty.initializer[0]), "an empty weight is read");
 }
 
-/// Only weights of the outermost graph are given to ONNX Runtime beside the model.
+/// Only weights of the outermost graph can stay in their file.
 #[test]
-fn weights_within_nodes_are_read_whatever_their_size() {
+fn weights_in_nodes_are_read_at_any_size() {
     let data = data();
     let large = || weight(&[2048], &[("location", "w.data"), ("offset", "4")]);
     let value = AttributeProto {
@@ -109,7 +109,7 @@ fn weights_within_nodes_are_read_whatever_their_size() {
         ..AttributeProto::default()
     };
     let bodies = AttributeProto {
-        graphs: vec![within("Constant", value.clone())],
+        graphs: vec![with_node("Constant", value.clone())],
         ..AttributeProto::default()
     };
     let many = AttributeProto {
@@ -123,7 +123,7 @@ fn weights_within_nodes_are_read_whatever_their_size() {
         ("Other", value.clone()),
         ("Other", many),
     ] {
-        let mut graph = within(operator, attribute);
+        let mut graph = with_node(operator, attribute);
         assert_eq!(
             data_files(&file(graph.clone())).unwrap(),
             BTreeSet::from(["w.data".to_owned()])
@@ -133,26 +133,26 @@ fn weights_within_nodes_are_read_whatever_their_size() {
         let found = text.windows(numbers.len()).filter(|window| *window == numbers);
         assert_eq!(found.count(), 1, "{operator}");
     }
-    let mut constant = within("Constant", value);
+    let mut constant = with_node("Constant", value);
     resolve(&mut constant, &data).unwrap();
     assert!(
         is_external(&constant.node[0].attribute[0].t),
-        "a weight like others"
+        "a `Constant` is a weight of the graph"
     );
 }
 
 #[test]
-fn places_that_the_file_does_not_have_are_refused() {
+fn invalid_locations_are_refused() {
     let data = data();
     let all = data["w.data"].len();
     assert_eq!(all, 12_288);
-    let within = |weight: TensorProto| {
+    let fault = |weight: TensorProto| {
         let error = resolve(&mut graph(weight), &data).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidModel, "{error}");
         error.to_string()
     };
     let at = |dims: &[i64], entries: &[(&str, &str)]| {
-        within(weight(dims, &[&[("location", "w.data")], entries].concat()))
+        fault(weight(dims, &[&[("location", "w.data")], entries].concat()))
     };
     let max = u64::MAX.to_string();
     let beyond = "of the file `w.data`, 40 bytes, expected them within its 12288";
@@ -186,11 +186,11 @@ fn places_that_the_file_does_not_have_are_refused() {
         (at(&[i64::MAX, 4], &[]), "more than any weights may have"),
         (at(&[i64::MAX], &[]), "more than any weights may have"),
         (
-            within(weight(&[1], &[("location", "v.data")])),
-            "found no file `v.data`, which has the weights of `w`",
+            fault(weight(&[1], &[("location", "v.data")])),
+            "missing the data file `v.data` with the weights of `w`",
         ),
         (
-            within(weight(&[1], &[])),
+            fault(weight(&[1], &[])),
             "in the file \"\", expected the bare name",
         ),
     ] {
@@ -200,12 +200,12 @@ fn places_that_the_file_does_not_have_are_refused() {
         data_type: 8,
         ..weight(&[1], &[("location", "w.data")])
     };
-    assert!(within(text).contains("of ONNX's type 8 in another file, expected numbers"));
+    assert!(fault(text).contains("with ONNX's type 8 in a data file, expected numbers"));
 }
 
-/// They are right, and a small file of which many weights take all it has is a large model.
+/// Shared locations are valid, but a small file that many weights share makes a large model.
 #[test]
-fn weights_that_share_a_place_count_each() {
+fn weights_that_share_a_location_count_once_each() {
     let shared = [("a", "0"), ("b", "4")].map(|(name, offset)| TensorProto {
         name: name.to_owned(),
         ..weight(&[1500], &[("location", "w.data"), ("offset", offset)])
@@ -231,7 +231,7 @@ fn weights_that_share_a_place_count_each() {
 }
 
 #[test]
-fn names_are_bare() {
+fn file_names_have_to_be_bare() {
     for name in [
         "../w.data",
         "/etc/passwd",
@@ -250,14 +250,14 @@ fn names_are_bare() {
         let file = file(graph(weight(&[1], &[("location", name)])));
         let error = data_files(&file).unwrap_err().to_string();
         assert!(
-            error.contains("expected the bare name of a file beside the model"),
+            error.contains("expected the bare name of a file in the model's folder"),
             "{error}"
         );
         let inner = AttributeProto {
             g: Some(graph(weight(&[1], &[("location", name)]))).into(),
             ..AttributeProto::default()
         };
-        let error = data_files(&self::file(within("Loop", inner)))
+        let error = data_files(&self::file(with_node("Loop", inner)))
             .unwrap_err()
             .to_string();
         assert!(error.contains("expected the bare name"), "{error}");
@@ -283,26 +283,26 @@ fn files_and_depth_have_limits() {
         ..GraphProto::default()
     };
     let error = data_files(&file(many)).unwrap_err().to_string();
-    assert_eq!(error, "found weights in 4097 files, expected at most 4096");
+    assert_eq!(error, "found 4097 data files, expected at most 4096");
     let deep = (0..20).fold(graph(weight(&[1], &[("location", "w.data")])), |graph, _| {
         let body = AttributeProto {
             g: Some(graph).into(),
             ..AttributeProto::default()
         };
-        within("If", body)
+        with_node("If", body)
     });
     let error = data_files(&file(deep)).unwrap_err().to_string();
     assert!(error.contains("nested deeper than 8"), "{error}");
 }
 
-/// Of a field that is there twice the last one is read: its place is held against the file like any other.
+/// Of a repeated field the last one counts, and its location is checked like any other.
 #[test]
-fn the_last_of_two_places_counts() {
-    let inside = TensorProto {
+fn the_last_of_two_locations_counts() {
+    let internal = TensorProto {
         name: "w".to_owned(),
         data_type: FLOAT,
         dims: vec![1024],
-        raw_data: vec![0; LEAST],
+        raw_data: vec![0; MIN_STRIPPED_BYTES],
         ..TensorProto::default()
     };
     let attribute = |weight: TensorProto| {
@@ -312,8 +312,8 @@ fn the_last_of_two_places_counts() {
         };
         attribute.write_to_bytes().unwrap()
     };
-    let twice = [
-        attribute(inside),
+    let repeated = [
+        attribute(internal),
         attribute(weight(&[1024], &[("location", "w.data")])),
     ]
     .concat();
@@ -326,13 +326,13 @@ fn the_last_of_two_places_counts() {
         field
     };
     // Attribute 5 of a node with operator 4, node 1 of graph 7.
-    let node = [field(4, b"Constant"), field(5, &twice)].concat();
+    let node = [field(4, b"Constant"), field(5, &repeated)].concat();
     let file = field(7, &field(1, &node));
     assert_eq!(data_files(&file).unwrap(), BTreeSet::from(["w.data".to_owned()]));
-    let mut graph = scan(&file).unwrap().graph.take().unwrap();
+    let mut graph = parse(&file).unwrap().graph.take().unwrap();
     let error = resolve(&mut graph, &BTreeMap::new()).unwrap_err().to_string();
     assert!(
-        error.contains("found no file `w.data`, which has the weights of `w`"),
+        error.contains("missing the data file `w.data` with the weights of `w`"),
         "{error}"
     );
 }

@@ -1,12 +1,12 @@
 use onnx_protobuf::{NodeProto, SparseTensorProto};
 
 use super::*;
-use crate::step::model::{Files, graph::INT64};
+use crate::step::model::{ModelFiles, graph::INT64};
 
 const WIDTH: i64 = 64;
 
-fn seam(tensor: &str) -> Seam {
-    Seam {
+fn spec(tensor: &str) -> TensorSpec {
+    TensorSpec {
         tensor: tensor.to_owned(),
         shape: vec![64],
     }
@@ -23,7 +23,7 @@ fn dense(name: &str) -> TensorProto {
     }
 }
 
-/// A matrix with a diagonal.
+/// A diagonal matrix.
 fn sparse(name: &str) -> SparseTensorProto {
     let values = TensorProto {
         name: name.to_owned(),
@@ -32,7 +32,7 @@ fn sparse(name: &str) -> SparseTensorProto {
         float_data: vec![1.0; 64],
         ..TensorProto::default()
     };
-    let places = TensorProto {
+    let indices = TensorProto {
         data_type: INT64,
         dims: vec![WIDTH],
         int64_data: (0..WIDTH).map(|index| index * (WIDTH + 1)).collect(),
@@ -40,7 +40,7 @@ fn sparse(name: &str) -> SparseTensorProto {
     };
     SparseTensorProto {
         values: Some(values).into(),
-        indices: Some(places).into(),
+        indices: Some(indices).into(),
         dims: vec![WIDTH, WIDTH],
         ..SparseTensorProto::default()
     }
@@ -55,7 +55,7 @@ fn node(operator: &str, input: [&str; 2], output: &str) -> NodeProto {
     }
 }
 
-/// Two layers, each with a matrix of its own, and an offset for both.
+/// Two layers, each with its own matrix, and with a common offset.
 fn two_layers(initializer: Vec<TensorProto>, sparse_initializer: Vec<SparseTensorProto>) -> Graph {
     let offset = TensorProto {
         name: "offset".to_owned(),
@@ -65,8 +65,8 @@ fn two_layers(initializer: Vec<TensorProto>, sparse_initializer: Vec<SparseTenso
     };
     let graph = GraphProto {
         name: "graph".to_owned(),
-        input: vec![value_info(&seam("x"), true)],
-        output: vec![value_info(&seam("y"), true)],
+        input: vec![value_info(&spec("x"), true)],
+        output: vec![value_info(&spec("y"), true)],
         initializer: initializer.into_iter().chain([offset]).collect(),
         sparse_initializer,
         node: vec![
@@ -82,52 +82,52 @@ fn two_layers(initializer: Vec<TensorProto>, sparse_initializer: Vec<SparseTenso
         graph: Some(graph).into(),
         ..ModelProto::default()
     };
-    let files = Files {
+    let files = ModelFiles {
         model: model.write_to_bytes().unwrap().into(),
-        ..Files::default()
+        ..ModelFiles::default()
     };
     Graph::read(&files).unwrap()
 }
 
-/// The weights of the part between two tensors, and its bytes.
-fn part(graph: &Graph, from: &str, to: &str) -> (Vec<String>, usize) {
-    let part = graph.part(&seam(from), &seam(to), true).unwrap();
-    let model = ModelProto::parse_from_bytes(&part.model).unwrap();
+/// The names of the weights between two tensors, and the bytes of that part.
+fn submodel(graph: &Graph, from: &str, to: &str) -> (Vec<String>, usize) {
+    let submodel = graph.submodel(&spec(from), &spec(to), true).unwrap();
+    let model = ModelProto::parse_from_bytes(&submodel.model).unwrap();
     let dense = model.graph.initializer.iter().map(|weight| weight.name.as_str());
-    let sparse = model.graph.sparse_initializer.iter().map(name_of);
+    let sparse = model.graph.sparse_initializer.iter().map(sparse_name);
     let mut weights: Vec<_> = dense.chain(sparse).map(str::to_owned).collect();
     weights.sort();
-    (weights, part.bytes)
+    (weights, submodel.bytes)
 }
 
 #[test]
-fn a_part_has_the_weights_that_it_needs_and_no_others() {
+fn a_submodel_has_only_the_weights_that_it_needs() {
     let spare = vec![dense("first"), dense("second"), dense("spare")];
     let mixed = (vec![dense("first")], vec![sparse("second"), sparse("spare")]);
     let without_zeros = vec![sparse("first"), sparse("second"), sparse("spare")];
     for (dense, sparse) in [(spare, Vec::new()), mixed, (Vec::new(), without_zeros)] {
         let graph = two_layers(dense, sparse);
-        let (all, bytes) = part(&graph, "x", "y");
+        let (all, bytes) = submodel(&graph, "x", "y");
         assert_eq!(all, ["first", "offset", "second"]);
-        let (before, bytes_before) = part(&graph, "x", "b");
+        let (before, bytes_before) = submodel(&graph, "x", "b");
         assert_eq!(before, ["first", "offset"]);
-        let (behind, bytes_behind) = part(&graph, "b", "y");
-        assert_eq!(behind, ["offset", "second"]);
-        // What both have is the offset, and what every model begins with.
-        let both = bytes_before + bytes_behind;
-        assert!((bytes..bytes + 200).contains(&both), "{both} of {bytes} bytes");
+        let (after, bytes_after) = submodel(&graph, "b", "y");
+        assert_eq!(after, ["offset", "second"]);
+        // Both contain the offset, and the header of every model.
+        let total = bytes_before + bytes_after;
+        assert!((bytes..bytes + 200).contains(&total), "{total} of {bytes} bytes");
     }
 }
 
-/// Wherever its numbers are: those of the large ones are in the file.
+/// Bytes include large weights, whose data stays in the file.
 #[test]
-fn a_part_weighs_what_its_weights_do() {
+fn the_bytes_of_a_submodel_are_those_of_its_weights() {
     let graph = two_layers(vec![dense("first")], vec![sparse("second")]);
-    let (_, before) = part(&graph, "x", "b");
-    let (_, behind) = part(&graph, "b", "y");
+    let (_, before) = submodel(&graph, "x", "b");
+    let (_, after) = submodel(&graph, "b", "y");
     assert!((16 << 10..17 << 10).contains(&before), "{before} bytes");
-    // 64 numbers and their places.
-    assert!((256..1_024).contains(&behind), "{behind} bytes");
-    let target = graph.costs(&HashMap::new()).up_to(&graph, "y");
+    // 64 numbers and their indices.
+    assert!((256..1_024).contains(&after), "{after} bytes");
+    let target = graph.costs(&HashMap::new()).until(&graph, "y");
     assert_eq!(target.parameters, 2 * 64 * 64 + 1);
 }

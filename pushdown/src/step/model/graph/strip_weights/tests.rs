@@ -6,7 +6,7 @@ use super::*;
 use crate::step::model::graph::INT64;
 
 fn raw(name: &str, count: u8) -> TensorProto {
-    let numbers = (0..=255_u8).cycle().take(usize::from(count) * LEAST);
+    let numbers = (0..=255_u8).cycle().take(usize::from(count) * MIN_STRIPPED_BYTES);
     TensorProto {
         name: name.to_owned(),
         data_type: FLOAT,
@@ -32,7 +32,7 @@ fn node(operator: &str, value: TensorProto) -> NodeProto {
     };
     NodeProto {
         op_type: operator.to_owned(),
-        output: vec!["made".to_owned()],
+        output: vec!["output".to_owned()],
         attribute: vec![attribute],
         ..NodeProto::default()
     }
@@ -54,45 +54,46 @@ fn file(initializer: Vec<TensorProto>, node: Vec<NodeProto>) -> Vec<u8> {
     model.write_to_bytes().unwrap()
 }
 
-/// What stands at the place that a weight tells.
-fn numbers<'a>(file: &'a [u8], weight: &TensorProto) -> &'a [u8] {
-    let told = |key: &str| {
-        let mut told = weight.external_data.iter();
-        told.find(|told| told.key == key).expect(key).value.clone()
+/// The bytes of the file at the location of a weight.
+fn stripped_bytes<'a>(file: &'a [u8], weight: &TensorProto) -> &'a [u8] {
+    let value = |key: &str| {
+        let mut entries = weight.external_data.iter();
+        let entry = entries.find(|entry| entry.key == key);
+        entry.expect(key).value.clone()
     };
-    assert_eq!(told("location"), FILE);
+    assert_eq!(value("location"), MODEL_FILE);
     assert_eq!(weight.data_location, DataLocation::EXTERNAL.into());
     assert!(is_empty(weight));
-    let start: usize = told("offset").parse().unwrap();
-    &file[start..start + bytes_of(weight)]
+    let start: usize = value("offset").parse().unwrap();
+    &file[start..start + external_bytes(weight)]
 }
 
 #[test]
-fn large_weights_stay_in_the_file_and_all_else_is_read() {
+fn large_weights_stay_in_the_file_and_everything_else_is_read() {
     let (large, small) = (raw("large", 2), raw("small", 0));
     let (typed, constant) = (floats("typed", FLOAT), raw("constant", 1));
     let file = file(
         vec![large.clone(), small.clone(), typed.clone()],
         vec![node("Constant", constant.clone())],
     );
-    let model = scan(&file).unwrap();
+    let model = parse(&file).unwrap();
     assert_eq!((model.ir_version, model.producer_name.as_str()), (8, "test"));
     let [found_large, found_small, found_typed] = model.graph.initializer.as_slice() else {
         panic!("three weights: {model:?}");
     };
     assert_eq!(found_large.name, "large");
-    assert_eq!(numbers(&file, found_large), large.raw_data);
+    assert_eq!(stripped_bytes(&file, found_large), large.raw_data);
     assert_eq!(*found_small, small);
     let bytes = typed.float_data.iter().flat_map(|number| number.to_le_bytes());
-    assert_eq!(numbers(&file, found_typed), bytes.collect::<Vec<_>>());
+    assert_eq!(stripped_bytes(&file, found_typed), bytes.collect::<Vec<_>>());
     let found = &model.graph.node[0].attribute[0].t;
-    assert_eq!(numbers(&file, found), constant.raw_data);
-    assert!(model.write_to_bytes().unwrap().len() < LEAST);
+    assert_eq!(stripped_bytes(&file, found), constant.raw_data);
+    assert!(model.write_to_bytes().unwrap().len() < MIN_STRIPPED_BYTES);
 }
 
-/// Only weights are given to ONNX Runtime beside the model; and what it would refuse is still refused.
+/// Only plain weights are stripped. Invalid tensors stay, so that ONNX Runtime refuses them.
 #[test]
-fn what_is_no_plain_weight_is_read_as_it_is() {
+fn other_tensors_are_read_unchanged() {
     let mixed = TensorProto {
         float_data: vec![1.0],
         ..raw("mixed", 1)
@@ -100,12 +101,12 @@ fn what_is_no_plain_weight_is_read_as_it_is() {
     let wrong = floats("wrong", INT64);
     let other = node("Other", raw("attribute", 1));
     let file = file(vec![mixed.clone(), wrong.clone()], vec![other.clone()]);
-    let graph = scan(&file).unwrap().graph;
+    let graph = parse(&file).unwrap().graph;
     assert_eq!(graph.initializer, [mixed, wrong]);
     assert_eq!(graph.node, [other]);
 }
 
-fn elsewhere(file: &str) -> TensorProto {
+fn external(file: &str) -> TensorProto {
     TensorProto {
         data_location: DataLocation::EXTERNAL.into(),
         external_data: vec![StringStringEntryProto {
@@ -113,12 +114,12 @@ fn elsewhere(file: &str) -> TensorProto {
             value: file.to_owned(),
             ..StringStringEntryProto::default()
         }],
-        ..raw("elsewhere", 0)
+        ..raw("external", 0)
     }
 }
 
-/// As an initializer, and as a `Constant`.
-fn both_ways(weight: &TensorProto) -> [Vec<u8>; 2] {
+/// Files with a weight as an initializer, and as a `Constant`.
+fn both_forms(weight: &TensorProto) -> [Vec<u8>; 2] {
     [
         file(vec![weight.clone()], Vec::new()),
         file(Vec::new(), vec![node("Constant", weight.clone())]),
@@ -126,46 +127,46 @@ fn both_ways(weight: &TensorProto) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn places_in_other_files_are_left_as_they_are() {
-    let weight = elsewhere("w.data");
-    let [initializer, constant] = both_ways(&weight);
-    assert_eq!(scan(&initializer).unwrap().graph.initializer[0], weight);
-    let graph = scan(&constant).unwrap().graph;
+fn locations_in_data_files_stay_unchanged() {
+    let weight = external("w.data");
+    let [initializer, constant] = both_forms(&weight);
+    assert_eq!(parse(&initializer).unwrap().graph.initializer[0], weight);
+    let graph = parse(&constant).unwrap().graph;
     assert_eq!(*graph.node[0].attribute[0].t, weight);
 }
 
-/// A file that is named as ours is nobody's leave to read it; and numbers are in one place.
+/// A file cannot refer to `MODEL_FILE` itself, and a weight cannot have data both in the model and outside.
 #[test]
-fn what_is_set_aside_cannot_be_forged() {
-    let forged = elsewhere(FILE);
-    let twice = TensorProto {
+fn stripped_weights_cannot_be_forged() {
+    let forged = external(MODEL_FILE);
+    let large = TensorProto {
         raw_data: raw("large", 1).raw_data,
-        ..elsewhere("w.data")
+        ..external("w.data")
     };
-    let few = TensorProto {
+    let small = TensorProto {
         raw_data: vec![0; 4],
-        ..elsewhere("w.data")
+        ..external("w.data")
     };
     for (weight, reason) in [
-        (forged, "of `elsewhere` in the file \".weights\""),
-        (twice, "of `elsewhere` both in the model and in another file"),
-        (few, "of `elsewhere` both in the model and in another file"),
+        (forged, "of `external` in the file \".weights\""),
+        (large, "of `external` both in the model and in a data file"),
+        (small, "of `external` both in the model and in a data file"),
     ] {
-        for file in both_ways(&weight) {
-            let error = scan(&file).unwrap_err().to_string();
+        for file in both_forms(&weight) {
+            let error = parse(&file).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }
 }
 
 #[test]
-fn what_is_cut_short_is_no_model() {
+fn truncated_models_are_refused() {
     let whole = file(vec![raw("large", 1)], vec![node("Constant", raw("constant", 1))]);
     for length in (1..whole.len()).step_by(61) {
-        // A message may end behind any of its fields.
-        if let Err(error) = scan(&whole[..length]) {
-            assert!(error.to_string().starts_with("found no ONNX model: "), "{error}");
+        // A message may end after any of its fields.
+        if let Err(error) = parse(&whole[..length]) {
+            assert!(error.to_string().starts_with("invalid ONNX model: "), "{error}");
         }
     }
-    assert!(scan(&whole[..whole.len() - 1]).is_err());
+    assert!(parse(&whole[..whole.len() - 1]).is_err());
 }

@@ -1,4 +1,4 @@
-//! Image headers: format and dimensions, from the first bytes of an encoded image.
+//! Headers of encoded images: format and dimensions from the first bytes.
 
 pub(crate) mod bmp;
 pub(crate) mod exif;
@@ -12,7 +12,7 @@ use std::{fmt, io::Cursor};
 
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
 
-pub(crate) use jpeg::{JpegHeader, Scans, complete, is_complete, is_one_scan};
+pub(crate) use jpeg::{JpegHeader, Scans, is_complete, is_one_scan, standalone_jpeg};
 
 /// An image format that `decode` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,15 +23,15 @@ pub enum MediaType {
     Png,
     /// WebP, lossy or lossless.
     Webp,
-    /// GIF; the first frame.
+    /// GIF. Only the first frame is read.
     Gif,
     /// Windows bitmap.
     Bmp,
-    /// TIFF; the first page.
+    /// TIFF. Only the first page is read.
     Tiff,
 }
 
-/// Bytes per pixel of a palette index.
+/// Bytes per pixel of palette indices.
 const INDEX_BYTES: u8 = 1;
 
 /// The header of an image.
@@ -45,16 +45,16 @@ pub struct ImageHeader {
     pub height: u32,
     /// EXIF orientation, 1 to 8; `None` if the header does not determine it.
     pub orientation: Option<u8>,
-    /// Bytes per pixel that the decoder needs in addition to the RGB result.
-    pub scratch_per_pixel: u8,
-    /// Whether the decoder can decode at a reduced size: true for JPEG except lossless JPEG.
-    pub scalable: bool,
+    /// Bytes per pixel that decoding needs in addition to the RGB result.
+    pub scratch_bytes_per_pixel: u8,
+    /// Whether the decoder can produce a reduced image: true for JPEG, except lossless JPEG.
+    pub is_scalable: bool,
 }
 
 // === impl MediaType ===
 
 impl MediaType {
-    /// The image format of `bytes`, from their start.
+    /// The format of `bytes`, from their signature.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
         if tiff::is_tiff(bytes) {
             return Some(Self::Tiff);
@@ -81,7 +81,7 @@ impl MediaType {
         }
     }
 
-    /// The format as a type of the `image` crate.
+    /// The format as the `image` crate names it.
     pub(crate) const fn format(self) -> ImageFormat {
         match self {
             Self::Jpeg => ImageFormat::Jpeg,
@@ -104,12 +104,13 @@ impl fmt::Display for MediaType {
 // === impl ImageHeader ===
 
 impl ImageHeader {
-    /// Reads the header from the start of an object. `None` if `head` is not an image, is too short, or has a width or
-    /// height of 0.
+    /// Reads the header from the start of an object; `None` if `head` is not an image, is too short, or states a side of 0.
     pub fn read(head: &[u8]) -> Option<Self> {
         let header = match MediaType::sniff(head)? {
             MediaType::Jpeg => JpegHeader::read(head)?.summary(),
-            MediaType::Tiff => tiff::Directory::read(head).and_then(|page| page.summary()).ok()?,
+            MediaType::Tiff => tiff::TiffDirectory::read(head)
+                .and_then(|page| page.summary())
+                .ok()?,
             MediaType::Bmp => {
                 let header = bmp::BmpHeader::read(head).ok()?;
                 Self::unscalable(MediaType::Bmp, (header.width, header.height), INDEX_BYTES)
@@ -122,7 +123,7 @@ impl ImageHeader {
                 let decoder = ImageReader::with_format(Cursor::new(head), media.format())
                     .into_decoder()
                     .ok()?;
-                // The buffer of the decoder, and another one for animations and palettes.
+                // The decoder's own buffer, and another one for animations and palettes.
                 let scratch = decoder.color_type().bytes_per_pixel() + 4;
                 Self::unscalable(media, decoder.dimensions(), scratch)
             }
@@ -130,8 +131,8 @@ impl ImageHeader {
         (header.width > 0 && header.height > 0).then_some(header)
     }
 
-    /// The header of a format that has no orientation, or may store it anywhere in the file.
-    const fn unscalable(media: MediaType, (width, height): (u32, u32), scratch_per_pixel: u8) -> Self {
+    /// A header of a format that cannot be scaled. Such formats have no orientation, or store it anywhere in the file.
+    const fn unscalable(media: MediaType, (width, height): (u32, u32), scratch_bytes_per_pixel: u8) -> Self {
         Self {
             media,
             width,
@@ -141,14 +142,14 @@ impl ImageHeader {
             } else {
                 None
             },
-            scratch_per_pixel,
-            scalable: false,
+            scratch_bytes_per_pixel,
+            is_scalable: false,
         }
     }
 
     /// Width times height.
     pub const fn pixels(&self) -> u64 {
-        // `u64::from` is not const.
+        // `u64::from` is not available in a const function.
         self.width as u64 * self.height as u64
     }
 }

@@ -2,63 +2,64 @@
 
 use std::ops::Range;
 
-/// What stands before the pixels.
+/// The header and the location of the pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BmpHeader {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Rows are stored from the top.
+    /// Whether rows are stored from top to bottom.
     pub(crate) is_top_down: bool,
     pub(crate) pixels: BmpPixels,
-    /// Where the pixels begin in the file.
+    /// Offset of the pixels in the file.
     pub(crate) offset: usize,
 }
 
 /// How pixels are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BmpPixels {
-    /// Indices of 1, 2, 4 or 8 bits into the palette, which stands at `palette` in the file.
+    /// Palette indices of 1, 2, 4 or 8 bits.
     Indexed { bits: u16, palette: BmpPalette },
-    /// Indices in runs.
+    /// Run-length encoded palette indices of 4 or 8 bits.
     RunLength { is_4_bit: bool, palette: BmpPalette },
-    /// Words of `bytes` bytes, little-endian, with the bits of red, green and blue.
+    /// Little-endian words of `bytes` bytes, with bit masks for red, green and blue.
     Masked { bytes: u8, masks: [u32; 3] },
 }
 
-/// Where colours stand in the file: `entry` bytes each, of which the first three are blue, green and red.
+/// The location of the palette in the file. An entry has `entry_bytes` bytes: blue, green, red, and one that is unused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BmpPalette {
     pub(crate) bytes: Range<usize>,
-    pub(crate) entry: usize,
+    pub(crate) entry_bytes: usize,
 }
 
-/// The file header, of 14 bytes, is followed by one of these sizes.
+/// Size of the OS/2 core header, which the four bytes after the file header state.
 const CORE_BYTES: u32 = 12;
+/// Sizes of the other headers.
 const INFO_BYTES: [u32; 6] = [40, 52, 56, 64, 108, 124];
 const FILE_HEADER_BYTES: usize = 14;
-/// Bytes for blue, green and red, in this order.
+/// The masks of red, green and blue for bytes in the order blue, green, red.
 const RGB_MASKS: [u32; 3] = [0xff_0000, 0xff00, 0xff];
-/// Bytes of the information header before its first mask.
-const MASKS_AT: usize = FILE_HEADER_BYTES + 40;
+/// Offset of the first mask in the file.
+const MASKS_OFFSET: usize = FILE_HEADER_BYTES + 40;
 
 impl BmpHeader {
     /// Reads the header from the start of a file, as Pillow does.
     ///
     /// # Errors
-    /// What was expected and found, for a header that is cut short or of a kind that Pillow does not read.
+    /// Expected and found values, for a truncated header and for a kind that Pillow does not read.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
-        let fields = Fields(bytes);
+        let fields = HeaderFields(bytes);
         let size = fields.u32(FILE_HEADER_BYTES)?;
-        let at = |field: usize| FILE_HEADER_BYTES + field;
+        let at = |offset: usize| FILE_HEADER_BYTES + offset;
         if size == CORE_BYTES {
             let (width, height) = (fields.u16(at(4))?, fields.u16(at(6))?);
-            let layout = Layout {
+            let layout = PixelLayout {
                 bits: fields.u16(at(10))?,
                 compression: 0,
                 colours: 0,
-                size,
+                header_bytes: size,
             };
-            return Self::of((width.into(), height.into()), false, &layout, &fields);
+            return Self::new((width.into(), height.into()), false, &layout, &fields);
         }
         if !INFO_BYTES.contains(&size) {
             return Err(format!(
@@ -66,30 +67,30 @@ impl BmpHeader {
             ));
         }
         let (width, height) = (fields.u32(at(4))?, fields.u32(at(8))?);
-        // A negative height is that of rows from the top.
+        // A negative height means rows from top to bottom.
         let is_top_down = height >> 24 == 0xff;
         let height = if is_top_down {
             height.wrapping_neg()
         } else {
             height
         };
-        let layout = Layout {
+        let layout = PixelLayout {
             bits: fields.u16(at(14))?,
             compression: fields.u32(at(16))?,
             colours: fields.u32(at(32))?,
-            size,
+            header_bytes: size,
         };
-        Self::of((width, height), is_top_down, &layout, &fields)
+        Self::new((width, height), is_top_down, &layout, &fields)
     }
 
-    fn of(
+    fn new(
         (width, height): (u32, u32),
         is_top_down: bool,
-        layout: &Layout,
-        fields: &Fields<'_>,
+        layout: &PixelLayout,
+        fields: &HeaderFields<'_>,
     ) -> Result<Self, String> {
         let stated = fields.u32(10)? as usize;
-        let mut end = FILE_HEADER_BYTES + layout.size as usize;
+        let mut end = FILE_HEADER_BYTES + layout.header_bytes as usize;
         let pixels = match (layout.compression, layout.bits) {
             (0, bits @ (1 | 2 | 4 | 8)) => BmpPixels::Indexed {
                 bits,
@@ -113,14 +114,14 @@ impl BmpHeader {
             },
             (3, bits @ (16 | 24 | 32)) => {
                 let masks = [
-                    fields.u32(MASKS_AT)?,
-                    fields.u32(MASKS_AT + 4)?,
-                    fields.u32(MASKS_AT + 8)?,
+                    fields.u32(MASKS_OFFSET)?,
+                    fields.u32(MASKS_OFFSET + 4)?,
+                    fields.u32(MASKS_OFFSET + 8)?,
                 ];
-                if layout.size == 40 {
+                if layout.header_bytes == 40 {
                     end += 12;
                 }
-                // As in Pillow, no masks at all are the usual ones.
+                // As in Pillow, three masks of 0 stand for the usual ones.
                 let masks = if masks == [0; 3] && bits == 32 {
                     RGB_MASKS
                 } else {
@@ -138,12 +139,12 @@ impl BmpHeader {
             }
             (compression, bits) => {
                 return Err(format!(
-                    "compression {compression} of {bits} bits a pixel is not supported"
+                    "compression {compression} with {bits} bits per pixel is not supported"
                 ));
             }
         };
-        let header_end = FILE_HEADER_BYTES + layout.size as usize;
-        // Some writers leave the offset out, or forget the palette in it.
+        let header_end = FILE_HEADER_BYTES + layout.header_bytes as usize;
+        // Some writers leave the offset at 0, or do not count the palette.
         let offset = match stated {
             0 => end,
             stated if stated == header_end && layout.bits <= 8 => end,
@@ -159,18 +160,18 @@ impl BmpHeader {
     }
 }
 
-/// What of the header decides where things stand.
-struct Layout {
-    size: u32,
+/// The header fields that determine the layout of the file.
+struct PixelLayout {
+    header_bytes: u32,
     bits: u16,
     compression: u32,
     colours: u32,
 }
 
-impl Layout {
-    /// The palette, which starts at `end` and moves it.
+impl PixelLayout {
+    /// The palette, which starts at `end`. Advances `end` past it.
     fn palette(&self, end: &mut usize) -> Result<BmpPalette, String> {
-        let entry = if self.size == CORE_BYTES { 3 } else { 4 };
+        let entry_bytes = if self.header_bytes == CORE_BYTES { 3 } else { 4 };
         let colours = if self.colours == 0 {
             1 << self.bits
         } else {
@@ -182,32 +183,32 @@ impl Layout {
             ));
         }
         let start = *end;
-        *end += colours as usize * entry;
+        *end += colours as usize * entry_bytes;
         Ok(BmpPalette {
             bytes: start..*end,
-            entry,
+            entry_bytes,
         })
     }
 }
 
-/// Little-endian fields at their places.
-struct Fields<'a>(&'a [u8]);
+/// Reads little-endian fields at byte offsets.
+struct HeaderFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
-    fn u16(&self, at: usize) -> Result<u16, String> {
-        self.array(at).map(u16::from_le_bytes)
+impl HeaderFields<'_> {
+    fn u16(&self, offset: usize) -> Result<u16, String> {
+        self.array(offset).map(u16::from_le_bytes)
     }
 
-    fn u32(&self, at: usize) -> Result<u32, String> {
-        self.array(at).map(u32::from_le_bytes)
+    fn u32(&self, offset: usize) -> Result<u32, String> {
+        self.array(offset).map(u32::from_le_bytes)
     }
 
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], String> {
-        let found = self.0.get(at..).and_then(<[u8]>::first_chunk);
+    fn array<const N: usize>(&self, offset: usize) -> Result<[u8; N], String> {
+        let found = self.0.get(offset..).and_then(<[u8]>::first_chunk);
         found.copied().ok_or_else(|| {
             format!(
-                "the header is cut short: expected {} bytes, found {}",
-                at + N,
+                "truncated header: expected {} bytes, found {}",
+                offset + N,
                 self.0.len()
             )
         })

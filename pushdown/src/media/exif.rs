@@ -4,14 +4,14 @@ const ORIENTATION: u16 = 0x0112;
 const PREFIX: &[u8] = b"Exif\0\0";
 const ENTRY_BYTES: usize = 12;
 
-/// The orientation, 1 to 8, that `block` has, with or without its prefix; 1 where it has none.
+/// The orientation in `block`, 1 to 8, with or without the block's prefix; 1 if there is none.
 ///
-/// As in Pillow, a whole number of any type counts. Bytes (types 1, 2 and 7) are no number there. Of several entries and of
-/// several values the first counts.
+/// As in Pillow, whole numbers of any type count, except bytes (types 1, 2 and 7). Of several entries and of several values
+/// the first counts.
 pub(crate) fn orientation(block: &[u8]) -> u8 {
     let block = block.strip_prefix(PREFIX).unwrap_or(block);
     let block = block.strip_prefix(PREFIX).unwrap_or(block);
-    Directory::of(block)
+    ExifDirectory::new(block)
         .and_then(|directory| directory.number(ORIENTATION))
         .and_then(|number| u8::try_from(number).ok())
         .filter(|number| (1..=8).contains(number))
@@ -19,14 +19,14 @@ pub(crate) fn orientation(block: &[u8]) -> u8 {
 }
 
 /// The first directory of a TIFF.
-struct Directory<'a> {
+struct ExifDirectory<'a> {
     block: &'a [u8],
     is_big_endian: bool,
     entries: &'a [[u8; ENTRY_BYTES]],
 }
 
-impl<'a> Directory<'a> {
-    fn of(block: &'a [u8]) -> Option<Self> {
+impl<'a> ExifDirectory<'a> {
+    fn new(block: &'a [u8]) -> Option<Self> {
         let is_big_endian = match block.first_chunk()? {
             b"II*\0" | b"II\0*" => false,
             b"MM\0*" | b"MM*\0" => true,
@@ -45,6 +45,7 @@ impl<'a> Directory<'a> {
         Some(directory)
     }
 
+    /// The first value of `tag`, if it is a whole number.
     fn number(&self, tag: u16) -> Option<i64> {
         let entry = self
             .entries
@@ -65,8 +66,8 @@ impl<'a> Directory<'a> {
         let values = if length <= 4 {
             &entry[8..8 + length]
         } else {
-            let place = usize::try_from(self.unsigned(&entry[8..])).ok()?;
-            self.block.get(place..place.checked_add(length)?)?
+            let offset = usize::try_from(self.unsigned(&entry[8..])).ok()?;
+            self.block.get(offset..offset.checked_add(length)?)?
         };
         let value = values.get(..size)?;
         let whole = self.unsigned(value);
@@ -90,7 +91,7 @@ impl<'a> Directory<'a> {
         })
     }
 
-    /// Up to 8 bytes as a number.
+    /// Up to 8 bytes as an unsigned number.
     fn unsigned(&self, bytes: &[u8]) -> u64 {
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         if self.is_big_endian {
@@ -106,7 +107,7 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// A float as a whole number, if it is a small one.
+/// A float as an integer, if it is a whole number from 1 to 8.
 fn exact(number: f64) -> Option<i64> {
     (1..=8_u8)
         .find(|whole| f64::from(*whole).to_bits() == number.to_bits())

@@ -4,24 +4,24 @@ use std::io::{Chain, Read as _};
 
 use gif::{DecodeOptions, Decoder, DecodingError};
 
-/// The end of a frame's data, and of a file: Pillow misses neither.
+/// The end of a frame's data and of a file, appended since Pillow does not require them.
 const END: &[u8] = b"\0;";
 
-/// What the blocks before the pixels say.
+/// The content of the blocks before the pixels.
 pub(crate) struct GifHeader<'a> {
-    /// Width of the canvas: of the screen, or as far as the first frame reaches.
+    /// Width of the canvas: the screen, enlarged to hold the first frame.
     pub(crate) width: u32,
     /// Height of the canvas.
     pub(crate) height: u32,
-    /// A decoder before the pixels of the first frame.
+    /// A decoder that is positioned before the pixels of the first frame.
     pub(crate) decoder: Decoder<Chain<&'a [u8], &'a [u8]>>,
 }
 
 impl<'a> GifHeader<'a> {
-    /// Reads up to the first frame. As in Pillow, the canvas grows to hold it.
+    /// Reads the blocks before the pixels of the first frame. As in Pillow, the canvas grows to hold that frame.
     ///
     /// # Errors
-    /// For a file without a frame or with blocks that are cut short.
+    /// For a file without a frame, and for truncated blocks.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, DecodingError> {
         let mut decoder = DecodeOptions::new().read_info(bytes.chain(END))?;
         let (width, height) = (decoder.width(), decoder.height());

@@ -1,34 +1,34 @@
-//! JPEG's marker structure (ITU-T T.81 annex B), read without decoding anything.
+//! The marker structure of JPEG (ITU-T T.81 annex B), read without decoding pixels.
 
 mod scans;
 
 use super::{ImageHeader, MediaType, exif};
 pub(crate) use scans::Scans;
 
-/// What stands before the first scan, or what can be seen of it.
+/// The header: the segments before the first scan, or those of them that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegHeader {
     width: u32,
     height: u32,
     components: u8,
-    /// Horizontal and vertical sampling factors of each component, as far as libjpeg takes them.
+    /// Horizontal and vertical sampling factors of each component, up to the number that libjpeg supports.
     sampling: [Sampling; MAX_COMPONENTS],
-    /// The scans are several, or the first is not in sight.
-    several_scans: bool,
-    progressive: bool,
-    lossless: bool,
-    /// EXIF orientation, 1 to 8; `None` where the first scan, before which it may come, is not in sight.
+    /// Whether there are several scans. Also set if the first scan was not read.
+    has_several_scans: bool,
+    is_progressive: bool,
+    is_lossless: bool,
+    /// EXIF orientation, 1 to 8; `None` if the first scan was not read: an EXIF block may still come before it.
     orientation: Option<u8>,
 }
 
-/// How many samples a component has in each direction for the others' ones.
+/// The sampling factors of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Sampling {
     horizontal: u8,
     vertical: u8,
 }
 
-/// What libjpeg takes of components that make colours.
+/// Maximum number of components that libjpeg converts to colours.
 const MAX_COMPONENTS: usize = 4;
 
 const SOI: u8 = 0xd8;
@@ -46,13 +46,13 @@ const JPG: u8 = 0xc8;
 const EXIF: &[u8] = b"Exif\0\0";
 
 impl JpegHeader {
-    /// Walks the markers up to the first scan; `None` where `bytes` end before the frame header.
+    /// Reads the markers up to the first scan; `None` if `bytes` end before the frame header.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut frame: Option<Self> = None;
         let mut exif = None;
         for segment in Segments::new(bytes)? {
             match segment.marker {
-                // The first one counts, as for Pillow.
+                // As in Pillow, the first one counts.
                 APP1 if exif.is_none() && segment.body.starts_with(EXIF) => {
                     exif = Some(exif::orientation(segment.body));
                 }
@@ -61,7 +61,7 @@ impl JpegHeader {
                         return None;
                     };
                     let mut sampling = [Sampling::default(); MAX_COMPONENTS];
-                    // Each component has a name, both factors in a byte, and a table.
+                    // A component has an identifier, a byte with both factors, and a table.
                     for (stored, factors) in segment.body[6..].chunks_exact(3).zip(&mut sampling) {
                         *factors = Sampling {
                             horizontal: stored[1] >> 4,
@@ -73,16 +73,16 @@ impl JpegHeader {
                         width: u32::from(u16::from_be_bytes([w1, w0])),
                         height: u32::from(u16::from_be_bytes([h1, h0])),
                         components,
-                        several_scans: true,
-                        progressive: segment.marker & 0b11 == 0b10,
-                        lossless: segment.marker & 0b11 == 0b11,
+                        has_several_scans: true,
+                        is_progressive: segment.marker & 0b11 == 0b10,
+                        is_lossless: segment.marker & 0b11 == 0b11,
                         orientation: None,
                     });
                 }
                 SOS => {
                     let frame = frame.as_mut()?;
                     let in_scan = segment.body.first().copied().unwrap_or_default();
-                    frame.several_scans = frame.progressive || in_scan < frame.components;
+                    frame.has_several_scans = frame.is_progressive || in_scan < frame.components;
                     frame.orientation = Some(1);
                     break;
                 }
@@ -95,30 +95,30 @@ impl JpegHeader {
         Some(frame)
     }
 
-    /// Pixels between columns at which blocks of all components start; `None` for samplings of which no part is decoded by
-    /// itself: those that TurboJPEG has no name for, or takes for another one.
+    /// Distance in pixels between columns where blocks of all components start; `None` for samplings of which parts cannot be
+    /// decoded: those that TurboJPEG does not name, or confuses with another one.
     pub(crate) fn block_columns(&self) -> Option<u32> {
         let sampling = self.sampling.get(..usize::from(self.components))?;
         let (first, rest) = sampling.split_first()?;
-        let one = Sampling {
+        let unit = Sampling {
             horizontal: 1,
             vertical: 1,
         };
-        let is_usual = matches!(
+        let is_named = matches!(
             (first.horizontal, first.vertical),
             (1 | 2, 1 | 2) | (4, 1) | (1, 4)
         ) && match rest {
             [] => return Some(8),
-            [blue, red] => *blue == one && *red == one,
-            [a, b, black] => *a == one && *b == one && black == first,
+            [blue, red] => *blue == unit && *red == unit,
+            [a, b, black] => *a == unit && *b == unit && black == first,
             _ => false,
         };
-        is_usual.then(|| 8 * u32::from(first.horizontal))
+        is_named.then(|| 8 * u32::from(first.horizontal))
     }
 
     pub(crate) fn summary(&self) -> ImageHeader {
-        // libjpeg keeps every coefficient, 16 bits each, of an image that comes in several scans.
-        let coefficients = if self.several_scans {
+        // libjpeg stores all coefficients, 16 bits each, of an image with several scans.
+        let coefficients = if self.has_several_scans {
             self.components.saturating_mul(2)
         } else {
             0
@@ -129,13 +129,13 @@ impl JpegHeader {
             width: self.width,
             height: self.height,
             orientation: self.orientation,
-            scratch_per_pixel: coefficients.saturating_add(cmyk),
-            scalable: !self.lossless,
+            scratch_bytes_per_pixel: coefficients.saturating_add(cmyk),
+            is_scalable: !self.is_lossless,
         }
     }
 }
 
-/// Whether the file reaches its end-of-image marker. Without it libjpeg invents the missing pixels.
+/// Whether the file contains its end-of-image marker. Without it libjpeg invents the missing pixels.
 pub(crate) fn is_complete(bytes: &[u8]) -> bool {
     let Some(mut segments) = Segments::new(bytes) else {
         return false;
@@ -143,10 +143,10 @@ pub(crate) fn is_complete(bytes: &[u8]) -> bool {
     segments.any(|segment| segment.marker == EOI)
 }
 
-/// Whether nothing stands between the start of the only scan and the end of the file but its Huffman codes.
+/// Whether only Huffman codes are between the start of the only scan and the end of the image.
 ///
-/// Of those libjpeg makes something however broken they are, row by row: those below change none above, and cannot
-/// turn a picture into an error.
+/// libjpeg decodes those row by row, even if they are broken. Codes of lower rows do not change upper rows, and cannot cause an
+/// error.
 pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     let Some(mut segments) = Segments::new(bytes) else {
         return false;
@@ -154,12 +154,12 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     let mut components = None;
     while let Some(segment) = segments.next() {
         match segment.marker {
-            // Baseline and extended sequential, by Huffman codes.
+            // Baseline and extended sequential with Huffman codes.
             0xc0 | 0xc1 if components.is_none() => components = segment.body.get(5),
             marker if is_frame(marker) => return false,
             SOS => {
-                let all = components.is_some() && segment.body.first() == components;
-                return all && segments.next().is_some_and(|next| next.marker == EOI);
+                let has_all_components = components.is_some() && segment.body.first() == components;
+                return has_all_components && segments.next().is_some_and(|next| next.marker == EOI);
             }
             _ => {}
         }
@@ -167,17 +167,16 @@ pub(crate) fn is_one_scan(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether this is an `SOFn`, a start of frame; C4, C8 and CC in that range are other markers.
+/// Whether the marker is an `SOFn`, a start of frame. C4, C8 and CC in that range are other markers.
 const fn is_frame(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
-/// A JPEG from a TIFF's strip or tile, whose `tables` stand elsewhere.
+/// A standalone JPEG file from a strip or tile of a TIFF, whose `tables` are stored separately; `None` if `image` has no scan.
 ///
-/// In place of its own application markers comes Adobe's, which has the last word for libjpeg: it says whether three
-/// components are YCbCr, or what they are called (no four are, there). Two components, which TurboJPEG does not take,
-/// get a third, of which no scan has anything. `None` where no scan begins in `image`.
-pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> Option<Vec<u8>> {
+/// Adobe's marker replaces all application markers. libjpeg lets it decide whether three components are YCbCr; four components
+/// are never converted. TurboJPEG does not accept two components, so they get a third one without data in any scan.
+pub(crate) fn standalone_jpeg(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> Option<Vec<u8>> {
     const ADOBE: &[u8] = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0";
     let mut out = Vec::with_capacity(image.len() + tables.map_or(0, <[u8]>::len) + 18);
     out.extend_from_slice(&[0xff, SOI]);
@@ -208,9 +207,9 @@ pub(crate) fn complete(tables: Option<&[u8]>, image: &[u8], is_ycbcr: bool) -> O
             0xc0..=0xcf if !matches!(segment.marker, DHT | JPG | DAC) && segment.body.get(5) == Some(&2) => {
                 let mut body = segment.body.to_vec();
                 body[5] = 3;
-                // Its name is none of the others', and its table is that of the first.
-                let name = (0..=2).find(|name| [6, 9].iter().all(|place| body.get(*place) != Some(name)));
-                body.extend_from_slice(&[name?, 0x11, *body.get(8)?]);
+                // An unused identifier, and the table of the first component.
+                let identifier = (0..=2).find(|id| [6, 9].iter().all(|offset| body.get(*offset) != Some(id)));
+                body.extend_from_slice(&[identifier?, 0x11, *body.get(8)?]);
                 append(&Segment {
                     marker: segment.marker,
                     body: &body,
@@ -226,7 +225,7 @@ struct Segment<'a> {
     body: &'a [u8],
 }
 
-/// Markers in order. After a start of scan, entropy-coded data is skipped to the next marker in it.
+/// Iterates over the segments. After a start of scan, entropy-coded data is skipped up to the next marker.
 struct Segments<'a> {
     rest: &'a [u8],
 }
@@ -242,12 +241,12 @@ impl<'a> Iterator for Segments<'a> {
 
     fn next(&mut self) -> Option<Segment<'a>> {
         loop {
-            // A marker is FF and a byte that is neither stuffing (00) nor fill (FF).
+            // A marker is FF and a byte other than stuffing (00) and fill (FF).
             let start = memchr::memchr(0xff, self.rest)?;
             let marker = *self.rest.get(start + 1)?;
             self.rest = &self.rest[start + 1..];
             match marker {
-                // In entropy-coded data: stuffing, fill, restart. TEM stands alone too.
+                // Stuffing, fill and restart in entropy-coded data. TEM has no body either.
                 0x00 | 0xff | 0x01 | 0xd0..=0xd7 => {}
                 EOI | SOI => return Some(Segment { marker, body: &[] }),
                 _ => {

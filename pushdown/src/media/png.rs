@@ -1,28 +1,28 @@
-//! The chunks of a PNG, read without decoding anything.
+//! The chunks of a PNG, read without decoding pixels.
 
 use flate2::Crc;
 
 use super::exif;
 
-/// Bytes that a PNG starts with.
+/// Length of the signature at the start of a PNG.
 const SIGNATURE_BYTES: usize = 8;
 
-/// A chunk as it stands in the file.
+/// A chunk of the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chunk<'a> {
+pub(crate) struct PngChunk<'a> {
     pub(crate) kind: [u8; 4],
-    /// Shorter than the chunk says where the file ends before.
+    /// Shorter than the stated length if the file ends early.
     pub(crate) body: &'a [u8],
     length: usize,
     crc: Option<u32>,
 }
 
-/// The chunks of a PNG in order, up to the end of the file or where it holds no chunk.
-pub(crate) struct Chunks<'a> {
+/// Iterates over the chunks of a PNG, up to the end of the file or to bytes that are not a chunk.
+pub(crate) struct PngChunks<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> PngChunks<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
             rest: bytes.get(SIGNATURE_BYTES..).unwrap_or_default(),
@@ -30,19 +30,19 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// The EXIF orientation of `bytes`, wherever its chunk stands; 1 where there is none.
+/// The EXIF orientation of `bytes`, from a chunk at any position; 1 if there is none.
 pub(crate) fn orientation(bytes: &[u8]) -> u8 {
-    let blocks = Chunks::new(bytes).filter(|chunk| chunk.kind == *b"eXIf");
+    let blocks = PngChunks::new(bytes).filter(|chunk| chunk.kind == *b"eXIf");
     blocks.last().map_or(1, |chunk| exif::orientation(chunk.body))
 }
 
-impl Chunk<'_> {
-    /// Whether the file ends within its body.
-    pub(crate) const fn is_cut_short(&self) -> bool {
+impl PngChunk<'_> {
+    /// Whether the file ends within the body.
+    pub(crate) const fn is_truncated(&self) -> bool {
         self.body.len() < self.length
     }
 
-    /// Whether its checksum is there and right.
+    /// Whether the checksum is present and correct.
     pub(crate) fn is_intact(&self) -> bool {
         let mut crc = Crc::new();
         crc.update(&self.kind);
@@ -51,10 +51,10 @@ impl Chunk<'_> {
     }
 }
 
-impl<'a> Iterator for Chunks<'a> {
-    type Item = Chunk<'a>;
+impl<'a> Iterator for PngChunks<'a> {
+    type Item = PngChunk<'a>;
 
-    fn next(&mut self) -> Option<Chunk<'a>> {
+    fn next(&mut self) -> Option<PngChunk<'a>> {
         let (length, rest) = self.rest.split_first_chunk()?;
         let (kind, rest) = rest.split_first_chunk()?;
         if !kind
@@ -69,7 +69,7 @@ impl<'a> Iterator for Chunks<'a> {
             (Some(u32::from_be_bytes(*crc)), rest)
         });
         self.rest = rest;
-        Some(Chunk {
+        Some(PngChunk {
             kind: *kind,
             body,
             length,

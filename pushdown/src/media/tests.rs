@@ -1,6 +1,6 @@
 use super::*;
 
-/// A JPEG up to its first scan: `marker` is the start of frame.
+/// A JPEG up to its first scan, with `marker` as the start of frame.
 fn jpeg(marker: u8, width: u16, height: u16, components: u8, before: &[u8], scan: &[u8]) -> Vec<u8> {
     let [h1, h0] = height.to_be_bytes();
     let [w1, w0] = width.to_be_bytes();
@@ -12,7 +12,7 @@ fn jpeg(marker: u8, width: u16, height: u16, components: u8, before: &[u8], scan
     bytes
 }
 
-/// An APP1 with an EXIF directory of one entry, the orientation.
+/// An APP1 segment with an EXIF directory of one entry, the orientation.
 fn exif(orientation: u8) -> Vec<u8> {
     let mut bytes = vec![0xff, 0xe1, 0, 34];
     bytes.extend_from_slice(b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0");
@@ -24,7 +24,7 @@ const ALL_IN_ONE: &[u8] = &[0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0];
 const FIRST_OF_THREE: &[u8] = &[0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0];
 
 #[test]
-fn jpeg_headers() {
+fn jpeg_headers_are_read() {
     let read = |bytes: &[u8]| ImageHeader::read(bytes);
     let plain = read(&jpeg(0xc0, 640, 480, 3, &[], ALL_IN_ONE)).expect("a header");
     let expected = ImageHeader {
@@ -32,8 +32,8 @@ fn jpeg_headers() {
         width: 640,
         height: 480,
         orientation: Some(1),
-        scratch_per_pixel: 0,
-        scalable: true,
+        scratch_bytes_per_pixel: 0,
+        is_scalable: true,
     };
     assert_eq!(plain, expected);
     let progressive = read(&jpeg(0xc2, 640, 480, 3, &exif(6), ALL_IN_ONE)).expect("a header");
@@ -41,7 +41,7 @@ fn jpeg_headers() {
         progressive,
         ImageHeader {
             orientation: Some(6),
-            scratch_per_pixel: 6,
+            scratch_bytes_per_pixel: 6,
             ..expected
         }
     );
@@ -49,47 +49,43 @@ fn jpeg_headers() {
     assert_eq!(
         separate,
         ImageHeader {
-            scratch_per_pixel: 6,
+            scratch_bytes_per_pixel: 6,
             ..expected
         },
         "one scan per component"
     );
-    let unseen = read(&jpeg(0xc0, 640, 480, 3, &[], &[])).expect("a header");
+    let unknown = read(&jpeg(0xc0, 640, 480, 3, &[], &[])).expect("a header");
     assert_eq!(
-        unseen,
+        unknown,
         ImageHeader {
             orientation: None,
-            scratch_per_pixel: 6,
+            scratch_bytes_per_pixel: 6,
             ..expected
         },
         "the head ends early"
     );
     let cmyk = read(&jpeg(0xc1, 640, 480, 4, &[], &[0xff, 0xda, 0, 14, 4])).expect("a header");
-    assert_eq!(cmyk.scratch_per_pixel, 4);
+    assert_eq!(cmyk.scratch_bytes_per_pixel, 4);
     let lossless = read(&jpeg(0xc3, 640, 480, 3, &[], ALL_IN_ONE)).expect("a header");
-    assert!(!lossless.scalable, "no scaled decoding");
-    let strange = read(&jpeg(0xc0, 640, 480, 80, &[], &[])).expect("a header");
-    assert_eq!(strange.scratch_per_pixel, 160, "nothing overflows");
+    assert!(!lossless.is_scalable, "no scaled decoding");
+    let many = read(&jpeg(0xc0, 640, 480, 80, &[], &[])).expect("a header");
+    assert_eq!(many.scratch_bytes_per_pixel, 160, "no overflow");
 }
 
 #[test]
-fn the_first_exif_counts() {
+fn the_first_exif_block_counts() {
     let both: Vec<u8> = [exif(3), exif(8)].concat();
     let header = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &both, ALL_IN_ONE)).expect("a header");
     assert_eq!(header.orientation, Some(3));
     let after = [exif(5), ALL_IN_ONE.to_vec()].concat();
     let header = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &[], &after)).expect("a header");
-    assert_eq!(
-        header.orientation,
-        Some(5),
-        "EXIF may come after the frame header"
-    );
-    let wild = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &exif(77), ALL_IN_ONE)).expect("a header");
-    assert_eq!(wild.orientation, Some(1));
+    assert_eq!(header.orientation, Some(5), "EXIF may follow the frame header");
+    let invalid = ImageHeader::read(&jpeg(0xc0, 4, 4, 3, &exif(77), ALL_IN_ONE)).expect("a header");
+    assert_eq!(invalid.orientation, Some(1));
 }
 
 #[test]
-fn headers_that_are_none() {
+fn invalid_headers_are_refused() {
     assert_eq!(
         ImageHeader::read(&jpeg(0xc0, 0, 5, 3, &[], ALL_IN_ONE)),
         None,
@@ -126,7 +122,7 @@ fn headers_that_are_none() {
 }
 
 #[test]
-fn ends_of_jpegs() {
+fn complete_jpegs_have_an_end_marker() {
     let end = |tail: &[u8]| is_complete(&jpeg(0xc0, 5, 5, 3, &[], &[ALL_IN_ONE, tail].concat()));
     assert!(end(b"\x12\x34\xff\xd9"));
     assert!(
@@ -137,13 +133,13 @@ fn ends_of_jpegs() {
     assert!(!end(b"\x12\x34\xff"));
     assert!(
         !end(b"\x12\xff\xe1\x00\x10\xff\xd9"),
-        "inside a segment that is cut short"
+        "inside a truncated segment"
     );
     assert!(!is_complete(b"\x89PNG"));
 }
 
 #[test]
-fn one_scan_and_nothing_behind_it() {
+fn single_scans_end_the_image() {
     let one = |frame: u8, scan: &[u8]| is_one_scan(&jpeg(frame, 5, 5, 3, &[], scan));
     let with = |tail: &[u8]| [ALL_IN_ONE, tail].concat();
     let end = b"\x12\xff\x00\xff\xd3\x34\xff\xff\xd9trailing";
@@ -151,10 +147,10 @@ fn one_scan_and_nothing_behind_it() {
     for other in [0xc2, 0xc3, 0xc9] {
         assert!(!one(other, &with(end)), "progressive, lossless, arithmetic");
     }
-    assert!(!one(0xc0, &with(b"\x12\x34")), "cut");
+    assert!(!one(0xc0, &with(b"\x12\x34")), "truncated");
     assert!(
         !one(0xc0, &with(b"\x12\xff\xc4\x00\x02\xff\xd9")),
-        "a segment behind the data"
+        "a segment after the data"
     );
     assert!(!one(0xc0, &with(b"\x12\xff\xd8\xff\xd9")), "a second image in it");
     assert!(
@@ -165,7 +161,7 @@ fn one_scan_and_nothing_behind_it() {
 }
 
 #[test]
-fn names() {
+fn names_and_content_types_agree() {
     let names = [
         MediaType::Jpeg,
         MediaType::Png,

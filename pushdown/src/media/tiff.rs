@@ -1,15 +1,15 @@
-//! TIFF's structure (TIFF 6.0, BigTIFF): the header and the directory of the first page, without its pixels.
+//! The structure of TIFF (TIFF 6.0, BigTIFF): the header and the directory of the first page, without pixels.
 //!
-//! Everything is read in place: whatever a file claims, no more is looked at than it has.
+//! Everything is read in place, so that no claim of a file makes the reader allocate memory.
 
 mod values;
 
-pub(crate) use values::{Order, Values};
+pub(crate) use values::{ByteOrder, TagValues};
 
 use super::{ImageHeader, MediaType};
 use crate::{Error, Result};
 
-/// Tags (TIFF 6.0, appendix A; the last four are of supplements and of libtiff).
+/// Tags (TIFF 6.0, appendix A; the last four are from supplements and libtiff).
 pub(crate) mod tag {
     pub(crate) const IMAGE_WIDTH: u16 = 256;
     pub(crate) const IMAGE_LENGTH: u16 = 257;
@@ -38,7 +38,7 @@ pub(crate) mod tag {
     pub(crate) const REFERENCE_BLACK_WHITE: u16 = 532;
 }
 
-/// Pillow takes these for TIFF: two of BigTIFF, and two of writers that mixed the byte orders up.
+/// The signatures that Pillow accepts: TIFF, BigTIFF, and those of writers that mixed up the byte orders.
 const MAGIC: [&[u8; 4]; 6] = [
     b"II\x2a\0",
     b"MM\0\x2a",
@@ -48,38 +48,42 @@ const MAGIC: [&[u8; 4]; 6] = [
     b"MM\x2a\0",
 ];
 
-/// A directory has a few dozen entries; each is looked at for every tag.
-const MOST_ENTRIES: u64 = u16::MAX as u64;
+/// Maximum entries of a directory. Usual ones have a few dozen; every lookup of a tag scans them all.
+const MAX_ENTRIES: u64 = u16::MAX as u64;
 
-/// Whether `bytes` start as a TIFF does.
+/// Whether `bytes` start with the signature of a TIFF.
 pub(super) fn is_tiff(bytes: &[u8]) -> bool {
     MAGIC.iter().any(|magic| bytes.starts_with(*magic))
 }
 
-/// The first page's directory. Later pages and sub-directories are not followed, so that loops of them do no harm.
+/// The directory of the first page. Links to later pages and to sub-directories are not followed, so cycles are harmless.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Directory<'a> {
+pub(crate) struct TiffDirectory<'a> {
     bytes: &'a [u8],
-    order: Order,
-    big: bool,
-    /// Of 12 bytes each, in BigTIFF 20.
+    order: ByteOrder,
+    is_big_tiff: bool,
+    /// 12 bytes per entry, in BigTIFF 20.
     entries: &'a [u8],
 }
 
-impl<'a> Directory<'a> {
+impl<'a> TiffDirectory<'a> {
     /// # Errors
-    /// `Undecodable` where the header is none, or the directory is not within `bytes`.
+    /// `Undecodable` for a truncated header, and for a directory that is not within `bytes`.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self> {
-        let short = || Error::undecodable("the TIFF ends in its header: expected 8 bytes, in BigTIFF 16");
+        let truncated = || Error::undecodable("the TIFF ends in its header: expected 8 bytes, in BigTIFF 16");
         let order = if bytes.starts_with(b"MM") {
-            Order::Big
+            ByteOrder::Big
         } else {
-            Order::Little
+            ByteOrder::Little
         };
-        let big = bytes.get(2..4).ok_or_else(short)?.contains(&43);
-        let (place, count_size, entry_size) = if big { (8..16, 8, 20) } else { (4..8, 2, 12) };
-        let start = order.integer(bytes.get(place).ok_or_else(short)?);
-        let lost = || {
+        let is_big_tiff = bytes.get(2..4).ok_or_else(truncated)?.contains(&43);
+        let (offset_field, count_size, entry_size) = if is_big_tiff {
+            (8..16, 8, 20)
+        } else {
+            (4..8, 2, 12)
+        };
+        let start = order.integer(bytes.get(offset_field).ok_or_else(truncated)?);
+        let out_of_bounds = || {
             Error::undecodable(format!(
                 "the TIFF's directory is at byte {start}: expected all of it within the {} bytes of the file",
                 bytes.len()
@@ -88,20 +92,20 @@ impl<'a> Directory<'a> {
         let rest = usize::try_from(start)
             .ok()
             .and_then(|start| bytes.get(start..))
-            .ok_or_else(lost)?;
-        let (count, rest) = rest.split_at_checked(count_size).ok_or_else(lost)?;
+            .ok_or_else(out_of_bounds)?;
+        let (count, rest) = rest.split_at_checked(count_size).ok_or_else(out_of_bounds)?;
         let count = order.integer(count);
-        if count > MOST_ENTRIES {
+        if count > MAX_ENTRIES {
             return Err(Error::undecodable(format!(
-                "the TIFF's directory has {count} entries: expected at most {MOST_ENTRIES}"
+                "the TIFF's directory has {count} entries: expected at most {MAX_ENTRIES}"
             )));
         }
-        let length = usize::try_from(count).map_err(|_| lost())? * entry_size;
-        let entries = rest.get(..length).ok_or_else(lost)?;
+        let length = usize::try_from(count).map_err(|_| out_of_bounds())? * entry_size;
+        let entries = rest.get(..length).ok_or_else(out_of_bounds)?;
         Ok(Self {
             bytes,
             order,
-            big,
+            is_big_tiff,
             entries,
         })
     }
@@ -111,16 +115,16 @@ impl<'a> Directory<'a> {
         self.bytes
     }
 
-    pub(crate) const fn order(&self) -> Order {
+    pub(crate) const fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The values of `tag`, the first where it stands there twice; `None` where it does not stand there.
+    /// The values of `tag`, of its first entry if there are several; `None` if there is none.
     ///
     /// # Errors
-    /// `Undecodable` where the values have a type that is none, or are not within the file.
-    pub(crate) fn find(&self, tag: u16) -> Result<Option<Values<'a>>> {
-        let (size, count_end) = if self.big { (20, 12) } else { (12, 8) };
+    /// `Undecodable` for values of an unknown type, and for values that are not within the file.
+    pub(crate) fn find(&self, tag: u16) -> Result<Option<TagValues<'a>>> {
+        let (size, count_end) = if self.is_big_tiff { (20, 12) } else { (12, 8) };
         let found = self
             .entries
             .chunks_exact(size)
@@ -131,7 +135,7 @@ impl<'a> Directory<'a> {
         let kind = self.order.integer(&entry[2..4]);
         let count = self.order.integer(&entry[4..count_end]);
         let field = &entry[count_end..];
-        let item = Values::size(kind).ok_or_else(|| {
+        let item = TagValues::size(kind).ok_or_else(|| {
             Error::undecodable(format!(
                 "the TIFF's tag {tag} has values of type {kind}: expected 1 to 13 or 16 to 18"
             ))
@@ -152,44 +156,44 @@ impl<'a> Directory<'a> {
                 self.bytes.len()
             ))
         })?;
-        Ok(Some(Values::new(tag, self.order, kind, data)))
+        Ok(Some(TagValues::new(tag, self.order, kind, data)))
     }
 
-    /// The first value of `tag`, which is no integer below 0; `None` where it does not stand there.
+    /// The first value of `tag`, an integer of at least 0; `None` if there is no such tag.
     pub(crate) fn integer(&self, tag: u16) -> Result<Option<u64>> {
         self.find(tag)?.map(|values| values.integer(0)).transpose()
     }
 
-    /// The same for a tag that may not be missing.
+    /// The first value of a tag that is required.
     fn required(&self, tag: u16, name: &str) -> Result<u64> {
         self.integer(tag)?
             .ok_or_else(|| Error::undecodable(format!("the TIFF lacks tag {tag} ({name})")))
     }
 
-    /// What the header tells: as for other formats, before any pixel.
+    /// The image header, without reading any pixel.
     pub(crate) fn summary(&self) -> Result<ImageHeader> {
         let width = self.required(tag::IMAGE_WIDTH, "ImageWidth")?;
         let height = self.required(tag::IMAGE_LENGTH, "ImageLength")?;
         let side = |side: u64| u32::try_from(side).ok().filter(|side| *side > 0);
         let (Some(wide), Some(high)) = (side(width), side(height)) else {
             return Err(Error::undecodable(format!(
-                "the TIFF says {width} x {height} pixels: expected 1 to {} a side",
+                "the TIFF states {width} x {height} pixels: expected 1 to {} a side",
                 u32::MAX
             )));
         };
         let bits = self.integer(tag::BITS_PER_SAMPLE)?.unwrap_or(1);
         let samples = self.integer(tag::SAMPLES_PER_PIXEL)?.unwrap_or(1);
-        // The samples of a strip as they are stored, and what JPEG or subsampled chroma make of them.
+        // The stored samples of a strip, and the samples that JPEG or subsampled chroma expand to.
         let stored = bits.saturating_mul(samples).div_ceil(8);
         let scratch = stored.saturating_add(samples.saturating_mul(3));
         Ok(ImageHeader {
             media: MediaType::Tiff,
             width: wide,
             height: high,
-            // Only decoding turns it.
+            // Read when the page is decoded.
             orientation: None,
-            scratch_per_pixel: u8::try_from(scratch).unwrap_or(u8::MAX),
-            scalable: false,
+            scratch_bytes_per_pixel: u8::try_from(scratch).unwrap_or(u8::MAX),
+            is_scalable: false,
         })
     }
 }

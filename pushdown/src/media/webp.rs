@@ -1,32 +1,32 @@
-//! The chunks of a WebP: its orientation, and the first frame of an animation as a file of its own.
+//! The chunks of a WebP: its orientation, and the first frame of an animation as a separate file.
 
 use super::exif;
 
 /// Bytes of a file before its first chunk: `RIFF`, a length, `WEBP`.
 const FILE_HEADER_BYTES: usize = 12;
-/// The bit of the first chunk's flags that says of an extended file (`VP8X`) that it is an animation.
+/// The animation bit in the flags of the first chunk of an extended file (`VP8X`).
 const ANIMATED: u8 = 0b10;
-/// Bytes of a frame's place, size, duration and flags.
+/// Bytes of a frame's position, size, duration and flags.
 const FRAME_HEADER_BYTES: usize = 16;
 
-/// Whether `bytes`, a WebP, say that they are an animation.
+/// Whether `bytes`, a WebP, are an animation.
 pub(crate) fn is_animated(bytes: &[u8]) -> bool {
     let first = bytes
         .get(FILE_HEADER_BYTES..)
-        .and_then(|bytes| Chunks(bytes).next());
+        .and_then(|bytes| WebpChunks(bytes).next());
     first.is_some_and(|(kind, body)| {
         kind == b"VP8X" && body.first().is_some_and(|flags| flags & ANIMATED != 0)
     })
 }
 
-/// Width and height that the first coded image of `bytes`, a WebP, has by itself, whatever the file says of its canvas.
+/// Width and height of the first coded image of `bytes`, a WebP. The size of the canvas may differ.
 pub(crate) fn coded_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    Chunks(bytes.get(FILE_HEADER_BYTES..)?).coded_size()
+    WebpChunks(bytes.get(FILE_HEADER_BYTES..)?).coded_size()
 }
 
-/// The EXIF orientation of `bytes`, a WebP; 1 where there is none.
+/// The EXIF orientation of `bytes`, a WebP; 1 if there is none.
 pub(crate) fn orientation(bytes: &[u8]) -> u8 {
-    let mut chunks = Chunks(bytes.get(FILE_HEADER_BYTES..).unwrap_or_default());
+    let mut chunks = WebpChunks(bytes.get(FILE_HEADER_BYTES..).unwrap_or_default());
     let block = chunks.find(|(kind, _)| *kind == b"EXIF");
     block.map_or(1, |(_, body)| exif::orientation(body))
 }
@@ -37,23 +37,24 @@ pub(crate) struct FirstFrame {
     pub(crate) y: u32,
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// A WebP file of the frame alone.
+    /// A WebP file with this frame only.
     pub(crate) file: Vec<u8>,
 }
 
 impl FirstFrame {
-    /// The first frame of `bytes`; `None` for a file without a whole one.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let mut chunks = Chunks(bytes.get(FILE_HEADER_BYTES..)?);
+    /// The first frame of `bytes`; `None` if there is no complete frame.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let mut chunks = WebpChunks(bytes.get(FILE_HEADER_BYTES..)?);
         let (_, frame) = chunks.find(|(kind, _)| *kind == b"ANMF")?;
         let (header, data) = frame.split_at_checked(FRAME_HEADER_BYTES)?;
-        let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]);
-        let has_alpha = Chunks(data).any(|(kind, _)| kind == b"ALPH");
+        let number =
+            |offset: usize| u32::from_le_bytes([header[offset], header[offset + 1], header[offset + 2], 0]);
+        let has_alpha = WebpChunks(data).any(|(kind, _)| kind == b"ALPH");
         let flags = if has_alpha { 0x10 } else { 0 };
         let mut file = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0".to_vec();
         file.extend_from_slice(&[flags, 0, 0, 0]);
-        // As in libwebp, what is coded has the last word.
-        let (width, height) = Chunks(data).coded_size()?;
+        // As in libwebp, the size of the coded image counts, not that of the frame header.
+        let (width, height) = WebpChunks(data).coded_size()?;
         for side in [width, height] {
             file.extend_from_slice(&side.checked_sub(1)?.to_le_bytes()[..3]);
         }
@@ -70,14 +71,14 @@ impl FirstFrame {
     }
 }
 
-/// Kinds and bodies of the chunks, each padded to an even length.
-struct Chunks<'a>(&'a [u8]);
+/// Iterates over the kinds and bodies of chunks. Bodies are padded to an even length.
+struct WebpChunks<'a>(&'a [u8]);
 
-impl Chunks<'_> {
-    /// Width and height that the first coded image says.
+impl WebpChunks<'_> {
+    /// Width and height in the header of the first coded image.
     fn coded_size(&mut self) -> Option<(u32, u32)> {
         self.find_map(|(kind, body)| match kind {
-            // RFC 6386, 9.1: a tag of three bytes and a start code, then both sides in 14 bits each beside two of scaling.
+            // RFC 6386, 9.1: a tag of three bytes and a start code, then both sides in 14 bits each, with two bits of scaling.
             b"VP8 " => match *body {
                 [_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1, ..] => {
                     let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
@@ -98,7 +99,7 @@ impl Chunks<'_> {
     }
 }
 
-impl<'a> Iterator for Chunks<'a> {
+impl<'a> Iterator for WebpChunks<'a> {
     type Item = (&'a [u8; 4], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -8,14 +8,14 @@ fn pipeline(text: &str) -> Pipeline {
 }
 
 /// An object of 50,000 bytes whose header says `width` x `height`.
-fn object(media: MediaType, width: u32, height: u32, scratch_per_pixel: u8) -> Kind {
+fn object(media: MediaType, width: u32, height: u32, scratch_bytes_per_pixel: u8) -> Kind {
     let header = ImageHeader {
         media,
         width,
         height,
         orientation: Some(1),
-        scratch_per_pixel,
-        scalable: media == MediaType::Jpeg,
+        scratch_bytes_per_pixel,
+        is_scalable: media == MediaType::Jpeg,
     };
     Kind::Bytes(BytesKind {
         length: Some(50_000),

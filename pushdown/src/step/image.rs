@@ -14,5 +14,5 @@ pub use decode::Decode;
 pub use encode::{Encode, Encoding};
 pub(crate) use geometry::{Geometry, Region, Window};
 pub use resample::Filter;
-pub(crate) use resample::resample_scratch;
+pub(crate) use resample::resample_scratch_bytes;
 pub use resize::{Resize, Size};

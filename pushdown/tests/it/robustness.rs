@@ -111,7 +111,7 @@ fn a_head_tells_the_truth_or_nothing() {
                 (whole.media, whole.width, whole.height)
             );
             assert!(head.orientation.is_none() || head.orientation == whole.orientation);
-            assert!(head.scratch_per_pixel >= whole.scratch_per_pixel);
+            assert!(head.scratch_bytes_per_pixel >= whole.scratch_bytes_per_pixel);
         }
     }
 }

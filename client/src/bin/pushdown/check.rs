@@ -78,8 +78,8 @@ impl Check {
             width,
             height,
             orientation: Some(1),
-            scratch_per_pixel: 0,
-            scalable: true,
+            scratch_bytes_per_pixel: 0,
+            is_scalable: true,
         });
         BytesKind {
             length: self.bytes,

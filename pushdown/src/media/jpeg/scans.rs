@@ -1,7 +1,7 @@
-//! The number of scans of a JPEG, and how many it may have.
+//! The number of scans of a JPEG, and its limit.
 //!
-//! libjpeg passes over all blocks of the image for each scan, however few bytes the scan has: without a limit, a file of
-//! 300 KB costs 18 seconds.
+//! libjpeg processes all blocks of the image for each scan, however few bytes the scan has, and cannot be interrupted. Without
+//! a limit, a file of 300 KB takes 18 seconds.
 
 use super::{EOI, SOS, Segments, is_frame};
 use crate::limits::{MAX_SCAN_PIXELS, MAX_SCANS};
@@ -14,19 +14,19 @@ pub(crate) struct Scans {
     is_one_pass: bool,
 }
 
-/// What the cost of a scan depends on.
+/// The coding of scans, which determines their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
-    /// Huffman codes of DCT coefficients: the JPEG of every camera and every program.
+    /// Huffman codes of DCT coefficients: the JPEG of cameras and usual programs.
     Huffman,
     /// Huffman codes of samples.
     Lossless,
-    /// Arithmetic coding. Its decoder goes on at full cost after the data has ended.
+    /// Arithmetic coding. Its decoder continues at full cost after the end of the data.
     Arithmetic,
 }
 
 impl Scans {
-    /// Counts the scans of `bytes` by their markers, in one pass; `None` where no frame header comes before a scan.
+    /// Counts the scans of `bytes` by their markers, in one pass; `None` without a frame header before the first scan.
     pub(crate) fn count(bytes: &[u8]) -> Option<Self> {
         let mut frame = None;
         let mut count = 0;
@@ -41,7 +41,7 @@ impl Scans {
                     count += 1;
                     let is_sequential = matches!(marker, 0xc0 | 0xc1);
                     if is_sequential && segment.body.first().is_some_and(|in_scan| *in_scan >= components) {
-                        // The whole image: libjpeg refuses whatever scan follows.
+                        // This scan has the whole image: libjpeg refuses any further one.
                         is_one_pass = count == 1;
                         break;
                     }
@@ -52,38 +52,38 @@ impl Scans {
         }
         let (marker, _) = frame?;
         Some(Self {
-            coding: Coding::of_frame(marker),
+            coding: Coding::from_frame(marker),
             count,
             is_one_pass,
         })
     }
 
-    /// Whether libjpeg gives rows as it reads the file: of a sequential image by Huffman codes whose only scan has all
+    /// Whether libjpeg outputs rows while it reads the file: for a sequential image with Huffman codes and a single scan of all
     /// components.
     pub(crate) const fn is_one_pass(self) -> bool {
         self.is_one_pass
     }
 
-    /// The most scans that decoding an image of `width` x `height` pixels may take.
+    /// The maximum number of scans of an image of `width` x `height` pixels.
     ///
     /// # Errors
-    /// Expected and found, where the file has more.
+    /// If the file has more, with the expected and the found number.
     pub(crate) fn limit(self, width: u32, height: u32) -> Result<u32, String> {
-        let pixels = u64::from(width) * u64::from(height) * self.coding.cost();
-        let most = (MAX_SCAN_PIXELS / pixels.max(1)).min(MAX_SCANS.into());
-        if self.count > most {
+        let pixels = u64::from(width) * u64::from(height) * self.coding.relative_cost();
+        let max = (MAX_SCAN_PIXELS / pixels.max(1)).min(MAX_SCANS.into());
+        if self.count > max {
             return Err(format!(
-                "JPEG: expected at most {most} {} for {width} x {height} pixels, found {}",
+                "JPEG: expected at most {max} {} for {width} x {height} pixels, found {}",
                 self.coding.name(),
                 self.count
             ));
         }
-        Ok(u32::try_from(most).unwrap_or(MAX_SCANS))
+        Ok(u32::try_from(max).unwrap_or(MAX_SCANS))
     }
 }
 
 impl Coding {
-    const fn of_frame(marker: u8) -> Self {
+    const fn from_frame(marker: u8) -> Self {
         match marker {
             0xc9..=0xcf => Self::Arithmetic,
             _ if marker & 0b11 == 0b11 => Self::Lossless,
@@ -91,8 +91,8 @@ impl Coding {
         }
     }
 
-    /// What a scan costs at worst, in scans by Huffman codes (0.5 ns a pixel).
-    const fn cost(self) -> u64 {
+    /// Worst-case cost of a scan relative to one with Huffman codes (0.5 ns per pixel).
+    const fn relative_cost(self) -> u64 {
         match self {
             Self::Huffman => 1,
             Self::Lossless => 8,

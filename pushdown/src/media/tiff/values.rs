@@ -1,16 +1,16 @@
-//! Values of a tag: integers and fractions of any of TIFF's types.
+//! The values of a tag: integers and fractions of any TIFF type.
 
 use crate::{Error, Result};
 
-/// The order of bytes in a file.
+/// The byte order of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
-    /// The integer in `bytes`, which are at most 8.
+impl ByteOrder {
+    /// The unsigned integer in `bytes`, of which there are at most 8.
     pub(crate) fn integer(self, bytes: &[u8]) -> u64 {
         let append = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         match self {
@@ -20,17 +20,17 @@ impl Order {
     }
 }
 
-/// The values of one tag, where they stand in the file.
+/// The values of one tag, as a slice of the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Values<'a> {
+pub(crate) struct TagValues<'a> {
     tag: u16,
-    order: Order,
+    order: ByteOrder,
     kind: u64,
     data: &'a [u8],
 }
 
-impl<'a> Values<'a> {
-    /// Bytes of a value of type `kind`; `None` where there is no such type.
+impl<'a> TagValues<'a> {
+    /// Bytes of a value of type `kind`; `None` for an unknown type.
     pub(super) const fn size(kind: u64) -> Option<usize> {
         match kind {
             // BYTE, ASCII, SBYTE, UNDEFINED
@@ -45,7 +45,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    pub(super) const fn new(tag: u16, order: Order, kind: u64, data: &'a [u8]) -> Self {
+    pub(super) const fn new(tag: u16, order: ByteOrder, kind: u64, data: &'a [u8]) -> Self {
         Self {
             tag,
             order,
@@ -59,7 +59,7 @@ impl<'a> Values<'a> {
         self.data
     }
 
-    /// How many there are.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         Self::size(self.kind).map_or(0, |size| self.data.len() / size)
     }
@@ -80,7 +80,7 @@ impl<'a> Values<'a> {
     /// The integer at `index`, of any of the integer types.
     ///
     /// # Errors
-    /// `Undecodable` where there is none, or it is negative or a fraction.
+    /// `Undecodable` if there is no such value, and for negative numbers and fractions.
     pub(crate) fn integer(&self, index: usize) -> Result<u64> {
         let item = self.item(index)?;
         let value = self.order.integer(item);
@@ -97,12 +97,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The number at `index`, of any type; a fraction over 0 is infinite or not a number.
+    /// The number at `index`, of any type. A fraction with the denominator 0 is infinite or NaN.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "coefficients, which libtiff holds in f32"
+        reason = "coefficients, which libtiff stores in f32"
     )]
-    #[expect(clippy::cast_possible_truncation, reason = "back to the bits that were read")]
+    #[expect(clippy::cast_possible_truncation, reason = "restores the bits that were read")]
     pub(crate) fn number(&self, index: usize) -> Result<f64> {
         let item = self.item(index)?;
         let value = self.order.integer(item);

@@ -6,7 +6,7 @@ use crate::{
     pipeline::{Args, Param, Side, Value},
     step::{
         Operator, Scope,
-        image::{Filter, Geometry, Region, Window, resample_scratch},
+        image::{Filter, Geometry, Region, Window, resample_scratch_bytes},
     },
 };
 

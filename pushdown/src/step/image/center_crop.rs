@@ -1,4 +1,4 @@
-//! `center_crop`: the middle of an image.
+//! `center_crop`: the center of an image.
 
 use super::{Geometry, Window};
 use crate::{
@@ -19,7 +19,7 @@ impl Operator for CenterCrop {
     type Output = Image;
 
     const NAME: &'static str = "center_crop";
-    const SUMMARY: &'static str = "the middle of the image, padded with zeros where it is smaller";
+    const SUMMARY: &'static str = "the center of the image, padded with zeros if the image is smaller";
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),
@@ -46,7 +46,7 @@ impl Operator for CenterCrop {
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        let geometry = Geometry::cut(self.rectangle(input.width(), input.height()));
+        let geometry = Geometry::crop(self.rectangle(input.width(), input.height()));
         Ok(geometry.apply(&Window::whole(input)))
     }
 }
@@ -63,13 +63,13 @@ impl CenterCrop {
     }
 }
 
-/// Half of what is left over. Torchvision rounds it half to even where it crops, and down where it pads.
-fn offset(have: u32, want: u32) -> i64 {
-    let spare = i64::from(have) - i64::from(want);
-    let half = spare.div_euclid(2);
-    match spare {
-        ..0 => -(-spare / 2),
-        _ if spare % 2 == 1 && half % 2 == 1 => half + 1,
+/// Half of the difference. Torchvision rounds half to even when it crops, and toward 0 when it pads.
+fn offset(input: u32, output: u32) -> i64 {
+    let excess = i64::from(input) - i64::from(output);
+    let half = excess.div_euclid(2);
+    match excess {
+        ..0 => -(-excess / 2),
+        _ if excess % 2 == 1 && half % 2 == 1 => half + 1,
         _ => half,
     }
 }

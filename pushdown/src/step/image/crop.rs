@@ -1,4 +1,4 @@
-//! `crop`: a rectangle of an image, zero where it reaches beyond.
+//! `crop`: a rectangle of an image, padded with zeros outside it.
 
 use super::{Geometry, Window};
 use crate::{
@@ -21,7 +21,7 @@ impl Operator for Crop {
     type Output = Image;
 
     const NAME: &'static str = "crop";
-    const SUMMARY: &'static str = "a rectangle, padded with zeros where it reaches beyond the image";
+    const SUMMARY: &'static str = "a rectangle, padded with zeros outside the image";
     const PARAMS: &'static [Param] = &[
         Param::positional("x", "pixels", "left edge"),
         Param::positional("y", "pixels", "top edge"),
@@ -33,7 +33,7 @@ impl Operator for Crop {
         let offset = |name: &str| {
             let offset: u64 = args.required(name)?;
             u32::try_from(offset)
-                .map_err(|_| args.fault(format!("`{name}` is {offset}, expected fewer pixels")))
+                .map_err(|_| args.fault(format!("`{name}` is {offset}, expected at most {}", u32::MAX)))
         };
         let Side(width) = args.required("w")?;
         let Side(height) = args.required("h")?;
@@ -64,7 +64,7 @@ impl Operator for Crop {
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
-        Ok(Geometry::cut(self.rectangle()).apply(&Window::whole(input)))
+        Ok(Geometry::crop(self.rectangle()).apply(&Window::whole(input)))
     }
 }
 
@@ -75,12 +75,12 @@ impl Crop {
     }
 }
 
-/// The rectangle at `x`, `y`, which may lie beyond any edge; zero outside of the image.
+/// The rectangle at `x`, `y`, which may extend beyond any edge. Pixels outside the image are zero.
 pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
     if columns.length == width as usize && rows.length == height as usize {
-        let pixels = cut(
+        let pixels = copy_rectangle(
             image.pixels(),
             image.stride(),
             columns.source,
@@ -103,23 +103,26 @@ pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
     Image::from_parts(width, height, pixels)
 }
 
-/// The rectangle at `x`, `y`, which lies within `pixels` of `stride` bytes a row.
-fn cut(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
+/// The rectangle at `x`, `y`, which has to lie within `pixels`. A row has `stride` bytes.
+fn copy_rectangle(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
     let bytes = width as usize * 3;
-    let mut kept = Vec::with_capacity(bytes * height as usize);
+    let mut rectangle = Vec::with_capacity(bytes * height as usize);
     for row in y..y + height as usize {
-        kept.extend_from_slice(&pixels[row * stride + x * 3..][..bytes]);
+        rectangle.extend_from_slice(&pixels[row * stride + x * 3..][..bytes]);
     }
-    kept
+    rectangle
 }
 
+/// The intersection of a range and an image axis, in pixels.
 struct Overlap {
+    /// Its start in the image.
     source: usize,
+    /// Its start in the range.
     target: usize,
     length: usize,
 }
 
-/// Where `[start, start + length)` meets `[0, limit)`.
+/// The intersection of `[start, start + length)` and `[0, limit)`.
 fn overlap(start: i64, length: u32, limit: u32) -> Overlap {
     let first = start.clamp(0, limit.into());
     let last = (start + i64::from(length)).clamp(first, limit.into());

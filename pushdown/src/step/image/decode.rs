@@ -1,4 +1,4 @@
-//! `decode`: an encoded image to RGB, as Pillow's `convert("RGB")`.
+//! `decode`: an encoded image to RGB, with the results of Pillow's `convert("RGB")`.
 
 mod bmp;
 mod cmyk;
@@ -24,26 +24,27 @@ choice! {
     enum Orient {
         /// Leave the pixels as stored, as Pillow and torchvision do.
         None = "none",
-        /// Turn and mirror the image upright, as `ImageOps.exif_transpose`.
+        /// Rotate and mirror the image upright, as `ImageOps.exif_transpose`.
         Exif = "exif",
     }
 }
 
-/// `decode`. JPEG through libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow has it; PNG, GIF (first frame) and
-/// WebP (first frame) by crates of their own; BMP here, and TIFF (first page) by codecs for its strips and tiles.
+/// `decode`. JPEG uses libjpeg-turbo with the accurate DCT and fancy upsampling, as Pillow does. PNG, GIF (first frame) and WebP
+/// (first frame) use a crate each. BMP, and TIFF (first page) except for the codecs of its strips and tiles, are decoded by
+/// this module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decode {
     orient: Orient,
     scaling: Scaling,
 }
 
-/// How far a JPEG may be reduced while it is decoded.
+/// How much a JPEG may be reduced while it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scaling {
     Full,
-    /// The short side keeps at least this many pixels.
+    /// The short side has at least this many pixels.
     MinShort(u32),
-    /// The long side keeps at least this many pixels.
+    /// The long side has at least this many pixels.
     MinLong(u32),
 }
 
@@ -116,8 +117,8 @@ impl Operator for Decode {
 
     fn scratch_bytes(&self, input: &BytesKind) -> Option<u64> {
         let header = input.header?;
-        let per_pixel = u64::from(header.scratch_per_pixel);
-        // Turning an image upright makes another one.
+        let per_pixel = u64::from(header.scratch_bytes_per_pixel);
+        // Rotating an image needs a second one.
         let upright = if self.orient == Orient::Exif && header.orientation != Some(1) {
             3
         } else {
@@ -132,9 +133,9 @@ impl Operator for Decode {
 }
 
 impl Decode {
-    /// Width and height of the image in `input`, if a part of it can be decoded by itself.
-    pub(crate) fn divisible(&self, input: &[u8]) -> Option<(u32, u32)> {
-        let header = ImageHeader::read(input).filter(|header| header.scalable)?;
+    /// Width and height of the decoded image, if a region of it can be decoded separately.
+    pub(crate) fn size_for_regions(&self, input: &[u8]) -> Option<(u32, u32)> {
+        let header = ImageHeader::read(input).filter(|header| header.is_scalable)?;
         if self.orient == Orient::Exif && header.orientation != Some(1) {
             return None;
         }
@@ -142,22 +143,21 @@ impl Decode {
         Some((header.width.div_ceil(divisor), header.height.div_ceil(divisor)))
     }
 
-    /// Decodes at least the part `seen`: the pixels are those of the whole, and so are the errors.
-    pub(crate) fn part(&self, input: &[u8], scope: &Scope<'_>, seen: Region) -> Result<Window> {
-        self.decode(input, scope, Some(seen))
+    /// Decodes at least `region`. Pixels and errors are those of decoding the whole image.
+    pub(crate) fn decode_region(&self, input: &[u8], limits: &Limits, region: Region) -> Result<Window> {
+        self.decode(input, limits, Some(region))
     }
 
-    /// `seen` may be given of an image that is [`divisible`](Self::divisible).
-    fn decode(&self, input: &[u8], scope: &Scope<'_>, seen: Option<Region>) -> Result<Window> {
-        let (limits, cancellation) = (scope.limits, scope.cancellation);
-        // The caller checks what `output` knows; what a header hides has to be checked here, before any pixel.
+    /// `region` requires an image for which [`size_for_regions`](Self::size_for_regions) returns a size.
+    fn decode(&self, input: &[u8], limits: &Limits, region: Option<Region>) -> Result<Window> {
+        // The caller checks sizes that `output` knows. A size that only the whole file shows is checked here, before decoding.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
             Some(media) => header_fault(media, input),
-            None => Error::undecodable(describe_foreign(input)),
+            None => Error::undecodable(unknown_format(input)),
         })?;
         if header.pixels() > limits.max_pixels {
             return Err(Error::undecodable(format!(
-                "the {} says {} x {} pixels, more than the limit of {} pixels",
+                "the {} states {} x {} pixels, more than the limit of {} pixels",
                 header.media, header.width, header.height, limits.max_pixels
             )));
         }
@@ -165,7 +165,7 @@ impl Decode {
         let from_exif = |number| Orientation::from_exif(number).unwrap_or(as_stored);
         let (window, orientation) = match header.media {
             MediaType::Jpeg => (
-                jpeg::decode(input, &header, self.scaling.divisor(&header), seen, cancellation)?,
+                jpeg::decode(input, &header, self.scaling.divisor(&header), region)?,
                 header.orientation.map_or(as_stored, from_exif),
             ),
             MediaType::Png => (
@@ -185,7 +185,7 @@ impl Decode {
         };
         match self.orient {
             Orient::Exif if orientation != Orientation::NoTransforms => {
-                upright(window.into_image(), orientation).map(Window::whole)
+                rotate_upright(window.into_image(), orientation).map(Window::whole)
             }
             Orient::None | Orient::Exif => Ok(window),
         }
@@ -193,10 +193,10 @@ impl Decode {
 }
 
 impl Scaling {
-    /// 1, 2, 4 or 8: 5/8 and the like have no SIMD and gain nothing.
+    /// 1, 2, 4 or 8. libjpeg-turbo has no SIMD for other fractions such as 5/8, which save no time.
     fn divisor(self, header: &ImageHeader) -> u32 {
         let (side, floor) = match self {
-            _ if !header.scalable => return 1,
+            _ if !header.is_scalable => return 1,
             Self::Full => return 1,
             Self::MinShort(floor) => (header.width.min(header.height), floor),
             Self::MinLong(floor) => (header.width.max(header.height), floor),
@@ -208,13 +208,13 @@ impl Scaling {
     }
 }
 
-/// What a decoder of another crate may hold, beside its result: 16 bytes of RGBA in f32 per pixel, as much again between its
-/// passes, and 16 MiB for metadata and palettes.
-const fn decoder_bytes(header: &ImageHeader) -> u64 {
+/// Maximum memory of a decoder from another crate, without its result: per pixel 16 bytes of RGBA in f32, as much again
+/// between its passes, and 16 MiB for metadata and palettes.
+const fn max_decoder_bytes(header: &ImageHeader) -> u64 {
     header.pixels().saturating_mul(32).saturating_add(16 << 20)
 }
 
-/// Why `input`, which starts as `media` does, has no header that can be read.
+/// Why the header of `input`, which has the signature of `media`, cannot be read.
 fn header_fault(media: MediaType, input: &[u8]) -> Error {
     let fault = match media {
         MediaType::Bmp => BmpHeader::read(input).err(),
@@ -228,7 +228,7 @@ fn header_fault(media: MediaType, input: &[u8]) -> Error {
     ))
 }
 
-fn upright(image: Image, orientation: Orientation) -> Result<Image> {
+fn rotate_upright(image: Image, orientation: Orientation) -> Result<Image> {
     let (width, height) = (image.width(), image.height());
     let pixels = RgbImage::from_raw(width, height, image.into_pixels())
         .ok_or_else(|| Error::internal("an image lost its shape"))?;
@@ -238,7 +238,7 @@ fn upright(image: Image, orientation: Orientation) -> Result<Image> {
     Image::new(upright.width(), upright.height(), upright.into_raw())
 }
 
-fn describe_foreign(bytes: &[u8]) -> String {
+fn unknown_format(bytes: &[u8]) -> String {
     let start: String = bytes
         .iter()
         .take(8)

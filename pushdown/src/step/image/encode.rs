@@ -23,7 +23,7 @@ choice! {
     }
 }
 
-/// `encode`. Only JPEG has a quality: PNG and WebP are lossless here.
+/// `encode`. Only JPEG has a quality: PNG is lossless, and so is the WebP that this step writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Encode {
     encoding: Encoding,
@@ -51,7 +51,9 @@ impl Operator for Encode {
             (Encoding::Jpeg, Some(quality)) => {
                 return Err(args.fault(format!("`quality` is {quality}, expected 1 to 100")));
             }
-            (_, Some(_)) => return Err(args.fault("`quality` is for jpeg: png and webp are lossless")),
+            (_, Some(_)) => {
+                return Err(args.fault("`quality` applies to jpeg only: png and webp are lossless"));
+            }
         };
         Ok(Self { encoding, quality })
     }
@@ -71,8 +73,8 @@ impl Operator for Encode {
                 width,
                 height,
                 orientation: Some(1),
-                scratch_per_pixel: 8,
-                scalable: media == MediaType::Jpeg,
+                scratch_bytes_per_pixel: 8,
+                is_scalable: media == MediaType::Jpeg,
             }),
             _ => None,
         };
@@ -84,7 +86,7 @@ impl Operator for Encode {
     }
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
-        // The encoders hold at most a converted copy and the growing output twice.
+        // Upper bound of the encoders: a converted copy, and two copies of the growing output.
         Some(input.pixels()?.saturating_mul(6))
     }
 

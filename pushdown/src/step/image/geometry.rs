@@ -1,6 +1,6 @@
-//! Steps that move pixels about: which part of an image they look at, and what they make of it.
+//! Geometric steps: the region of the input that they read, and their result.
 //!
-//! Whoever knows the part beforehand need not have the rest: decoding makes only what the step behind it looks at.
+//! A step that knows the region in advance can skip the rest: decoding produces only what the next step reads.
 
 use super::{
     crop::crop,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Image;
 
-/// A part of an image, in its pixels.
+/// A rectangle of an image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) x: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Region {
     pub(crate) height: u32,
 }
 
-/// A rectangular piece of a larger image.
+/// A rectangular part of a larger image, with its position.
 #[derive(Debug)]
 pub(crate) struct Window {
     image: Image,
@@ -25,11 +25,11 @@ pub(crate) struct Window {
     y: u32,
 }
 
-/// What a step does to an image of one size.
+/// The effect of a step on images of one size.
 pub(crate) enum Geometry {
-    /// A rectangle, zero where it reaches beyond the image.
-    Cut { x: i64, y: i64, width: u32, height: u32 },
-    /// A resized part, or a region of one.
+    /// A rectangle, padded with zeros outside the image.
+    Crop { x: i64, y: i64, width: u32, height: u32 },
+    /// A resized region, or a part of one.
     Resample(Resampling),
 }
 
@@ -44,7 +44,7 @@ impl Region {
         }
     }
 
-    /// The rectangle as a region, where it lies within an image of `width` x `height`.
+    /// The rectangle as a region; `None` if it is not within an image of `width` x `height`.
     pub(crate) fn within((x, y, w, h): (i64, i64, u32, u32), width: u32, height: u32) -> Option<Self> {
         let (x, y) = (u32::try_from(x).ok()?, u32::try_from(y).ok()?);
         let fits = x.checked_add(w)? <= width && y.checked_add(h)? <= height;
@@ -58,7 +58,7 @@ impl Region {
 }
 
 impl Window {
-    /// A piece that starts at `x`, `y` of the larger image.
+    /// A part that starts at `x`, `y` of the larger image.
     pub(crate) const fn new(image: Image, x: u32, y: u32) -> Self {
         Self { image, x, y }
     }
@@ -68,12 +68,12 @@ impl Window {
         Self::new(image, 0, 0)
     }
 
-    /// The piece itself.
+    /// The part, without its position.
     pub(crate) fn into_image(self) -> Image {
         self.image
     }
 
-    /// The rows of the larger image from `x`, `y` on, which lie in the piece, and the bytes from one to the next.
+    /// The pixels from `x`, `y` of the larger image, which has to be in the part, and the bytes of a row.
     pub(crate) fn rows(&self, x: u32, y: u32) -> (&[u8], usize) {
         let start = (y - self.y) as usize * self.image.stride() + (x - self.x) as usize * 3;
         (&self.image.pixels()[start..], self.image.stride())
@@ -82,14 +82,14 @@ impl Window {
 
 impl Geometry {
     /// A rectangle: left, top, width, height.
-    pub(crate) const fn cut((x, y, width, height): (i64, i64, u32, u32)) -> Self {
-        Self::Cut { x, y, width, height }
+    pub(crate) const fn crop((x, y, width, height): (i64, i64, u32, u32)) -> Self {
+        Self::Crop { x, y, width, height }
     }
 
-    /// Resizing `part` of an image to `to`, of which `keep` remains; with antialiasing.
+    /// Resizes `part` of an image to the size `to`, with antialiasing, and crops the result to `keep`.
     pub(crate) fn resample(part: Region, to: (u32, u32), filter: Filter, keep: Region) -> Self {
         if to == (part.width, part.height) {
-            return Self::Cut {
+            return Self::Crop {
                 x: i64::from(part.x) + i64::from(keep.x),
                 y: i64::from(part.y) + i64::from(keep.y),
                 width: keep.width,
@@ -99,10 +99,10 @@ impl Geometry {
         Self::Resample(Resampling::new(part, to, filter, keep))
     }
 
-    /// The part that is looked at of an image of `width` x `height`; never empty.
-    pub(crate) fn seen(&self, width: u32, height: u32) -> Region {
+    /// The region that is read of an image of `width` x `height`. Never empty.
+    pub(crate) fn input_region(&self, width: u32, height: u32) -> Region {
         match self {
-            Self::Cut {
+            Self::Crop {
                 x,
                 y,
                 width: w,
@@ -117,14 +117,14 @@ impl Geometry {
                     height: h,
                 }
             }
-            Self::Resample(resampling) => resampling.seen(),
+            Self::Resample(resampling) => resampling.input_region(),
         }
     }
 
-    /// The result for the image of which `window` has all that is [`seen`](Self::seen).
+    /// The result. `window` has to contain the [`input_region`](Self::input_region) of the image.
     pub(crate) fn apply(&self, window: &Window) -> Image {
         match self {
-            Self::Cut { x, y, width, height } => {
+            Self::Crop { x, y, width, height } => {
                 let (x, y) = (*x - i64::from(window.x), *y - i64::from(window.y));
                 crop(&window.image, x, y, *width, *height)
             }
@@ -133,9 +133,9 @@ impl Geometry {
     }
 }
 
-/// Where `[start, start + length)` meets `[0, limit)`, and one pixel beside it where it does not.
+/// Start and length of the intersection of `[start, start + length)` and `[0, limit)`; one pixel if it is empty.
 fn overlap(start: i64, length: u32, limit: u32) -> (u32, u32) {
-    let pixel = |at: i64| u32::try_from(at.clamp(0, limit.into())).unwrap_or(limit);
+    let pixel = |position: i64| u32::try_from(position.clamp(0, limit.into())).unwrap_or(limit);
     let first = pixel(start).min(limit.saturating_sub(1));
     let last = pixel(start.saturating_add(length.into()));
     (first, last.saturating_sub(first).max(1))

@@ -2,7 +2,7 @@
 
 use super::{
     Filter, Geometry, Region, Window,
-    resample::{interpolate, resample_scratch},
+    resample::{interpolate, resample_scratch_bytes},
 };
 use crate::{
     Image, ImageKind, Result,
@@ -10,7 +10,8 @@ use crate::{
     step::{Operator, Scope},
 };
 
-/// `resize`. With antialiasing as Pillow's `resize`, within one level; without as PyTorch's `interpolate`.
+/// `resize`. With antialiasing, results equal those of Pillow's `resize` to within one level; without, those of PyTorch's
+/// `interpolate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resize {
     size: Size,
@@ -18,10 +19,10 @@ pub struct Resize {
     antialias: bool,
 }
 
-/// What size to make an image.
+/// The size of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Exactly width x height, whatever the aspect ratio.
+    /// Exactly width x height, without regard to the aspect ratio.
     Exact(u32, u32),
     /// The short side, the other in proportion.
     Short(u32),
@@ -117,7 +118,7 @@ impl Operator for Resize {
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
         let from = (input.width?, input.height?);
-        Some(resample_scratch(from, self.size_of(from.0, from.1)))
+        Some(resample_scratch_bytes(from, self.size_of(from.0, from.1)))
     }
 
     fn apply(&self, input: Image, _: &Scope<'_>) -> Result<Image> {
@@ -133,8 +134,8 @@ impl Operator for Resize {
 }
 
 impl Resize {
-    /// Width and height of the result for an image of `width` x `height`. The side that is not given is
-    /// `trunc(given * other / side)` as in torchvision, and at least 1.
+    /// Width and height of the result for an image of `width` x `height`. As in torchvision, the side that is not given is
+    /// `trunc(given * other / side)`. It is at least 1.
     pub(crate) fn size_of(&self, width: u32, height: u32) -> (u32, u32) {
         let scaled = |given: u32, other: u32, side: u32| {
             let scaled = u64::from(given) * u64::from(other) / u64::from(side.max(1));
@@ -148,8 +149,8 @@ impl Resize {
         }
     }
 
-    /// What makes the region `keep` of the result for an image of `width` x `height`; `None` without antialiasing,
-    /// where no part is computed by itself.
+    /// Computes the region `keep` of the result for an image of `width` x `height`; `None` without antialiasing, where regions
+    /// are not computed separately.
     pub(crate) fn geometry(&self, width: u32, height: u32, keep: Region) -> Option<Geometry> {
         let to = self.size_of(width, height);
         self.antialias

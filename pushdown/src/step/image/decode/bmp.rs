@@ -1,14 +1,14 @@
 //! Windows and OS/2 bitmaps, as Pillow reads them.
 //!
-//! The `image` crate rounds 16-bit pixels to nearest, where Pillow cuts, and takes a missing data offset for the start of the
-//! file.
+//! The `image` crate differs from Pillow: it rounds 16-bit pixels to nearest instead of truncating them, and takes a missing
+//! data offset for the start of the file.
 
 use crate::{
     Error, Image, Result,
     media::bmp::{BmpHeader, BmpPalette, BmpPixels},
 };
 
-/// Decodes `bytes` to RGB. The caller has held the size against the limits.
+/// Decodes `bytes` to RGB. The caller has checked the size against the limits.
 pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
     let header = BmpHeader::read(bytes).map_err(|fault| Error::undecodable(format!("bmp: {fault}")))?;
     let data = bytes.get(header.offset..).unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
         BmpPixels::RunLength { is_4_bit, palette } => {
             let indices = run_length(bytes, &header, *is_4_bit)?;
             let colours = colours(bytes, palette);
-            let mut pixels = Pixels::new(&header);
+            let mut pixels = RgbRows::new(&header);
             let width = header.width as usize;
             for (row, indices) in indices.chunks_exact(width).enumerate() {
                 pixels.write_row(row, indices.iter().map(|index| colours[usize::from(*index)]));
@@ -29,26 +29,26 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
     Image::new(header.width, header.height, pixels)
 }
 
-/// The 256 colours: those of the file, and black beyond them, as in Pillow.
+/// 256 colours: those of the file, followed by black, as in Pillow.
 fn colours(bytes: &[u8], palette: &BmpPalette) -> [[u8; 3]; 256] {
     let mut colours = [[0; 3]; 256];
     let end = palette.bytes.end.min(bytes.len());
     let stored = bytes.get(palette.bytes.start..end).unwrap_or_default();
-    for (entry, colour) in stored.chunks_exact(palette.entry).zip(&mut colours) {
+    for (entry, colour) in stored.chunks_exact(palette.entry_bytes).zip(&mut colours) {
         *colour = [entry[2], entry[1], entry[0]];
     }
     colours
 }
 
-/// RGB rows, which are written in the order of the file.
-struct Pixels {
+/// RGB rows, written in the order of the file.
+struct RgbRows {
     bytes: Vec<u8>,
     stride: usize,
     height: usize,
     is_top_down: bool,
 }
 
-impl Pixels {
+impl RgbRows {
     fn new(header: &BmpHeader) -> Self {
         let (stride, height) = (header.width as usize * 3, header.height as usize);
         Self {
@@ -72,7 +72,7 @@ impl Pixels {
     }
 }
 
-/// Rows of `bits` bits a pixel, each a whole number of 4 bytes; the last may lack what is beyond its pixels.
+/// Rows of `bits` bits per pixel, padded to a multiple of 4 bytes. The last row may lack its padding.
 fn rows<'a>(data: &'a [u8], header: &BmpHeader, bits: usize) -> Result<impl Iterator<Item = &'a [u8]>> {
     let (width, height) = (header.width as usize, header.height as usize);
     let row = (width * bits).div_ceil(8);
@@ -94,13 +94,13 @@ fn indexed(data: &[u8], header: &BmpHeader, bits: u16, colours: &[[u8; 3]; 256])
     let bits = usize::from(bits);
     let mask = u8::MAX >> (8 - bits);
     let rows = rows(data, header, bits)?;
-    let mut pixels = Pixels::new(header);
+    let mut pixels = RgbRows::new(header);
     for (row, stored) in rows.enumerate() {
         // The first pixel has the highest bits.
         let indices = stored.iter().flat_map(|byte| {
             (0..8 / bits)
                 .rev()
-                .map(move |place| byte >> (place * bits) & mask)
+                .map(move |position| byte >> (position * bits) & mask)
         });
         pixels.write_row(row, indices.map(|index| colours[usize::from(index)]));
     }
@@ -108,9 +108,9 @@ fn indexed(data: &[u8], header: &BmpHeader, bits: u16, colours: &[[u8; 3]; 256])
 }
 
 fn masked(data: &[u8], header: &BmpHeader, bytes: usize, masks: [u32; 3]) -> Result<Vec<u8>> {
-    let channels = masks.map(Channel::of);
+    let channels = masks.map(MaskedChannel::new);
     let rows = rows(data, header, bytes * 8)?;
-    let mut pixels = Pixels::new(header);
+    let mut pixels = RgbRows::new(header);
     for (row, stored) in rows.enumerate() {
         let words = stored.chunks_exact(bytes).map(|stored| {
             let mut word = [0; 4];
@@ -125,16 +125,16 @@ fn masked(data: &[u8], header: &BmpHeader, bytes: usize, masks: [u32; 3]) -> Res
     Ok(pixels.bytes)
 }
 
-/// Where a channel's bits are in a word.
-struct Channel {
+/// The bits of a channel in a word.
+struct MaskedChannel {
     mask: u32,
     shift: u32,
     /// The largest value, at least 1.
     max: u64,
 }
 
-impl Channel {
-    fn of(mask: u32) -> Self {
+impl MaskedChannel {
+    fn new(mask: u32) -> Self {
         let shift = mask.trailing_zeros() % 32;
         Self {
             mask,
@@ -143,7 +143,7 @@ impl Channel {
         }
     }
 
-    /// The channel in 8 bits, cut as in Pillow: `value * 255 / max`.
+    /// The channel in 8 bits, truncated as in Pillow: `value * 255 / max`.
     fn level(&self, word: u32) -> u8 {
         let value = u64::from((word & self.mask) >> self.shift);
         u8::try_from(value * 255 / self.max).unwrap_or(u8::MAX)
@@ -155,14 +155,14 @@ fn run_length(file: &[u8], header: &BmpHeader, is_4_bit: bool) -> Result<Vec<u8>
     let width = header.width as usize;
     let length = width * header.height as usize;
     let mut indices: Vec<u8> = Vec::with_capacity(length);
-    // Of the row, as far as codes tell: what is beyond its end is cut.
+    // The position in the row. Runs are clipped at the end of the row.
     let mut x = 0;
-    let mut at = header.offset;
+    let mut offset = header.offset;
     while indices.len() < length {
-        let Some(&[count, value]) = file.get(at..).and_then(<[u8]>::first_chunk) else {
+        let Some(&[count, value]) = file.get(offset..).and_then(<[u8]>::first_chunk) else {
             break;
         };
-        at += 2;
+        offset += 2;
         let missing = length - indices.len();
         match (count, value) {
             (0, 0) => {
@@ -172,10 +172,10 @@ fn run_length(file: &[u8], header: &BmpHeader, is_4_bit: bool) -> Result<Vec<u8>
             }
             (0, 1) => break,
             (0, 2) => {
-                let Some(&[right, up]) = file.get(at..).and_then(<[u8]>::first_chunk) else {
+                let Some(&[right, up]) = file.get(offset..).and_then(<[u8]>::first_chunk) else {
                     break;
                 };
-                at += 2;
+                offset += 2;
                 let skipped = usize::from(right) + usize::from(up) * width;
                 indices.resize(indices.len() + skipped.min(missing), 0);
                 x = indices.len() % width;
@@ -183,7 +183,7 @@ fn run_length(file: &[u8], header: &BmpHeader, is_4_bit: bool) -> Result<Vec<u8>
             (0, count) => {
                 let pixels = usize::from(count).min(missing);
                 let stored = if is_4_bit { pixels.div_ceil(2) } else { pixels };
-                let Some(run) = file.get(at..at + stored) else {
+                let Some(run) = file.get(offset..offset + stored) else {
                     break;
                 };
                 if is_4_bit {
@@ -192,8 +192,8 @@ fn run_length(file: &[u8], header: &BmpHeader, is_4_bit: bool) -> Result<Vec<u8>
                     indices.extend_from_slice(run);
                 }
                 x += usize::from(count);
-                // Runs are padded to even places of the file.
-                at = (at + stored).next_multiple_of(2);
+                // Runs are padded to even offsets in the file.
+                offset = (offset + stored).next_multiple_of(2);
             }
             (count, value) => {
                 let pixels = usize::from(count).min(width.saturating_sub(x));
@@ -209,7 +209,7 @@ fn run_length(file: &[u8], header: &BmpHeader, is_4_bit: bool) -> Result<Vec<u8>
     }
     if indices.len() < length {
         return Err(Error::undecodable(format!(
-            "bmp: the pixels are truncated: expected {length} of them, found {}",
+            "bmp: the pixels are truncated: expected {length} pixels, found {}",
             indices.len()
         )));
     }

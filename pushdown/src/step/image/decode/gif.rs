@@ -1,8 +1,9 @@
-//! The first frame of a GIF, as Pillow reads it: `image` has neither frames beyond the screen nor Pillow's background.
+//! The first frame of a GIF, as Pillow reads it. The `image` crate supports neither frames beyond the screen nor Pillow's
+//! background colour.
 
 use crate::{Error, Image, Result, media::gif::GifHeader};
 
-/// Decodes the first frame to RGB. The caller has held the size against the limits.
+/// Decodes the first frame to RGB. The caller has checked the size against the limits.
 pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
     let undecodable = |error| Error::undecodable(format!("gif: {error}"));
     let GifHeader {
@@ -18,7 +19,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
             "gif: expected a frame, found the end of the file",
         ));
     };
-    // What the frame does not cover.
+    // The colour of pixels that the frame does not cover.
     let background = colours[usize::from(frame.transparent.unwrap_or(0))];
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let mut pixels = background.repeat(width as usize * height as usize);
@@ -35,7 +36,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Image> {
     Image::new(width, height, pixels)
 }
 
-/// The 256 colours: those of the file, and black beyond them, as in Pillow.
+/// 256 colours: those of the file, followed by black, as in Pillow.
 fn colours(palette: &[u8]) -> [[u8; 3]; 256] {
     let mut colours = [[0; 3]; 256];
     for (stored, colour) in palette.as_chunks().0.iter().zip(&mut colours) {

@@ -10,7 +10,7 @@ mod jpegs;
 mod scans;
 mod tiffs;
 
-/// A file made by `scripts/golden.py`.
+/// A file that `scripts/golden.py` wrote.
 fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     std::fs::read(folder.join(name)).expect("the file is in the repository")
@@ -32,13 +32,13 @@ fn decode(object: &[u8]) -> Result<Image> {
     decoded("decode", object, Limits::default())
 }
 
-fn written(image: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
+fn encoded(image: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
     let mut out = Cursor::new(Vec::new());
     image.into().write_to(&mut out, format).expect("a small image");
     out.into_inner()
 }
 
-/// A smooth picture as our own JPEG.
+/// A smooth picture, encoded as JPEG by the `encode` step.
 fn jpeg(width: u32, height: u32) -> Vec<u8> {
     let pixels =
         (0..height).flat_map(|y| (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, 77]));
@@ -53,8 +53,8 @@ fn jpeg(width: u32, height: u32) -> Vec<u8> {
     }
 }
 
-/// `bytes` with its frame header saying `width` x `height`.
-fn resized_header(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
+/// `bytes` with `width` x `height` in the frame header.
+fn with_frame_size(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
     let frame = bytes
         .windows(2)
         .position(|pair| pair == [0xff, 0xc0])
@@ -65,7 +65,7 @@ fn resized_header(bytes: &[u8], width: u16, height: u16) -> Vec<u8> {
     bytes
 }
 
-/// A PNG whose header says `width` x `height`, with `data` as its pixels.
+/// A PNG with `width` x `height` in its header, and `data` as its pixels.
 fn png(width: u32, height: u32, colour: u8, depth: u8, data: &[u8]) -> Vec<u8> {
     let chunk = |kind: &[u8; 4], body: &[u8]| {
         let length = u32::try_from(body.len()).expect("a short chunk").to_be_bytes();
@@ -95,9 +95,9 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A GIF of one pixel whose screen is said to be 65,535 x 65,535.
-fn lying_gif() -> Vec<u8> {
-    let mut gif = written(
+/// A GIF of one pixel with a stated screen of 65,535 x 65,535.
+fn gif_with_huge_screen() -> Vec<u8> {
+    let mut gif = encoded(
         ImageBuffer::from_pixel(1, 1, Rgba([1_u8, 2, 3, 255])),
         ImageFormat::Gif,
     );
@@ -106,12 +106,12 @@ fn lying_gif() -> Vec<u8> {
 }
 
 #[test]
-fn bombs_are_refused_before_any_pixel() {
+fn decompression_bombs_are_refused_before_decoding() {
     let bombs = [
         (png(100_000, 100_000, 2, 8, b""), "100000 x 100000"),
         (png(100_000, 100_000, 6, 16, b""), "100000 x 100000"),
-        (resized_header(&jpeg(8, 8), 65_535, 65_535), "65535 x 65535"),
-        (lying_gif(), "65535 x 65535"),
+        (with_frame_size(&jpeg(8, 8), 65_535, 65_535), "65535 x 65535"),
+        (gif_with_huge_screen(), "65535 x 65535"),
     ];
     for (bomb, size) in bombs {
         let error = decode(&bomb).expect_err(size);
@@ -120,7 +120,7 @@ fn bombs_are_refused_before_any_pixel() {
             error.to_string().contains(size) && error.to_string().contains("100000000 pixels"),
             "{error}"
         );
-        // The scaled image would fit: the limit is on what is decoded.
+        // The scaled image would fit, but the limit applies to the stored size.
         assert_eq!(
             decoded("decode(min_short=1)", &bomb, Limits::default())
                 .expect_err(size)
@@ -141,9 +141,9 @@ fn bombs_are_refused_before_any_pixel() {
     assert!(decoded("decode", &jpeg(9, 11), limits).is_ok());
 }
 
-/// Headers that agree with the limits and lie about what follows.
+/// The stated sizes are within the limits, but wrong.
 #[test]
-fn lying_headers_are_undecodable() {
+fn false_headers_are_undecodable() {
     let two_frames = {
         let inner = jpeg(64, 64);
         let frame = inner
@@ -152,15 +152,15 @@ fn lying_headers_are_undecodable() {
             .expect("a frame");
         let mut bytes = inner.clone();
         bytes.splice(frame..frame, inner[frame..frame + 19].to_vec());
-        resized_header(&bytes, 8, 8)
+        with_frame_size(&bytes, 8, 8)
     };
     for (what, bytes) in [
         ("two frame headers", two_frames),
         ("no pixels", png(9_000, 9_000, 2, 8, b"")),
-        ("a colour type that is none", png(9, 9, 5, 8, b"")),
+        ("an unknown colour type", png(9, 9, 5, 8, b"")),
         (
-            "more than there is",
-            resized_header(&jpeg(8, 8)[..300], 8_000, 8_000),
+            "more pixels than data",
+            with_frame_size(&jpeg(8, 8)[..300], 8_000, 8_000),
         ),
     ] {
         assert_eq!(
@@ -172,8 +172,8 @@ fn lying_headers_are_undecodable() {
 }
 
 #[test]
-fn foreign_bytes_are_named() {
-    let message = |bytes: &[u8]| decode(bytes).expect_err("no image").to_string();
+fn errors_quote_unknown_formats() {
+    let message = |bytes: &[u8]| decode(bytes).expect_err("not an image").to_string();
     assert_eq!(message(b""), "the object is empty, expected an image");
     assert_eq!(
         message(b"PAR1\0\xff\"'xyz"),
@@ -197,10 +197,10 @@ fn truncated_files_are_undecodable() {
     let mut files = vec![jpeg(61, 47)];
     files.extend(
         [ImageFormat::Png, ImageFormat::WebP, ImageFormat::Bmp]
-            .map(|format| written(picture.clone(), format)),
+            .map(|format| encoded(picture.clone(), format)),
     );
     files.push(tiffs::plain(61, 47, 3, picture.as_raw()));
-    files.push(written(
+    files.push(encoded(
         DynamicImage::from(picture).into_rgba8(),
         ImageFormat::Gif,
     ));
@@ -209,7 +209,7 @@ fn truncated_files_are_undecodable() {
         for cut in [0, 1, 3, 20, file.len() / 2, file.len() * 3 / 4] {
             let result = decode(&file[..cut]);
             assert_eq!(
-                result.expect_err("cut short").kind(),
+                result.expect_err("truncated").kind(),
                 ErrorKind::Undecodable,
                 "{:?} at {cut}",
                 MediaType::sniff(&file)
@@ -219,18 +219,18 @@ fn truncated_files_are_undecodable() {
 }
 
 #[test]
-fn encoders_read_back() {
+fn encoded_images_decode_again() {
     let picture = decode(&jpeg(33, 17)).expect("a photo");
-    let round = |text: &str| {
+    let round_trip = |text: &str| {
         let pipeline = Pipeline::parse(&format!("decode | {text} | decode")).expect(text);
         match pipeline.run(1..3, Sample::Image(picture.clone()), &Context::new(b"")) {
             Ok(Sample::Image(image)) => image,
             other => panic!("expected an image, found {other:?}"),
         }
     };
-    assert_eq!(round("encode(png)"), picture);
-    assert_eq!(round("encode(webp)"), picture, "lossless");
-    let lossy = round("encode(jpeg, quality=95)");
+    assert_eq!(round_trip("encode(png)"), picture);
+    assert_eq!(round_trip("encode(webp)"), picture, "lossless");
+    let lossy = round_trip("encode(jpeg, quality=95)");
     let worst = lossy
         .pixels()
         .iter()
@@ -240,9 +240,9 @@ fn encoders_read_back() {
     assert!(worst.is_some_and(|worst| worst < 40), "{worst:?}");
 }
 
-/// WebP has 14 bits for a side.
+/// The maximum side of a WebP has 14 bits.
 #[test]
-fn too_large_to_encode() {
+fn images_too_large_to_encode_are_unsuitable() {
     let wide = Sample::Image(Image::new(20_000, 1, vec![0; 60_000]).expect("sizes agree"));
     let pipeline = Pipeline::parse("decode | encode(webp)").expect("a pipeline");
     assert_eq!(
@@ -254,9 +254,9 @@ fn too_large_to_encode() {
     );
 }
 
-/// EXIF, profiles and comments end with the pixels.
+/// EXIF, profiles and comments are dropped.
 #[test]
-fn nothing_but_pixels_is_encoded() {
+fn encoding_writes_pixels_only() {
     let file = fixture("jpeg_exif_6.jpg");
     assert_eq!(ImageHeader::read(&file).expect("a photo").orientation, Some(6));
     for format in ["jpeg", "png", "webp"] {

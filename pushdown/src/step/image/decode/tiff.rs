@@ -1,7 +1,7 @@
-//! TIFF: strips and tiles of any layout, to the levels that Pillow's `convert("RGB")` gives.
+//! TIFF: strips and tiles of any layout, with the results of Pillow's `convert("RGB")`.
 //!
-//! What the `tiff` crate decodes is too little (no bits from the right, no palettes, no raw YCbCr), and some of its
-//! assertions can be made to fail by a file; codecs are libraries, what stands around them is here.
+//! The `tiff` crate supports too little (no reversed bits, no palettes, no raw YCbCr), and a file can make some of its assertions
+//! fail. Libraries provide the codecs; this module does the rest.
 
 mod chunk;
 mod colour;
@@ -17,56 +17,51 @@ mod ycbcr;
 use image::metadata::Orientation;
 
 use crate::{
-    Cancellation, Error, Image, ImageHeader, Result,
-    media::tiff::{Directory, tag},
+    Error, Image, ImageHeader, Result,
+    media::tiff::{TiffDirectory, tag},
 };
 use page::Page;
 
-/// Why `bytes` have no TIFF header: for a file that [`ImageHeader::read`] refused.
+/// Why `bytes` have no valid TIFF header. For a file that [`ImageHeader::read`] refused.
 pub(super) fn header_fault(bytes: &[u8]) -> Error {
-    Directory::read(bytes)
+    TiffDirectory::read(bytes)
         .and_then(|directory| directory.summary())
         .err()
-        .unwrap_or_else(|| Error::internal("a TIFF header was refused and is good"))
+        .unwrap_or_else(|| Error::internal("a valid TIFF header was refused"))
 }
 
-/// Decodes the first page to RGB, and tells its orientation. The caller has held `header` against the limits.
+/// Decodes the first page to RGB, and returns its orientation. The caller has checked `header` against the limits.
 ///
 /// # Errors
-/// `Undecodable`, for what is broken, and by name for what is not supported.
-pub(super) fn decode(
-    bytes: &[u8],
-    header: &ImageHeader,
-    cancellation: Cancellation<'_>,
-) -> Result<(Image, Orientation)> {
-    let directory = Directory::read(bytes)?;
+/// `Undecodable` for broken files, and for unsupported features, which it names.
+pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orientation)> {
+    let directory = TiffDirectory::read(bytes)?;
     let page = Page::read(&directory, header)?;
     let orientation = directory.integer(tag::ORIENTATION)?.unwrap_or(1);
     let orientation = u8::try_from(orientation).ok().and_then(Orientation::from_exif);
     Ok((
-        pixels(&page, cancellation)?,
+        decode_page(&page)?,
         orientation.unwrap_or(Orientation::NoTransforms),
     ))
 }
 
-fn pixels(page: &Page<'_>, cancellation: Cancellation<'_>) -> Result<Image> {
-    let image_row = page.grid.width as usize * 3;
-    let mut pixels = vec![0; image_row * page.grid.height as usize];
+fn decode_page(page: &Page<'_>) -> Result<Image> {
+    let row_bytes = page.grid.width as usize * 3;
+    let mut pixels = vec![0; row_bytes * page.grid.height as usize];
     let samples = page.planes().len() * page.plane_samples();
     let mut levels = Vec::new();
-    for place in page.grid.places() {
-        cancellation.check()?;
+    for area in page.grid.areas() {
         let planes = page
             .planes()
-            .map(|plane| chunk::read(page, plane, place, cancellation))
+            .map(|plane| chunk::read(page, plane, area))
             .collect::<Result<Vec<_>>>()?;
-        levels.resize(place.width as usize * samples, 0);
-        for row in 0..place.height as usize {
+        levels.resize(area.width as usize * samples, 0);
+        for row in 0..area.height as usize {
             for (plane, chunk) in planes.iter().enumerate() {
-                chunk.levels(row, &mut levels, plane, samples);
+                chunk.write_levels(row, &mut levels, plane, samples);
             }
-            let start = (place.y as usize + row) * image_row + place.x as usize * 3;
-            let out = &mut pixels[start..start + place.width as usize * 3];
+            let start = (area.y as usize + row) * row_bytes + area.x as usize * 3;
+            let out = &mut pixels[start..start + area.width as usize * 3];
             page.colour.to_rgb(&levels, samples, out);
         }
     }

@@ -1,30 +1,29 @@
 //! WebP: a still image, or the first frame of an animation.
 //!
-//! The `image` crate blends that frame with a background. Pillow does not: there is nothing yet to blend it with, and alpha is
-//! dropped.
+//! The `image` crate blends the first frame with a background. Pillow does not blend it, and drops alpha.
 
 use std::io::Cursor;
 
 use image::{DynamicImage, ImageReader};
 
-use super::decoder_bytes;
+use super::max_decoder_bytes;
 use crate::{
     Error, Image, ImageHeader, Result,
     media::webp::{FirstFrame, coded_size, is_animated},
 };
 
-/// Decodes `bytes` to RGB. The caller has held `header` against the limits.
+/// Decodes `bytes` to RGB. The caller has checked `header` against the limits.
 pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     if !is_animated(bytes) {
-        return still(bytes, header);
+        return decode_still(bytes, header);
     }
-    let frame = FirstFrame::of(bytes)
-        .ok_or_else(|| Error::undecodable("webp: expected a first frame, found none that is whole"))?;
+    let frame = FirstFrame::read(bytes)
+        .ok_or_else(|| Error::undecodable("webp: expected a complete first frame, found none"))?;
     on_canvas(&frame, header)
 }
 
-/// A file of one image, of the size that `header` has: what is coded may claim another, and memory with it.
-fn still(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
+/// Decodes a file of one image. Refuses a coded image of another size than `header`, which could need more memory.
+fn decode_still(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     let expected = (header.width, header.height);
     let found = coded_size(bytes);
     if found != Some(expected) {
@@ -32,17 +31,17 @@ fn still(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
             "webp: the coded image has another size: expected {expected:?}, found {found:?}"
         )));
     }
-    pixels(bytes, header)
+    decode_limited(bytes, header)
 }
 
-/// What the `image` crate makes of a file, within the size of `header` and within limits on its memory.
-fn pixels(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
+/// Decodes a file with the `image` crate, limited to the size of `header` and in memory.
+fn decode_limited(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     let undecodable = |error: image::ImageError| Error::undecodable(format!("{}: {error}", header.media));
     let mut reader = ImageReader::with_format(Cursor::new(bytes), header.media.format());
     let mut limits = image::Limits::no_limits();
     limits.max_image_width = Some(header.width);
     limits.max_image_height = Some(header.height);
-    limits.max_alloc = Some(decoder_bytes(header));
+    limits.max_alloc = Some(max_decoder_bytes(header));
     reader.limits(limits);
     let decoder = reader.into_decoder().map_err(undecodable)?;
     let rgb = DynamicImage::from_decoder(decoder)
@@ -51,7 +50,7 @@ fn pixels(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     Image::new(rgb.width(), rgb.height(), rgb.into_raw())
 }
 
-/// The frame at its place of the canvas, which is black elsewhere.
+/// The frame at its position on the canvas, which is black elsewhere.
 fn on_canvas(frame: &FirstFrame, header: &ImageHeader) -> Result<Image> {
     let (x, y) = (frame.x as usize, frame.y as usize);
     let (width, height) = (header.width as usize, header.height as usize);
@@ -66,7 +65,7 @@ fn on_canvas(frame: &FirstFrame, header: &ImageHeader) -> Result<Image> {
         height: frame.height,
         ..*header
     };
-    let frame = still(&frame.file, &frame_header)?;
+    let frame = decode_still(&frame.file, &frame_header)?;
     let mut pixels = vec![0; width * height * 3];
     for (target, row) in pixels
         .chunks_exact_mut(width * 3)

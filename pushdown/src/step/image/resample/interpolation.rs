@@ -1,7 +1,7 @@
 //! Bilinear and bicubic without antialiasing, as `torch.nn.functional.interpolate(align_corners=False)`.
 //!
-//! PyTorch computes in floats, so that rounding between the passes would show. Plain arithmetic in one fixed order,
-//! for the same result on every host.
+//! PyTorch computes in floats, so this module does not round between the passes. It uses plain arithmetic in a fixed order, for
+//! the same result on every host.
 
 use super::Filter;
 use crate::Image;
@@ -12,25 +12,25 @@ struct Taps {
     weights: [f32; 4],
 }
 
-/// Resizes `image` to `width` x `height`, the image continued by its border.
+/// Resizes `image` to `width` x `height`. Pixels outside the image equal its border.
 pub(crate) fn interpolate(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
     let columns = taps(image.width(), width, filter);
     let rows = taps(image.height(), height, filter);
     let mut pixels = Vec::with_capacity(width as usize * height as usize * 3);
-    // The four rows that an output row looks at, each resized, in a ring by source index.
+    // A ring by source index, with the four resized rows that an output row reads.
     let mut ring = [const { Vec::new() }; 4];
-    let mut held = [usize::MAX; 4];
+    let mut ring_indices = [usize::MAX; 4];
     for row in &rows {
         for index in row.indices {
-            if held[index % 4] != index {
-                held[index % 4] = index;
+            if ring_indices[index % 4] != index {
+                ring_indices[index % 4] = index;
                 let source = &image.pixels()[index * image.stride()..][..image.stride()];
                 resize_row(source, &columns, &mut ring[index % 4]);
             }
         }
         let lines = row.indices.map(|index| ring[index % 4].as_slice());
         for column in 0..width as usize * 3 {
-            pixels.push(to_u8(weighted(lines.map(|line| line[column]), row.weights)));
+            pixels.push(to_u8(weighted_sum(lines.map(|line| line[column]), row.weights)));
         }
     }
     Image::from_parts(width, height, pixels)
@@ -41,20 +41,20 @@ fn resize_row(source: &[u8], columns: &[Taps], target: &mut Vec<f32>) {
     for taps in columns {
         for channel in 0..3 {
             let values = taps.indices.map(|index| f32::from(source[index * 3 + channel]));
-            target.push(weighted(values, taps.weights));
+            target.push(weighted_sum(values, taps.weights));
         }
     }
 }
 
-fn weighted([a, b, c, d]: [f32; 4], [for_a, for_b, for_c, for_d]: [f32; 4]) -> f32 {
-    a * for_a + b * for_b + c * for_c + d * for_d
+fn weighted_sum([a, b, c, d]: [f32; 4], [weight_a, weight_b, weight_c, weight_d]: [f32; 4]) -> f32 {
+    a * weight_a + b * weight_b + c * weight_c + d * weight_d
 }
 
 /// The taps of each of `target` outputs over `source` inputs.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "clamped to the source's indices"
+    reason = "clamped to the indices of the source"
 )]
 fn taps(source: u32, target: u32, filter: Filter) -> Vec<Taps> {
     let scale = f64::from(source) / f64::from(target);

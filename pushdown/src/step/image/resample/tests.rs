@@ -24,13 +24,13 @@ fn run(text: &str, image: &Image) -> Vec<u8> {
 fn size_of(text: &str, width: u32, height: u32) -> (u32, u32) {
     match &Pipeline::parse(&format!("decode | {text}")).expect(text).steps()[1] {
         Step::Resize(resize) => resize.size_of(width, height),
-        other => panic!("{other} is no resize"),
+        other => panic!("expected a resize, found {other}"),
     }
 }
 
 /// `int(size * long / short)`, as torchvision computes it.
 #[test]
-fn sizes_as_torchvision() {
+fn sizes_equal_those_of_torchvision() {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -69,12 +69,12 @@ fn sizes_as_torchvision() {
     assert_eq!(
         size_of("resize(short=65535)", 1, 100_000_000),
         (65_535, u32::MAX),
-        "saturates; the limits refuse it"
+        "saturated, so that the limits refuse it"
     );
 }
 
 #[test]
-fn known_values() {
+fn small_images_have_known_values() {
     let ramp = image(8, 1, |x, _| x * 30);
     assert_eq!(
         run("resize(4, 1)", &ramp),
@@ -107,15 +107,15 @@ fn known_values() {
     }
 }
 
-/// Half of what is left over, by torchvision's rounding: half to even where it crops, down where it pads.
+/// Offsets are half the difference in torchvision's rounding: half to even when cropping, toward 0 when padding.
 #[test]
-fn center_crop_rounding() {
-    let offset = |have: u32, want: u32| match &Pipeline::parse(&format!("decode | center_crop({want})"))
+fn center_crop_rounds_like_torchvision() {
+    let offset = |input: u32, output: u32| match &Pipeline::parse(&format!("decode | center_crop({output})"))
         .expect("a pipeline")
         .steps()[1]
     {
-        Step::CenterCrop(crop) => crop.rectangle(have, have).0,
-        other => panic!("{other} is no center_crop"),
+        Step::CenterCrop(crop) => crop.rectangle(input, input).0,
+        other => panic!("expected a center_crop, found {other}"),
     };
     let cropping = [
         (10, 10, 0),
@@ -135,8 +135,8 @@ fn center_crop_rounding() {
         (5, 10, -2),
         (1, 224, -111),
     ];
-    for (have, want, expected) in cropping.into_iter().chain(padding) {
-        assert_eq!(offset(have, want), expected, "{want} of {have}");
+    for (input, output, expected) in cropping.into_iter().chain(padding) {
+        assert_eq!(offset(input, output), expected, "{output} of {input}");
     }
 }
 
@@ -158,27 +158,31 @@ fn crops_pad_with_zeros() {
     assert_eq!(run("crop(0, 1, 2, 1)", &small), [12, 13]);
 }
 
-/// Kernels that overshoot are cut off between the passes, so that their order shows. Pillow's is along the rows
-/// first, unless the image loses twice as many rows as columns.
+/// Values that overshoot are clamped between the passes, so that the order of the passes matters. Pillow resizes columns first,
+/// unless the image loses more than twice as many rows as columns.
 #[test]
-fn the_order_of_passes_is_pillows() {
+fn the_order_of_passes_equals_pillows() {
     let steep = image(6, 6, |x, y| if x < 2 || y < 3 { 255 } else { x * 9 + y });
     for filter in ["bicubic", "lanczos"] {
-        let by_way_of = |between: &str, size: &str| {
+        let in_two_passes = |first: &str, size: &str| {
             run(
-                &format!("resize({between}, filter={filter}) | resize({size}, filter={filter})"),
+                &format!("resize({first}, filter={filter}) | resize({size}, filter={filter})"),
                 &steep,
             )
         };
         let more_rows = run(&format!("resize(9, 8, filter={filter})"), &steep);
-        assert_eq!(more_rows, by_way_of("9, 6", "9, 8"), "{filter}");
-        assert_ne!(more_rows, by_way_of("6, 8", "9, 8"), "{filter}: the case tells");
+        assert_eq!(more_rows, in_two_passes("9, 6", "9, 8"), "{filter}");
+        assert_ne!(
+            more_rows,
+            in_two_passes("6, 8", "9, 8"),
+            "{filter}: the order matters"
+        );
         let fewer_rows = run(&format!("resize(9, 4, filter={filter})"), &steep);
-        assert_eq!(fewer_rows, by_way_of("6, 4", "9, 4"), "{filter}");
+        assert_eq!(fewer_rows, in_two_passes("6, 4", "9, 4"), "{filter}");
     }
 }
 
-/// The parts of a buffer that an earlier image left behind are never seen.
+/// A result never contains data of an earlier image.
 #[test]
 fn buffers_do_not_leak() {
     let noise = image(300, 200, |x, y| (x * 7919 + y * 104_729) ^ (x * y));

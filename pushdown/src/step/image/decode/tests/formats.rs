@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn sixteen_bits_round_to_eight() {
     let grey = ImageBuffer::from_fn(5, 1, |x, _| Luma([[0_u16, 128, 129, 32_767, 65_535][x as usize]]));
-    let image = decode(&written(DynamicImage::ImageLuma16(grey), ImageFormat::Png)).expect("16 bit");
+    let image = decode(&encoded(DynamicImage::ImageLuma16(grey), ImageFormat::Png)).expect("16 bit");
     assert_eq!(
         image.pixels(),
         [0, 0, 0, 0, 0, 0, 1, 1, 1, 127, 127, 127, 255, 255, 255]
@@ -14,8 +14,8 @@ fn sixteen_bits_round_to_eight() {
 fn alpha_is_dropped() {
     let clear = ImageBuffer::from_fn(2, 1, |x, _| Rgba([9_u8, 8, 7, if x == 0 { 0 } else { 255 }]));
     for file in [
-        written(clear.clone(), ImageFormat::Png),
-        written(clear.clone(), ImageFormat::WebP),
+        encoded(clear.clone(), ImageFormat::Png),
+        encoded(clear.clone(), ImageFormat::WebP),
         tiffs::plain(2, 1, 4, clear.as_raw()),
     ] {
         let image = decode(&file).expect("four channels");
@@ -29,9 +29,9 @@ fn alpha_is_dropped() {
 }
 
 #[test]
-fn greys_and_palettes() {
-    // 4-bit grey 0, 15 and 2-bit palette-less grey; 1-bit black and white, one deflate block each.
-    let stored = |row: &[u8]| {
+fn greys_of_1_to_4_bits_are_scaled() {
+    // A zlib stream of one uncompressed deflate block.
+    let zlib_stream = |row: &[u8]| {
         let length = u16::try_from(row.len()).expect("a short row");
         let (a, b) = row.iter().fold((1_u32, 0_u32), |(a, b), byte| {
             (
@@ -49,7 +49,7 @@ fn greys_and_palettes() {
         .concat()
     };
     let pixels = |depth: u8, row: &[u8], width: u32| {
-        decode(&png(width, 1, 0, depth, &stored(row)))
+        decode(&png(width, 1, 0, depth, &zlib_stream(row)))
             .expect("grey")
             .pixels()
             .iter()
@@ -63,7 +63,7 @@ fn greys_and_palettes() {
 }
 
 #[test]
-fn the_first_frame_of_a_gif() {
+fn the_first_frame_of_a_gif_is_decoded() {
     let mut file = Vec::new();
     {
         let mut encoder = image::codecs::gif::GifEncoder::new(&mut file);
@@ -78,25 +78,25 @@ fn the_first_frame_of_a_gif() {
     assert_eq!(&image.pixels()[..3], [10, 0, 0]);
 }
 
-/// Rows stored from the top, as a negative height says.
+/// A negative height means that rows are stored from top to bottom.
 #[test]
-fn a_bmp_from_the_top() {
+fn top_down_bmps_decode() {
     let rows = ImageBuffer::from_fn(1, 2, |_, y| Rgb([if y == 0 { 10_u8 } else { 200 }; 3]));
-    let upward = written(rows, ImageFormat::Bmp);
-    let mut downward = upward.clone();
-    downward[22..26].copy_from_slice(&(-2_i32).to_le_bytes());
+    let bottom_up = encoded(rows, ImageFormat::Bmp);
+    let mut top_down = bottom_up.clone();
+    top_down[22..26].copy_from_slice(&(-2_i32).to_le_bytes());
     assert_eq!(
-        decode(&upward).expect("a bmp").pixels(),
+        decode(&bottom_up).expect("a bmp").pixels(),
         [10, 10, 10, 200, 200, 200]
     );
     assert_eq!(
-        decode(&downward).expect("a bmp").pixels(),
+        decode(&top_down).expect("a bmp").pixels(),
         [200, 200, 200, 10, 10, 10]
     );
 }
 
 #[test]
-fn interlaced_and_animated_pngs() {
+fn animated_pngs_decode_to_the_default_image() {
     let picture = ImageBuffer::from_fn(9, 7, |x, y| {
         Rgb([x * 20, y * 30, 5].map(|level| u8::try_from(level).unwrap_or(0)))
     });
@@ -104,7 +104,7 @@ fn interlaced_and_animated_pngs() {
     image::codecs::png::PngEncoder::new(&mut plain)
         .write_image(picture.as_raw(), 9, 7, ExtendedColorType::Rgb8)
         .expect("a png");
-    // An animation control chunk before the pixels: the default image is the one that counts.
+    // An animation control chunk before the pixels. The default image is decoded.
     let control = [&b"acTL"[..], &2_u32.to_be_bytes(), &0_u32.to_be_bytes()].concat();
     let chunk = [&8_u32.to_be_bytes()[..], &control, &crc32(&control).to_be_bytes()].concat();
     let mut animated = plain.clone();
@@ -116,9 +116,9 @@ fn interlaced_and_animated_pngs() {
     assert_eq!(decode(&plain).expect("a png").pixels(), picture.as_raw());
 }
 
-/// A GIF of 4 x 2 pixels whose first frame is 2 x 1 pixels at (1, 1): elsewhere it has the first colour, as in Pillow.
+/// A GIF of 4 x 2 pixels whose first frame is 2 x 1 pixels at (1, 1). As in Pillow, the rest has the first colour.
 #[test]
-fn beyond_the_first_frame_is_the_first_colour() {
+fn pixels_outside_the_first_frame_have_the_first_colour() {
     let palette = [10, 20, 30, 40, 50, 60, 70, 80, 90, 200, 210, 220];
     // Codes of three bits: clear, colour 2, colour 3, end.
     let codes: u16 = 4 | 2 << 3 | 3 << 6 | 5 << 9;
@@ -136,7 +136,7 @@ fn beyond_the_first_frame_is_the_first_colour() {
 
 #[test]
 fn colour_profiles_and_gamma_are_ignored() {
-    let plain = written(
+    let plain = encoded(
         ImageBuffer::from_pixel(2, 2, Rgb([100_u8, 150, 200])),
         ImageFormat::Png,
     );
@@ -147,9 +147,9 @@ fn colour_profiles_and_gamma_are_ignored() {
     assert_eq!(decode(&tagged).expect("a png"), decode(&plain).expect("a png"));
 }
 
-/// Pillow turns a TIFF upright as it reads it.
+/// Pillow rotates TIFFs upright when it reads them.
 #[test]
-fn a_tiff_stays_as_it_is_stored() {
+fn tiffs_are_not_rotated_by_default() {
     let file = fixture("tiff_exif_6.tif");
     let stored = decode(&file).expect("a tiff");
     let upright = decoded("decode(orient=exif)", &file, Limits::default()).expect("a tiff");
@@ -162,15 +162,15 @@ fn a_tiff_stays_as_it_is_stored() {
 
 /// Two pages of one grey pixel each.
 #[test]
-fn the_first_page_of_a_tiff() {
-    let page = |place: u32, next: u32, level: u32| {
+fn the_first_page_of_a_tiff_is_decoded() {
+    let page = |offset: u32, next: u32, level: u32| {
         let entries: [[u32; 2]; 8] = [
             [256, 1],
             [257, 1],
             [258, 8],
             [259, 1],
             [262, 1],
-            [273, place + 102],
+            [273, offset + 102],
             [278, 1],
             [279, 1],
         ];

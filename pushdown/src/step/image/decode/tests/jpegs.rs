@@ -1,8 +1,8 @@
 use super::*;
 
-/// Pillow calls every one of these truncated, too.
+/// Pillow refuses each of these as truncated, too.
 #[test]
-fn a_jpeg_without_its_end_is_truncated() {
+fn jpegs_without_an_end_marker_are_truncated() {
     let whole = jpeg(64, 64);
     for cut in [whole.len() - 1, whole.len() - 2, whole.len() - 10] {
         let error = decode(&whole[..cut]).expect_err("no end of image");
@@ -14,7 +14,7 @@ fn a_jpeg_without_its_end_is_truncated() {
 }
 
 #[test]
-fn a_jpeg_with_warnings_decodes() {
+fn jpegs_with_warnings_decode() {
     let whole = jpeg(64, 64);
     let trailing = [&whole[..], b"\0\0trailing junk\xff\xd8\xff"].concat();
     assert_eq!(
@@ -39,7 +39,7 @@ fn a_jpeg_with_warnings_decodes() {
     );
 }
 
-/// A fatal error that follows a warning is fatal: TurboJPEG reports the two alike.
+/// TurboJPEG reports warnings and fatal errors with the same status.
 #[test]
 fn a_fatal_error_after_a_warning_is_fatal() {
     let whole = jpeg(64, 64);
@@ -48,7 +48,7 @@ fn a_fatal_error_after_a_warning_is_fatal() {
         .position(|pair| pair == [0xff, 0xda])
         .expect("a scan")
         + 14;
-    // A JFIF version that libjpeg warns of, then a quantisation table that ends the decoding.
+    // A JFIF version that causes a warning, then a quantisation table that causes a fatal error.
     let mut bytes = whole.clone();
     let version = bytes.windows(5).position(|name| name == b"JFIF\0").expect("JFIF") + 5;
     bytes[version] = 9;
@@ -64,7 +64,7 @@ fn a_fatal_error_after_a_warning_is_fatal() {
 }
 
 #[test]
-fn min_short_and_min_long() {
+fn min_short_and_min_long_select_the_scale() {
     let file = jpeg(500, 375);
     let size = |text: &str| {
         let image = decoded(text, &file, Limits::default()).expect(text);
@@ -78,7 +78,7 @@ fn min_short_and_min_long() {
     assert_eq!(size("decode(min_short=1)"), (63, 47));
     assert_eq!(size("decode(min_long=250)"), (250, 188));
     assert_eq!(size("decode(min_long=251)"), (500, 375));
-    let png = written(
+    let png = encoded(
         ImageBuffer::from_pixel(50, 40, Rgb([1_u8, 2, 3])),
         ImageFormat::Png,
     );
@@ -87,16 +87,16 @@ fn min_short_and_min_long() {
 }
 
 #[test]
-fn exif_turns_the_image() {
+fn exif_rotates_the_image() {
     let file = jpeg(16, 8);
     let stored = decode(&file).expect("a photo");
     for orientation in 1..=8_u8 {
-        let mut turned = file[..2].to_vec();
-        turned.extend_from_slice(b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0");
-        turned.extend_from_slice(&[orientation, 0, 0, 0, 0, 0, 0, 0]);
-        turned.extend_from_slice(&file[2..]);
-        assert_eq!(decode(&turned).expect("as stored"), stored);
-        let upright = decoded("decode(orient=exif)", &turned, Limits::default()).expect("upright");
+        let mut rotated = file[..2].to_vec();
+        rotated.extend_from_slice(b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0");
+        rotated.extend_from_slice(&[orientation, 0, 0, 0, 0, 0, 0, 0]);
+        rotated.extend_from_slice(&file[2..]);
+        assert_eq!(decode(&rotated).expect("as stored"), stored);
+        let upright = decoded("decode(orient=exif)", &rotated, Limits::default()).expect("upright");
         let size = if orientation < 5 { (16, 8) } else { (8, 16) };
         assert_eq!(
             (upright.width(), upright.height()),
@@ -104,7 +104,7 @@ fn exif_turns_the_image() {
             "orientation {orientation}"
         );
         assert_eq!(upright == stored, orientation == 1);
-        // The corner that EXIF calls the first row's first column.
+        // The corner that is the first row and column in EXIF's terms.
         let corner: [u8; 3] = upright.pixels()[..3].try_into().expect("a pixel");
         let (x, y) = [(0, 0), (15, 0), (15, 7), (0, 7), (0, 0), (0, 7), (15, 7), (15, 0)]
             [usize::from(orientation) - 1];
@@ -116,9 +116,9 @@ fn exif_turns_the_image() {
     }
 }
 
-/// As Pillow's `CMYK` to `RGB`, over the inverted values of Adobe's files.
+/// Equals Pillow's `CMYK` to `RGB`, for the inverted values in Adobe's files.
 #[test]
-fn cmyk() {
+fn cmyk_is_converted_like_pillow() {
     assert_eq!(
         jpeg::cmyk_to_rgb(&[255, 255, 255, 255]),
         [255, 255, 255],
@@ -129,9 +129,9 @@ fn cmyk() {
     assert_eq!(jpeg::cmyk_to_rgb(&[100, 128, 200, 90]), [35, 45, 71]);
 }
 
-/// The EXIF block counts and nothing else: Pillow falls back to XMP.
+/// Only EXIF determines the orientation. Pillow falls back to XMP.
 #[test]
-fn only_exif_orients() {
+fn xmp_orientation_is_ignored() {
     let file = jpeg(16, 8);
     let xmp = b"http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation=\"6\"/>";
     let length = u16::try_from(xmp.len() + 2)

@@ -1,29 +1,29 @@
-//! TIFFs that no writer makes; those that writers make are in `tests/it/golden_tiffs.rs`.
+//! TIFFs that no program writes. `tests/it/golden_tiffs.rs` has those that programs write.
 
-mod refused;
+mod unsupported;
 
 use super::*;
 
-/// Among the values of a tag: where the data begin.
-pub(super) const START: u32 = u32::MAX - 1;
+/// A placeholder among the values of a tag: the offset of the data.
+pub(super) const DATA_OFFSET: u32 = u32::MAX - 1;
 
-/// A tag and its LONGs.
+/// A tag and its values of type LONG.
 type Tag<'a> = (u16, &'a [u32]);
 
-/// A TIFF of one page: tags in order, and data.
-pub(super) fn built(tags: &[Tag<'_>], data: &[u8]) -> Vec<u8> {
+/// A TIFF of one page, with tags in ascending order and data.
+pub(super) fn tiff_file(tags: &[Tag<'_>], data: &[u8]) -> Vec<u8> {
     let directory = 8 + 2 + 12 * tags.len() + 4;
-    let apart: usize = tags
+    let external_values: usize = tags
         .iter()
         .map(|(_, values)| values.len())
         .filter(|count| *count > 1)
         .sum();
     let long = |value: usize| u32::try_from(value).expect("a small file").to_le_bytes();
-    let start = u32::try_from(directory + apart * 4).expect("a small file");
-    let value = |value: &u32| if *value == START { start } else { *value }.to_le_bytes();
+    let start = u32::try_from(directory + external_values * 4).expect("a small file");
+    let value = |value: &u32| if *value == DATA_OFFSET { start } else { *value }.to_le_bytes();
     let mut file = b"II*\0\x08\0\0\0".to_vec();
     file.extend_from_slice(&long(tags.len())[..2]);
-    let mut values_apart = Vec::new();
+    let mut external_bytes = Vec::new();
     for (tag, values) in tags {
         file.extend_from_slice(&tag.to_le_bytes());
         file.extend_from_slice(&4_u16.to_le_bytes());
@@ -31,66 +31,66 @@ pub(super) fn built(tags: &[Tag<'_>], data: &[u8]) -> Vec<u8> {
         if let [single] = values {
             file.extend_from_slice(&value(single));
         } else {
-            file.extend_from_slice(&long(directory + values_apart.len()));
-            values_apart.extend(values.iter().flat_map(value));
+            file.extend_from_slice(&long(directory + external_bytes.len()));
+            external_bytes.extend(values.iter().flat_map(value));
         }
     }
     file.extend_from_slice(&[0; 4]);
-    [&file[..], &values_apart, data].concat()
+    [&file[..], &external_bytes, data].concat()
 }
 
-/// Rows of `samples` bytes a pixel, as one strip that is not compressed.
+/// A TIFF with one uncompressed strip of `samples` bytes per pixel.
 pub(super) fn plain(width: u32, height: u32, samples: u32, pixels: &[u8]) -> Vec<u8> {
     let photometric = if samples < 3 { 1 } else { 2 };
-    built(
+    tiff_file(
         &[
             (256, &[width]),
             (257, &[height]),
             (258, &[8]),
             (262, &[photometric]),
-            (273, &[START]),
+            (273, &[DATA_OFFSET]),
             (277, &[samples]),
         ],
         pixels,
     )
 }
 
-/// The message of the error that `file` ends in, which is of its bytes.
-fn refused(file: &[u8]) -> String {
+/// The error message of a file that cannot be decoded.
+fn decode_error(file: &[u8]) -> String {
     let error = decode(file).expect_err("a TIFF that cannot be decoded");
     assert_eq!(error.kind(), ErrorKind::Undecodable, "{error}");
     error.to_string()
 }
 
-/// `plain` of 2 x 2 grey pixels with other tags.
+/// A TIFF of 2 x 2 grey pixels with `tags` added or replaced.
 fn grey_with(tags: &[Tag<'_>]) -> Vec<u8> {
     let mut all: Vec<Tag<'_>> = vec![
         (256, &[2]),
         (257, &[2]),
         (258, &[8]),
         (262, &[1]),
-        (273, &[START]),
+        (273, &[DATA_OFFSET]),
     ];
     all.retain(|(tag, _)| tags.iter().all(|(other, _)| other != tag));
     all.extend_from_slice(tags);
-    built(&all, &[1, 2, 3, 4])
+    tiff_file(&all, &[1, 2, 3, 4])
 }
 
 #[test]
-fn broken_structures_say_what_is_wrong() {
+fn errors_name_the_broken_structure() {
     let file = plain(2, 2, 1, &[1, 2, 3, 4]);
-    let changed = |place: usize, bytes: &[u8]| {
+    let changed = |offset: usize, bytes: &[u8]| {
         let mut file = file.clone();
-        file[place..place + bytes.len()].copy_from_slice(bytes);
-        refused(&file)
+        file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        decode_error(&file)
     };
     for (found, text) in [
         (
-            refused(b"II*\0\x08\0"),
+            decode_error(b"II*\0\x08\0"),
             "the TIFF ends in its header: expected 8 bytes, in BigTIFF 16",
         ),
         (
-            refused(b"II\x2b\0\x08\0\0\0\x10\0"),
+            decode_error(b"II\x2b\0\x08\0\0\0\x10\0"),
             "the TIFF ends in its header: expected 8 bytes, in BigTIFF 16",
         ),
         (
@@ -119,23 +119,23 @@ fn broken_structures_say_what_is_wrong() {
         ),
         (changed(10, &[0, 0]), "the TIFF lacks tag 256 (ImageWidth)"),
         (
-            refused(&file[..89]),
+            decode_error(&file[..89]),
             "TIFF, strip 0: uncompressed data are broken or end early (failed to fill whole buffer): expected 4 bytes of samples",
         ),
         (
-            refused(&built(&[(256, &[1]), (257, &[1])], &[])),
+            decode_error(&tiff_file(&[(256, &[1]), (257, &[1])], &[])),
             "the TIFF has no pixels: expected tag 273 (StripOffsets) or 324 (TileOffsets)",
         ),
         (
-            refused(&grey_with(&[(273, &[0])])),
+            decode_error(&grey_with(&[(273, &[0])])),
             "the TIFF is sparse: expected all of its strips, found none for number 0",
         ),
         (
-            refused(&grey_with(&[(258, &[1]), (259, &[4])])),
-            "TIFF, strip 0: CCITT fax data are broken or end early (no code of ITU-T T.4 or T.6): expected 2 bytes of samples",
+            decode_error(&grey_with(&[(258, &[1]), (259, &[4])])),
+            "TIFF, strip 0: CCITT fax data are broken or end early (invalid code of ITU-T T.4 or T.6): expected 2 bytes of samples",
         ),
         (
-            refused(&grey_with(&[(259, &[7])])),
+            decode_error(&grey_with(&[(259, &[7])])),
             "TIFF, strip 0: expected a JPEG, found other bytes",
         ),
     ] {
@@ -143,19 +143,19 @@ fn broken_structures_say_what_is_wrong() {
     }
 }
 
-/// A strip's JPEG that has other sizes, or other components, than the page says.
+/// The JPEG of a strip has another size, or other components, than the page states.
 #[test]
-fn a_jpeg_that_is_not_its_strip() {
+fn jpegs_that_do_not_match_their_strip_are_refused() {
     let photo = jpeg(8, 8);
     let page = |width: u32, samples: u32, photometric: u32| {
-        built(
+        tiff_file(
             &[
                 (256, &[width]),
                 (257, &[8]),
                 (258, &[8]),
                 (259, &[7]),
                 (262, &[photometric]),
-                (273, &[START]),
+                (273, &[DATA_OFFSET]),
                 (277, &[samples]),
             ],
             &photo,
@@ -163,11 +163,11 @@ fn a_jpeg_that_is_not_its_strip() {
     };
     assert!(decode(&page(8, 3, 6)).is_ok());
     assert_eq!(
-        refused(&page(9, 3, 6)),
+        decode_error(&page(9, 3, 6)),
         "TIFF, strip 0: the JPEG has 8 x 8 pixels: expected 9 x 8"
     );
     assert_eq!(
-        refused(&page(8, 1, 1)),
+        decode_error(&page(8, 1, 1)),
         "TIFF, strip 0: the JPEG has 3 components: expected 1"
     );
 }

@@ -1,14 +1,16 @@
-//! The meaning of samples (`PhotometricInterpretation`), to RGB as Pillow has it.
+//! The meaning of samples (`PhotometricInterpretation`), and their conversion to RGB as in Pillow.
 
-use super::{super::cmyk, compression::Compression, lab, page::unsupported, samples::Format, ycbcr::Tables};
+use super::{
+    super::cmyk, compression::Compression, lab, page::unsupported, samples::SampleFormat, ycbcr::YCbCrTables,
+};
 use crate::{
     Error, Result,
-    media::tiff::{Directory, tag},
+    media::tiff::{TiffDirectory, tag},
 };
 
-/// What a file says its samples are.
+/// The stated meaning of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum Photometric {
     WhiteIsZero,
     BlackIsZero,
     Rgb,
@@ -18,27 +20,27 @@ pub(super) enum Named {
     CieLab,
 }
 
-/// How levels of samples become RGB.
+/// The conversion of levels to RGB.
 pub(super) enum Colour {
     Grey {
-        inverted: bool,
-        /// Multiplied by the alpha that stands next.
-        associated_alpha: bool,
+        is_inverted: bool,
+        /// Whether levels are multiplied by alpha, the next sample.
+        has_associated_alpha: bool,
     },
     Rgb {
-        associated_alpha: bool,
+        has_associated_alpha: bool,
     },
     Palette(Box<[[u8; 3]; 256]>),
     Cmyk,
-    YCbCr(Box<Tables>),
+    YCbCr(Box<YCbCrTables>),
     CieLab,
 }
 
-impl Named {
+impl Photometric {
     /// The interpretation `photometric` of `samples` per pixel.
     pub(super) fn read(photometric: u64, samples: u64) -> Result<Self> {
         const EXPECTED: &str = "0 or 1 (grey), 2 (RGB), 3 (palette), 5 (CMYK), 6 (YCbCr) or 8 (CIE L*a*b*)";
-        let named = match photometric {
+        let interpretation = match photometric {
             0 => Self::WhiteIsZero,
             1 => Self::BlackIsZero,
             2 => Self::Rgb,
@@ -65,17 +67,17 @@ impl Named {
                 )));
             }
         };
-        if samples < named.samples() {
+        if samples < interpretation.samples() {
             return Err(Error::undecodable(format!(
                 "TIFF of {} with {samples} samples per pixel: expected {} or more",
-                named.name(),
-                named.samples()
+                interpretation.name(),
+                interpretation.samples()
             )));
         }
-        Ok(named)
+        Ok(interpretation)
     }
 
-    /// The samples that it has without extra ones.
+    /// The number of samples without extra ones.
     pub(super) const fn samples(self) -> u64 {
         match self {
             Self::WhiteIsZero | Self::BlackIsZero | Self::Palette => 1,
@@ -84,8 +86,8 @@ impl Named {
         }
     }
 
-    /// The most samples that it is read with, as Pillow has it.
-    pub(super) const fn most_samples(self) -> u64 {
+    /// The maximum number of samples, as in Pillow.
+    pub(super) const fn max_samples(self) -> u64 {
         match self {
             Self::WhiteIsZero | Self::BlackIsZero | Self::Palette => 2,
             Self::Rgb | Self::Cmyk => 6,
@@ -106,88 +108,90 @@ impl Named {
 }
 
 impl Colour {
-    /// `associated_alpha` tells that colours are multiplied by the first extra sample.
+    /// With `has_associated_alpha`, colours are multiplied by the first extra sample.
     ///
     /// # Errors
-    /// `Undecodable` where a palette is missing, or samples have a width that such colours are not read in.
+    /// `Undecodable` for a missing palette, and for sample widths that are not supported for these colours.
     pub(super) fn read(
-        directory: &Directory<'_>,
-        named: Named,
+        directory: &TiffDirectory<'_>,
+        photometric: Photometric,
         compression: &Compression<'_>,
-        format: Format,
-        associated_alpha: bool,
-        planar: bool,
-        subsampled: bool,
+        format: SampleFormat,
+        has_associated_alpha: bool,
+        is_planar: bool,
+        is_subsampled: bool,
     ) -> Result<Self> {
-        let bits_expected = match named {
-            Named::Palette if !matches!(format, Format::Unsigned(..=8)) => "1 to 8 bits",
-            Named::YCbCr | Named::CieLab if format != Format::Unsigned(8) => "8 bits",
-            Named::Cmyk if !matches!(format, Format::Unsigned(_)) => "1 to 16 bits without a sign",
+        let bits_expected = match photometric {
+            Photometric::Palette if !matches!(format, SampleFormat::Unsigned(..=8)) => "1 to 8 bits",
+            Photometric::YCbCr | Photometric::CieLab if format != SampleFormat::Unsigned(8) => "8 bits",
+            Photometric::Cmyk if !matches!(format, SampleFormat::Unsigned(_)) => {
+                "1 to 16 bits without a sign"
+            }
             _ => "",
         };
         if !bits_expected.is_empty() {
             return Err(Error::undecodable(format!(
                 "TIFF of {} in {format}: expected {bits_expected}",
-                named.name()
+                photometric.name()
             )));
         }
-        if associated_alpha && matches!(named, Named::Cmyk) {
+        if has_associated_alpha && matches!(photometric, Photometric::Cmyk) {
             return Err(Error::undecodable(
                 "TIFF of CMYK with associated alpha: expected no alpha, or unassociated",
             ));
         }
-        Ok(match named {
-            Named::WhiteIsZero => Self::Grey {
-                inverted: format.has_white(),
-                associated_alpha,
+        Ok(match photometric {
+            Photometric::WhiteIsZero => Self::Grey {
+                is_inverted: format.has_white(),
+                has_associated_alpha,
             },
-            Named::BlackIsZero => Self::Grey {
-                inverted: false,
-                associated_alpha,
+            Photometric::BlackIsZero => Self::Grey {
+                is_inverted: false,
+                has_associated_alpha,
             },
-            // libjpeg converts it, and gives chroma to all pixels, unless each component is a JPEG by itself.
-            Named::YCbCr if compression.is_jpeg() && !planar => Self::Rgb {
-                associated_alpha: false,
+            // libjpeg converts to RGB with chroma for each pixel, unless each component is a separate JPEG.
+            Photometric::YCbCr if compression.is_jpeg() && !is_planar => Self::Rgb {
+                has_associated_alpha: false,
             },
-            Named::Rgb => Self::Rgb { associated_alpha },
-            Named::Palette => Self::Palette(palette(directory, format)?),
-            Named::Cmyk => Self::Cmyk,
-            Named::YCbCr => Self::YCbCr(Box::new(match compression {
-                Compression::None if !subsampled => Tables::pillow(),
-                _ => Tables::libtiff(directory)?,
+            Photometric::Rgb => Self::Rgb { has_associated_alpha },
+            Photometric::Palette => Self::Palette(palette(directory, format)?),
+            Photometric::Cmyk => Self::Cmyk,
+            Photometric::YCbCr => Self::YCbCr(Box::new(match compression {
+                Compression::None if !is_subsampled => YCbCrTables::pillow(),
+                _ => YCbCrTables::libtiff(directory)?,
             })),
-            Named::CieLab => Self::CieLab,
+            Photometric::CieLab => Self::CieLab,
         })
     }
 
-    /// Whether levels are places in a palette.
+    /// Whether levels are indices into a palette.
     pub(super) const fn is_indexed(&self) -> bool {
         matches!(self, Self::Palette(_))
     }
 
-    /// Converts a row: `samples` levels for each pixel, to 3 bytes each of `rgb`.
+    /// Converts a row: `samples` levels per pixel, to 3 bytes per pixel of `rgb`.
     pub(super) fn to_rgb(&self, levels: &[u8], samples: usize, rgb: &mut [u8]) {
         let pixels = levels.chunks_exact(samples).zip(rgb.as_chunks_mut::<3>().0);
         match self {
             Self::Grey {
-                inverted,
-                associated_alpha,
+                is_inverted,
+                has_associated_alpha,
             } => {
                 for (pixel, rgb) in pixels {
-                    let level = if *inverted { 255 - pixel[0] } else { pixel[0] };
-                    let level = if *associated_alpha {
-                        divided(level, pixel[1])
+                    let level = if *is_inverted { 255 - pixel[0] } else { pixel[0] };
+                    let level = if *has_associated_alpha {
+                        without_alpha(level, pixel[1])
                     } else {
                         level
                     };
                     *rgb = [level; 3];
                 }
             }
-            Self::Rgb { associated_alpha } => {
+            Self::Rgb { has_associated_alpha } => {
                 for (pixel, rgb) in pixels {
                     *rgb = [pixel[0], pixel[1], pixel[2]];
-                    if *associated_alpha {
-                        *rgb = rgb.map(|level| divided(level, pixel[3]));
+                    if *has_associated_alpha {
+                        *rgb = rgb.map(|level| without_alpha(level, pixel[3]));
                     }
                 }
             }
@@ -215,18 +219,18 @@ impl Colour {
     }
 }
 
-/// The level before it was multiplied by `alpha`, as Pillow has it: cut to whole levels, and 0 where nothing is seen.
-fn divided(level: u8, alpha: u8) -> u8 {
+/// The level before it was multiplied by `alpha`, as in Pillow: rounded down, and 0 for an alpha of 0.
+fn without_alpha(level: u8, alpha: u8) -> u8 {
     let level = (u32::from(level) * 255).checked_div(alpha.into());
     u8::try_from(level.unwrap_or_default()).unwrap_or(u8::MAX)
 }
 
-/// The colours of a palette, of which the file has 16 bits; as Pillow, the high byte counts.
-fn palette(directory: &Directory<'_>, format: Format) -> Result<Box<[[u8; 3]; 256]>> {
+/// The colours of a palette. The file has 16 bits per channel; as in Pillow, the high byte is used.
+fn palette(directory: &TiffDirectory<'_>, format: SampleFormat) -> Result<Box<[[u8; 3]; 256]>> {
     let colours = 1_usize << format.bits();
     let values = directory.find(tag::COLOR_MAP)?.ok_or_else(|| {
         Error::undecodable(format!(
-            "TIFF of a palette without one: expected tag {} (ColorMap)",
+            "TIFF without its palette: expected tag {} (ColorMap)",
             tag::COLOR_MAP
         ))
     })?;

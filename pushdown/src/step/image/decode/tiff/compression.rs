@@ -1,14 +1,14 @@
-//! Compressions of strips and tiles (TIFF 6.0 sections 7 to 11 and 13; supplements for deflate and zstd).
+//! The compression of strips and tiles (TIFF 6.0 sections 7 to 11 and 13; supplements for deflate and zstd).
 
 use std::io::{self, Read};
 
 use flate2::read::ZlibDecoder;
 use weezl::{BitOrder, LzwStatus};
 
-use super::{fax, page::unsupported, samples::Format};
+use super::{fax, page::unsupported, samples::SampleFormat};
 use crate::{
     Error, Result,
-    media::tiff::{Directory, tag},
+    media::tiff::{TiffDirectory, tag},
 };
 
 /// How chunks are compressed.
@@ -19,37 +19,37 @@ pub(super) enum Compression<'a> {
     Lzw,
     Deflate,
     Zstd,
-    Fax(fax::Coding),
-    /// With the tables that its chunks have in common.
+    Fax(fax::FaxCoding),
+    /// With the tables that all chunks share.
     Jpeg(Option<&'a [u8]>),
 }
 
-/// zstd's levels up to 19 look back that far, and its format asks decoders for it (RFC 8878, 3.1.1.1.2).
+/// The window of zstd's levels up to 19, which decoders should support (RFC 8878, 3.1.1.1.2).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 impl<'a> Compression<'a> {
-    pub(super) fn read(directory: &Directory<'a>) -> Result<Self> {
+    pub(super) fn read(directory: &TiffDirectory<'a>) -> Result<Self> {
         const EXPECTED: &str = "1 (none), 2 to 4 or 32771 (CCITT fax), 5 (LZW), 7 (JPEG), 8 or 32946 (deflate), \
                                 32773 (PackBits) or 50000 (zstd)";
         let compression = directory.integer(tag::COMPRESSION)?.unwrap_or(1);
         let name = match compression {
             1 => return Ok(Self::None),
-            2 => return Ok(Self::Fax(fax::Coding::Rows { word: 1 })),
+            2 => return Ok(Self::Fax(fax::FaxCoding::Rows { alignment_bytes: 1 })),
             3 => {
-                // Bit 0: rows that refer to the one before; bit 1: pixels without any code.
+                // Bit 0: rows may refer to the previous row. Bit 1: uncompressed pixels.
                 let options = directory.integer(tag::T4_OPTIONS)?.unwrap_or(0);
-                return Ok(Self::Fax(fax::Coding::Group3 {
-                    two_dimensional: options & 1 == 1,
+                return Ok(Self::Fax(fax::FaxCoding::Group3 {
+                    is_two_dimensional: options & 1 == 1,
                 }));
             }
-            4 => return Ok(Self::Fax(fax::Coding::Group4)),
+            4 => return Ok(Self::Fax(fax::FaxCoding::Group4)),
             5 => return Ok(Self::Lzw),
             7 => {
                 let tables = directory.find(tag::JPEG_TABLES)?;
                 return Ok(Self::Jpeg(tables.map(|tables| tables.bytes())));
             }
             8 | 32946 => return Ok(Self::Deflate),
-            32771 => return Ok(Self::Fax(fax::Coding::Rows { word: 2 })),
+            32771 => return Ok(Self::Fax(fax::FaxCoding::Rows { alignment_bytes: 2 })),
             32773 => return Ok(Self::PackBits),
             50000 => return Ok(Self::Zstd),
             6 => "old-style JPEG",
@@ -86,7 +86,7 @@ impl<'a> Compression<'a> {
         }
     }
 
-    /// Whether rows may hold differences.
+    /// Whether rows may contain differences.
     pub(super) const fn has_predictor(&self) -> bool {
         matches!(self, Self::Lzw | Self::Deflate | Self::Zstd)
     }
@@ -95,13 +95,13 @@ impl<'a> Compression<'a> {
         matches!(self, Self::Jpeg(_))
     }
 
-    /// Whether it can hold such samples; those of one pixel stand side by side unless `planar`.
-    pub(super) fn check(&self, format: Format, samples: u64, planar: bool) -> Result<()> {
+    /// Checks that the compression supports these samples. Unless `is_planar`, the samples of a pixel are adjacent.
+    pub(super) fn check(&self, format: SampleFormat, samples: u64, is_planar: bool) -> Result<()> {
         let bits = format.bits();
-        let samples = if planar { 1 } else { samples };
+        let samples = if is_planar { 1 } else { samples };
         let expected = match self {
-            Self::Fax(_) if format != Format::Unsigned(1) || samples != 1 => "1 sample of 1 bit",
-            Self::Jpeg(_) if format != Format::Unsigned(8) => "8 bits",
+            Self::Fax(_) if format != SampleFormat::Unsigned(1) || samples != 1 => "1 sample of 1 bit",
+            Self::Jpeg(_) if format != SampleFormat::Unsigned(8) => "8 bits",
             Self::Jpeg(_) if !matches!(samples, 1..=4) => "1 to 4 samples",
             _ => return Ok(()),
         };
@@ -111,30 +111,30 @@ impl<'a> Compression<'a> {
         )))
     }
 
-    /// Fills `out` with what `source` holds. `width` is the pixels of a row, each of `row_bytes`.
+    /// Decompresses `reader` into `out`, rows of `width` pixels and `row_bytes` bytes.
     ///
     /// # Errors
-    /// `Undecodable` where it is broken, or ends before `out` is full.
+    /// `Undecodable` for broken data, and for data that end before `out` is full.
     pub(super) fn decompress(
         &self,
-        mut source: Source<'_>,
+        mut reader: ChunkReader<'_>,
         width: u32,
         row_bytes: usize,
         out: &mut [u8],
     ) -> Result<()> {
-        let filled = match self {
-            Self::None => source.read_exact(out),
-            Self::PackBits => packbits(source, out),
-            Self::Lzw => lzw(source, out),
-            Self::Deflate => ZlibDecoder::new(source).read_exact(out),
-            Self::Zstd => zstd::stream::read::Decoder::new(source).and_then(|mut decoder| {
+        let result = match self {
+            Self::None => reader.read_exact(out),
+            Self::PackBits => packbits(reader, out),
+            Self::Lzw => lzw(reader, out),
+            Self::Deflate => ZlibDecoder::new(reader).read_exact(out),
+            Self::Zstd => zstd::stream::read::Decoder::new(reader).and_then(|mut decoder| {
                 decoder.window_log_max(ZSTD_WINDOW_LOG)?;
                 decoder.read_exact(out)
             }),
-            Self::Fax(coding) => coding.decode(source, width, row_bytes, out),
-            Self::Jpeg(_) => return Err(Error::internal("a JPEG was taken for rows of samples")),
+            Self::Fax(coding) => coding.decode(reader, width, row_bytes, out),
+            Self::Jpeg(_) => return Err(Error::internal("a JPEG was decompressed as rows of samples")),
         };
-        filled.map_err(|error| {
+        result.map_err(|error| {
             Error::undecodable(format!(
                 "{} data are broken or end early ({error}): expected {} bytes of samples",
                 self.name(),
@@ -144,30 +144,37 @@ impl<'a> Compression<'a> {
     }
 }
 
-/// What a chunk holds in the file, bits turned round where the page says so.
+/// Reads the stored bytes of a chunk, with reversed bits if the page says so.
 #[derive(Clone)]
-pub(super) struct Source<'a> {
+pub(super) struct ChunkReader<'a> {
     rest: &'a [u8],
-    reversed: bool,
+    is_bit_reversed: bool,
 }
 
-impl<'a> Source<'a> {
-    pub(super) const fn new(rest: &'a [u8], reversed: bool) -> Self {
-        Self { rest, reversed }
+impl<'a> ChunkReader<'a> {
+    pub(super) const fn new(rest: &'a [u8], is_bit_reversed: bool) -> Self {
+        Self {
+            rest,
+            is_bit_reversed,
+        }
     }
 
     /// The next byte.
     pub(super) fn byte(&mut self) -> Option<u8> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;
-        Some(if self.reversed { byte.reverse_bits() } else { *byte })
+        Some(if self.is_bit_reversed {
+            byte.reverse_bits()
+        } else {
+            *byte
+        })
     }
 }
 
-impl Read for Source<'_> {
+impl Read for ChunkReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let length = self.rest.read(out)?;
-        if self.reversed {
+        if self.is_bit_reversed {
             for byte in &mut out[..length] {
                 *byte = byte.reverse_bits();
             }
@@ -176,14 +183,14 @@ impl Read for Source<'_> {
     }
 }
 
-fn ended() -> io::Error {
+fn unexpected_end() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
 /// TIFF 6.0, section 9.
-fn packbits(mut source: Source<'_>, mut out: &mut [u8]) -> io::Result<()> {
+fn packbits(mut reader: ChunkReader<'_>, mut out: &mut [u8]) -> io::Result<()> {
     while !out.is_empty() {
-        let code = source.byte().ok_or_else(ended)?;
+        let code = reader.byte().ok_or_else(unexpected_end)?;
         let length = match code {
             0..=127 => usize::from(code) + 1,
             128 => continue,
@@ -192,21 +199,21 @@ fn packbits(mut source: Source<'_>, mut out: &mut [u8]) -> io::Result<()> {
         let (run, rest) = out.split_at_mut(length.min(out.len()));
         out = rest;
         if code < 128 {
-            source.read_exact(run)?;
+            reader.read_exact(run)?;
         } else {
-            run.fill(source.byte().ok_or_else(ended)?);
+            run.fill(reader.byte().ok_or_else(unexpected_end)?);
         }
     }
     Ok(())
 }
 
-fn lzw(mut source: Source<'_>, out: &mut [u8]) -> io::Result<()> {
+fn lzw(mut reader: ChunkReader<'_>, out: &mut [u8]) -> io::Result<()> {
     let mut buffer = [0; 4096];
-    let mut input = 0..source.read(&mut buffer)?;
-    // Writers before TIFF 6.0 had codes begin in the lowest bit, and grow one code later: the first code, to clear the
-    // table, tells them apart, as libtiff does.
-    let old = input.len() > 1 && buffer[0] == 0 && buffer[1] & 1 == 1;
-    let configuration = if old {
+    let mut input = 0..reader.read(&mut buffer)?;
+    // Writers before TIFF 6.0 start codes in the lowest bit, and widen them one code later. As in libtiff, the first code, which
+    // clears the table, shows which variant the file has.
+    let is_old_style = input.len() > 1 && buffer[0] == 0 && buffer[1] & 1 == 1;
+    let configuration = if is_old_style {
         weezl::decode::Configuration::new(BitOrder::Lsb, 8)
     } else {
         weezl::decode::Configuration::with_tiff_size_switch(BitOrder::Msb, 8)
@@ -215,7 +222,7 @@ fn lzw(mut source: Source<'_>, out: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < out.len() {
         if input.is_empty() {
-            input = 0..source.read(&mut buffer)?;
+            input = 0..reader.read(&mut buffer)?;
         }
         let result = decoder.decode_bytes(&buffer[input.clone()], &mut out[filled..]);
         input.start += result.consumed_in;
@@ -223,7 +230,7 @@ fn lzw(mut source: Source<'_>, out: &mut [u8]) -> io::Result<()> {
         match result.status {
             _ if filled == out.len() => break,
             Ok(LzwStatus::Ok) if result.consumed_in > 0 || result.consumed_out > 0 => {}
-            Ok(_) => return Err(ended()),
+            Ok(_) => return Err(unexpected_end()),
             Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
         }
     }

@@ -1,6 +1,6 @@
-//! CCITT fax: rows of runs (ITU-T T.4), and rows as changes to the one before (T.6). The codes are `fax`'s.
+//! CCITT fax: rows of runs (ITU-T T.4), and rows as changes to the previous row (T.6). The `fax` crate provides the codes.
 //!
-//! Its own decoder of rows has no two-dimensional Group 3, and none without ends of lines, which TIFF has both.
+//! The crate's decoder of rows supports neither two-dimensional Group 3 nor rows without end-of-line codes. TIFF uses both.
 
 mod bits;
 
@@ -11,61 +11,64 @@ use fax::{
     maps::{Mode, black, mode, white},
 };
 
-use super::compression::Source;
-use bits::Bits;
+use super::compression::ChunkReader;
+use bits::FaxBits;
 
-/// How rows follow each other.
+/// How rows are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
-    /// Compression 2 and 32771: runs alone, each row from a byte or a word of so many bytes on.
-    Rows { word: usize },
-    /// Compression 3: a code before each row, which may tell that it refers to the one before.
-    Group3 { two_dimensional: bool },
-    /// Compression 4: each row refers to the one before.
+pub(super) enum FaxCoding {
+    /// Compression 2 and 32771: runs only. Each row starts at a multiple of `alignment_bytes`.
+    Rows { alignment_bytes: usize },
+    /// Compression 3: an end-of-line code before each row. If two-dimensional, a bit after it says whether the row refers to
+    /// the previous one.
+    Group3 { is_two_dimensional: bool },
+    /// Compression 4: each row refers to the previous one.
     Group4,
 }
 
-impl Coding {
-    /// Fills `out` with rows of `row_bytes`, of `width` pixels, black being 1.
+impl FaxCoding {
+    /// Fills `out` with rows of `row_bytes` bytes and `width` pixels, 1 bit per pixel. Black is 1.
     ///
     /// # Errors
-    /// `InvalidData` at a code that is none, `UnexpectedEof` where no more codes are there.
+    /// `InvalidData` for an invalid code, `UnexpectedEof` if codes are missing.
     pub(super) fn decode(
         self,
-        source: Source<'_>,
+        reader: ChunkReader<'_>,
         width: u32,
         row_bytes: usize,
         out: &mut [u8],
     ) -> io::Result<()> {
-        let mut bits = Bits::new(source);
-        let mut row = Row::new(width);
+        let mut bits = FaxBits::new(reader);
+        let mut row = FaxRow::new(width);
         let mut reference = Vec::new();
-        let mut marked = matches!(self, Self::Group3 { .. }) && bits.end_of_line();
+        let mut has_end_of_line = matches!(self, Self::Group3 { .. }) && bits.skip_end_of_line();
         let mut lines = out.chunks_exact_mut(row_bytes);
         while let Some(line) = lines.next() {
             row.start();
-            let refers = match self {
-                Self::Rows { word } => {
-                    bits.align(word);
+            let is_two_dimensional_row = match self {
+                Self::Rows { alignment_bytes } => {
+                    bits.align(alignment_bytes);
                     false
                 }
-                // A bit behind the mark tells which it is.
-                Self::Group3 { two_dimensional } => two_dimensional && marked && bits.take() == 0,
+                // The bit after the end of line is 0 for a two-dimensional row.
+                Self::Group3 { is_two_dimensional } => {
+                    is_two_dimensional && has_end_of_line && bits.take() == 0
+                }
                 Self::Group4 => true,
             };
-            if refers {
-                row.changes(&mut bits, &reference)?;
+            if is_two_dimensional_row {
+                row.read_changes(&mut bits, &reference)?;
             } else {
-                row.runs(&mut bits)?;
+                row.read_runs(&mut bits)?;
             }
             row.paint(line);
-            marked = matches!(self, Self::Group3 { .. }) && bits.end_of_line();
-            let ended = self == Self::Group4 && row.place < width && bits.peek(12) == Some(1);
-            if bits.are_spent() || (row.place < width && !marked && !ended) {
+            has_end_of_line = matches!(self, Self::Group3 { .. }) && bits.skip_end_of_line();
+            let is_end_of_block = self == Self::Group4 && row.position < width && bits.peek(12) == Some(1);
+            if bits.is_exhausted() || (row.position < width && !has_end_of_line && !is_end_of_block) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            // The end of the block: what is left is white.
-            if ended {
+            // The remaining rows are white.
+            if is_end_of_block {
                 lines.by_ref().for_each(|line| line.fill(0));
             }
             std::mem::swap(&mut reference, &mut row.changes);
@@ -74,44 +77,45 @@ impl Coding {
     }
 }
 
-/// A row in the making: where its colour changes, from white on, each place behind the one before it.
-struct Row {
+/// A row that is being decoded: the positions at which its colour changes, in ascending order. It starts white.
+struct FaxRow {
     width: u32,
     changes: Vec<u32>,
-    /// The place reached, and the colour from there on.
-    place: u32,
+    /// The current position.
+    position: u32,
+    /// The colour from the current position on.
     is_black: bool,
 }
 
-impl Row {
+impl FaxRow {
     const fn new(width: u32) -> Self {
         Self {
             width,
             changes: Vec::new(),
-            place: 0,
+            position: 0,
             is_black: false,
         }
     }
 
     fn start(&mut self) {
         self.changes.clear();
-        self.place = 0;
+        self.position = 0;
         self.is_black = false;
     }
 
-    /// Goes on to `place` in the same colour, and changes it there.
-    fn change(&mut self, place: u32) {
-        self.place = place.min(self.width);
+    /// Continues the colour up to `position`, and changes it there.
+    fn change_colour(&mut self, position: u32) {
+        self.position = position.min(self.width);
         self.is_black = !self.is_black;
-        // A run of no pixels is no change.
-        if self.changes.last() == Some(&self.place) {
+        // An empty run undoes the previous change.
+        if self.changes.last() == Some(&self.position) {
             self.changes.pop();
-        } else if self.place < self.width {
-            self.changes.push(self.place);
+        } else if self.position < self.width {
+            self.changes.push(self.position);
         }
     }
 
-    fn run(&mut self, bits: &mut Bits<'_>) -> io::Result<()> {
+    fn read_run(&mut self, bits: &mut FaxBits<'_>) -> io::Result<()> {
         let mut length = 0_u32;
         loop {
             let part = if self.is_black {
@@ -119,67 +123,67 @@ impl Row {
             } else {
                 white::decode(bits)
             };
-            let part = part.ok_or_else(no_code)?;
+            let part = part.ok_or_else(invalid_code)?;
             length = length.saturating_add(part.into());
-            // Up to 63 pixels end a run; more are multiples of 64, with more to come.
+            // A code of up to 63 pixels ends a run. Larger ones are multiples of 64, and another code follows.
             if part < 64 {
                 break;
             }
         }
-        self.change(self.place.saturating_add(length));
+        self.change_colour(self.position.saturating_add(length));
         Ok(())
     }
 
-    /// One dimension: runs, white first. A row that ends early is white from there on.
-    fn runs(&mut self, bits: &mut Bits<'_>) -> io::Result<()> {
-        while self.place < self.width && !bits.begin_a_mark() {
-            self.run(bits)?;
+    /// Reads a one-dimensional row: runs, white first. The rest of a row that ends early is white.
+    fn read_runs(&mut self, bits: &mut FaxBits<'_>) -> io::Result<()> {
+        while self.position < self.width && !bits.is_at_end_of_line() {
+            self.read_run(bits)?;
         }
         Ok(())
     }
 
-    /// Two dimensions: what differs from the changes of the row before, `reference`. A row may end early likewise.
-    fn changes(&mut self, bits: &mut Bits<'_>, reference: &[u32]) -> io::Result<()> {
-        // The first change of a row may be at its first pixel.
-        let mut begun = false;
+    /// Reads a two-dimensional row: differences from the changes of the previous row, `reference`. It may end early, too.
+    fn read_changes(&mut self, bits: &mut FaxBits<'_>, reference: &[u32]) -> io::Result<()> {
+        // Only the first change of a row may be at its first pixel.
+        let mut is_first = true;
         let mut next = 0;
-        while self.place < self.width && !bits.begin_a_mark() {
-            // b1: the first change behind this place, to the other colour than this one.
+        while self.position < self.width && !bits.is_at_end_of_line() {
+            // b1: the first change of the previous row after this position, to the opposite of the current colour.
             next = next.min(reference.len());
-            while next > 0 && reference[next - 1] > self.place {
+            while next > 0 && reference[next - 1] > self.position {
                 next -= 1;
             }
             while next < reference.len()
-                && (reference[next] < self.place
-                    || (begun && reference[next] == self.place)
+                && (reference[next] < self.position
+                    || (!is_first && reference[next] == self.position)
                     || (next % 2 == 1) != self.is_black)
             {
                 next += 1;
             }
             let at = |index: usize| reference.get(index).copied().unwrap_or(self.width);
             let (b1, b2) = (at(next), at(next + 1));
-            match mode::decode(bits).ok_or_else(no_code)? {
-                Mode::Pass => self.place = b2,
+            match mode::decode(bits).ok_or_else(invalid_code)? {
+                Mode::Pass => self.position = b2,
                 Mode::Horizontal => {
-                    self.run(bits)?;
-                    self.run(bits)?;
+                    self.read_run(bits)?;
+                    self.read_run(bits)?;
                 }
                 Mode::Vertical(distance) => {
-                    let place = b1.checked_add_signed(distance.into()).ok_or_else(no_code)?;
-                    if place < self.place || place > self.width {
-                        return Err(no_code());
+                    let position = b1.checked_add_signed(distance.into()).ok_or_else(invalid_code)?;
+                    if position < self.position || position > self.width {
+                        return Err(invalid_code());
                     }
-                    self.change(place);
+                    self.change_colour(position);
                 }
-                Mode::EOF => return Err(no_code()),
+                Mode::EOF => return Err(invalid_code()),
                 Mode::Extension => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
-                        "uncompressed pixels within fax codes are not supported",
+                        "uncompressed pixels in fax data are not supported",
                     ));
                 }
             }
-            begun = true;
+            is_first = false;
         }
         Ok(())
     }
@@ -188,13 +192,13 @@ impl Row {
         line.fill(0);
         for run in self.changes.chunks(2) {
             let end = run.get(1).copied().unwrap_or(self.width);
-            for place in run[0]..end {
-                line[place as usize / 8] |= 0x80 >> (place % 8);
+            for position in run[0]..end {
+                line[position as usize / 8] |= 0x80 >> (position % 8);
             }
         }
     }
 }
 
-fn no_code() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "no code of ITU-T T.4 or T.6")
+fn invalid_code() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "invalid code of ITU-T T.4 or T.6")
 }

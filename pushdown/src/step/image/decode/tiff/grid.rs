@@ -1,27 +1,28 @@
-//! Where strips and tiles lie in the image, and in the file.
+//! The positions of strips and tiles in the image and in the file.
 
 use crate::{
     Error, Result,
-    media::tiff::{Directory, Values, tag},
+    media::tiff::{TagValues, TiffDirectory, tag},
 };
 
-/// Strips or tiles of one size; those at the right and the lower edge may reach beyond the image.
+/// Strips or tiles (chunks) of equal size. Those at the right and the lower edge may extend beyond the image.
 pub(super) struct Grid<'a> {
-    /// Of the image.
+    /// Width of the image.
     pub(super) width: u32,
+    /// Height of the image.
     pub(super) height: u32,
-    /// Of a tile; a strip is as wide as the image.
+    /// Width of a tile. A strip is as wide as the image.
     pub(super) chunk_width: u32,
     pub(super) chunk_height: u32,
-    pub(super) tiled: bool,
-    offsets: Values<'a>,
-    lengths: Option<Values<'a>>,
+    pub(super) is_tiled: bool,
+    offsets: TagValues<'a>,
+    lengths: Option<TagValues<'a>>,
 }
 
-/// One strip or tile, and what of it lies within the image.
+/// The part of a strip or tile that is within the image.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    /// Its number, in the first plane.
+pub(super) struct ChunkArea {
+    /// Index of the chunk in its plane.
     pub(super) index: usize,
     pub(super) x: u32,
     pub(super) y: u32,
@@ -30,36 +31,41 @@ pub(super) struct Place {
 }
 
 impl<'a> Grid<'a> {
-    /// More than so many chunks take longer to begin with than to decode.
-    const MOST_CHUNKS: u64 = 1 << 20;
+    /// Maximum number of chunks. With more, the overhead per chunk exceeds the time to decode.
+    const MAX_CHUNKS: u64 = 1 << 20;
 
-    /// `planes` is how many times the grid stands in the file, one after another.
-    pub(super) fn read(directory: &Directory<'a>, width: u32, height: u32, planes: usize) -> Result<Self> {
-        let tile = (
+    /// `planes` is the number of copies of the grid in the file, one after the other.
+    pub(super) fn read(
+        directory: &TiffDirectory<'a>,
+        width: u32,
+        height: u32,
+        planes: usize,
+    ) -> Result<Self> {
+        let tile_size = (
             directory.integer(tag::TILE_WIDTH)?,
             directory.integer(tag::TILE_LENGTH)?,
         );
-        let (tiled, wide, high) = match tile {
-            (Some(wide), Some(high)) => (true, wide, high),
-            // A strip of more rows than the image has is one of all its rows; 0 is what some writers have for that.
+        let (is_tiled, chunk_width, chunk_height) = match tile_size {
+            (Some(width), Some(height)) => (true, width, height),
+            // A strip with more rows than the image has all its rows. Some writers use 0 for that.
             _ => match directory.integer(tag::ROWS_PER_STRIP)? {
                 None | Some(0) => (false, width.into(), height.into()),
                 Some(rows) => (false, width.into(), rows.min(height.into())),
             },
         };
         let side = |side: u64| u32::try_from(side).ok().filter(|side| *side > 0);
-        let (Some(chunk_width), Some(chunk_height)) = (side(wide), side(high)) else {
+        let (Some(chunk_width), Some(chunk_height)) = (side(chunk_width), side(chunk_height)) else {
             return Err(Error::undecodable(format!(
-                "the TIFF has tiles of {wide} x {high} pixels: expected 1 to {} a side",
+                "the TIFF has tiles of {chunk_width} x {chunk_height} pixels: expected 1 to {} a side",
                 u32::MAX
             )));
         };
-        // libtiff takes the one for the other: they have the same meaning.
+        // As in libtiff, either tag is accepted: they have the same meaning.
         let either = |first, second| match directory.find(first)? {
             Some(values) => Ok(Some(values)),
             None => directory.find(second),
         };
-        let (offsets, lengths) = if tiled {
+        let (offsets, lengths) = if is_tiled {
             (
                 either(tag::TILE_OFFSETS, tag::STRIP_OFFSETS)?,
                 either(tag::TILE_BYTE_COUNTS, tag::STRIP_BYTE_COUNTS)?,
@@ -82,22 +88,22 @@ impl<'a> Grid<'a> {
             height,
             chunk_width,
             chunk_height,
-            tiled,
+            is_tiled,
             offsets,
             lengths,
         };
-        let expected = u64::from(grid.across()) * u64::from(grid.down());
+        let expected = u64::from(grid.columns()) * u64::from(grid.rows());
         let expected = expected.saturating_mul(planes as u64);
-        let what = grid.name();
-        if expected > Self::MOST_CHUNKS {
+        let name = grid.name();
+        if expected > Self::MAX_CHUNKS {
             return Err(Error::undecodable(format!(
-                "the TIFF has {expected} {what}s: expected at most {}",
-                Self::MOST_CHUNKS
+                "the TIFF has {expected} {name}s: expected at most {}",
+                Self::MAX_CHUNKS
             )));
         }
         if (offsets.len() as u64) < expected {
             return Err(Error::undecodable(format!(
-                "the TIFF says where {} {what}s are: expected {expected}",
+                "the TIFF has the offsets of {} {name}s: expected {expected}",
                 offsets.len()
             )));
         }
@@ -106,45 +112,47 @@ impl<'a> Grid<'a> {
 
     /// `strip` or `tile`.
     pub(super) const fn name(&self) -> &'static str {
-        if self.tiled { "tile" } else { "strip" }
+        if self.is_tiled { "tile" } else { "strip" }
     }
 
-    const fn across(&self) -> u32 {
+    const fn columns(&self) -> u32 {
         self.width.div_ceil(self.chunk_width)
     }
 
-    const fn down(&self) -> u32 {
+    const fn rows(&self) -> u32 {
         self.height.div_ceil(self.chunk_height)
     }
 
-    /// All of one plane, row by row.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+    /// The areas of the chunks of one plane, row by row.
+    pub(super) fn areas(&self) -> impl Iterator<Item = ChunkArea> {
         let rows = (0..self.height).step_by(self.chunk_height as usize);
-        let place = move |y: u32| {
+        let positions = move |y: u32| {
             let columns = (0..self.width).step_by(self.chunk_width as usize);
             columns.map(move |x| (x, y))
         };
-        rows.flat_map(place).enumerate().map(|(index, (x, y))| Place {
-            index,
-            x,
-            y,
-            width: self.chunk_width.min(self.width - x),
-            height: self.chunk_height.min(self.height - y),
-        })
+        rows.flat_map(positions)
+            .enumerate()
+            .map(|(index, (x, y))| ChunkArea {
+                index,
+                x,
+                y,
+                width: self.chunk_width.min(self.width - x),
+                height: self.chunk_height.min(self.height - y),
+            })
     }
 
-    /// The chunk's number in the file, planes one after another.
-    pub(super) const fn number(&self, plane: usize, place: Place) -> usize {
-        plane * self.across() as usize * self.down() as usize + place.index
+    /// The number of a chunk in the file, where planes are stored one after the other.
+    pub(super) const fn number(&self, plane: usize, area: ChunkArea) -> usize {
+        plane * self.columns() as usize * self.rows() as usize + area.index
     }
 
-    /// The bytes of the chunk `number`: to the end of `file` where their length is missing, or 0, or too long.
+    /// The stored bytes of the chunk `number`. They extend to the end of `file` if their length is missing, 0 or too long.
     ///
     /// # Errors
-    /// `Undecodable` where they begin beyond the end of the file, or are not there.
+    /// `Undecodable` for a chunk that is not stored, and for an offset beyond the end of the file.
     pub(super) fn stored<'b>(&self, file: &'b [u8], number: usize) -> Result<&'b [u8]> {
         let offset = self.offsets.integer(number)?;
-        // Sparse files of GDAL: what pixels that were never written are, a tag of its own may tell.
+        // GDAL writes sparse files, and may store the value of missing pixels in a private tag.
         if offset == 0 {
             return Err(Error::undecodable(format!(
                 "the TIFF is sparse: expected all of its {}s, found none for number {number}",

@@ -1,88 +1,88 @@
-//! What the first page's tags say of its samples, held against what can be decoded.
+//! The tags of the first page, checked against the supported features.
 
 use std::ops::Range;
 
 use super::{
-    colour::{Colour, Named},
+    colour::{Colour, Photometric},
     compression::Compression,
     grid::Grid,
     predictor::Predictor,
-    samples::Format,
+    samples::SampleFormat,
     ycbcr,
 };
 use crate::{
     Error, ImageHeader, Result,
-    media::tiff::{Directory, Order, tag},
+    media::tiff::{ByteOrder, TiffDirectory, tag},
 };
 
-/// A page that can be decoded, if its chunks can.
+/// A page with supported features. Its chunks are not checked yet.
 pub(super) struct Page<'a> {
     pub(super) file: &'a [u8],
-    pub(super) order: Order,
+    pub(super) order: ByteOrder,
     pub(super) grid: Grid<'a>,
     pub(super) compression: Compression<'a>,
     pub(super) predictor: Predictor,
     /// `FillOrder` 2: the first pixel is in the lowest bit of a byte.
-    pub(super) reversed: bool,
-    pub(super) format: Format,
-    /// Pixels that share a sample of chroma, across and down; 1 and 1 but for YCbCr that is not JPEG.
+    pub(super) is_bit_reversed: bool,
+    pub(super) format: SampleFormat,
+    /// Pixels that share a chroma sample, horizontally and vertically. 1 and 1 except for YCbCr without JPEG.
     pub(super) subsampling: (u8, u8),
     pub(super) colour: Colour,
-    /// JPEGs hold YCbCr, which is converted as they are decoded.
-    pub(super) jpeg_is_ycbcr: bool,
-    /// Samples of a pixel that are decoded: all of them, or the planes that count.
+    /// JPEGs contain YCbCr, which libjpeg converts to RGB.
+    pub(super) is_jpeg_ycbcr: bool,
+    /// Decoded samples per pixel: all samples, or those of the planes that are used.
     samples: usize,
-    planar: bool,
+    is_planar: bool,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn read(directory: &Directory<'a>, header: &ImageHeader) -> Result<Self> {
+    pub(super) fn read(directory: &TiffDirectory<'a>, header: &ImageHeader) -> Result<Self> {
         let number = |tag, default| Ok::<_, Error>(directory.integer(tag)?.unwrap_or(default));
         let compression = Compression::read(directory)?;
-        // As Pillow has it where the tag is missing.
+        // The default of Pillow.
         let photometric = number(tag::PHOTOMETRIC, 0)?;
         let samples = number(tag::SAMPLES_PER_PIXEL, 1)?;
-        let planar = match number(tag::PLANAR_CONFIGURATION, 1)? {
-            // 0 is what some writers have for the default.
+        let is_planar = match number(tag::PLANAR_CONFIGURATION, 1)? {
+            // Some writers use 0 for the default.
             0 | 1 => false,
             2 => true,
             other => return Err(unsupported("planar configuration", other, "1 or 2")),
         };
-        let named = Named::read(photometric, samples)?;
-        let extra = ExtraSamples::read(directory, samples, named.samples())?;
-        // Planes that mean nothing need not be read.
-        let used = if planar && !extra.associated_alpha {
-            named.samples()
+        let photometric = Photometric::read(photometric, samples)?;
+        let extra = ExtraSamples::read(directory, samples, photometric.samples())?;
+        // Planes without a known meaning are not read.
+        let used = if is_planar && !extra.has_associated_alpha {
+            photometric.samples()
         } else {
             samples
         };
-        if used > named.most_samples() {
+        if used > photometric.max_samples() {
             return Err(Error::undecodable(format!(
                 "TIFF of {} with {samples} samples per pixel: expected {} to {}",
-                named.name(),
-                named.samples(),
-                named.most_samples()
+                photometric.name(),
+                photometric.samples(),
+                photometric.max_samples()
             )));
         }
-        let format = Format::read(directory, samples)?;
-        let subsampling = ycbcr::subsampling(directory, named, &compression, planar)?;
+        let format = SampleFormat::read(directory, samples)?;
+        let subsampling = ycbcr::subsampling(directory, photometric, &compression, is_planar)?;
         let predictor = Predictor::read(directory, &compression, format)?;
         if subsampling != (1, 1) && predictor != Predictor::None {
             return Err(Error::undecodable(
                 "TIFF of subsampled YCbCr with a predictor: expected none",
             ));
         }
-        compression.check(format, used, planar)?;
+        compression.check(format, used, is_planar)?;
         let colour = Colour::read(
             directory,
-            named,
+            photometric,
             &compression,
             format,
-            extra.associated_alpha,
-            planar,
+            extra.has_associated_alpha,
+            is_planar,
             subsampling != (1, 1),
         )?;
-        let planes = if planar { samples } else { 1 };
+        let planes = if is_planar { samples } else { 1 };
         let grid = Grid::read(
             directory,
             header.width,
@@ -95,49 +95,49 @@ impl<'a> Page<'a> {
             grid,
             compression,
             predictor,
-            reversed: number(tag::FILL_ORDER, 1)? == 2,
+            is_bit_reversed: number(tag::FILL_ORDER, 1)? == 2,
             format,
             subsampling,
             colour,
-            jpeg_is_ycbcr: named == Named::YCbCr && !planar,
+            is_jpeg_ycbcr: photometric == Photometric::YCbCr && !is_planar,
             samples: usize::try_from(used).unwrap_or(usize::MAX),
-            planar,
+            is_planar,
         })
     }
 
     /// The planes that are decoded.
     pub(super) const fn planes(&self) -> Range<usize> {
-        0..if self.planar { self.samples } else { 1 }
+        0..if self.is_planar { self.samples } else { 1 }
     }
 
-    /// Samples of a pixel in one plane.
+    /// Samples per pixel in one plane.
     pub(super) const fn plane_samples(&self) -> usize {
-        if self.planar { 1 } else { self.samples }
+        if self.is_planar { 1 } else { self.samples }
     }
 
-    /// Bytes in one row of a chunk before any compression; chroma subsampled as it may be, no more than that.
+    /// Bytes of an uncompressed row of a chunk. An upper bound if chroma is subsampled.
     pub(super) fn row_bytes(&self) -> u64 {
         let bits = u64::from(self.grid.chunk_width) * u64::from(self.format.bits());
         bits.saturating_mul(self.plane_samples() as u64).div_ceil(8)
     }
 }
 
-/// What stands behind the samples of the colour.
+/// The samples after those of the colour.
 struct ExtraSamples {
-    /// Colours are multiplied by the alpha that stands right behind them.
-    associated_alpha: bool,
+    /// Whether colours are multiplied by alpha, the first extra sample.
+    has_associated_alpha: bool,
 }
 
 impl ExtraSamples {
-    fn read(directory: &Directory<'_>, samples: u64, of_colour: u64) -> Result<Self> {
+    fn read(directory: &TiffDirectory<'_>, samples: u64, colour_samples: u64) -> Result<Self> {
         let Some(values) = directory.find(tag::EXTRA_SAMPLES)? else {
             return Ok(Self {
-                associated_alpha: false,
+                has_associated_alpha: false,
             });
         };
         let first = if values.len() > 0 { values.integer(0)? } else { 0 };
         Ok(Self {
-            associated_alpha: samples > of_colour && first == 1,
+            has_associated_alpha: samples > colour_samples && first == 1,
         })
     }
 }

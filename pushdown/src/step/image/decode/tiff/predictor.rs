@@ -1,33 +1,34 @@
-//! Differences between neighbours, undone (TIFF 6.0 section 14; Adobe's technical note 3 for floating point).
+//! Undoes predictors: differences between neighbouring samples (TIFF 6.0 section 14; Adobe's technical note 3 for floating
+//! point).
 
-use super::{compression::Compression, page::unsupported, samples::Format};
+use super::{compression::Compression, page::unsupported, samples::SampleFormat};
 use crate::{
     Error, Result,
-    media::tiff::{Directory, Order, tag},
+    media::tiff::{ByteOrder, TiffDirectory, tag},
 };
 
-/// What a row holds in place of its samples.
+/// The content of a row instead of plain samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
     None,
-    /// Differences to the sample before it.
+    /// Differences from the previous pixel's sample.
     Horizontal,
-    /// The highest bytes of all samples, then the next, as differences.
+    /// Differences of bytes, where the highest bytes of all samples come first, then the next lower ones, and so on.
     Float,
 }
 
 impl Predictor {
     pub(super) fn read(
-        directory: &Directory<'_>,
+        directory: &TiffDirectory<'_>,
         compression: &Compression<'_>,
-        format: Format,
+        format: SampleFormat,
     ) -> Result<Self> {
         let predictor = directory.integer(tag::PREDICTOR)?.unwrap_or(1);
-        // As libtiff: the tag has no meaning for the others.
+        // As in libtiff, other compressions ignore the tag.
         if !compression.has_predictor() {
             return Ok(Self::None);
         }
-        let unfit = |expected: &str| {
+        let unsuitable = |expected: &str| {
             Error::undecodable(format!(
                 "TIFF with predictor {predictor} and {} bits per sample: expected {expected}",
                 format.bits()
@@ -36,9 +37,9 @@ impl Predictor {
         match predictor {
             0 | 1 => Ok(Self::None),
             2 if matches!(format.bits(), 8 | 16 | 32 | 64) => Ok(Self::Horizontal),
-            2 => Err(unfit("8, 16, 32 or 64 bits")),
-            3 if matches!(format, Format::Float(_)) => Ok(Self::Float),
-            3 => Err(unfit("floating-point samples")),
+            2 => Err(unsuitable("8, 16, 32 or 64 bits")),
+            3 if matches!(format, SampleFormat::Float(_)) => Ok(Self::Float),
+            3 => Err(unsuitable("floating-point samples")),
             other => Err(unsupported(
                 "predictor",
                 other,
@@ -47,8 +48,8 @@ impl Predictor {
         }
     }
 
-    /// Makes samples of each `row_bytes` of `chunk`; `stride` is the number of samples in a pixel.
-    pub(super) fn undo(self, chunk: &mut [u8], row_bytes: usize, stride: usize, bits: u8, order: Order) {
+    /// Restores the samples of `chunk`, whose rows have `row_bytes` bytes. `stride` is the number of samples per pixel.
+    pub(super) fn undo(self, chunk: &mut [u8], row_bytes: usize, stride: usize, bits: u8, order: ByteOrder) {
         let mut shuffled = Vec::new();
         for row in chunk.chunks_exact_mut(row_bytes) {
             match (self, bits) {
@@ -68,8 +69,8 @@ impl Predictor {
     }
 }
 
-/// Adds to each sample of `SIZE` bytes the one `stride` samples before it.
-fn accumulate<const SIZE: usize>(row: &mut [u8], stride: usize, order: Order) {
+/// Adds to each sample of `SIZE` bytes the sample `stride` samples before it.
+fn accumulate<const SIZE: usize>(row: &mut [u8], stride: usize, order: ByteOrder) {
     let distance = stride * SIZE;
     for start in (distance..(row.len() + 1).saturating_sub(SIZE)).step_by(SIZE) {
         let before = order.integer(&row[start - distance..start - distance + SIZE]);
@@ -77,20 +78,20 @@ fn accumulate<const SIZE: usize>(row: &mut [u8], stride: usize, order: Order) {
         let bytes = sum.to_le_bytes();
         let sample = &mut row[start..start + SIZE];
         sample.copy_from_slice(&bytes[..SIZE]);
-        if order == Order::Big {
+        if order == ByteOrder::Big {
             sample.reverse();
         }
     }
 }
 
-/// Puts samples of `size` bytes together whose bytes stand apart in `from`, all highest ones first.
-fn unshuffle(row: &mut [u8], from: &[u8], size: usize, order: Order) {
+/// Assembles samples of `size` bytes from `from`, which has the highest bytes of all samples first.
+fn unshuffle(row: &mut [u8], from: &[u8], size: usize, order: ByteOrder) {
     let samples = row.len() / size;
     for (index, sample) in row.chunks_exact_mut(size).enumerate() {
         for (byte, value) in sample.iter_mut().enumerate() {
             *value = from[byte * samples + index];
         }
-        if order == Order::Little {
+        if order == ByteOrder::Little {
             sample.reverse();
         }
     }

@@ -1,30 +1,30 @@
-//! YCbCr that is not within JPEG: chroma for several pixels, and the two conversions of the references.
+//! YCbCr without JPEG: subsampled chroma, and the conversions of Pillow and libtiff.
 
-use super::{colour::Named, compression::Compression, page::unsupported};
+use super::{colour::Photometric, compression::Compression, page::unsupported};
 use crate::{
     Error, Result,
-    media::tiff::{Directory, tag},
+    media::tiff::{TiffDirectory, tag},
 };
 
-/// What each level of a sample adds to red, green and blue.
-pub(super) struct Tables {
+/// Contributions of each sample level to red, green and blue.
+pub(super) struct YCbCrTables {
     luma: [i32; 256],
     cr_red: [i32; 256],
     cb_green: [i32; 256],
     cr_green: [i32; 256],
     cb_blue: [i32; 256],
-    /// Bits of the fraction in what adds to green.
-    fraction: u32,
+    /// Fraction bits of the contributions to green.
+    fraction_bits: u32,
 }
 
-/// Pixels that share a sample of chroma, across and down. Within JPEG its own header tells.
+/// Pixels that share a chroma sample, horizontally and vertically. In JPEG data, the JPEG header states them.
 pub(super) fn subsampling(
-    directory: &Directory<'_>,
-    colour: Named,
+    directory: &TiffDirectory<'_>,
+    photometric: Photometric,
     compression: &Compression<'_>,
-    planar: bool,
+    is_planar: bool,
 ) -> Result<(u8, u8)> {
-    if colour != Named::YCbCr || compression.is_jpeg() {
+    if photometric != Photometric::YCbCr || compression.is_jpeg() {
         return Ok((1, 1));
     }
     let (across, down) = match directory.find(tag::YCBCR_SUBSAMPLING)? {
@@ -37,23 +37,27 @@ pub(super) fn subsampling(
             .filter(|factor| matches!(factor, 1 | 2 | 4))
     };
     match (fits(across), fits(down)) {
-        (Some(across), Some(down)) if !planar || (across, down) == (1, 1) => Ok((across, down)),
+        (Some(across), Some(down)) if !is_planar || (across, down) == (1, 1) => Ok((across, down)),
         (Some(_), Some(_)) => Err(Error::undecodable(format!(
-            "TIFF with planes of YCbCr of which chroma is subsampled {across} x {down}: expected 1 x 1"
+            "TIFF with planar YCbCr and chroma subsampled {across} x {down}: expected 1 x 1"
         ))),
-        (None, _) => Err(unsupported("chroma subsampled across by", across, "1, 2 or 4")),
-        (_, None) => Err(unsupported("chroma subsampled down by", down, "1, 2 or 4")),
+        (None, _) => Err(unsupported(
+            "chroma subsampled horizontally by",
+            across,
+            "1, 2 or 4",
+        )),
+        (_, None) => Err(unsupported("chroma subsampled vertically by", down, "1, 2 or 4")),
     }
 }
 
-/// Bytes of a row of blocks: of luma for each pixel of a block, row by row, then Cb and Cr (TIFF 6.0, section 21).
+/// Bytes of a row of blocks. A block has the luma of its pixels, row by row, then Cb and Cr (TIFF 6.0, section 21).
 pub(super) const fn block_row_bytes(width: u32, (across, down): (u8, u8)) -> u64 {
     let block = across as u64 * down as u64 + 2;
     (width.div_ceil(across as u32) as u64).saturating_mul(block)
 }
 
-/// Rows of three samples for each pixel, from rows of blocks. Chroma is repeated, as libtiff does.
-pub(super) fn spread(blocks: &[u8], width: u32, height: u32, (across, down): (u8, u8)) -> Vec<u8> {
+/// Expands rows of blocks to rows of three samples per pixel. Chroma is repeated, as in libtiff.
+pub(super) fn expand(blocks: &[u8], width: u32, height: u32, (across, down): (u8, u8)) -> Vec<u8> {
     let (across, down, width) = (usize::from(across), usize::from(down), width as usize);
     let block = across * down + 2;
     let block_row = width.div_ceil(across) * block;
@@ -69,92 +73,93 @@ pub(super) fn spread(blocks: &[u8], width: u32, height: u32, (across, down): (u8
     pixels
 }
 
-impl Tables {
-    /// As Pillow converts what it reads without libtiff, which are samples that are not compressed.
+impl YCbCrTables {
+    /// The conversion of Pillow, which reads uncompressed samples without libtiff.
     #[expect(clippy::cast_possible_truncation, reason = "products of less than 15,000")]
     pub(super) fn pillow() -> Self {
-        const FRACTION: u32 = 6;
+        const FRACTION_BITS: u32 = 6;
         let table = |factor: f64| {
             std::array::from_fn(|level| {
                 let level = i32::try_from(level).unwrap_or_default() - 128;
-                (factor * f64::from(1 << FRACTION) * f64::from(level) + 0.5) as i32
+                (factor * f64::from(1 << FRACTION_BITS) * f64::from(level) + 0.5) as i32
             })
         };
         Self {
             luma: std::array::from_fn(|level| i32::try_from(level).unwrap_or_default()),
-            cr_red: table(1.402).map(|value: i32| value >> FRACTION),
+            cr_red: table(1.402).map(|value: i32| value >> FRACTION_BITS),
             cb_green: table(-0.344_14),
             cr_green: table(-0.714_14),
-            cb_blue: table(1.772).map(|value: i32| value >> FRACTION),
-            fraction: FRACTION,
+            cb_blue: table(1.772).map(|value: i32| value >> FRACTION_BITS),
+            fraction_bits: FRACTION_BITS,
         }
     }
 
-    /// As libtiff converts the rest (`TIFFYCbCrToRGBInit`), by the page's own coefficients and range.
+    /// The conversion of libtiff (`TIFFYCbCrToRGBInit`), with the coefficients and the range of the page.
     ///
     /// # Errors
-    /// `Undecodable` where green would have no part in luma.
+    /// `Undecodable` if the coefficient of green is 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
-        reason = "levels, cut to what fits before, as libtiff does"
+        reason = "levels are clamped first, as in libtiff"
     )]
-    pub(super) fn libtiff(directory: &Directory<'_>) -> Result<Self> {
-        const FRACTION: u32 = 16;
-        const HALF: i32 = 1 << (FRACTION - 1);
+    pub(super) fn libtiff(directory: &TiffDirectory<'_>) -> Result<Self> {
+        const FRACTION_BITS: u32 = 16;
+        const HALF: i32 = 1 << (FRACTION_BITS - 1);
         let [red, green, blue] = numbers(directory, tag::YCBCR_COEFFICIENTS, [0.299, 0.587, 0.114])?;
         if green == 0.0 {
             return Err(Error::undecodable(
-                "TIFF with a coefficient of 0 for green: expected another",
+                "TIFF with a coefficient of 0 for green: expected a larger one",
             ));
         }
         let range = [0.0, 255.0, 128.0, 255.0, 128.0, 255.0];
         let [black, white, cb_black, cb_white, cr_black, cr_white] =
             numbers(directory, tag::REFERENCE_BLACK_WHITE, range)?;
-        let fixed = |factor: f32| (f64::from(factor.clamp(0.0, 2.0)) * f64::from(1 << FRACTION) + 0.5) as i32;
+        let fixed =
+            |factor: f32| (f64::from(factor.clamp(0.0, 2.0)) * f64::from(1 << FRACTION_BITS) + 0.5) as i32;
         let (from_red, from_blue) = (2.0 - 2.0 * red, 2.0 - 2.0 * blue);
         let (cr_red, cr_green) = (fixed(from_red), -fixed(red * from_red / green));
         let (cb_blue, cb_green) = (fixed(from_blue), -fixed(blue * from_blue / green));
-        // A level's place between black and white; the tables stay within what 32 bits hold.
-        let place = |level: i32, black: f32, white: f32, most: f32| {
+        // The relative position of a level between black and white, clamped so that the tables fit in 32 bits.
+        let position = |level: i32, black: f32, white: f32, max: f32| {
             let range = if white - black == 0.0 { 1.0 } else { white - black };
-            let place = (level as f32 - black.trunc()) * most / range;
-            place.clamp(-128.0 * 32.0, 128.0 * 32.0) as i32
+            let position = (level as f32 - black.trunc()) * max / range;
+            position.clamp(-128.0 * 32.0, 128.0 * 32.0) as i32
         };
         let level = |index: usize| i32::try_from(index).unwrap_or_default();
-        let cr = |index: usize| place(level(index) - 128, cr_black - 128.0, cr_white - 128.0, 127.0);
-        let cb = |index: usize| place(level(index) - 128, cb_black - 128.0, cb_white - 128.0, 127.0);
+        let cr = |index: usize| position(level(index) - 128, cr_black - 128.0, cr_white - 128.0, 127.0);
+        let cb = |index: usize| position(level(index) - 128, cb_black - 128.0, cb_white - 128.0, 127.0);
         Ok(Self {
-            luma: std::array::from_fn(|index| place(level(index), black, white, 255.0)),
-            cr_red: std::array::from_fn(|index| (cr_red * cr(index) + HALF) >> FRACTION),
+            luma: std::array::from_fn(|index| position(level(index), black, white, 255.0)),
+            cr_red: std::array::from_fn(|index| (cr_red * cr(index) + HALF) >> FRACTION_BITS),
             cb_green: std::array::from_fn(|index| cb_green * cb(index) + HALF),
             cr_green: std::array::from_fn(|index| cr_green * cr(index)),
-            cb_blue: std::array::from_fn(|index| (cb_blue * cb(index) + HALF) >> FRACTION),
-            fraction: FRACTION,
+            cb_blue: std::array::from_fn(|index| (cb_blue * cb(index) + HALF) >> FRACTION_BITS),
+            fraction_bits: FRACTION_BITS,
         })
     }
 
     pub(super) fn to_rgb(&self, [y, cb, cr]: [u8; 3]) -> [u8; 3] {
         let [y, cb, cr] = [y, cb, cr].map(usize::from);
         let luma = self.luma[y];
-        let green = (self.cb_green[cb] + self.cr_green[cr]) >> self.fraction;
+        let green = (self.cb_green[cb] + self.cr_green[cr]) >> self.fraction_bits;
         [luma + self.cr_red[cr], luma + green, luma + self.cb_blue[cb]]
             .map(|level| u8::try_from(level.clamp(0, 255)).unwrap_or_default())
     }
 }
 
-/// The numbers of `tag` in f32, as libtiff holds them.
-fn numbers<const N: usize>(directory: &Directory<'_>, tag: u16, default: [f32; N]) -> Result<[f32; N]> {
+/// The numbers of `tag` in f32, as libtiff stores them.
+fn numbers<const N: usize>(directory: &TiffDirectory<'_>, tag: u16, default: [f32; N]) -> Result<[f32; N]> {
     let Some(values) = directory.find(tag)? else {
         return Ok(default);
     };
     let mut numbers = default;
     for (index, number) in numbers.iter_mut().enumerate() {
-        #[expect(clippy::cast_possible_truncation, reason = "libtiff holds them so")]
+        #[expect(clippy::cast_possible_truncation, reason = "as libtiff stores them")]
         let value = values.number(index)? as f32;
         if !value.is_finite() {
             return Err(Error::undecodable(format!(
-                "the TIFF's tag {tag} has {value} among its values: expected numbers"
+                "the TIFF's tag {tag} has the value {value}: expected a finite number"
             )));
         }
         *number = value;

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use super::Filter;
 
-/// Bits of a weight's fraction. 255 times the sum of a kernel's weights, taken positive, has 31.
+/// Fraction bits of a weight. 255 times the sum of the absolute weights of a kernel fits in 31 bits.
 pub(super) const PRECISION: u32 = 22;
-/// Rounds to nearest.
+/// Added before the fraction is dropped, to round to nearest.
 pub(super) const HALF: i32 = 1 << (PRECISION - 1);
 
-/// What the outputs along an axis look at, and how much of it.
+/// The windows and weights of the outputs along an axis.
 pub(super) struct Axis {
-    /// Where each output's window starts. They rise.
+    /// Start of each output's window, in ascending order.
     starts: Vec<usize>,
-    /// As many weights for each output as the widest window has; those that it lacks are 0.
+    /// The weights of each output, padded with zeros to the width of the widest window.
     weights: Vec<i32>,
     taps: usize,
-    identity: bool,
+    is_identity: bool,
 }
 
 impl Axis {
@@ -24,7 +24,7 @@ impl Axis {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "as C's casts, held to the source"
+        reason = "casts as in C, limited to the source"
     )]
     pub(super) fn new(source: u32, target: u32, outputs: Range<u32>, filter: Filter) -> Self {
         if source == target {
@@ -32,7 +32,7 @@ impl Axis {
                 starts: outputs.clone().map(|output| output as usize).collect(),
                 weights: vec![1 << PRECISION; outputs.len()],
                 taps: 1,
-                identity: true,
+                is_identity: true,
             };
         }
         let scale = f64::from(source) / f64::from(target);
@@ -52,16 +52,16 @@ impl Axis {
             starts: Vec::with_capacity(windows.len()),
             weights: Vec::with_capacity(windows.len() * taps as usize),
             taps: taps as usize,
-            identity: false,
+            is_identity: false,
         };
         let mut kernel = Vec::with_capacity(taps as usize);
         for (center, start, end) in windows {
             kernel.clear();
-            // A multiplication, as Pillow has it: dividing rounds otherwise.
-            let places = (start..end).map(|pixel| (f64::from(pixel) - center + 0.5) * (1.0 / widened));
-            kernel.extend(places.map(|place| filter.kernel(place)));
+            // A multiplication, as in Pillow: a division would round differently.
+            let distances = (start..end).map(|pixel| (f64::from(pixel) - center + 0.5) * (1.0 / widened));
+            kernel.extend(distances.map(|distance| filter.kernel(distance)));
             let sum: f64 = kernel.iter().sum();
-            // The window must not reach beyond the source: what it has too many comes before.
+            // Moves the padded window to the left if it would extend beyond the source.
             let first = start.min(source - taps);
             let fixed = |weight: &f64| (weight / sum * f64::from(1 << PRECISION)).round() as i32;
             axis.weights.extend((first..start).map(|_| 0));
@@ -72,28 +72,28 @@ impl Axis {
         axis
     }
 
-    /// Whether outputs are what they look at.
+    /// Whether the outputs equal the inputs.
     pub(super) fn is_identity(&self) -> bool {
-        self.identity
+        self.is_identity
     }
 
-    /// How many outputs there are.
+    /// Number of outputs.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// How many weights each output has.
+    /// Number of weights of each output.
     pub(super) fn taps(&self) -> usize {
         self.taps
     }
 
-    /// All that is looked at.
-    pub(super) fn seen(&self) -> Range<usize> {
+    /// The inputs that the outputs read.
+    pub(super) fn input_range(&self) -> Range<usize> {
         let first = self.starts.first().copied().unwrap_or_default();
         first..self.starts.last().map_or(first, |last| last + self.taps)
     }
 
-    /// Each output's start and weights.
+    /// Start and weights of each output.
     pub(super) fn outputs(&self) -> impl Iterator<Item = (usize, &[i32])> {
         self.starts
             .iter()
@@ -103,7 +103,7 @@ impl Axis {
 }
 
 impl Filter {
-    /// Reach of the kernel to either side, in pixels of the larger scale.
+    /// Half the width of the kernel, in pixels of the larger scale.
     const fn support(self) -> f64 {
         match self {
             Self::Nearest => 0.5,
@@ -113,7 +113,7 @@ impl Filter {
         }
     }
 
-    /// The kernel at `x`. Sines from the `libm` crate, the same on any host.
+    /// The kernel at `x`. Sines are from the `libm` crate, and so the same on every host.
     fn kernel(self, x: f64) -> f64 {
         let sinc = |x: f64| {
             let x = x * std::f64::consts::PI;

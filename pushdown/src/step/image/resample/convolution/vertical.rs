@@ -1,58 +1,49 @@
-//! One output row from those that it looks at: the pass that changes the number of rows.
+//! The vertical pass: computes an output row from several input rows.
 
 use std::array;
 
 use super::{axis::HALF, by_taps};
 
-/// One output row from the first of `rows`, as many as there are weights, its sums as `made` has them. All rows are as
-/// long as the target.
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
+/// Computes one output row from the first `weights.len()` of `rows`, and converts its sums with `convert`. All rows are at least
+/// as long as the target.
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
 #[inline(always)]
-pub(super) fn across<'a, T>(
+pub(super) fn convolve_rows<'a, T>(
     rows: impl Iterator<Item = &'a [u8]>,
     weights: &[i32],
     target: &mut [T],
-    made: impl Fn(i32) -> T,
+    convert: impl Fn(i32) -> T,
 ) {
     by_taps!(
         weights.len(),
-        few<T>(rows, weights, target, made),
-        many(rows, weights, target, made)
+        fixed_taps<T>(rows, weights, target, convert),
+        any_taps(rows, weights, target, convert)
     );
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
 #[inline(always)]
-fn few<'a, const TAPS: usize, T>(
+fn fixed_taps<'a, const TAPS: usize, T>(
     mut rows: impl Iterator<Item = &'a [u8]>,
     weights: &[i32],
     target: &mut [T],
-    made: impl Fn(i32) -> T,
+    convert: impl Fn(i32) -> T,
 ) {
     let rows: [_; TAPS] = array::from_fn(|_| &rows.next().unwrap_or_default()[..target.len()]);
     let weights: [_; TAPS] = array::from_fn(|tap| weights[tap]);
     for (column, target) in target.iter_mut().enumerate() {
         let products = (0..TAPS).map(|tap| i32::from(rows[tap][column]) * weights[tap]);
-        *target = made(products.fold(HALF, |sum, product| sum + product));
+        *target = convert(products.fold(HALF, |sum, product| sum + product));
     }
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
 #[inline(always)]
-fn many<'a, T>(
+fn any_taps<'a, T>(
     rows: impl Iterator<Item = &'a [u8]>,
     weights: &[i32],
     target: &mut [T],
-    made: impl Fn(i32) -> T,
+    convert: impl Fn(i32) -> T,
 ) {
     let mut sums = vec![HALF; target.len()];
     for (weight, row) in weights.iter().zip(rows) {
@@ -61,6 +52,6 @@ fn many<'a, T>(
         }
     }
     for (target, sum) in target.iter_mut().zip(sums) {
-        *target = made(sum);
+        *target = convert(sum);
     }
 }

@@ -1,4 +1,4 @@
-//! Output rows from rows of another length: the pass that changes the number of columns.
+//! The horizontal pass: computes rows of another length.
 
 use std::array;
 
@@ -7,26 +7,23 @@ use super::{
     by_taps, to_byte,
 };
 
-/// Rows that are resized at once: a weight is looked up for all of them.
-pub(super) const ABREAST: usize = 2;
-/// What a row has beyond its pixels, for the last one's fourth lane.
-pub(super) const SPARE: usize = LANES - CHANNELS;
+/// Rows that are resized at once, so that each weight is loaded once for all of them.
+pub(super) const ROWS_AT_ONCE: usize = 2;
+/// Elements of a row after its pixels, for the fourth lane of the last pixel.
+pub(super) const PADDING: usize = LANES - CHANNELS;
 const CHANNELS: usize = 3;
-/// A pixel's lanes in a register. The fourth is the next pixel's first channel: summed with the others, and left out.
+/// Lanes of a pixel in a register. The fourth lane has the first channel of the next pixel. Its sum is computed and discarded.
 const LANES: usize = 4;
 
-/// The weights, and what rows take on their way.
-pub(super) struct Along<'a> {
+/// The weights, and buffers for sums.
+pub(super) struct HorizontalPass<'a> {
     axis: &'a Axis,
-    sums: [Vec<[i32; LANES]>; ABREAST],
+    sums: [Vec<[i32; LANES]>; ROWS_AT_ONCE],
     bytes: Vec<[u8; LANES]>,
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
-impl<'a> Along<'a> {
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
+impl<'a> HorizontalPass<'a> {
     #[inline(always)]
     pub(super) fn new(axis: &'a Axis) -> Self {
         Self {
@@ -36,9 +33,9 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Resizes rows of levels, which start at the first column that is seen. All have `SPARE` at their end.
+    /// Resizes rows of levels, which start at the first column of the input region and end with `PADDING`.
     #[inline(always)]
-    pub(super) fn run(&mut self, sources: &[Vec<i32>; ABREAST], targets: &mut [Vec<u8>; ABREAST]) {
+    pub(super) fn run(&mut self, sources: &[Vec<i32>; ROWS_AT_ONCE], targets: &mut [Vec<u8>; ROWS_AT_ONCE]) {
         if self.axis.is_identity() {
             for (source, target) in sources.iter().zip(targets) {
                 for (byte, level) in target.iter_mut().zip(source) {
@@ -49,15 +46,15 @@ impl<'a> Along<'a> {
         }
         by_taps!(
             self.axis.taps(),
-            few(self.axis, sources, &mut self.sums),
-            many(self.axis, sources, &mut self.sums)
+            fixed_taps(self.axis, sources, &mut self.sums),
+            any_taps(self.axis, sources, &mut self.sums)
         );
         for (sums, target) in self.sums.iter().zip(targets) {
             let bytes = self.bytes.as_flattened_mut().iter_mut();
             for (byte, sum) in bytes.zip(sums.as_flattened()) {
                 *byte = to_byte(*sum);
             }
-            // Four bytes are one move; the fourth is overwritten by the pixel after it.
+            // Copies four bytes, which is one move. The next pixel overwrites the fourth.
             for (column, bytes) in self.bytes.iter().enumerate() {
                 target[column * CHANNELS..column * CHANNELS + LANES].copy_from_slice(bytes);
             }
@@ -65,20 +62,17 @@ impl<'a> Along<'a> {
     }
 }
 
-/// The sums of all outputs, of a number of taps that the compiler knows.
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
+/// The sums of all outputs, for a number of taps that the compiler knows.
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
 #[inline(always)]
-fn few<const TAPS: usize>(
+fn fixed_taps<const TAPS: usize>(
     axis: &Axis,
-    rows: &[Vec<i32>; ABREAST],
-    [sums, beside]: &mut [Vec<[i32; LANES]>; ABREAST],
+    rows: &[Vec<i32>; ROWS_AT_ONCE],
+    [first_sums, second_sums]: &mut [Vec<[i32; LANES]>; ROWS_AT_ONCE],
 ) {
-    let first = axis.seen().start;
-    let weigh = |row: &[i32], start: usize, weights: &[i32; TAPS]| {
-        let length = TAPS * CHANNELS + SPARE;
+    let first = axis.input_range().start;
+    let weighted_sum = |row: &[i32], start: usize, weights: &[i32; TAPS]| {
+        let length = TAPS * CHANNELS + PADDING;
         let pixels = &row[(start - first) * CHANNELS..][..length];
         let mut sum = [HALF; LANES];
         for (tap, weight) in weights.iter().enumerate() {
@@ -86,21 +80,18 @@ fn few<const TAPS: usize>(
         }
         sum
     };
-    for (((start, weights), sum), beside) in axis.outputs().zip(sums).zip(beside) {
+    for (((start, weights), first_sum), second_sum) in axis.outputs().zip(first_sums).zip(second_sums) {
         if let Some(weights) = weights.first_chunk() {
-            *sum = weigh(&rows[0], start, weights);
-            *beside = weigh(&rows[1], start, weights);
+            *first_sum = weighted_sum(&rows[0], start, weights);
+            *second_sum = weighted_sum(&rows[1], start, weights);
         }
     }
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the registers that its caller may use"
-)]
+#[expect(clippy::inline_always, reason = "compiled for the registers of its caller")]
 #[inline(always)]
-fn many(axis: &Axis, rows: &[Vec<i32>; ABREAST], sums: &mut [Vec<[i32; LANES]>; ABREAST]) {
-    let first = axis.seen().start;
+fn any_taps(axis: &Axis, rows: &[Vec<i32>; ROWS_AT_ONCE], sums: &mut [Vec<[i32; LANES]>; ROWS_AT_ONCE]) {
+    let first = axis.input_range().start;
     for (row, sums) in rows.iter().zip(sums) {
         for ((start, weights), sum) in axis.outputs().zip(sums) {
             *sum = [HALF; LANES];

@@ -1,9 +1,9 @@
-//! What is refused by its tags, before any strip is read: by name, or by its size.
+//! TIFFs that are refused by their tags, before any strip is read.
 
 use super::*;
 
-/// A BigTIFF of one page: tags with one LONG8 each, and no data.
-fn big(tags: &[(u16, u64)]) -> Vec<u8> {
+/// A BigTIFF of one page without data, whose tags have one LONG8 each.
+fn big_tiff(tags: &[(u16, u64)]) -> Vec<u8> {
     let mut file = b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0".to_vec();
     file.extend_from_slice(&(tags.len() as u64).to_le_bytes());
     for (tag, value) in tags {
@@ -17,7 +17,7 @@ fn big(tags: &[(u16, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_supported_is_named() {
+fn unsupported_features_are_named() {
     const COMPRESSIONS: &str = "1 (none), 2 to 4 or 32771 (CCITT fax), 5 (LZW), 7 (JPEG), 8 or 32946 (deflate), \
                                 32773 (PackBits) or 50000 (zstd)";
     let compressions = [
@@ -33,12 +33,12 @@ fn what_is_not_supported_is_named() {
     ];
     for (compression, name) in compressions {
         assert_eq!(
-            refused(&grey_with(&[(259, &[compression])])),
+            decode_error(&grey_with(&[(259, &[compression])])),
             format!("TIFF with compression {compression} ({name}): expected {COMPRESSIONS}")
         );
     }
     assert_eq!(
-        refused(&grey_with(&[(259, &[77])])),
+        decode_error(&grey_with(&[(259, &[77])])),
         format!("TIFF with compression 77: expected {COMPRESSIONS}")
     );
     let rest: [(&[Tag<'_>], &str); 19] = [
@@ -104,43 +104,43 @@ fn what_is_not_supported_is_named() {
         ),
         (
             &[(262, &[3])],
-            "TIFF of a palette without one: expected tag 320 (ColorMap)",
+            "TIFF without its palette: expected tag 320 (ColorMap)",
         ),
         (
             &[(262, &[6]), (277, &[3]), (530, &[3, 1])],
-            "TIFF with chroma subsampled across by 3: expected 1, 2 or 4",
+            "TIFF with chroma subsampled horizontally by 3: expected 1, 2 or 4",
         ),
     ];
     for (tags, text) in rest {
-        let error = refused(&grey_with(tags));
+        let error = decode_error(&grey_with(tags));
         assert!(error.contains(text), "{error}");
     }
 }
 
-/// Whatever a file claims, nothing is allocated before it was held against the limits and the file's own size.
+/// Sizes are checked against the limits and the size of the file before anything is allocated.
 #[test]
-fn absurd_sizes_are_refused() {
+fn absurd_sizes_are_decode_error() {
     let sides = |width: u64, height: u64| [(256, width), (257, height), (258, 8), (262, 1), (273, 16)];
     let tiled = |width: u32, height: u32| {
         let tags: [Tag<'_>; 2] = [(322, &[width]), (323, &[height])];
-        refused(&grey_with(&tags))
+        decode_error(&grey_with(&tags))
     };
     let texts = [
         (
-            refused(&big(&sides(u64::MAX, 1))),
+            decode_error(&big_tiff(&sides(u64::MAX, 1))),
             "18446744073709551615 x 1 pixels: expected 1 to 4294967295",
         ),
         (
-            refused(&big(&sides(1 << 40, 1 << 40))),
+            decode_error(&big_tiff(&sides(1 << 40, 1 << 40))),
             "1099511627776 x 1099511627776 pixels",
         ),
-        (refused(&big(&sides(0, 1))), "0 x 1 pixels"),
+        (decode_error(&big_tiff(&sides(0, 1))), "0 x 1 pixels"),
         (
-            refused(&big(&sides(100_000, 100_000))),
+            decode_error(&big_tiff(&sides(100_000, 100_000))),
             "100000 x 100000 pixels, more than the limit of 100000000",
         ),
         (
-            refused(&big(&sides(u32::MAX.into(), u32::MAX.into()))),
+            decode_error(&big_tiff(&sides(u32::MAX.into(), u32::MAX.into()))),
             "more than the limit",
         ),
         (
@@ -150,30 +150,33 @@ fn absurd_sizes_are_refused() {
         (tiled(0, 16), "tiles of 0 x 16 pixels"),
         (tiled(16, u32::MAX), "expected 32 bytes of samples"),
         (
-            refused(&grey_with(&[(257, &[2_000_000]), (278, &[1])])),
+            decode_error(&grey_with(&[(257, &[2_000_000]), (278, &[1])])),
             "2000000 strips: expected at most 1048576",
         ),
         (
-            refused(&grey_with(&[(278, &[1])])),
-            "says where 1 strips are: expected 2",
+            decode_error(&grey_with(&[(278, &[1])])),
+            "has the offsets of 1 strips: expected 2",
         ),
         (
-            refused(&grey_with(&[(277, &[u32::MAX])])),
+            decode_error(&grey_with(&[(277, &[u32::MAX])])),
             "4294967295 samples per pixel",
         ),
-        (refused(&grey_with(&[(258, &[0])])), "bits per sample 0"),
-        (refused(&grey_with(&[(273, &[u32::MAX])])), "expected it within"),
+        (decode_error(&grey_with(&[(258, &[0])])), "bits per sample 0"),
         (
-            refused(&grey_with(&[(256, &[9_000]), (257, &[9_000])])),
+            decode_error(&grey_with(&[(273, &[u32::MAX])])),
+            "expected it within",
+        ),
+        (
+            decode_error(&grey_with(&[(256, &[9_000]), (257, &[9_000])])),
             "expected 81000000 bytes of samples",
         ),
     ];
     for (found, text) in texts {
         assert!(found.contains(text), "{found}");
     }
-    // What is not looked at does no harm.
-    let strips = vec![START; 1 << 20];
-    let file = built(
+    // Unused values are not read.
+    let strips = vec![DATA_OFFSET; 1 << 20];
+    let file = tiff_file(
         &[
             (256, &[1]),
             (257, &[1]),

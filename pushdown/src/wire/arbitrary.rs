@@ -1,4 +1,4 @@
-//! Any value and any damage, for property tests.
+//! Generators of values and of damage, for property tests.
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use crate::{DType, Image, Layout, Sample, Tensor};
 
-/// Any value, small; empty ones and scalars too.
+/// Small values of all kinds except tables, including empty ones and scalars.
 pub(super) fn sample() -> impl Strategy<Value = Sample> {
     prop_oneof![
         vec(any::<u8>(), 0..100).prop_map(|bytes| Sample::Bytes(bytes.into())),
@@ -18,11 +18,11 @@ pub(super) fn sample() -> impl Strategy<Value = Sample> {
     ]
 }
 
-/// Any tensor, of any dtype and layout, with and without a scale.
+/// Tensors of all dtypes and layouts, with and without a scale.
 pub(super) fn tensor() -> impl Strategy<Value = Tensor> {
     let layout = select(vec![Layout::Chw, Layout::Hwc, Layout::Flat]);
     let scale = option::of(prop_oneof![
-        any::<f32>().prop_filter("itself", |scale| !scale.is_nan()),
+        any::<f32>().prop_filter("NaN is not equal to itself", |scale| !scale.is_nan()),
         Just(0.1)
     ]);
     (select(DType::ALL.to_vec()), layout, vec(0..5_usize, 0..4), scale).prop_flat_map(
@@ -37,13 +37,13 @@ pub(super) fn tensor() -> impl Strategy<Value = Tensor> {
     )
 }
 
-/// Damage to bytes: cut, changed, grown.
+/// Damage to bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Damage {
     Cut(prop::sample::Index),
     Set(prop::sample::Index, u8),
     Flip(prop::sample::Index, u8),
-    /// Four or eight bytes: a length, an offset.
+    /// Overwrites four or eight bytes, such as a length or an offset.
     Number(prop::sample::Index, u64, bool),
     Insert(prop::sample::Index, Vec<u8>),
     Remove(prop::sample::Index, usize),
@@ -72,7 +72,7 @@ pub(super) fn damage() -> impl Strategy<Value = Vec<Damage>> {
     vec(one, 1..4)
 }
 
-/// The bytes with damage done to them.
+/// Applies damage to bytes.
 pub(super) fn damaged(bytes: &[u8], damage: &[Damage]) -> Bytes {
     let mut bytes = bytes.to_vec();
     for one in damage {
@@ -85,7 +85,7 @@ pub(super) fn damaged(bytes: &[u8], damage: &[Damage]) -> Bytes {
             Damage::Set(index, byte) => bytes[index.index(length)] = *byte,
             Damage::Flip(index, bit) => bytes[index.index(length)] ^= bit,
             Damage::Number(index, number, wide) => {
-                // Where lengths stand: at multiples of four.
+                // Lengths are aligned to four bytes.
                 let start = index.index(length) & !3;
                 let number = &number.to_le_bytes()[..if *wide { 8 } else { 4 }];
                 bytes
@@ -107,7 +107,7 @@ pub(super) fn damaged(bytes: &[u8], damage: &[Damage]) -> Bytes {
     bytes.into()
 }
 
-/// The bytes in chunks of these lengths, over and over.
+/// Splits bytes into chunks of these lengths, repeated.
 pub(super) fn chunks(mut bytes: Bytes, lengths: &[usize]) -> Vec<Bytes> {
     let mut chunks = Vec::new();
     for length in lengths.iter().cycle() {

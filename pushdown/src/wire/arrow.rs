@@ -1,4 +1,4 @@
-//! One value as an Arrow IPC stream: one record batch, one row, one column `value`.
+//! One array as an Arrow IPC stream: one record batch with one row and one column, `value`.
 
 pub(super) mod tensor;
 
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::{ipc, shape::Shape};
 use crate::{Error, Limits, Result, Sample};
 
-/// Writes an array.
+/// Encodes an array.
 pub(super) fn encode(shape: &Shape, elements: Buffer) -> Result<Vec<Bytes>> {
     let field = tensor::field(shape)?.with_nullable(false);
     let schema = Arc::new(Schema::new(vec![field]));
@@ -25,10 +25,10 @@ pub(super) fn encode(shape: &Shape, elements: Buffer) -> Result<Vec<Bytes>> {
     Ok(ipc::parts(buffers))
 }
 
-/// Reads an array back.
+/// Decodes an array.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a stream that is cut off, or that is not one row with one
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a truncated stream, or one that is not one row with one
 /// fixed-shape tensor; [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Sample> {
     let mut batches = ipc::Batches::new(body.len() as u64);
@@ -37,14 +37,14 @@ pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Sample> {
     while let Some(batch) = batches.next(&mut chunk)? {
         if value.is_some() || batch.rows() != 1 || batch.schema().fields().len() != 1 {
             return Err(Error::wire(
-                "found an Arrow stream that is not one row of one column",
+                "invalid Arrow stream of a value: expected one row of one column",
             ));
         }
         let columns = batch.read(&[0])?;
         let shape = tensor::shape(batch.schema().field(0))?;
         let elements = tensor::elements(columns.column(0), &shape, 0)?;
-        value = Some(shape.give(elements, limits)?);
+        value = Some(shape.into_sample(elements, limits)?);
     }
     batches.finish()?;
-    value.ok_or_else(|| Error::wire("found an Arrow stream without a row"))
+    value.ok_or_else(|| Error::wire("invalid Arrow stream of a value: expected one row, found none"))
 }

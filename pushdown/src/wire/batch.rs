@@ -1,4 +1,4 @@
-//! Many samples in one request, and their rows in one Arrow stream.
+//! Batches: many samples in one request, and their rows in one Arrow stream.
 
 mod column;
 mod reader;

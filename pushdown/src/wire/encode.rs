@@ -1,4 +1,4 @@
-//! One value to a body, and back.
+//! Encodes one value as a body, and decodes it.
 
 #[cfg(test)]
 mod tests;
@@ -8,16 +8,16 @@ use bytes::Bytes;
 use super::{Form, arrow, header, ipc, npy, raw, safetensors, shape::Shape, table};
 use crate::{Error, Kind, Limits, Result, Sample};
 
-/// A value as the body of an answer.
+/// An encoded value: the body of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Encoded {
-    /// The form that it has.
+    /// The form of the body.
     pub form: Form,
     /// `Content-Type`.
     pub content_type: &'static str,
-    /// Headers that say what the value is: kind and, for arrays, dtype, shape, layout and scale.
+    /// Headers that describe the value: kind, and for arrays dtype, shape, layout and scale.
     pub metadata: Vec<(&'static str, String)>,
-    /// The body, in pieces: the elements are not copied.
+    /// The body in pieces, without a copy of the elements.
     pub parts: Vec<Bytes>,
 }
 
@@ -27,22 +27,22 @@ impl Encoded {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Whether the body has no bytes: that of an empty object, say.
+    /// Whether the body is empty, as that of an empty object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Writes `sample` in `form`. `kind` is what was known when the form was chosen; it names the type of bytes.
+/// Encodes `sample` in `form`. `kind` is the kind that the form was chosen for; it determines the content type of bytes.
 ///
-/// The same sample in the same form is always the same bytes.
+/// Deterministic: equal samples in the same form have equal bytes.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a form that the value cannot take: bytes as an array, bf16
-/// as npy, more than 32 axes.
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a form that does not support the value: bytes as an
+/// array, bf16 as npy, more than 32 axes.
 pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
     let content_type = form.content_type(kind);
-    let (shape, elements) = match (Shape::take(sample), form) {
+    let (shape, elements) = match (Shape::split(sample), form) {
         (Ok((shape, elements)), _) => (shape, elements),
         (Err(Sample::Table(table)), Form::ArrowStream) => {
             let metadata = vec![(header::KIND, "table".to_owned())];
@@ -53,7 +53,7 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
                 parts: table::encode(&table)?,
             });
         }
-        (Err(Sample::Table(_)), form) => return Err(cannot("a table", form)),
+        (Err(Sample::Table(_)), form) => return Err(unsupported("a table", form)),
         (Err(Sample::Bytes(bytes)), Form::Encoded | Form::Raw) => {
             let metadata = vec![(header::KIND, "bytes".to_owned())];
             return Ok(Encoded {
@@ -63,7 +63,7 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
                 parts: vec![bytes],
             });
         }
-        (Err(_), form) => return Err(cannot("bytes", form)),
+        (Err(_), form) => return Err(unsupported("bytes", form)),
     };
     shape.check_axes()?;
     let metadata = shape.metadata();
@@ -72,7 +72,7 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
         Form::ArrowStream => arrow::encode(&shape, elements)?,
         Form::Safetensors => vec![safetensors::head(&shape, elements.len())?, ipc::share(elements)],
         Form::Raw => vec![ipc::share(elements)],
-        Form::Encoded => return Err(cannot("an array", form)),
+        Form::Encoded => return Err(unsupported("an array", form)),
     };
     Ok(Encoded {
         form,
@@ -82,14 +82,14 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
     })
 }
 
-/// Reads a value back from a body: the reader's side of [`encode`], for every form.
+/// Decodes a value: the inverse of [`encode`] for every form.
 ///
-/// `header` looks an answer's header up by lower-case name. What the value is, an image rather than a u8 tensor
-/// say, comes with it: the expected kind need not be known. An npy or safetensors file without such headers is
-/// a tensor with layout `flat`; a body of any other type is bytes.
+/// `header` looks up a header of the answer by its lower-case name. The headers determine the kind of the value, such as an
+/// image or a u8 tensor. An npy or safetensors file without these headers is a tensor with layout `flat`; a body of any
+/// other content type is bytes.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a body that is not what it says it is;
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a body that does not match its content type and headers;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub fn decode<'a>(
     content_type: &str,
@@ -114,7 +114,7 @@ pub fn decode<'a>(
         "application/vnd.safetensors" => safetensors::decode(body, limits),
         "application/octet-stream" if kind.is_some() => raw::decode(header, body, limits),
         _ if kind.is_some() => Err(Error::wire(format!(
-            "found an array as {essence:?}, expected one of the forms for arrays"
+            "invalid content type of an array: expected a form for arrays, found {essence:?}"
         ))),
         _ => bytes(body, limits),
     }
@@ -124,13 +124,13 @@ fn bytes(body: Bytes, limits: &Limits) -> Result<Sample> {
     let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if body.len() as u64 > limit {
         return Err(Error::too_large(format!(
-            "a value of {} bytes is more than the limit of {limit}",
+            "the value is too large: expected at most {limit} bytes, found {}",
             body.len()
         )));
     }
     Ok(Sample::Bytes(body))
 }
 
-fn cannot(value: &str, form: Form) -> Error {
-    Error::wire(format!("{value} cannot be written in the form {form:?}"))
+fn unsupported(value: &str, form: Form) -> Error {
+    Error::wire(format!("{value} cannot be encoded in the form {form:?}"))
 }

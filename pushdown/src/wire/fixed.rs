@@ -1,16 +1,16 @@
-//! The type of arrays that all have one shape.
+//! The type of arrays of one fixed shape.
 
 use super::shape::{MAX_AXES, Shape};
 use crate::{DType, Kind, Layout};
 
-/// What a pipeline's text alone says of every sample's value, where it says everything.
+/// The dtype, layout and shape of the values at a stage, if the pipeline determines all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedShape {
     /// Element type.
     pub dtype: DType,
     /// Axis order.
     pub layout: Layout,
-    /// Extent of each axis.
+    /// Size of each axis.
     pub shape: Vec<usize>,
     /// Whether each value has a quantisation scale.
     pub quantized: bool,
@@ -19,7 +19,7 @@ pub struct FixedShape {
 }
 
 impl FixedShape {
-    /// The shape of all values of a kind; `None` where it differs, or where Arrow cannot count the elements.
+    /// The shape of all values of a kind; `None` if shapes vary, or have more elements than Arrow supports.
     pub fn for_kind(kind: &Kind) -> Option<Self> {
         let (dtype, shape) = kind.fixed_shape()?;
         let (layout, quantized, image) = match kind {
@@ -37,7 +37,7 @@ impl FixedShape {
         (fixed.shape.len() <= MAX_AXES && i32::try_from(elements).is_ok()).then_some(fixed)
     }
 
-    /// As the shape of a value, but for its scale.
+    /// The shape of a value, without a scale.
     pub(super) fn unscaled(&self) -> Shape {
         Shape {
             dtype: self.dtype,
@@ -49,7 +49,7 @@ impl FixedShape {
     }
 
     /// Whether a value has this shape.
-    pub(super) fn fits(&self, value: &Shape) -> bool {
+    pub(super) fn matches(&self, value: &Shape) -> bool {
         self.dtype == value.dtype
             && self.layout == value.layout
             && self.shape == value.extents

@@ -1,24 +1,24 @@
-//! The forms in which one value travels, and which of them a caller accepts.
+//! The forms of an encoded value, and their negotiation by `Accept`.
 
 use crate::{DType, Kind};
 
-/// How one value is written as a body.
+/// The encoding of a value as a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// numpy's file format. Knows no bf16.
+    /// The file format of NumPy, without bf16.
     Npy,
-    /// An Arrow IPC stream: of a table, its rows; of an array, one record batch with one row and one column, `value`.
+    /// An Arrow IPC stream: the rows of a table, or an array as one record batch with one row and one column, `value`.
     ArrowStream,
     /// safetensors, with one tensor, `value`.
     Safetensors,
-    /// The bare elements, little-endian; dtype and shape stand in headers. Bytes without their own type.
+    /// Raw little-endian elements, described by headers, or bytes as `application/octet-stream`.
     Raw,
-    /// Bytes as they are, under their own type.
+    /// Bytes with the content type of their image format.
     Encoded,
 }
 
 impl Form {
-    /// The forms that a value of this kind can take, the default one first.
+    /// The forms that support this kind, with the default first.
     pub const fn offered(kind: &Kind) -> &'static [Self] {
         match kind {
             Kind::Bytes(_) => &[Self::Encoded, Self::Raw],
@@ -44,26 +44,25 @@ impl Form {
         }
     }
 
-    /// The form that a caller with this `Accept` header likes best; `None` where it accepts none of them.
+    /// The preferred form of a caller with this `Accept` header; `None` if it accepts none.
     ///
-    /// Several `Accept` headers are one with commas between. Without the header, everything is accepted. Between
-    /// forms that are liked equally the order of [`offered`](Self::offered) decides. Elements that are no media
-    /// range are passed over.
+    /// Join several `Accept` headers with commas. Without the header, all forms are accepted. Among forms of equal quality,
+    /// the order of [`offered`](Self::offered) decides. Invalid elements of the header are ignored.
     pub fn negotiate(accept: Option<&str>, kind: &Kind) -> Option<Self> {
         choose(accept, Self::offered(kind), |form, ranges| {
             form.quality(kind, ranges)
         })
     }
 
-    /// The quality in thousandths that the most specific of the ranges gives to this form.
+    /// The quality of this form in thousandths, from the most specific matching range.
     fn quality(self, kind: &Kind, ranges: &[Range<'_>]) -> u16 {
-        // Before the object was looked at, bytes may turn out to be any kind of image.
+        // Until the object is read, bytes may be an image of any format.
         let any_image = matches!((self, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
         quality(self.content_type(kind), any_image, ranges)
     }
 }
 
-/// The form of `offered` that a caller with this `Accept` header likes best, by their content types alone.
+/// The preferred one of `offered` for this `Accept` header, by content type only.
 pub(super) fn negotiate<F: Copy>(
     accept: Option<&str>,
     offered: &[F],
@@ -74,8 +73,8 @@ pub(super) fn negotiate<F: Copy>(
     })
 }
 
-/// Whether an `Accept` header names this content type with a parameter of this value.
-pub(super) fn asks(accept: &str, content_type: &str, parameter: &str, value: &str) -> bool {
+/// Whether an `Accept` header has this content type with a parameter of this value.
+pub(super) fn has_parameter(accept: &str, content_type: &str, parameter: &str, value: &str) -> bool {
     accept.split(',').any(|element| {
         let mut parts = element.split(';').map(str::trim);
         let is = |part: &str| {
@@ -89,7 +88,7 @@ pub(super) fn asks(accept: &str, content_type: &str, parameter: &str, value: &st
     })
 }
 
-/// The form of the highest quality, the first one of several.
+/// The form of the highest quality; the first one among equals.
 fn choose<F: Copy>(
     accept: Option<&str>,
     offered: &[F],
@@ -109,21 +108,23 @@ fn choose<F: Copy>(
     best.map(|(_, form)| form)
 }
 
-/// The quality in thousandths that the most specific of the ranges gives to a content type.
+/// The quality of a content type in thousandths, from the most specific matching range.
 fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
     let (main, sub) = content_type.split_once('/').unwrap_or_default();
-    let fits = |range: &Range<'_>| match (range.main, range.sub) {
+    let specificity = |range: &Range<'_>| match (range.main, range.sub) {
         ("*", "*") => Some(0),
-        (wanted, "*") if wanted.eq_ignore_ascii_case(main) => Some(1),
-        (wanted, wanted_sub) if wanted.eq_ignore_ascii_case(main) && wanted_sub.eq_ignore_ascii_case(sub) => {
+        (range_main, "*") if range_main.eq_ignore_ascii_case(main) => Some(1),
+        (range_main, range_sub)
+            if range_main.eq_ignore_ascii_case(main) && range_sub.eq_ignore_ascii_case(sub) =>
+        {
             Some(2)
         }
-        (wanted, _) if any_image && wanted.eq_ignore_ascii_case("image") => Some(1),
+        (range_main, _) if any_image && range_main.eq_ignore_ascii_case("image") => Some(1),
         _ => None,
     };
     let rated = ranges
         .iter()
-        .filter_map(|range| Some((fits(range)?, range.quality)));
+        .filter_map(|range| Some((specificity(range)?, range.quality)));
     rated.max().map_or(0, |(_, quality)| quality)
 }
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn chooses_by_quality_then_specificity_then_default() {
+    fn negotiation_uses_quality_then_specificity_then_default() {
         let f32s = tensor(DType::F32);
         for (accept, expected) in [
             (None, Some(Form::Npy)),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_images_go_under_their_own_type() {
+    fn encoded_images_have_their_own_content_type() {
         let jpeg = bytes(Some(MediaType::Jpeg));
         for accept in [None, Some("image/*"), Some("image/jpeg"), Some("*/*")] {
             assert_eq!(Form::negotiate(accept, &jpeg), Some(Form::Encoded), "{accept:?}");
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(
             Form::negotiate(Some("image/png"), &bytes(None)),
             Some(Form::Encoded),
-            "not looked at yet"
+            "the object has not been read yet"
         );
         assert_eq!(
             Form::Encoded.content_type(&bytes(None)),

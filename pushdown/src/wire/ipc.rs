@@ -1,7 +1,7 @@
-//! Arrow IPC streams, read and written without trust and without copies.
+//! Arrow IPC streams: validated reading, and writing, without copies.
 //!
-//! Arrow's own stream decoder takes a missing end for an end, and panics on some malformed messages. So messages
-//! are framed here, checked against the bytes at hand, and only then given to Arrow, which makes arrays of them.
+//! The stream decoder of the `arrow-ipc` crate accepts a stream without its end marker, and panics on some malformed
+//! messages. This module splits the stream into messages and validates them before that crate decodes arrays.
 
 mod check;
 mod frames;
@@ -16,20 +16,20 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-pub(super) use check::MAX_COMPRESSED;
+pub(super) use check::MAX_COMPRESSED_BYTES;
 pub(crate) use frames::{Message, MessageReader};
 
-/// Pieces of an answer shorter than this are joined: a padding of 8 bytes is not worth a write of its own.
-const JOINED: usize = 4096;
+/// Buffers shorter than this are joined: a padding of 8 bytes does not deserve a write of its own.
+const MIN_PIECE_BYTES: usize = 4096;
 
-/// A stream's record batches, from chunks that are cut anywhere.
+/// Reads record batches from chunks of a stream. Chunk boundaries may be anywhere.
 #[derive(Debug)]
 pub(super) struct Batches {
     frames: MessageReader,
     schema: Option<SchemaRef>,
 }
 
-/// A record batch that has arrived whole and has been checked, its columns not yet made.
+/// A complete, validated record batch whose columns are not decoded yet.
 #[derive(Debug)]
 pub(super) struct RawBatch {
     schema: SchemaRef,
@@ -38,7 +38,7 @@ pub(super) struct RawBatch {
 }
 
 impl Batches {
-    /// Reads a stream whose record batches have at most `max_body` bytes each.
+    /// A reader for record batches of at most `max_body` bytes.
     pub(super) fn new(max_body: u64) -> Self {
         Self {
             frames: MessageReader::new(max_body),
@@ -46,23 +46,23 @@ impl Batches {
         }
     }
 
-    /// The schema, once it has arrived.
+    /// The schema; `None` until it has been received.
     pub(super) const fn schema(&self) -> Option<&SchemaRef> {
         self.schema.as_ref()
     }
 
-    /// The next record batch, if the bytes up to the end of `chunk` complete one; goes past what it has read.
+    /// The next record batch, if `chunk` completes one. Advances `chunk` past the bytes read.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no such stream, and for bytes after its end;
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) for a record batch beyond `max_body`.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for an invalid stream, and for bytes after its end;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for a record batch of more than `max_body` bytes.
     pub(super) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<RawBatch>> {
         while let Some(message) = self.frames.next(chunk)? {
             match (message.header(), &self.schema) {
                 (MessageHeader::Schema, None) => {
                     let schema = message
                         .schema()
-                        .ok_or_else(|| Error::wire("found an Arrow schema that is none"))?;
+                        .ok_or_else(|| Error::wire("invalid Arrow schema message"))?;
                     check::schema(&schema)?;
                     self.schema = Some(Arc::new(fb_to_schema(schema)));
                 }
@@ -71,7 +71,7 @@ impl Batches {
                 }
                 (found, _) => {
                     return Err(Error::wire(format!(
-                        "found {found:?} out of place in an Arrow stream"
+                        "invalid Arrow stream: found an unexpected {found:?} message"
                     )));
                 }
             }
@@ -79,10 +79,10 @@ impl Batches {
         Ok(None)
     }
 
-    /// Checks that the stream has ended where it said so.
+    /// Checks that the end marker has been received.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where the end of the stream has not been seen.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) if the stream is truncated.
     pub(super) fn finish(&self) -> Result<()> {
         if self.frames.is_ended() {
             return Ok(());
@@ -108,40 +108,40 @@ impl RawBatch {
         self.rows
     }
 
-    /// The stream's schema.
+    /// The schema of the stream.
     pub(super) const fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Makes some of the columns, by index, in ascending order. They share the bytes that arrived.
+    /// Decodes the columns with these ascending indices. They share the received bytes.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where they do not fit the schema.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) if they do not match the schema.
     pub(super) fn read(&self, columns: &[usize]) -> Result<RecordBatch> {
         check::columns(&self.message, &self.schema, columns)?;
         let batch = self
             .message
             .batch()
-            .ok_or_else(|| Error::wire("found an Arrow record batch that is none"))?;
+            .ok_or_else(|| Error::wire("invalid Arrow record batch message"))?;
         let (body, version) = (self.message.body(), self.message.version());
         let dictionaries = HashMap::new();
         RecordBatchDecoder::try_new(body, batch, Arc::clone(&self.schema), &dictionaries, &version)
             .and_then(|decoder| decoder.with_projection(Some(columns)).read_record_batch())
-            .map_err(|error| Error::wire(format!("found a malformed Arrow record batch: {error}")))
+            .map_err(|error| Error::wire(format!("malformed Arrow record batch: {error}")))
     }
 }
 
-/// A buffer as [`Bytes`], not copied.
+/// Converts a buffer to [`Bytes`] without a copy.
 pub(super) fn share(buffer: Buffer) -> Bytes {
     Bytes::from_owner(Owner(buffer))
 }
 
-/// Buffers as the pieces of a body: long ones not copied, short ones joined.
+/// Converts buffers to pieces of a body: long ones without a copy, short ones joined.
 pub(super) fn parts(buffers: Vec<Buffer>) -> Vec<Bytes> {
     let mut parts = Vec::new();
     let mut joined = Vec::new();
     for buffer in buffers {
-        if buffer.len() < JOINED {
+        if buffer.len() < MIN_PIECE_BYTES {
             joined.extend_from_slice(&buffer);
             continue;
         }
@@ -156,7 +156,7 @@ pub(super) fn parts(buffers: Vec<Buffer>) -> Vec<Bytes> {
     parts
 }
 
-/// The length of the first message of a stream that this crate wrote, if it has no body: a schema's.
+/// The length of the first message, a schema, of a stream that this crate wrote.
 pub(super) fn first_message(stream: &[u8]) -> usize {
     match stream.as_chunks::<4>().0 {
         [_, length, ..] => 8 + u32::from_le_bytes(*length) as usize,
@@ -164,8 +164,8 @@ pub(super) fn first_message(stream: &[u8]) -> usize {
     }
 }
 
-/// What Arrow finds wrong with what this crate gave it.
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+/// An error of Arrow for input from this crate.
+#[expect(clippy::needless_pass_by_value, reason = "required by map_err")]
 pub(super) fn internal(error: ArrowError) -> Error {
     Error::internal(format!("Arrow: {error}"))
 }

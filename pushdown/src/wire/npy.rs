@@ -1,7 +1,7 @@
-//! numpy's file format: version 1.0 written byte for byte as numpy writes it, 1.0 to 3.0 read.
+//! The file format of NumPy: writes version 1.0, byte for byte like NumPy, and reads 1.0 to 3.0.
 //!
-//! It has dtype and shape only. Layout, scale and whether it is an image stand in headers; without them (a file
-//! from disk) the value is a tensor with layout `flat`.
+//! A file contains dtype and shape only. Layout, scale and kind are in HTTP headers; without them, as for a file from disk,
+//! the value is a tensor with layout `flat`.
 
 mod literal;
 
@@ -12,18 +12,18 @@ use super::shape::Shape;
 use crate::{DType, Error, Limits, Result, Sample};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The elements start at a multiple of this.
+/// Alignment of the elements in the file.
 const ALIGNMENT: usize = 64;
-/// numpy leaves room for the first extent to grow to so many digits in place.
+/// NumPy reserves space for this number of digits of the first axis, so that the array can grow in place.
 const GROWTH_DIGITS: usize = 21;
 
-/// What stands before the elements.
+/// The header before the elements.
 ///
 /// # Errors
 /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for bf16.
 pub(super) fn head(shape: &Shape) -> Result<Bytes> {
     let descr = descr(shape.dtype)
-        .ok_or_else(|| Error::wire("npy has no bf16: ask for another form, or cast to f16 or f32"))?;
+        .ok_or_else(|| Error::wire("npy does not support bf16: use another form, or cast to f16 or f32"))?;
     let extents: Vec<String> = shape.extents.iter().map(usize::to_string).collect();
     let tuple = match extents.as_slice() {
         [only] => format!("({only},)"),
@@ -37,33 +37,33 @@ pub(super) fn head(shape: &Shape) -> Result<Bytes> {
         ""
     );
     let preamble = MAGIC.len() + 4;
-    // At least one byte more, for the line break.
+    // One byte for the line break.
     let length = (preamble + literal.len() + 1).next_multiple_of(ALIGNMENT) - preamble;
-    let announced = u16::try_from(length).map_err(|_| Error::wire("the shape is too long for npy"))?;
+    let header_length = u16::try_from(length).map_err(|_| Error::wire("the shape is too long for npy"))?;
 
     let mut header = Vec::with_capacity(preamble + length);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&[1, 0]);
-    header.extend_from_slice(&announced.to_le_bytes());
+    header.extend_from_slice(&header_length.to_le_bytes());
     header.extend_from_slice(format!("{literal:<width$}\n", width = length - 1).as_bytes());
     Ok(header.into())
 }
 
-/// Reads an array.
+/// Decodes an array.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no npy file of a known dtype in row-major order with
-/// as many bytes as its shape says; [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a file that is not npy, not row-major, of an unknown dtype,
+/// or of a size that does not match its shape; [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub(super) fn decode<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     mut body: Bytes,
     limits: &Limits,
 ) -> Result<Sample> {
-    let (literal, start) = split(&body)?;
+    let (literal, start) = split_header(&body)?;
     let array = literal::parse(literal)?;
     if array.fortran_order {
         return Err(Error::wire(
-            "found an npy file in column-major order, expected row-major",
+            "unsupported npy file: expected row-major order, found column-major",
         ));
     }
     let dtype = DType::ALL
@@ -76,20 +76,25 @@ pub(super) fn decode<'a>(
             .collect::<Vec<_>>()
             .join(", ");
         Error::wire(format!(
-            "found npy elements of type {:?}, expected one of {known}",
+            "unsupported npy dtype: expected one of {known}, found {:?}",
             array.descr
         ))
     })?;
-    let shape = Shape::described(dtype, array.shape, header)?;
-    shape.give(Buffer::from(body.split_off(start)), limits)
+    let shape = Shape::from_metadata(dtype, array.shape, header)?;
+    shape.into_sample(Buffer::from(body.split_off(start)), limits)
 }
 
-/// The header's text, and where the elements start.
-fn split(body: &[u8]) -> Result<(&str, usize)> {
-    let truncated = || Error::wire(format!("an npy file of {} bytes ends in its header", body.len()));
+/// The text of the header, and the offset of the elements.
+fn split_header(body: &[u8]) -> Result<(&str, usize)> {
+    let truncated = || {
+        Error::wire(format!(
+            "truncated npy file: {} bytes end within the header",
+            body.len()
+        ))
+    };
     let rest = body
         .strip_prefix(MAGIC)
-        .ok_or_else(|| Error::wire("found no npy file: its first bytes are missing"))?;
+        .ok_or_else(|| Error::wire("invalid npy file: its first bytes are not those of npy"))?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(truncated)?;
     let (length, rest) = match version {
         [1, 0] => {
@@ -102,17 +107,17 @@ fn split(body: &[u8]) -> Result<(&str, usize)> {
         }
         [major, minor] => {
             return Err(Error::wire(format!(
-                "found npy version {major}.{minor}, expected 1.0, 2.0 or 3.0"
+                "unsupported npy version: expected 1.0, 2.0 or 3.0, found {major}.{minor}"
             )));
         }
     };
     let literal = rest.get(..length as usize).ok_or_else(truncated)?;
     let start = body.len() - rest.len() + literal.len();
-    let literal = str::from_utf8(literal).map_err(|_| Error::wire("found an npy header that is not text"))?;
+    let literal = str::from_utf8(literal).map_err(|_| Error::wire("invalid npy header: not UTF-8 text"))?;
     Ok((literal, start))
 }
 
-/// numpy's name of an element type.
+/// The name of an element type in NumPy.
 const fn descr(dtype: DType) -> Option<&'static str> {
     match dtype {
         DType::U8 => Some("|u1"),
@@ -140,9 +145,9 @@ mod tests {
         }
     }
 
-    /// As `numpy.save` of numpy 2.4 writes them.
+    /// Written by `numpy.save` of NumPy 2.4.
     #[test]
-    fn headers_are_numpys_byte_for_byte() {
+    fn headers_equal_those_of_numpy() {
         for (dtype, extents, text) in [
             (
                 DType::F32,
@@ -167,20 +172,20 @@ mod tests {
             expected.push(b'\n');
             assert_eq!(head(&shape(dtype, extents)).unwrap(), expected, "{text}");
         }
-        // Here the room for growth takes another 64 bytes.
+        // The space for growth needs another 64 bytes.
         let long = head(&shape(DType::I8, &[1; 32])).unwrap();
         assert_eq!((long.len(), &long[6..10]), (192, b"\x01\x00\xb6\x00".as_slice()));
     }
 
     #[test]
-    fn reads_other_versions_and_files_without_headers() {
+    fn other_versions_and_files_without_http_headers_decode() {
         let literal = b"{'descr': '<i4', 'fortran_order': False, 'shape': (2,)}\n";
         let length = u32::try_from(literal.len()).unwrap().to_le_bytes();
         let elements = [1, 0, 0, 0, 2, 0, 0, 0];
         for version in [[2, 0], [3, 0]] {
             let file = [MAGIC.as_slice(), &version, &length, literal, &elements].concat();
             let Sample::Tensor(tensor) = decode(|_| None, file.into(), &Limits::default()).unwrap() else {
-                panic!("no tensor")
+                panic!("expected a tensor")
             };
             assert_eq!(
                 (tensor.dtype(), tensor.layout(), tensor.shape()),
@@ -191,17 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_read() {
+    fn unsupported_files_are_errors() {
         let file = |version: [u8; 2], literal: &str| {
             let length = u16::try_from(literal.len()).unwrap().to_le_bytes();
             Bytes::from([MAGIC.as_slice(), &version, &length, literal.as_bytes()].concat())
         };
         for (file, expected) in [
             (Bytes::from_static(b"PK\x03\x04"), "first bytes"),
-            (file([4, 0], ""), "version 4.0"),
+            (file([4, 0], ""), "found 4.0"),
             (
                 file([1, 0], "{'descr': '>f4', 'fortran_order': False, 'shape': (0,)}"),
-                "\">f4\", expected one of |u1",
+                "expected one of |u1, |i1, <i4, <i8, <f2, <f4, found \">f4\"",
             ),
             (
                 file([1, 0], "{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}"),
@@ -213,14 +218,14 @@ mod tests {
             ),
             (
                 file([1, 0], "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"),
-                "has 4 bytes, found 0",
+                "expected 4 bytes, found 0",
             ),
-            (file([2, 0], "{'descr': "), "ends in its header"),
+            (file([2, 0], "{'descr': "), "end within the header"),
         ] {
             let error = decode(|_| None, file, &Limits::default()).unwrap_err();
             assert!(
                 error.to_string().contains(expected),
-                "{error}; expected {expected}"
+                "expected {expected}, found {error}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The bare elements; dtype, shape and the rest stand in headers.
+//! Raw elements, described by headers.
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
@@ -9,17 +9,17 @@ use super::{
 };
 use crate::{Error, Limits, Result, Sample};
 
-/// Reads elements as the headers describe them.
+/// Decodes elements that are described by headers.
 pub(super) fn decode<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     body: Bytes,
     limits: &Limits,
 ) -> Result<Sample> {
     let required =
-        |name: &'static str| header(name).ok_or_else(|| Error::wire(format!("the header {name} is missing")));
+        |name: &'static str| header(name).ok_or_else(|| Error::wire(format!("missing header {name}")));
     let dtype = parse(header::DTYPE, required(header::DTYPE)?)?;
     let extents = extents(required(header::SHAPE)?)?;
-    Shape::described(dtype, extents, &header)?.give(Buffer::from(body), limits)
+    Shape::from_metadata(dtype, extents, &header)?.into_sample(Buffer::from(body), limits)
 }
 
 fn extents(text: &str) -> Result<Vec<usize>> {
@@ -27,7 +27,7 @@ fn extents(text: &str) -> Result<Vec<usize>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    // One more than is allowed shows that there are too many.
+    // One more than the maximum is enough for the error.
     text.split(',')
         .take(MAX_AXES + 1)
         .map(|extent| parse(header::SHAPE, extent.trim()))

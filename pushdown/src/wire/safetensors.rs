@@ -1,4 +1,4 @@
-//! safetensors: one tensor, `value`; the rest as strings in `__metadata__`.
+//! safetensors files with one tensor, `value`, and its properties as strings in `__metadata__`.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::{DType, Error, Limits, Result, Sample};
 
 const NAME: &str = "value";
 /// Bytes of the length before the header.
-const PREFIX: usize = size_of::<u64>();
-/// The longest header that is read. Ours have 200 bytes; the format's own limit is 100 MB.
-const MAX_HEADER: usize = 64 * 1024;
+const PREFIX_BYTES: usize = size_of::<u64>();
+/// Maximum length of a header. Those of pushdown have 200 bytes; the limit of the format is 100 MB.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// The header. Written here rather than by the library, which would copy the elements and order the metadata by
-/// chance: the same value is always the same bytes.
+/// The header. The `safetensors` crate would copy the elements and write the metadata in random order; this module writes equal
+/// bytes for equal values.
 #[derive(Serialize)]
 struct Header<'a> {
     __metadata__: BTreeMap<&'static str, String>,
-    value: Info<'a>,
+    value: TensorInfo<'a>,
 }
 
 #[derive(Serialize)]
-struct Info<'a> {
+struct TensorInfo<'a> {
     dtype: Dtype,
     shape: &'a [usize],
     data_offsets: [usize; 2],
 }
 
-/// What stands before `length` bytes of elements.
+/// The header of a file with `length` bytes of elements.
 pub(super) fn head(shape: &Shape, length: usize) -> Result<Bytes> {
     let metadata = shape
         .metadata()
@@ -39,7 +39,7 @@ pub(super) fn head(shape: &Shape, length: usize) -> Result<Bytes> {
         .filter(|(name, _)| !matches!(*name, header::DTYPE | header::SHAPE));
     let header = Header {
         __metadata__: metadata.map(|(name, value)| (key(name), value)).collect(),
-        value: Info {
+        value: TensorInfo {
             dtype: dtype(shape.dtype),
             shape: &shape.extents,
             data_offsets: [0, length],
@@ -47,50 +47,45 @@ pub(super) fn head(shape: &Shape, length: usize) -> Result<Bytes> {
     };
     let mut json = serde_json::to_vec(&header)
         .map_err(|error| Error::internal(format!("safetensors header: {error}")))?;
-    json.resize(json.len().next_multiple_of(PREFIX), b' ');
+    json.resize(json.len().next_multiple_of(PREFIX_BYTES), b' ');
     let mut start = (json.len() as u64).to_le_bytes().to_vec();
     start.append(&mut json);
     Ok(start.into())
 }
 
-/// Reads the array `value`, or the only one there is.
+/// Decodes the array `value`, or the only array of the file.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no such file;
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for an invalid file;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub(super) fn decode(mut body: Bytes, limits: &Limits) -> Result<Sample> {
-    let invalid = |error: &dyn std::fmt::Display| Error::wire(format!("found no safetensors file: {error}"));
+    let invalid = |error: &dyn std::fmt::Display| Error::wire(format!("invalid safetensors file: {error}"));
     if let Some((length, _)) = body.split_first_chunk()
-        && u64::from_le_bytes(*length) > MAX_HEADER as u64
+        && u64::from_le_bytes(*length) > MAX_HEADER_BYTES as u64
     {
         return Err(invalid(&format_args!(
-            "its header is longer than {MAX_HEADER} bytes"
+            "expected a header of at most {MAX_HEADER_BYTES} bytes"
         )));
     }
     let (length, parsed) = SafeTensors::read_metadata(&body).map_err(|error| invalid(&error))?;
     let info = match (parsed.info(NAME), parsed.tensors().into_values().next()) {
         (Some(info), _) => info,
         (None, Some(info)) if parsed.offset_keys().len() == 1 => info,
-        _ => return Err(invalid(&"it has no tensor named `value`")),
+        _ => return Err(invalid(&"expected a tensor named `value`")),
     };
     let dtype = DType::ALL.into_iter().find(|known| dtype(*known) == info.dtype);
-    let dtype = dtype.ok_or_else(|| {
-        invalid(&format_args!(
-            "elements of type {} are not known here",
-            info.dtype
-        ))
-    })?;
+    let dtype = dtype.ok_or_else(|| invalid(&format_args!("unsupported dtype {}", info.dtype)))?;
     let metadata = parsed.metadata().as_ref();
     let get = |name: &'static str| Some(metadata?.get(key(name))?.as_str());
-    let shape = Shape::described(dtype, info.shape.clone(), get)?;
+    let shape = Shape::from_metadata(dtype, info.shape.clone(), get)?;
     let (start, end) = info.data_offsets;
-    // The library checked that the offsets lie within the body.
-    let mut elements = body.split_off(PREFIX + length);
+    // The crate has checked that the offsets are within the body.
+    let mut elements = body.split_off(PREFIX_BYTES + length);
     elements.truncate(end);
-    shape.give(Buffer::from(elements.split_off(start)), limits)
+    shape.into_sample(Buffer::from(elements.split_off(start)), limits)
 }
 
-/// A metadata key: the header's name without what all of them start with.
+/// The metadata key of a header: its name without the common prefix.
 fn key(name: &'static str) -> &'static str {
     name.trim_start_matches(header::PREFIX)
 }
@@ -119,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_reads_what_is_written() {
+    fn the_safetensors_crate_reads_written_files() {
         let shape = Shape {
             dtype: DType::Bf16,
             layout: Layout::Chw,
@@ -128,7 +123,7 @@ mod tests {
             image: false,
         };
         let head = head(&shape, 4).unwrap();
-        assert_eq!(head.len() % PREFIX, 0, "elements are aligned");
+        assert_eq!(head.len() % PREFIX_BYTES, 0, "elements are aligned");
         let whole = [head.as_ref(), b"\x80\x3f\0\0"].concat();
         let parsed = SafeTensors::deserialize(&whole).unwrap();
         let tensor = parsed.tensor(NAME).unwrap();
@@ -148,10 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_from_elsewhere_with_one_tensor_is_read() {
+    fn foreign_files_with_one_tensor_decode() {
         let other = r#"{"weight":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}}"#;
         let Sample::Tensor(tensor) = decode(file(other, &[1, 2]), &Limits::default()).unwrap() else {
-            panic!("no tensor")
+            panic!("expected a tensor")
         };
         assert_eq!(
             (tensor.dtype(), tensor.shape(), tensor.data().as_slice()),
@@ -159,20 +154,20 @@ mod tests {
         );
         let two = r#"{"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"value":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#;
         let Sample::Tensor(tensor) = decode(file(two, &[1, 2]), &Limits::default()).unwrap() else {
-            panic!("no tensor")
+            panic!("expected a tensor")
         };
         assert_eq!((tensor.dtype(), tensor.data().as_slice()), (DType::U8, &[2][..]));
     }
 
     #[test]
-    fn refuses_the_rest() {
+    fn other_files_are_errors() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         let two = r#"{"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I8","shape":[1],"data_offsets":[1,2]}}"#;
         for (file, expected) in [
             (Bytes::new(), "header too small"),
-            (Bytes::from_static(&[0xff; 16]), "longer than 65536 bytes"),
-            (file("{}", b""), "no tensor named"),
-            (file(two, &[1, 2]), "no tensor named"),
+            (Bytes::from_static(&[0xff; 16]), "at most 65536 bytes"),
+            (file("{}", b""), "expected a tensor named"),
+            (file(two, &[1, 2]), "expected a tensor named"),
             (file(&deep, b""), "JSON"),
             (
                 file(
@@ -200,21 +195,21 @@ mod tests {
                     r#"{"__metadata__":{"kind":"image"},"value":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
                     b"1",
                 ),
-                "found an image of u8, flat, [1]",
+                "invalid image: expected u8, hwc, [height, width, 3], found u8, flat, [1]",
             ),
             (
                 file(
                     r#"{"__metadata__":{"scale":"x"},"value":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#,
                     b"1",
                 ),
-                "found x-pushdown-scale \"x\"",
+                "invalid x-pushdown-scale \"x\"",
             ),
         ] {
             let error = decode(file, &Limits::default()).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::InvalidWire);
             assert!(
                 error.to_string().contains(expected),
-                "{error}; expected {expected}"
+                "expected {expected}, found {error}"
             );
         }
     }

@@ -1,16 +1,16 @@
-//! What every form says of an image or a tensor, and how a value is made of it again.
+//! The description of an image or a tensor that all forms share, and the conversion from and to values.
 //!
-//! A form that stands alone (npy from disk, say) may lack some of it; then the value is a tensor without layout.
+//! A file without HTTP headers, such as npy from disk, may lack some of it; then the value is a tensor with layout `flat`.
 
 use arrow_buffer::Buffer;
 
 use super::header;
 use crate::{DType, Error, Image, Layout, Limits, Result, Sample, Tensor};
 
-/// The most axes of a tensor on the wire: as many as numpy 1 knows.
+/// Maximum number of axes of a tensor on the wire, that of NumPy 1.
 pub(super) const MAX_AXES: usize = 32;
 
-/// Everything about an image or a tensor but its elements.
+/// An image or a tensor without its elements.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(super) dtype: DType,
@@ -22,8 +22,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Splits an array into what is said of it and its elements; any other value is given back as it is.
-    pub(super) fn take(sample: Sample) -> Result<(Self, Buffer), Sample> {
+    /// Splits an array into its shape and its elements. Returns any other value as error.
+    pub(super) fn split(sample: Sample) -> Result<(Self, Buffer), Sample> {
         match sample {
             other @ (Sample::Bytes(_) | Sample::Table(_)) => Err(other),
             Sample::Image(image) => {
@@ -50,58 +50,58 @@ impl Shape {
         }
     }
 
-    /// Number of elements, unless it is beyond the address space.
+    /// Number of elements; `None` if it overflows.
     pub(super) fn elements(&self) -> Option<usize> {
         self.extents
             .iter()
             .try_fold(1_usize, |elements, extent| elements.checked_mul(*extent))
     }
 
-    /// Bytes of the elements, held against the limits.
+    /// Bytes of the elements, after a check of the limits.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more axes than [`MAX_AXES`] or a product beyond
-    /// the address space; [`TooLarge`](crate::ErrorKind::TooLarge) past a limit.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more than [`MAX_AXES`] axes or a size that
+    /// overflows; [`TooLarge`](crate::ErrorKind::TooLarge) past a limit.
     pub(super) fn bytes(&self, limits: &Limits) -> Result<usize> {
         self.check_axes()?;
         let bytes = self
             .elements()
             .and_then(|elements| elements.checked_mul(self.dtype.size()));
-        let bytes = bytes.ok_or_else(|| Error::wire(format!("the shape {:?} overflows", self.extents)))?;
+        let bytes =
+            bytes.ok_or_else(|| Error::wire(format!("the size of shape {:?} overflows", self.extents)))?;
         if bytes as u64 > limits.max_value_bytes {
             return Err(Error::too_large(format!(
-                "a value of {bytes} bytes is more than the limit of {}",
+                "the value is too large: expected at most {} bytes, found {bytes}",
                 limits.max_value_bytes
             )));
         }
         if self.image && bytes as u64 / 3 > limits.max_pixels {
             return Err(Error::too_large(format!(
-                "an image of {} pixels is more than the limit of {}",
-                bytes / 3,
-                limits.max_pixels
+                "the image is too large: expected at most {} pixels, found {}",
+                limits.max_pixels,
+                bytes / 3
             )));
         }
         Ok(bytes)
     }
 
-    /// Makes the value; `data` holds exactly its elements. Tensors share them, pixels are copied where they are
-    /// shared already.
+    /// The value with the elements `data`. Tensors share `data`; an image copies it if it is shared already.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes); [`InvalidWire`](crate::ErrorKind::InvalidWire) where `data` is shorter or
-    /// longer, or where an image is none.
-    pub(super) fn give(self, data: Buffer, limits: &Limits) -> Result<Sample> {
+    /// As [`bytes`](Self::bytes); [`InvalidWire`](crate::ErrorKind::InvalidWire) if `data` has another length, or
+    /// if the shape is not that of an image.
+    pub(super) fn into_sample(self, data: Buffer, limits: &Limits) -> Result<Sample> {
         let bytes = self.bytes(limits)?;
         if data.len() != bytes {
             return Err(Error::wire(format!(
-                "a {} value of shape {:?} has {bytes} bytes, found {}",
+                "invalid {} value of shape {:?}: expected {bytes} bytes, found {}",
                 self.dtype,
                 self.extents,
                 data.len()
             )));
         }
         if self.image {
-            let (width, height) = self.sides().ok_or_else(|| self.no_image())?;
+            let (width, height) = self.sides().ok_or_else(|| self.not_an_image())?;
             let pixels = data.into_vec().unwrap_or_else(|shared| shared.to_vec());
             return Image::new(width, height, pixels).map(Sample::Image);
         }
@@ -109,7 +109,7 @@ impl Shape {
         Ok(Sample::Tensor(tensor.with_scale(self.scale)))
     }
 
-    /// What goes into HTTP headers, and into the metadata of the forms that have any.
+    /// The entries for HTTP headers, and for the metadata of a form.
     pub(super) fn metadata(&self) -> Vec<(&'static str, String)> {
         let mut metadata = vec![
             (
@@ -131,8 +131,8 @@ impl Shape {
         metadata
     }
 
-    /// Reads what [`metadata`](Self::metadata) wrote beside dtype and shape, which the form itself has.
-    pub(super) fn described<'a>(
+    /// The shape from [`metadata`](Self::metadata), with dtype and extents from the form.
+    pub(super) fn from_metadata<'a>(
         dtype: DType,
         extents: Vec<usize>,
         get: impl Fn(&'static str) -> Option<&'a str>,
@@ -148,7 +148,7 @@ impl Shape {
             Some("image") => true,
             Some(other) => {
                 return Err(Error::wire(format!(
-                    "found a value of kind {other:?}, expected an array"
+                    "invalid kind: expected an image or a tensor, found {other:?}"
                 )));
             }
         };
@@ -160,7 +160,7 @@ impl Shape {
             image,
         };
         if image && shape.sides().is_none() {
-            return Err(shape.no_image());
+            return Err(shape.not_an_image());
         }
         Ok(shape)
     }
@@ -175,7 +175,7 @@ impl Shape {
         }
     }
 
-    fn no_image(&self) -> Error {
+    fn not_an_image(&self) -> Error {
         let Self {
             dtype,
             layout,
@@ -183,26 +183,26 @@ impl Shape {
             ..
         } = self;
         Error::wire(format!(
-            "found an image of {dtype}, {layout}, {extents:?}; expected u8, hwc, [height, width, 3]"
+            "invalid image: expected u8, hwc, [height, width, 3], found {dtype}, {layout}, {extents:?}"
         ))
     }
 
-    /// Checks that there are at most [`MAX_AXES`].
+    /// Checks that there are at most [`MAX_AXES`] axes.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more axes.
     pub(super) fn check_axes(&self) -> Result<()> {
         match self.extents.len() {
             0..=MAX_AXES => Ok(()),
             axes => Err(Error::wire(format!(
-                "found {axes} axes, expected at most {MAX_AXES}"
+                "too many axes: expected at most {MAX_AXES}, found {axes}"
             ))),
         }
     }
 }
 
-/// Reads a word of metadata.
+/// Parses a metadata value.
 pub(super) fn parse<T: std::str::FromStr>(name: &str, text: &str) -> Result<T> {
     text.parse()
-        .map_err(|_| Error::wire(format!("found {name} {text:?}, which cannot be read")))
+        .map_err(|_| Error::wire(format!("invalid {name} {text:?}")))
 }

@@ -1,4 +1,4 @@
-//! Where a pipeline is cut.
+//! The split of a pipeline between gateway and host.
 
 use std::{fmt, str::FromStr};
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{BytesKind, Error, Pipeline, Result, limits::MAX_STEPS};
 
-/// How much of a pipeline the gateway runs.
+/// The number of steps that the gateway runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Split {
-    /// All of it.
+    /// All steps.
     #[default]
     Full,
-    /// Up to the stage with the fewest bytes, as far as that can be predicted without computing it.
+    /// The steps up to the stage with the fewest bytes, among the stages of known size.
     Smallest,
-    /// The first so many steps.
+    /// This number of steps.
     At(u8),
 }
 
 impl Split {
-    /// The stage to stop at, for an object of which something is known.
+    /// The stage of the split for an object.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a split beyond the pipeline's last step.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a split past the last step of the pipeline.
     pub fn resolve(self, pipeline: &Pipeline, object: &BytesKind) -> Result<usize> {
         self.check(pipeline)?;
         Ok(match self {
@@ -32,7 +32,7 @@ impl Split {
         })
     }
 
-    /// Checks that the pipeline has as many steps as the split asks for.
+    /// Checks that the pipeline has enough steps for the split.
     pub(super) fn check(self, pipeline: &Pipeline) -> Result<()> {
         match self {
             Self::At(stage) if usize::from(stage) > pipeline.len() => Err(Error::wire(format!(
@@ -61,7 +61,7 @@ impl FromStr for Split {
         match text {
             "full" => Ok(Self::Full),
             "smallest" => Ok(Self::Smallest),
-            // `parse` would take a sign, too.
+            // `parse` alone would accept a sign.
             number if number.bytes().all(|byte| byte.is_ascii_digit()) => number
                 .parse()
                 .ok()
@@ -87,17 +87,17 @@ fn unknown(found: impl fmt::Debug) -> Error {
     ))
 }
 
-/// A string for a word, a number for a number.
+/// A JSON number for a stage, a string otherwise.
 impl Serialize for Split {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::At(stage) => serializer.serialize_u8(*stage),
-            word => serializer.collect_str(word),
+            name => serializer.collect_str(name),
         }
     }
 }
 
-/// From a string, a number in quotes included, or from a number.
+/// From a string, which may be a quoted number, or from a number.
 impl<'de> Deserialize<'de> for Split {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_back_from_text_and_json() {
+    fn splits_parse_their_own_text_and_json() {
         for split in [Split::Full, Split::Smallest, Split::At(0), Split::At(64)] {
             assert_eq!(split.to_string().parse::<Split>().unwrap(), split);
             let json = serde_json::to_string(&split).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_split() {
+    fn invalid_splits_are_errors() {
         for text in [
             "",
             "Full",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn resolves_within_the_pipeline() {
+    fn splits_resolve_within_the_pipeline() {
         let object = BytesKind {
             length: Some(100_000),
             ..BytesKind::default()

@@ -1,4 +1,4 @@
-//! Tables as bytes: record batches in, pieces of a body out.
+//! Encodes tables as bodies, one record batch at a time, and decodes them.
 
 mod arrow;
 mod parquet;
@@ -13,22 +13,22 @@ use bytes::Bytes;
 use super::{Compression, form};
 use crate::{Limits, Result, Table};
 
-/// How a table is written as a body.
+/// The encoding of a table as a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableForm {
-    /// An Arrow IPC stream, its buffers compressed or not.
+    /// An Arrow IPC stream with this compression of its buffers.
     ArrowStream(Compression),
-    /// A Parquet file, compressed by Snappy.
+    /// A Parquet file with Snappy compression.
     Parquet,
-    /// Comma-separated values behind a header. Null is an empty value, as an empty string is.
+    /// Comma-separated values with a header. Nulls and empty strings are empty values.
     Csv,
-    /// A JSON object in each line, null values among them; JSON has no NaN and no infinities, which are null, too.
+    /// One JSON object per line, including null values. NaN and infinities become null, since JSON lacks them.
     Ndjson,
 }
 
 impl TableForm {
-    /// Every form, the default one first.
+    /// All forms, with the default first.
     pub const ALL: [Self; 4] = [
         Self::ArrowStream(Compression::None),
         Self::Parquet,
@@ -36,20 +36,20 @@ impl TableForm {
         Self::Ndjson,
     ];
 
-    /// The form that a caller with this `Accept` header likes best, as [`Form::negotiate`](super::Form::negotiate) has it;
-    /// `None` where it accepts none of them. Buffers are compressed where the type of the stream has the parameter
-    /// `compression=lz4` or `compression=zstd`.
+    /// The preferred form of a caller with this `Accept` header, as in [`Form::negotiate`](super::Form::negotiate); `None` if it
+    /// accepts none. The parameters `compression=lz4` and `compression=zstd` of the Arrow content type select compression.
     pub fn negotiate(accept: Option<&str>) -> Option<Self> {
         let form = form::negotiate(accept, &Self::ALL, Self::content_type)?;
         let Self::ArrowStream(_) = form else {
             return Some(form);
         };
-        let asks = |codec| {
-            accept.is_some_and(|accept| form::asks(accept, form.content_type(), "compression", codec))
+        let has_codec = |codec| {
+            accept
+                .is_some_and(|accept| form::has_parameter(accept, form.content_type(), "compression", codec))
         };
-        let compression = if asks("lz4") {
+        let compression = if has_codec("lz4") {
             Compression::Lz4
-        } else if asks("zstd") {
+        } else if has_codec("zstd") {
             Compression::Zstd
         } else {
             Compression::None
@@ -57,7 +57,7 @@ impl TableForm {
         Some(Self::ArrowStream(compression))
     }
 
-    /// The `Accept` header that this form is negotiated for.
+    /// The `Accept` header that selects this form.
     pub const fn accept(self) -> &'static str {
         match self {
             Self::ArrowStream(Compression::Lz4) => "application/vnd.apache.arrow.stream; compression=lz4",
@@ -66,7 +66,7 @@ impl TableForm {
         }
     }
 
-    /// Bytes that an encoder holds back before any flow, at most, a record batch apart.
+    /// Maximum bytes that an encoder buffers before it returns any, without one record batch.
     pub const fn buffered_bytes(self) -> u64 {
         match self {
             Self::Parquet => parquet::GROUP_BYTES as u64,
@@ -85,7 +85,7 @@ impl TableForm {
     }
 }
 
-/// Writes the rows of a table as they come. The same rows in the same record batches are always the same bytes.
+/// Encodes the rows of a table as a stream. Equal rows in equal record batches have equal bytes.
 #[derive(Debug)]
 pub struct TableEncoder(Encoder);
 
@@ -101,7 +101,7 @@ impl TableEncoder {
     /// An encoder of record batches of `schema`.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a type that the form cannot hold.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a type that the form does not support.
     pub fn new(form: TableForm, schema: &SchemaRef) -> Result<Self> {
         let encoder = match form {
             TableForm::ArrowStream(compression) => Encoder::Arrow(arrow::Encoder::new(schema, compression)?),
@@ -112,10 +112,10 @@ impl TableEncoder {
         Ok(Self(encoder))
     }
 
-    /// Writes a record batch; gives what of the body is ready, which may be nothing.
+    /// Encodes a record batch, and returns the next pieces of the body, if any.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that the form cannot hold.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that the form does not support.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
         match &mut self.0 {
             Encoder::Arrow(encoder) => encoder.write(batch),
@@ -125,11 +125,11 @@ impl TableEncoder {
         }
     }
 
-    /// Ends the table; gives the rest of the body. Arrow and Parquet without it are recognisably cut off; of texts only
-    /// what carries them can tell.
+    /// Ends the table, and returns the rest of the body. A reader detects a missing end of Arrow and Parquet; for texts only the
+    /// transport can detect it.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal) where the form's writer fails.
+    /// [`Internal`](crate::ErrorKind::Internal) if the writer of the form fails.
     pub fn finish(self) -> Result<Vec<Bytes>> {
         match self.0 {
             Encoder::Arrow(encoder) => encoder.finish(),
@@ -140,7 +140,7 @@ impl TableEncoder {
     }
 }
 
-/// Writes a whole table as an Arrow IPC stream.
+/// Encodes a whole table as an Arrow IPC stream.
 pub(super) fn encode(table: &Table) -> Result<Vec<Bytes>> {
     let form = TableForm::ArrowStream(Compression::None);
     let mut encoder = TableEncoder::new(form, table.schema())?;
@@ -152,38 +152,38 @@ pub(super) fn encode(table: &Table) -> Result<Vec<Bytes>> {
     Ok(parts)
 }
 
-/// Reads the rows of an Arrow IPC stream as they come.
+/// Decodes the rows of an Arrow IPC stream from chunks.
 #[derive(Debug)]
 pub struct TableDecoder(arrow::Decoder);
 
 impl TableDecoder {
-    /// A decoder that nothing has come to.
-    #[expect(clippy::new_without_default, reason = "there is no decoder but this one")]
+    /// A decoder at the start of a stream.
+    #[expect(clippy::new_without_default, reason = "a decoder has no default state")]
     pub fn new() -> Self {
         Self(arrow::Decoder::new())
     }
 
-    /// The record batches that are whole with these bytes.
+    /// The record batches that these bytes complete.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no Arrow stream.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for an invalid Arrow stream.
     pub fn push(&mut self, bytes: Bytes) -> Result<Vec<RecordBatch>> {
         self.0.push(bytes)
     }
 
-    /// The columns, once all has come.
+    /// Checks that the stream is complete, and returns its schema.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a stream that ended early.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a truncated stream.
     pub fn finish(self) -> Result<SchemaRef> {
         self.0.finish()
     }
 }
 
-/// Reads a whole table back from an Arrow IPC stream.
+/// Decodes a whole table from an Arrow IPC stream.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a stream that is malformed or cut off;
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a malformed or truncated stream;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Table> {
     arrow::decode(body, limits)

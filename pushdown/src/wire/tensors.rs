@@ -1,4 +1,4 @@
-//! A column of arrays in a table: of one shape, or of any.
+//! Columns of arrays in a table, of a fixed shape or of variable shapes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,18 +15,18 @@ use crate::{DType, Error, Kind, Layout, Result, Sample};
 
 const VARIABLE: &str = "arrow.variable_shape_tensor";
 
-/// Columns of values of one kind: `arrow.fixed_shape_tensor`, `arrow.variable_shape_tensor` (a struct of `data` and `shape`),
-/// or binary for encoded images.
+/// The type of a column of values of one kind: `arrow.fixed_shape_tensor`, `arrow.variable_shape_tensor` (a struct of `data` and
+/// `shape`), or binary for encoded images.
 #[derive(Debug)]
 pub(crate) enum TensorColumn {
     Bytes,
     Fixed(Shape),
-    /// What is known of each extent.
+    /// The second field has the known extents.
     Variable(Shape, Vec<Option<usize>>),
 }
 
 impl TensorColumn {
-    /// Columns of values of this kind; `None` for tables, and for arrays whose scale travels with each.
+    /// The column type for this kind; `None` for tables, and for arrays with a scale per value.
     pub(crate) fn for_kind(kind: &Kind) -> Option<Self> {
         let shape = |dtype, layout, image| Shape {
             dtype,
@@ -52,7 +52,7 @@ impl TensorColumn {
         })
     }
 
-    /// Bytes of a value, where all have the same.
+    /// Bytes of a value, if fixed.
     pub(crate) fn value_bytes(&self) -> Option<usize> {
         match self {
             Self::Fixed(shape) => shape.elements()?.checked_mul(shape.dtype.size()),
@@ -60,37 +60,36 @@ impl TensorColumn {
         }
     }
 
-    /// The column.
+    /// The field of the column.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where Arrow cannot count the elements.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more elements than Arrow supports.
     pub(crate) fn field(&self, name: &str) -> Result<Field> {
         match self {
             Self::Bytes => Ok(Field::new(name, DataType::Binary, true)),
             Self::Fixed(shape) => tensor::field(shape).map(|field| field.with_name(name)),
             Self::Variable(shape, extents) => {
-                let known = serde_json::json!({ "uniform_shape": extents });
-                let said = shape
+                let extension = serde_json::json!({ "uniform_shape": extents });
+                let mut metadata: HashMap<String, String> = shape
                     .metadata()
                     .into_iter()
-                    .filter(|(name, _)| *name != header::SHAPE);
-                let mut metadata: HashMap<String, String> =
-                    said.map(|(name, value)| (tensor::key(name), value)).collect();
+                    .filter(|(name, _)| *name != header::SHAPE)
+                    .map(|(name, value)| (tensor::key(name), value))
+                    .collect();
                 metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), VARIABLE.to_owned());
-                metadata.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), known.to_string());
-                let data_type = DataType::Struct(variable(shape.dtype, extents.len()));
+                metadata.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), extension.to_string());
+                let data_type = DataType::Struct(variable_fields(shape.dtype, extents.len()));
                 Ok(Field::new(name, data_type, true).with_metadata(metadata))
             }
         }
     }
 
-    /// The elements of a value that is of this kind.
+    /// The extents and the elements of a value of this kind.
     ///
     /// # Errors
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value of another kind.
     pub(crate) fn elements(&self, sample: Sample) -> Result<(Vec<usize>, Buffer)> {
-        let other = || Error::wire("found a value of another kind than the column's");
-        match (self, Shape::take(sample)) {
+        match (self, Shape::split(sample)) {
             (Self::Bytes, Err(Sample::Bytes(bytes))) => Ok((Vec::new(), Buffer::from(bytes))),
             (Self::Fixed(expected), Ok((found, elements)))
                 if expected.dtype == found.dtype && expected.extents == found.extents =>
@@ -102,26 +101,26 @@ impl TensorColumn {
             {
                 Ok((found.extents, elements))
             }
-            _ => Err(other()),
+            _ => Err(Error::wire("the value does not have the kind of the column")),
         }
     }
 
-    /// A column of the elements of values, null where there is none.
+    /// A column of values, given by extents and elements; `None` becomes null.
     ///
     /// # Errors
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more elements than Arrow counts in a column.
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more elements than Arrow supports in a column.
     pub(crate) fn array(&self, values: &[Option<(Vec<usize>, Buffer)>]) -> Result<ArrayRef> {
         let nulls: NullBuffer = values.iter().map(Option::is_some).collect();
-        let all = |zeros: usize| {
+        let concatenated = |null_bytes: usize| {
             let bytes = values.iter().flatten().map(|(_, elements)| elements.len()).sum();
-            let mut all = MutableBuffer::with_capacity(bytes);
+            let mut elements = MutableBuffer::with_capacity(bytes);
             for value in values {
                 match value {
-                    Some((_, elements)) => all.extend_from_slice(elements),
-                    None => all.extend_zeros(zeros),
+                    Some((_, value)) => elements.extend_from_slice(value),
+                    None => elements.extend_zeros(null_bytes),
                 }
             }
-            Buffer::from(all)
+            Buffer::from(elements)
         };
         match self {
             Self::Bytes => {
@@ -133,7 +132,7 @@ impl TensorColumn {
             }
             Self::Fixed(shape) => {
                 let bytes = self.value_bytes().unwrap_or_default();
-                tensor::array(shape, all(bytes), values.len(), Some(nulls))
+                tensor::array(shape, concatenated(bytes), values.len(), Some(nulls))
             }
             Self::Variable(shape, extents) => {
                 let lengths = values.iter().map(|value| {
@@ -143,14 +142,14 @@ impl TensorColumn {
                 let total: usize = lengths.clone().sum();
                 if i32::try_from(total).is_err() {
                     return Err(Error::too_large(format!(
-                        "a record batch of {total} elements is more than Arrow counts in a column"
+                        "the column has {total} elements, more than Arrow supports"
                     )));
                 }
                 let offsets = OffsetBuffer::<i32>::from_lengths(lengths)
                     .into_inner()
                     .into_inner();
-                let fields = variable(shape.dtype, extents.len());
-                let elements = child(&tensor::element_type(shape.dtype), total, all(0))?;
+                let fields = variable_fields(shape.dtype, extents.len());
+                let elements = child(&tensor::element_type(shape.dtype), total, concatenated(0))?;
                 let data = ArrayData::builder(fields[0].data_type().clone())
                     .len(values.len())
                     .add_buffer(offsets)
@@ -179,8 +178,8 @@ impl TensorColumn {
     }
 }
 
-/// The fields of arrays of any shape.
-fn variable(dtype: DType, axes: usize) -> Fields {
+/// The fields of a column of variable shapes.
+fn variable_fields(dtype: DType, axes: usize) -> Fields {
     let item = |data_type| Arc::new(Field::new_list_field(data_type, true));
     let axes = i32::try_from(axes).unwrap_or(i32::MAX);
     Fields::from(vec![

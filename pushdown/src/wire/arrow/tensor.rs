@@ -1,7 +1,7 @@
-//! Arrays as a column: the canonical extension type `arrow.fixed_shape_tensor`.
+//! Columns of arrays with the canonical extension type `arrow.fixed_shape_tensor`.
 //!
-//! What the type itself does not say stands in the field's metadata, under `pushdown.*`: layout, scale, whether it
-//! is an image, and dtype, because Arrow has no bf16: it is uint16 there.
+//! The metadata of the field has the properties that the type lacks, under `pushdown.*`: layout, scale, kind, and dtype,
+//! since Arrow has no bf16 and stores it as uint16.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,11 +19,11 @@ use crate::{DType, Error, Result};
 
 /// Name of the column with the values.
 pub(in crate::wire) const VALUE: &str = "value";
-/// Before the names of [`header`] in an Arrow field's or schema's metadata, where they have `x-pushdown-`.
+/// Prefix in the metadata of Arrow fields and schemas; it replaces the prefix `x-pushdown-` of [`header`].
 const PREFIX: &str = "pushdown.";
 const EXTENSION: &str = "arrow.fixed_shape_tensor";
 
-/// The metadata of the extension type. A stream with permuted axes is refused.
+/// The metadata of the extension type. Permuted axes are not supported.
 #[derive(Serialize, Deserialize)]
 struct Extension {
     shape: Vec<usize>,
@@ -31,15 +31,15 @@ struct Extension {
     permutation: Option<Vec<usize>>,
 }
 
-/// The key in Arrow metadata of what HTTP calls `name`.
+/// The key in Arrow metadata for the HTTP header `name`.
 pub(in crate::wire) fn key(name: &str) -> String {
     format!("{PREFIX}{}", name.trim_start_matches(header::PREFIX))
 }
 
-/// The nullable column `value` of arrays that are all of this shape.
+/// The nullable column `value` of arrays of this shape.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) where Arrow cannot count the elements.
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for more elements than Arrow supports.
 pub(in crate::wire) fn field(shape: &Shape) -> Result<Field> {
     let extension = Extension {
         shape: shape.extents.clone(),
@@ -57,7 +57,7 @@ pub(in crate::wire) fn field(shape: &Shape) -> Result<Field> {
     Ok(Field::new(VALUE, data_type(shape)?, true).with_metadata(metadata))
 }
 
-/// The column of `rows` arrays whose elements stand one after the other in `elements`.
+/// The column of `rows` arrays whose elements are concatenated in `elements`.
 pub(in crate::wire) fn array(
     shape: &Shape,
     elements: Buffer,
@@ -82,20 +82,25 @@ pub(in crate::wire) fn array(
 /// The shape of the arrays in a column.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a column that is not of fixed-shape tensors.
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a column of another type.
 pub(in crate::wire) fn shape(field: &Field) -> Result<Shape> {
-    let invalid = |what: &str| Error::wire(format!("found column {:?} {what}", field.name()));
+    let invalid = |found: &str| {
+        Error::wire(format!(
+            "invalid column {:?}: expected fixed-shape tensors, found {found}",
+            field.name()
+        ))
+    };
     let DataType::FixedSizeList(item, size) = field.data_type() else {
-        return Err(invalid("without a fixed shape"));
+        return Err(invalid(&field.data_type().to_string()));
     };
     if field.extension_type_name() != Some(EXTENSION) {
-        return Err(invalid("that is no fixed-shape tensor"));
+        return Err(invalid("another extension type"));
     }
     let extension = field.extension_type_metadata().unwrap_or_default();
-    let extension: Extension = serde_json::from_str(extension)
-        .map_err(|error| invalid(&format!("with a shape that is none: {error}")))?;
+    let extension: Extension =
+        serde_json::from_str(extension).map_err(|error| invalid(&format!("an invalid shape: {error}")))?;
     if extension.permutation.is_some() {
-        return Err(invalid("with permuted axes"));
+        return Err(invalid("permuted axes"));
     }
     let get = |name: &str| field.metadata().get(&key(name)).map(String::as_str);
     let bf16 = get(header::DTYPE) == Some(DType::Bf16.name()) && *item.data_type() == DataType::UInt16;
@@ -104,23 +109,23 @@ pub(in crate::wire) fn shape(field: &Field) -> Result<Shape> {
         known.find(|dtype| element_type(*dtype) == *item.data_type())
     };
     let dtype = if bf16 { Some(DType::Bf16) } else { plain() };
-    let dtype = dtype.ok_or_else(|| invalid(&format!("with elements of type {}", item.data_type())))?;
-    let shape = Shape::described(dtype, extension.shape, get)?;
+    let dtype = dtype.ok_or_else(|| invalid(&format!("elements of type {}", item.data_type())))?;
+    let shape = Shape::from_metadata(dtype, extension.shape, get)?;
     match shape.elements() {
         Some(elements) if i32::try_from(elements) == Ok(*size) => Ok(shape),
         _ => Err(invalid(&format!(
-            "of shape {:?} with {size} elements",
+            "shape {:?} with {size} elements",
             shape.extents
         ))),
     }
 }
 
-/// The elements of row `row`, not copied.
+/// The elements of row `row`, without a copy.
 ///
 /// # Errors
-/// [`InvalidWire`](crate::ErrorKind::InvalidWire) where the row has none.
+/// [`InvalidWire`](crate::ErrorKind::InvalidWire) if the row has no value.
 pub(in crate::wire) fn elements(column: &ArrayRef, shape: &Shape, row: usize) -> Result<Buffer> {
-    let missing = || Error::wire(format!("row {row} of column {VALUE:?} has no value"));
+    let missing = || Error::wire(format!("missing value in row {row} of column {VALUE:?}"));
     let list: &FixedSizeListArray = column.as_fixed_size_list_opt().ok_or_else(missing)?;
     let values = list.values().to_data();
     let bytes = shape.elements().ok_or_else(missing)? * shape.dtype.size();
@@ -135,8 +140,12 @@ pub(in crate::wire) fn elements(column: &ArrayRef, shape: &Shape, row: usize) ->
 
 fn data_type(shape: &Shape) -> Result<DataType> {
     let size = shape.elements().and_then(|elements| i32::try_from(elements).ok());
-    let size =
-        size.ok_or_else(|| Error::wire(format!("the shape {:?} is too large for Arrow", shape.extents)))?;
+    let size = size.ok_or_else(|| {
+        Error::wire(format!(
+            "the shape {:?} has more elements than Arrow supports",
+            shape.extents
+        ))
+    })?;
     Ok(DataType::FixedSizeList(
         Arc::new(Field::new_list_field(element_type(shape.dtype), true)),
         size,

@@ -1,4 +1,4 @@
-//! The column `value`: made of samples, and samples made of it.
+//! Conversion between samples and the column `value`.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ use crate::{
     },
 };
 
-/// The columns `value` and, where the type has one, `scale` of good rows.
-pub(super) fn good(value_type: &ValueType, samples: Vec<Sample>) -> Result<Vec<ArrayRef>> {
+/// The columns `value` and, for quantised values, `scale` of successful rows.
+pub(super) fn successful_rows(value_type: &ValueType, samples: Vec<Sample>) -> Result<Vec<ArrayRef>> {
     let rows = samples.len();
     match value_type {
         ValueType::Fixed(fixed) => {
             let mut scales = Float32Builder::new();
             let mut pieces = Vec::with_capacity(rows);
             for sample in samples {
-                let (shape, elements) = Shape::take(sample).map_err(|_| misfit())?;
-                if !fixed.fits(&shape) {
-                    return Err(misfit());
+                let (shape, elements) = Shape::split(sample).map_err(|_| wrong_type())?;
+                if !fixed.matches(&shape) {
+                    return Err(wrong_type());
                 }
                 scales.append_option(shape.scale);
                 pieces.push(elements);
@@ -46,7 +46,7 @@ pub(super) fn good(value_type: &ValueType, samples: Vec<Sample>) -> Result<Vec<A
         ValueType::Bytes => {
             let pieces = samples.into_iter().map(|sample| match sample {
                 Sample::Bytes(bytes) => Ok(Buffer::from(bytes)),
-                _ => Err(misfit()),
+                _ => Err(wrong_type()),
             });
             Ok(vec![Arc::new(binary(pieces.collect::<Result<_>>()?)?)])
         }
@@ -54,8 +54,8 @@ pub(super) fn good(value_type: &ValueType, samples: Vec<Sample>) -> Result<Vec<A
     }
 }
 
-/// The same columns of `rows` failed rows. The arrays among them are as long as good ones: Arrow has it so.
-pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef>> {
+/// The same columns of `rows` failed rows. Arrays are as long as those of successful rows, as Arrow requires.
+pub(super) fn failed_rows(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef>> {
     Ok(match value_type {
         ValueType::Fixed(fixed) => {
             let shape = fixed.unscaled();
@@ -74,8 +74,8 @@ pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef
         }
         ValueType::Bytes => vec![new_null_array(&arrow_schema::DataType::LargeBinary, rows)],
         ValueType::Any => {
-            let nothing = Sample::Bytes(bytes::Bytes::new());
-            let (fields, columns, _) = any(vec![nothing; rows])?.into_parts();
+            let empty = Sample::Bytes(bytes::Bytes::new());
+            let (fields, columns, _) = any(vec![empty; rows])?.into_parts();
             let nulls = Some(NullBuffer::new_null(rows));
             vec![Arc::new(
                 StructArray::try_new(fields, columns, nulls).map_err(ipc::internal)?,
@@ -84,8 +84,8 @@ pub(super) fn failed(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef
     })
 }
 
-/// Bytes that a failed row takes in the columns of [`failed`].
-pub(super) fn filler(value_type: &ValueType) -> usize {
+/// Bytes of a failed row in the columns of [`failed_rows`].
+pub(super) fn failed_row_bytes(value_type: &ValueType) -> usize {
     match value_type {
         ValueType::Fixed(fixed) => fixed
             .unscaled()
@@ -95,7 +95,7 @@ pub(super) fn filler(value_type: &ValueType) -> usize {
     }
 }
 
-/// The sample in a row of a batch answer. Tensors and bytes share the batch's memory.
+/// The sample in a row of a batch answer. Tensors and bytes share the memory of the batch.
 pub(super) fn sample(
     value_type: &ValueType,
     batch: &RecordBatch,
@@ -104,7 +104,7 @@ pub(super) fn sample(
 ) -> Result<Sample> {
     let column = batch.column(VALUE);
     if column.is_null(row) {
-        return Err(Error::wire("found a row with neither a value nor an error"));
+        return Err(Error::wire("invalid row: neither a value nor an error"));
     }
     match value_type {
         ValueType::Fixed(fixed) => {
@@ -115,24 +115,23 @@ pub(super) fn sample(
                 let scale = scales
                     .filter(|scales| scales.is_valid(row))
                     .map(|scales| scales.value(row));
-                shape.scale =
-                    Some(scale.ok_or_else(|| Error::wire("found a quantised value without its scale"))?);
+                shape.scale = Some(scale.ok_or_else(|| Error::wire("invalid quantised value: no scale"))?);
             }
-            shape.give(elements, limits)
+            shape.into_sample(elements, limits)
         }
         ValueType::Bytes => bytes(column, row, limits).map(Sample::Bytes),
         ValueType::Any => read_any(column, row, limits),
     }
 }
 
-/// Values of any kind, side by side.
+/// A column of values of different kinds.
 fn any(samples: Vec<Sample>) -> Result<StructArray> {
     let (mut kinds, mut dtypes, mut layouts) =
         (StringBuilder::new(), StringBuilder::new(), StringBuilder::new());
     let (mut shapes, mut scales) = (ListBuilder::new(Int64Builder::new()), Float32Builder::new());
     let mut pieces = Vec::with_capacity(samples.len());
     for sample in samples {
-        match Shape::take(sample) {
+        match Shape::split(sample) {
             Ok((shape, elements)) => {
                 shape.check_axes()?;
                 kinds.append_value(if shape.image { "image" } else { "tensor" });
@@ -145,9 +144,9 @@ fn any(samples: Vec<Sample>) -> Result<StructArray> {
             }
             Err(other) => {
                 let (kind, data) = match other {
-                    Sample::Table(table) => ("table", whole(table::encode(&table)?)),
+                    Sample::Table(table) => ("table", joined(table::encode(&table)?)),
                     Sample::Bytes(bytes) => ("bytes", Buffer::from(bytes)),
-                    Sample::Image(_) | Sample::Tensor(_) => return Err(misfit()),
+                    Sample::Image(_) | Sample::Tensor(_) => return Err(wrong_type()),
                 };
                 kinds.append_value(kind);
                 dtypes.append_null();
@@ -170,7 +169,7 @@ fn any(samples: Vec<Sample>) -> Result<StructArray> {
 }
 
 fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
-    let invalid = |what: &str| Error::wire(format!("found a value without its {what}"));
+    let invalid = |missing: &str| Error::wire(format!("invalid value: no {missing}"));
     let [kinds, dtypes, shapes, layouts, scales, data] =
         column.as_struct_opt().map_or(&[][..], StructArray::columns)
     else {
@@ -209,21 +208,21 @@ fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
         image: match kind.as_str() {
             "image" => true,
             "tensor" => false,
-            _ => return Err(Error::wire(format!("found a value of the unknown kind {kind:?}"))),
+            _ => return Err(Error::wire(format!("invalid value: unknown kind {kind:?}"))),
         },
     };
-    shape.give(Buffer::from(data), limits)
+    shape.into_sample(Buffer::from(data), limits)
 }
 
-/// A binary column of one value per piece.
+/// A binary column with one value per piece.
 fn binary(pieces: Vec<Buffer>) -> Result<LargeBinaryArray> {
     let offsets = OffsetBuffer::from_lengths(pieces.iter().map(Buffer::len));
     LargeBinaryArray::try_new(offsets, concat(pieces), None).map_err(ipc::internal)
 }
 
-/// A row of a binary column, not copied.
+/// A row of a binary column, without a copy.
 fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes> {
-    let missing = || Error::wire("found a row without its bytes");
+    let missing = || Error::wire("invalid row: no bytes");
     let array = column
         .as_binary_opt::<i64>()
         .filter(|array| array.is_valid(row))
@@ -231,36 +230,36 @@ fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes>
     let [start, end, ..] = array.value_offsets().get(row..).unwrap_or_default() else {
         return Err(missing());
     };
-    // Arrow checked that offsets ascend within the buffer.
+    // Arrow has checked that offsets are ascending and within the buffer.
     let (Ok(start), Ok(end)) = (usize::try_from(*start), usize::try_from(*end)) else {
         return Err(missing());
     };
     let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if (end - start) as u64 > limit {
         return Err(Error::too_large(format!(
-            "a value of {} bytes is more than the limit of {limit}",
+            "the value is too large: expected at most {limit} bytes, found {}",
             end - start
         )));
     }
     Ok(ipc::share(array.values().slice_with_length(start, end - start)))
 }
 
-/// The pieces one after the other: the one copy that an answer costs, and none where there is one piece.
+/// Concatenates pieces. This is the only copy of the values of an answer; a single piece is not copied.
 fn concat(mut pieces: Vec<Buffer>) -> Buffer {
     if pieces.len() == 1 {
         return pieces.pop().unwrap_or_default();
     }
-    let mut whole = Vec::with_capacity(pieces.iter().map(Buffer::len).sum());
+    let mut joined = Vec::with_capacity(pieces.iter().map(Buffer::len).sum());
     for piece in pieces {
-        whole.extend_from_slice(&piece);
+        joined.extend_from_slice(&piece);
     }
-    Buffer::from_vec(whole)
+    Buffer::from_vec(joined)
 }
 
-fn whole(parts: Vec<bytes::Bytes>) -> Buffer {
+fn joined(parts: Vec<bytes::Bytes>) -> Buffer {
     concat(parts.into_iter().map(Buffer::from).collect())
 }
 
-fn misfit() -> Error {
-    Error::internal("a value is not of the type that its stage has by the pipeline's text")
+fn wrong_type() -> Error {
+    Error::internal("a value does not have the type that the pipeline determines for its stage")
 }

@@ -1,4 +1,4 @@
-//! An Arrow IPC stream to rows.
+//! Reads rows from an Arrow IPC stream.
 
 use std::sync::Arc;
 
@@ -20,40 +20,40 @@ use crate::{
     wire::{arrow::tensor, header, ipc},
 };
 
-/// What a record batch has beside its values at most: row numbers, errors, shapes, padding.
-const OVERHEAD: u64 = 16 << 20;
+/// Maximum size of a record batch without its values: row numbers, errors, shapes and padding.
+const MAX_OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// Reads a batch answer from chunks that are cut anywhere. Values share the memory of what arrived.
+/// Reads a batch answer from chunks with any boundaries. Values share the memory of the received bytes.
 #[derive(Debug)]
 pub struct BatchReader {
     batches: ipc::Batches,
     limits: Limits,
     schema: Option<(SchemaRef, ValueType)>,
-    /// After an error there is no telling where the next message starts.
-    broken: bool,
+    /// Whether an error occurred, after which the start of the next message is unknown.
+    is_failed: bool,
 }
 
 impl BatchReader {
-    /// A reader that takes no value beyond `limits`, and holds no more than one record batch.
+    /// A reader that returns errors for values past `limits`, and buffers at most one record batch.
     pub fn new(limits: Limits) -> Self {
         let largest = limits.max_object_bytes.max(limits.max_value_bytes);
         Self {
-            batches: ipc::Batches::new(largest.saturating_add(OVERHEAD)),
+            batches: ipc::Batches::new(largest.saturating_add(MAX_OVERHEAD_BYTES)),
             limits,
             schema: None,
-            broken: false,
+            is_failed: false,
         }
     }
 
     /// The rows that `chunk` completes, in the order of the stream.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for what is no batch answer;
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) past the limits. The stream cannot be read on after either.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for an invalid batch answer;
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) past the limits. The stream cannot be read further after an error.
     pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Row>> {
-        self.check_unbroken()?;
+        self.check_not_failed()?;
         let rows = self.read(Buffer::from(chunk));
-        self.broken = rows.is_err();
+        self.is_failed = rows.is_err();
         rows
     }
 
@@ -71,31 +71,34 @@ impl BatchReader {
         }
     }
 
-    /// The type of the values, once the start of the stream has arrived.
+    /// The type of the values; `None` until the start of the stream has been received.
     pub fn value_type(&self) -> Option<&ValueType> {
         self.schema.as_ref().map(|(_, value_type)| value_type)
     }
 
-    /// The [`Engine`](crate::Engine) that computed the values, as text, once the start of the stream has arrived.
+    /// The [`Engine`](crate::Engine) that computed the values, as text; `None` until the start of the stream has been
+    /// received.
     pub fn engine(&self) -> Option<&str> {
         let (schema, _) = self.schema.as_ref()?;
         let engine = schema.metadata().get(&tensor::key(header::ENGINE))?;
         Some(engine)
     }
 
-    /// Checks that the stream is whole.
+    /// Checks that the stream is complete.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) where it ended early. The connection was cut: unlike other
-    /// errors of this kind, asking again for the rows that are missing may help.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) if the stream is truncated, because the connection was closed. Unlike
+    /// for other errors of this kind, a retry of the missing rows may help.
     pub fn finish(self) -> Result<()> {
-        self.check_unbroken()?;
+        self.check_not_failed()?;
         self.batches.finish()
     }
 
-    fn check_unbroken(&self) -> Result<()> {
-        if self.broken {
-            Err(Error::wire("the batch answer was found to be malformed before"))
+    fn check_not_failed(&self) -> Result<()> {
+        if self.is_failed {
+            Err(Error::wire(
+                "the batch answer is malformed: an earlier chunk failed",
+            ))
         } else {
             Ok(())
         }
@@ -111,12 +114,12 @@ fn read(
 ) -> Result<()> {
     if batch.rows() > MAX_ROWS {
         return Err(Error::too_large(format!(
-            "{} rows at once are more than the limit of {MAX_ROWS}",
+            "the record batch is too long: expected at most {MAX_ROWS} rows, found {}",
             batch.rows()
         )));
     }
     let head = batch.read(&[ROW, STAGE, ERROR, SECONDS])?;
-    let missing = || Error::wire("found a batch answer without row numbers, stages, errors or seconds");
+    let missing = || Error::wire("invalid batch answer: expected row numbers, stages, errors and seconds");
     let numbers = head
         .column(ROW)
         .as_primitive_opt::<UInt32Type>()
@@ -130,7 +133,7 @@ fn read(
         .as_primitive_opt::<Float32Type>()
         .ok_or_else(missing)?;
     let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
-    // The values of failed rows are not worth reading: they are nothing, at length.
+    // The values of failed rows are zeros, and not read.
     let values: Option<RecordBatch> = if errors.null_count() > 0 {
         Some(batch.read(&(0..columns).collect::<Vec<_>>())?)
     } else {

@@ -1,4 +1,4 @@
-//! The body of a batch request, in JSON.
+//! The JSON body of a batch request.
 
 #[cfg(test)]
 mod tests;
@@ -9,47 +9,48 @@ use serde_json::value::RawValue;
 use super::target::check_presign;
 use crate::{Error, Kind, MergeRule, Pipeline, Result, step::model::ModelResolver, wire::Split};
 
-/// The longest batch request in bytes, decompressed.
+/// Maximum size of a batch request, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
-/// Many samples, one pipeline.
+/// A request for many samples with one pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BatchRequest {
-    /// What to compute. As text or as the JSON array; written as text.
+    /// The pipeline. Parsed from text or the JSON array; written as text.
     #[serde(serialize_with = "as_text")]
     pub pipeline: Pipeline,
-    /// Where to cut, for samples without their own split. Default `full`.
+    /// The split of samples without a split of their own. Default `full`.
     pub split: Split,
-    /// Seed of the random steps that have none of their own.
+    /// Seed of the random steps without a seed argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Epoch, from 0.
+    /// Epoch, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u32>,
-    /// What becomes of a sample that fails.
+    /// The treatment of failed samples.
     pub on_error: OnError,
     /// The order of the rows.
     pub order: Order,
-    /// Whether values are compressed on their way.
+    /// Compression of the values.
     #[serde(skip_serializing_if = "Compression::is_none")]
     pub compression: Compression,
-    /// Whether the rows of all samples' tables are wanted as one table, in the form that is accepted. It fails as a whole.
+    /// If present, the answer is one table, merged from the tables of all samples, in the form that `Accept` selects. An error of
+    /// a sample fails the whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<MergeRule>,
     /// The signing parameters that all samples share: a presigned query without its signature.
     pub presign: String,
-    /// At least one.
+    /// The samples, at least one.
     pub samples: Vec<BatchSample>,
 }
 
-/// What becomes of a sample that fails.
+/// The treatment of failed samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {
-    /// Its row carries the error.
+    /// The row of the sample has the error.
     #[default]
     Row,
-    /// The answer is cut off there.
+    /// The answer is truncated at the sample.
     Fail,
 }
 
@@ -57,31 +58,31 @@ pub enum OnError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// That of the samples in the request.
+    /// The order of the samples in the request.
     #[default]
     Request,
-    /// As they are ready.
+    /// The order in which they are ready.
     Any,
 }
 
-/// Lossless compression of values on their way.
+/// Lossless compression of values on the wire.
 ///
-/// Features behind a rectifier are half zeros; photos, and most u8 tensors, do not shrink.
+/// Features after a rectifier are half zeros and shrink; photos and most u8 tensors do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// As they are.
+    /// No compression.
     #[default]
     None,
-    /// Buffers of the Arrow stream as LZ4 frames.
+    /// LZ4 frames of the buffers of the Arrow stream.
     Lz4,
-    /// Buffers of a table's Arrow stream as Zstandard frames: fewer bytes, by more work. Values of a batch answer travel as
-    /// LZ4 all the same, of which a reader knows what it inflates to at most.
+    /// Zstandard frames of the buffers of the Arrow stream of a table: fewer bytes for more CPU time. Values of a batch answer use
+    /// LZ4 instead, since a reader can bound its decompressed size.
     Zstd,
 }
 
 impl Compression {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde takes")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
     const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
@@ -91,29 +92,29 @@ impl Compression {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchSample {
-    /// `/bucket/key`, percent-encoded as it was signed.
+    /// `/bucket/key`, percent-encoded as signed.
     pub path: String,
     /// `X-Amz-Signature`: 64 lower-case hex digits.
     pub signature: String,
-    /// Where to cut, for this sample.
+    /// The split of this sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
-    /// The most bytes of its value, where no one knows them beforehand: the object comes as it is in place of a larger one, at
-    /// stage 0. Goes with steps that take the object whole.
+    /// Maximum size of the value, for a stage of unknown size. If the value is larger, the answer has the object instead, at
+    /// stage 0. Not supported for pipelines with tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
     /// Name within a shard object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// `versionId`, percent-encoded as it was signed.
+    /// `versionId`, percent-encoded as signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// The request before its pipeline is parsed, so that a fault in it keeps its kind and position.
+/// The request before its pipeline is parsed. Parsing it separately preserves the kind and the position of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Unparsed<'a> {
+struct UnparsedRequest<'a> {
     #[serde(borrow)]
     pipeline: &'a RawValue,
     #[serde(default)]
@@ -132,7 +133,7 @@ struct Unparsed<'a> {
 }
 
 impl BatchRequest {
-    /// A request with the defaults: the whole pipeline, errors as rows, in order.
+    /// A request with the defaults: the whole pipeline, errors as rows, rows in order.
     pub fn new(pipeline: Pipeline, presign: impl Into<String>, samples: Vec<BatchSample>) -> Self {
         Self {
             pipeline,
@@ -148,23 +149,23 @@ impl BatchRequest {
         }
     }
 
-    /// Parses and checks a request of at most `max_samples` samples. What a sample's split needs (a seed, say) is
-    /// not checked here: a split may depend on the object.
+    /// Parses and checks a request with at most `max_samples` samples. Requirements of a split, such as a seed, are not checked:
+    /// the split may depend on the object.
     ///
     /// # Errors
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) with the position in the pipeline;
     /// [`TooLarge`](crate::ErrorKind::TooLarge) past [`MAX_REQUEST_BYTES`];
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for everything else, a sample's fault with its index.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for other errors; an error of a sample has its index.
     pub fn parse(json: &[u8], max_samples: usize, models: &dyn ModelResolver) -> Result<Self> {
         if json.len() > MAX_REQUEST_BYTES {
             return Err(Error::too_large(format!(
-                "a batch request of {} bytes is more than the limit of {MAX_REQUEST_BYTES}",
+                "the batch request is too large: expected at most {MAX_REQUEST_BYTES} bytes, found {}",
                 json.len()
             )));
         }
-        let unparsed: Unparsed<'_> = serde_json::from_slice(json)
-            .map_err(|error| Error::wire(format!("the batch request: {error}")))?;
-        let Unparsed {
+        let unparsed: UnparsedRequest<'_> = serde_json::from_slice(json)
+            .map_err(|error| Error::wire(format!("invalid batch request: {error}")))?;
+        let UnparsedRequest {
             pipeline,
             split,
             seed,
@@ -179,7 +180,7 @@ impl BatchRequest {
         let pipeline = parse_pipeline(pipeline, models)?;
         if samples.is_empty() || samples.len() > max_samples {
             return Err(Error::wire(format!(
-                "found {} samples, expected 1 to {max_samples}",
+                "invalid batch request: expected 1 to {max_samples} samples, found {}",
                 samples.len()
             )));
         }
@@ -192,7 +193,7 @@ impl BatchRequest {
             sample
                 .check()
                 .and_then(|()| sample.split.map_or(Ok(()), |split| split.check(&pipeline)))
-                .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole(&pipeline)))
+                .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole_object(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
         }
         Ok(Self {
@@ -214,10 +215,11 @@ impl BatchRequest {
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal), for a defect.
     pub fn to_json(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|error| Error::internal(format!("the batch request: {error}")))
+        serde_json::to_vec(self)
+            .map_err(|error| Error::internal(format!("cannot write the batch request: {error}")))
     }
 
-    /// The split of a sample: its own, or the request's.
+    /// The split of a sample: its own, or that of the request.
     pub fn split_of(&self, sample: &BatchSample) -> Split {
         sample.split.unwrap_or(self.split)
     }
@@ -243,45 +245,44 @@ fn parse_pipeline(json: &RawValue, models: &dyn ModelResolver) -> Result<Pipelin
         Some(b'[') => Pipeline::parse_with(json.get(), models),
         Some(b'"') => {
             let text: String = serde_json::from_str(json.get())
-                .map_err(|error| Error::wire(format!("the batch request's pipeline: {error}")))?;
+                .map_err(|error| Error::wire(format!("invalid pipeline in the batch request: {error}")))?;
             Pipeline::parse_with(&text, models)
         }
         _ => Err(Error::wire(
-            "the batch request's pipeline is neither a string nor an array",
+            "invalid pipeline in the batch request: expected a string or an array",
         )),
     }
 }
 
-/// In place of a value that is too large its object is sent, which is there only where steps take it whole.
-fn check_whole(pipeline: &Pipeline) -> Result<()> {
+/// Checks that the gateway has the whole object in memory, to send it instead of a value that is too large.
+fn check_whole_object(pipeline: &Pipeline) -> Result<()> {
     if pipeline.kinds().iter().any(|kind| matches!(kind, Kind::Table(_))) {
         return Err(Error::wire(
-            "found max_bytes with a pipeline that makes a table, expected it with steps that take the object whole",
+            "max_bytes is not supported for pipelines with tables",
         ));
     }
     Ok(())
 }
 
-/// One table is made of whole tables, which flow.
+/// Checks that the tables of all samples can be merged: each one has to be a scan.
 fn check_table(pipeline: &Pipeline, split: Split, samples: &[BatchSample]) -> Result<()> {
     let stage = match split {
         Split::Full => pipeline.len(),
         Split::At(stage) => usize::from(stage),
         Split::Smallest => {
             return Err(Error::wire(
-                "one table has one split: found `smallest`, expected full or a stage",
+                "cannot merge tables: expected the split `full` or a stage, found `smallest`",
             ));
         }
     };
     if !pipeline.is_scan(&(0..stage)) {
         return Err(Error::wire(format!(
-            "one table is made of objects' rows, found a pipeline that makes none in {stage} steps: expected `select` or `sql`, \
-             and then `sample` and `each` alone"
+            "cannot merge tables: expected `select` or `sql`, followed by `sample` and `each` only, in the first {stage} steps"
         )));
     }
     match samples.iter().position(|sample| sample.split.is_some()) {
         Some(index) => Err(Error::wire(format!(
-            "sample {index}: one table has one split, found one of its own"
+            "cannot merge tables: sample {index} has a split of its own"
         ))),
         None => Ok(()),
     }

@@ -4,30 +4,30 @@ use std::{fmt, str::FromStr};
 
 use crate::{Error, Sample};
 
-/// One sample's part of an answer.
+/// The row of one sample in an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Index of the sample in the request, from 0.
     pub row: u32,
-    /// How many steps the value has been through.
+    /// The number of steps applied to the value.
     pub stage: u8,
-    /// What the steps took at the gateway: seconds of a thread, all threads together.
+    /// Thread seconds of the steps at the gateway, summed over all threads.
     pub seconds: f32,
-    /// The value, or why there is none.
+    /// The value, or the error of the sample.
     pub value: Result<Sample, RowError>,
 }
 
-/// Why a sample has no value. As text, `code: message`.
+/// The error of a sample. As text, `code: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
-    /// An S3 error code (`NoSuchKey`), or one of [`ErrorKind::code`](crate::ErrorKind::code). No colon.
+    /// An S3 error code (`NoSuchKey`), or a code of [`ErrorKind::code`](crate::ErrorKind::code), without a colon.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 
 impl RowError {
-    /// An error from its two parts.
+    /// An error with a code and a message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -50,7 +50,7 @@ impl fmt::Display for RowError {
 
 impl std::error::Error for RowError {}
 
-/// Reads `code: message`; a text without a code is an `InternalError`.
+/// Parses `code: message`. Text without a code becomes an `InternalError`.
 impl FromStr for RowError {
     type Err = std::convert::Infallible;
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_from_its_text() {
+    fn row_errors_parse_their_own_text() {
         for error in [
             RowError::new("NoSuchKey", "The specified key does not exist."),
             RowError::new("UndecodableObject", "at 3: found: nothing"),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_code_of_an_error() {
+    fn row_errors_have_the_code_of_their_error() {
         let error = RowError::from(&Error::undecodable("no image"));
         assert_eq!(error.to_string(), "UndecodableObject: no image");
     }

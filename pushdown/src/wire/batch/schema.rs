@@ -9,7 +9,7 @@ use crate::{
     wire::{FixedShape, arrow::tensor, header},
 };
 
-/// The most rows of a record batch: about as many as a request has room to ask for.
+/// Maximum number of rows of a record batch: about as many samples as fit into a request.
 pub(super) const MAX_ROWS: usize = 1 << 16;
 
 pub(super) const ROW: usize = 0;
@@ -22,16 +22,16 @@ pub(super) const SCALE: usize = 5;
 /// The type of the column `value`, from the static types of the stages in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueType {
-    /// Arrays of one shape: `arrow.fixed_shape_tensor`, and a column `scale` where they are quantised.
+    /// Arrays of one shape: `arrow.fixed_shape_tensor`, with a column `scale` for quantised values.
     Fixed(FixedShape),
     /// Bytes: large binary.
     Bytes,
-    /// Anything: a struct of kind, dtype, shape, layout, scale and data.
+    /// Values of different kinds: a struct of kind, dtype, shape, layout, scale and data.
     Any,
 }
 
 impl ValueType {
-    /// The type of values of these kinds: the kinds of all the stages that rows of an answer may be at.
+    /// The type of values of these kinds, those of all possible stages of the rows of an answer.
     pub fn for_kinds<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
         let mut kinds = kinds.into_iter().map(|kind| match kind {
             Kind::Bytes(_) => Self::Bytes,
@@ -61,7 +61,7 @@ impl ValueType {
         if self.is_quantized() {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
-        // Where nothing runs the models here, no row has a value from behind one.
+        // If the models cannot run here, no row has a value of a model.
         let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),
@@ -70,16 +70,12 @@ impl ValueType {
         Ok(Schema::new_with_metadata(fields, metadata))
     }
 
-    /// The type that an answer's schema announces.
+    /// The type from the schema of an answer.
     ///
     /// # Errors
-    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for the schema of anything else.
+    /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for another schema.
     pub(super) fn read(schema: &Schema) -> Result<Self> {
-        let invalid = || {
-            Error::wire(format!(
-                "found columns that are not those of a batch answer: {schema}"
-            ))
-        };
+        let invalid = || Error::wire(format!("invalid batch answer: unexpected columns {schema}"));
         let expected = [
             ("row", DataType::UInt32),
             ("stage", DataType::UInt8),
@@ -130,7 +126,7 @@ impl ValueType {
     }
 }
 
-/// The fields of a value that may be anything. For bytes and tables (Arrow IPC streams) only `kind` and `data` are not null.
+/// The fields of values of different kinds. For bytes and tables (Arrow IPC streams), only `kind` and `data` are not null.
 pub(super) fn any_fields() -> Fields {
     Fields::from(vec![
         Field::new("kind", DataType::Utf8, false),

@@ -1,9 +1,9 @@
-//! A sample's place in the store: the request target that its signature is for, and the id that it is known by.
+//! The request target of a sample at the store, which its signature covers, and the id of a sample.
 
 use super::BatchSample;
 use crate::{Error, Result};
 
-/// The parameters of a presigned query that a batch's samples share. All but the last two are required.
+/// The parameters of a presigned query that the samples of a batch share. All but the last two are required.
 const SIGNING: [&str; 7] = [
     "X-Amz-Algorithm",
     "X-Amz-Credential",
@@ -16,8 +16,8 @@ const SIGNING: [&str; 7] = [
 const REQUIRED: usize = 5;
 
 impl BatchSample {
-    /// The request target to send to the store, byte for byte what was signed but for the order of the
-    /// parameters, which takes no part: `path?presign[&versionId=version]&X-Amz-Signature=signature`.
+    /// The request target for the store: `path?presign[&versionId=version]&X-Amz-Signature=signature`. Equal to the signed
+    /// target byte for byte, except for the order of the parameters, which the signature does not cover.
     pub fn target(&self, presign: &str) -> String {
         let (path, signature) = (&self.path, &self.signature);
         let version = self
@@ -33,13 +33,13 @@ impl BatchSample {
         sample_id(&self.path, self.member.as_deref())
     }
 
-    /// Checks everything that does not take the pipeline.
+    /// Checks everything that does not depend on the pipeline.
     pub(super) fn check(&self) -> Result<()> {
         check_path(&self.path)?;
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if self.signature.len() != 64 || !self.signature.bytes().all(hex) {
             return Err(Error::wire(
-                "found a signature that is not 64 lower-case hex digits",
+                "invalid signature: expected 64 lower-case hex digits",
             ));
         }
         if self
@@ -47,21 +47,21 @@ impl BatchSample {
             .as_deref()
             .is_some_and(|member| member.is_empty() || member.contains('\0'))
         {
-            return Err(Error::wire("found a member that is empty or has a NUL in it"));
+            return Err(Error::wire("invalid member: it is empty or contains NUL"));
         }
         match &self.version {
             Some(version) if version.is_empty() || !version.bytes().all(is_query_value) => Err(Error::wire(
-                format!("found version {version:?}, expected it as it was signed, percent-encoded"),
+                format!("invalid version: expected the signed, percent-encoded version, found {version:?}"),
             )),
             _ => Ok(()),
         }
     }
 }
 
-/// The id of a sample for random draws: the percent-decoded key, then `\0` and the member of a shard.
+/// The id of a sample for random draws: the percent-decoded key, followed by `\0` and the member for a sample of a shard.
 ///
-/// `path` is a path-style target's path, `/bucket/key` as it was signed. `+` stands for itself, and a `%` without
-/// two hex digits too. Bucket, endpoint and version take no part.
+/// `path` is the signed path of a path-style target, `/bucket/key`. `+` and `%` without two hex digits are literal. The id
+/// does not depend on bucket, endpoint and version.
 pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
     let key = path
         .strip_prefix('/')
@@ -91,40 +91,44 @@ pub(super) fn check_presign(presign: &str) -> Result<()> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let Some(index) = SIGNING.iter().position(|known| *known == name) else {
             return Err(match name {
-                "X-Amz-Signature" => Error::wire("found X-Amz-Signature in presign: each sample has its own"),
+                "X-Amz-Signature" => Error::wire("invalid presign: X-Amz-Signature belongs to each sample"),
                 _ => Error::wire(format!(
-                    "found {name:?} in presign, expected only {}",
+                    "invalid presign: expected only {}, found {name:?}",
                     SIGNING.join(", ")
                 )),
             });
         };
         if std::mem::replace(&mut seen[index], true) {
-            return Err(Error::wire(format!("found {name} twice in presign")));
+            return Err(Error::wire(format!("invalid presign: repeated {name}")));
         }
         if value.is_empty() || !value.bytes().all(is_query_value) {
             return Err(Error::wire(format!(
-                "found no percent-encoded value of {name} in presign"
+                "invalid presign: expected a percent-encoded value of {name}"
             )));
         }
         if name == "X-Amz-SignedHeaders" && value != "host" {
             return Err(Error::wire(format!(
-                "found the signed headers {value:?} in presign, expected host alone"
+                "invalid presign: expected `host` as the only signed header, found {value:?}"
             )));
         }
     }
     match SIGNING[..REQUIRED].iter().zip(seen).find(|(_, seen)| !seen) {
-        Some((name, _)) => Err(Error::wire(format!("{name} is missing from presign"))),
+        Some((name, _)) => Err(Error::wire(format!("invalid presign: missing {name}"))),
         None => Ok(()),
     }
 }
 
 fn check_path(path: &str) -> Result<()> {
-    let fault = |expected: &str| Err(Error::wire(format!("found path {path:?}, expected {expected}")));
+    let fault = |expected: &str| {
+        Err(Error::wire(format!(
+            "invalid path: expected {expected}, found {path:?}"
+        )))
+    };
     if !path
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'))
     {
-        return fault("a path as signed: percent-encoded, without a query");
+        return fault("the signed, percent-encoded path without a query");
     }
     match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
         Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(()),
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_what_was_signed() {
+    fn targets_equal_the_signed_targets() {
         let mut sample = sample();
         assert_eq!(
             sample.target(PRESIGN),
@@ -210,26 +214,29 @@ mod tests {
     }
 
     #[test]
-    fn presign_holds_signing_parameters_only() {
+    fn presign_has_signing_parameters_only() {
         check_presign(PRESIGN).unwrap();
         check_presign(&format!("{PRESIGN}&X-Amz-Security-Token=a%2Bb%3D")).unwrap();
         for (presign, expected) in [
             (String::new(), "found \"\""),
-            ("X-Amz-Date=1".to_owned(), "X-Amz-Algorithm is missing"),
-            (format!("{PRESIGN}&X-Amz-Signature=0f"), "each sample has its own"),
+            ("X-Amz-Date=1".to_owned(), "missing X-Amz-Algorithm"),
+            (format!("{PRESIGN}&X-Amz-Signature=0f"), "belongs to each sample"),
             (format!("{PRESIGN}&"), "found \"\""),
             (format!("{PRESIGN}&acl"), "found \"acl\""),
             (format!("{PRESIGN}&x-amz-date=1"), "found \"x-amz-date\""),
-            (format!("{PRESIGN}&X-Amz-Date=1"), "twice"),
+            (format!("{PRESIGN}&X-Amz-Date=1"), "repeated X-Amz-Date"),
             (
                 format!("{PRESIGN}&X-Amz-Security-Token="),
-                "no percent-encoded value",
+                "expected a percent-encoded value",
             ),
             (
                 format!("{PRESIGN}&X-Amz-Security-Token=a b"),
-                "no percent-encoded value",
+                "expected a percent-encoded value",
             ),
-            (PRESIGN.replace("=host", "=host%3Brange"), "host alone"),
+            (
+                PRESIGN.replace("=host", "=host%3Brange"),
+                "`host` as the only signed header",
+            ),
         ] {
             let error = check_presign(&presign).unwrap_err().to_string();
             assert!(error.contains(expected), "{presign}: {error}");

@@ -1,4 +1,4 @@
-//! Answers written and read.
+//! Writing and reading of batch answers.
 
 mod generated;
 mod hostile;
@@ -16,7 +16,7 @@ fn pipeline() -> Pipeline {
     Pipeline::parse("decode | resize(8, 8) | to_float").unwrap()
 }
 
-fn good(row: u32, value: Sample) -> Row {
+fn successful(row: u32, value: Sample) -> Row {
     Row {
         row,
         stage: 3,
@@ -48,15 +48,15 @@ fn fixed(sample: &Sample) -> ValueType {
     ValueType::for_kinds([&Kind::from(sample)])
 }
 
-/// A stream of `rows`, `at_once` of them at a time.
-fn write(value_type: &ValueType, rows: &[Row], at_once: usize) -> Bytes {
-    write_as(value_type, Compression::None, rows, at_once)
+/// A stream of `rows`, written `chunk_rows` at a time.
+fn write(value_type: &ValueType, rows: &[Row], chunk_rows: usize) -> Bytes {
+    write_as(value_type, Compression::None, rows, chunk_rows)
 }
 
-fn write_as(value_type: &ValueType, compression: Compression, rows: &[Row], at_once: usize) -> Bytes {
+fn write_as(value_type: &ValueType, compression: Compression, rows: &[Row], chunk_rows: usize) -> Bytes {
     let mut writer = BatchWriter::new(value_type.clone(), compression, &pipeline()).unwrap();
     let mut stream = writer.start().to_vec();
-    for rows in rows.chunks(at_once.max(1)) {
+    for rows in rows.chunks(chunk_rows.max(1)) {
         stream.extend(writer.rows(rows.to_vec()).unwrap().concat());
     }
     stream.extend(writer.finish().unwrap());
@@ -76,12 +76,15 @@ fn read(chunks: impl IntoIterator<Item = Bytes>) -> (Vec<Row>, Result<()>) {
 }
 
 fn assert_reads_back(value_type: &ValueType, rows: &[Row]) {
-    for at_once in [1, 2, rows.len()] {
-        let stream = write(value_type, rows, at_once);
+    for chunk_rows in [1, 2, rows.len()] {
+        let stream = write(value_type, rows, chunk_rows);
         for lengths in [&[usize::MAX][..], &[1], &[7, 64, 1000]] {
             let (found, end) = read(chunks(stream.clone(), lengths));
             end.unwrap();
-            assert_eq!(found, rows, "{at_once} at once, in chunks of {lengths:?}");
+            assert_eq!(
+                found, rows,
+                "{chunk_rows} rows at a time, in chunks of {lengths:?}"
+            );
         }
     }
 }
@@ -92,11 +95,11 @@ fn fixed_shapes_of_every_dtype() {
         for shape in [&[2, 3][..], &[], &[3, 0]] {
             let value = |row| Sample::Tensor(tensor(dtype, shape, row));
             let rows = [
-                good(0, value(0)),
-                good(1, value(1)),
+                successful(0, value(0)),
+                successful(1, value(1)),
                 failed(2),
                 failed(3),
-                good(4, value(4)),
+                successful(4, value(4)),
             ];
             let value_type = fixed(&value(0));
             assert!(matches!(value_type, ValueType::Fixed(_)));
@@ -110,7 +113,7 @@ fn images_stay_images() {
     let value = |first| Sample::Image(Image::new(2, 2, (first..first + 12).collect()).unwrap());
     assert_reads_back(
         &fixed(&value(0)),
-        &[good(0, value(0)), failed(1), good(2, value(2))],
+        &[successful(0, value(0)), failed(1), successful(2, value(2))],
     );
 }
 
@@ -118,10 +121,10 @@ fn images_stay_images() {
 fn quantised_rows_keep_their_scales() {
     let value = |scale| Sample::Tensor(tensor(DType::I8, &[4], 9).with_scale(Some(scale)));
     let rows = [
-        good(0, value(0.1)),
+        successful(0, value(0.1)),
         failed(1),
-        good(2, value(f32::MIN_POSITIVE)),
-        good(3, value(0.0)),
+        successful(2, value(f32::MIN_POSITIVE)),
+        successful(3, value(0.0)),
     ];
     assert_reads_back(&fixed(&value(1.0)), &rows);
 }
@@ -130,10 +133,10 @@ fn quantised_rows_keep_their_scales() {
 fn bytes_of_any_length() {
     let value = |bytes: &'static [u8]| Sample::Bytes(Bytes::from_static(bytes));
     let rows = [
-        good(3, value(b"abc")),
-        good(1, value(b"")),
+        successful(3, value(b"abc")),
+        successful(1, value(b"")),
         failed(0),
-        good(2, value(b"\0\xff")),
+        successful(2, value(b"\0\xff")),
     ];
     assert_reads_back(&ValueType::Bytes, &rows);
 }
@@ -141,18 +144,18 @@ fn bytes_of_any_length() {
 #[test]
 fn mixed_stages() {
     let rows = [
-        good(0, Sample::Bytes(Bytes::from_static(b"object"))),
-        good(1, Sample::Image(Image::new(1, 1, vec![1, 2, 3]).unwrap())),
-        good(2, Sample::Tensor(tensor(DType::Bf16, &[2, 2], 0))),
+        successful(0, Sample::Bytes(Bytes::from_static(b"object"))),
+        successful(1, Sample::Image(Image::new(1, 1, vec![1, 2, 3]).unwrap())),
+        successful(2, Sample::Tensor(tensor(DType::Bf16, &[2, 2], 0))),
         failed(3),
         failed(4),
-        good(5, Sample::Tensor(tensor(DType::I8, &[], 0).with_scale(Some(2.5)))),
+        successful(5, Sample::Tensor(tensor(DType::I8, &[], 0).with_scale(Some(2.5)))),
     ];
     assert_reads_back(&ValueType::Any, &rows);
 }
 
 #[test]
-fn an_empty_answer_is_an_answer() {
+fn answers_without_rows_are_valid() {
     for value_type in [ValueType::Bytes, ValueType::Any] {
         let (rows, end) = read([write(&value_type, &[], 1)]);
         end.unwrap();
@@ -163,9 +166,10 @@ fn an_empty_answer_is_an_answer() {
 #[test]
 fn the_type_follows_from_the_stages() {
     let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float | quantize(int8)").unwrap();
-    let of = |stages: &[usize]| ValueType::for_kinds(stages.iter().map(|stage| &pipeline.kinds()[*stage]));
-    assert_eq!(of(&[0]), ValueType::Bytes);
-    assert_eq!(of(&[1]), ValueType::Any, "as large as the photo");
+    let value_type =
+        |stages: &[usize]| ValueType::for_kinds(stages.iter().map(|stage| &pipeline.kinds()[*stage]));
+    assert_eq!(value_type(&[0]), ValueType::Bytes);
+    assert_eq!(value_type(&[1]), ValueType::Any, "the shape depends on the photo");
     let image = FixedShape {
         dtype: DType::U8,
         layout: Layout::Hwc,
@@ -173,19 +177,19 @@ fn the_type_follows_from_the_stages() {
         quantized: false,
         image: true,
     };
-    assert_eq!(of(&[2]), ValueType::Fixed(image.clone()));
-    assert_eq!(of(&[2, 2]), ValueType::Fixed(image));
-    assert_eq!(of(&[2, 3]), ValueType::Any);
-    assert_eq!(of(&[0, 2]), ValueType::Any);
-    assert_eq!(of(&[]), ValueType::Any);
-    let ValueType::Fixed(codes) = of(&[4]) else {
-        panic!("{:?}", of(&[4]))
+    assert_eq!(value_type(&[2]), ValueType::Fixed(image.clone()));
+    assert_eq!(value_type(&[2, 2]), ValueType::Fixed(image));
+    assert_eq!(value_type(&[2, 3]), ValueType::Any);
+    assert_eq!(value_type(&[0, 2]), ValueType::Any);
+    assert_eq!(value_type(&[]), ValueType::Any);
+    let ValueType::Fixed(codes) = value_type(&[4]) else {
+        panic!("{:?}", value_type(&[4]))
     };
     assert!(codes.quantized && codes.dtype == DType::I8);
 }
 
 #[test]
-fn the_start_tells_engine_and_type() {
+fn the_start_has_engine_and_type() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::Bf16, &[3], 0)));
     let writer = BatchWriter::new(value_type.clone(), Compression::None, &pipeline()).unwrap();
     let mut reader = BatchReader::new(Limits::default());
@@ -213,9 +217,9 @@ fn failed_rows_of_large_arrays_are_small_on_the_wire() {
     assert_eq!(found, rows);
 }
 
-/// Features behind a rectifier: half of them are zeros.
+/// Features after a rectifier: half of them are zeros.
 #[test]
-fn sparse_values_shrink_where_that_is_asked_for() {
+fn sparse_values_shrink_with_compression() {
     let features = |row: u32, count: usize| {
         let element = |index: usize| match (index * 7919 + row as usize) % 64 {
             part @ 32.. => f32::from(u8::try_from(part).unwrap()).sqrt(),
@@ -226,10 +230,10 @@ fn sparse_values_shrink_where_that_is_asked_for() {
             .collect();
         Tensor::new(DType::F32, Layout::Flat, vec![count], Buffer::from_vec(elements)).unwrap()
     };
-    // The last ones are more than a reader inflates at once: they travel as they are.
+    // The last ones exceed the maximum compressed size, and are sent uncompressed.
     for (count, shrink) in [(1280, true), (150_528, true), (300_000, false)] {
         let rows: Vec<Row> = (0..6)
-            .map(|row| good(row, Sample::Tensor(features(row, count))))
+            .map(|row| successful(row, Sample::Tensor(features(row, count))))
             .chain([failed(6)])
             .collect();
         let value_type = fixed(rows[0].value.as_ref().unwrap());
@@ -249,7 +253,7 @@ fn sparse_values_shrink_where_that_is_asked_for() {
 }
 
 #[test]
-fn long_errors_are_cut_and_read_back() {
+fn long_errors_are_truncated() {
     let value = Sample::Tensor(tensor(DType::F32, &[3, 224, 224], 0));
     let message = |row: u32| {
         (0..5000_u32)
@@ -286,20 +290,24 @@ fn small_rows_share_a_record_batch_and_large_ones_do_not() {
     reader.push(writer.start()).unwrap();
     let rows: Vec<Row> = (0..)
         .zip(sizes)
-        .map(|(row, size)| good(row, Sample::Bytes(vec![7; size].into())))
+        .map(|(row, size)| successful(row, Sample::Bytes(vec![7; size].into())))
         .collect();
     let arrivals: Vec<usize> = (writer.rows(rows).unwrap().into_iter())
         .flat_map(|part| chunks(part, &[1 << 10]))
         .map(|chunk| reader.push(chunk).unwrap().len())
         .filter(|rows| *rows > 0)
         .collect();
-    assert_eq!(arrivals, [2, 2, 1, 1, 1], "at most 64 KiB together");
+    assert_eq!(arrivals, [2, 2, 1, 1, 1], "at most 64 KiB per record batch");
 }
 
 #[test]
 fn values_share_the_memory_of_the_stream() {
     let value = |row| Sample::Tensor(tensor(DType::U8, &[5000], row));
-    let stream = write(&fixed(&value(0)), &[good(0, value(0)), good(1, value(1))], 2);
+    let stream = write(
+        &fixed(&value(0)),
+        &[successful(0, value(0)), successful(1, value(1))],
+        2,
+    );
     let range = stream.as_ptr_range();
     for row in read([stream.clone()]).0 {
         let Ok(Sample::Tensor(tensor)) = row.value else {
@@ -310,18 +318,18 @@ fn values_share_the_memory_of_the_stream() {
 }
 
 #[test]
-fn values_of_another_type_are_a_defect() {
+fn values_of_another_type_are_internal_errors() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::F32, &[2], 0)));
-    let misfits = [
+    let wrong_values = [
         Sample::Tensor(tensor(DType::F32, &[3], 0)),
         Sample::Tensor(tensor(DType::I32, &[2], 0)),
         Sample::Tensor(tensor(DType::F32, &[2], 0).with_scale(Some(1.0))),
         Sample::Bytes(Bytes::from_static(b"12345678")),
     ];
-    for misfit in misfits {
+    for value in wrong_values {
         let mut writer = BatchWriter::new(value_type.clone(), Compression::None, &pipeline()).unwrap();
         assert_eq!(
-            writer.rows(vec![good(0, misfit)]).unwrap_err().kind(),
+            writer.rows(vec![successful(0, value)]).unwrap_err().kind(),
             ErrorKind::Internal
         );
     }

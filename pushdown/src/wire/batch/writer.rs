@@ -1,4 +1,4 @@
-//! Rows to an Arrow IPC stream.
+//! Writes rows to an Arrow IPC stream.
 
 use std::{fmt, sync::Arc};
 
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::{Pipeline, Result, Sample, wire::ipc};
 
-/// What a record batch has in value bytes at most, unless a single row has more. Small rows share the frame, which has
-/// hundreds of bytes; a large one has a record batch of its own, since joining two would copy both.
-const BATCH_BYTES: usize = 64 << 10;
-/// The longest text of an error, in bytes; the rest is cut off.
-const ERROR_BYTES: usize = 4 << 10;
-/// What a record batch has in texts of errors at most. A reader inflates no more than a few hundred KiB of them.
-const ERRORS_BYTES: usize = 64 << 10;
+/// Maximum value bytes of a record batch with several rows. Small rows share the header of a message, which has hundreds of bytes;
+/// a large row has a record batch of its own, since joining rows copies them.
+const MAX_BATCH_BYTES: usize = 64 << 10;
+/// Maximum length of the text of an error; longer texts are truncated.
+const MAX_ERROR_BYTES: usize = 4 << 10;
+/// Maximum length of the error texts of a record batch, which keeps the decompressed size at the reader small.
+const MAX_BATCH_ERROR_BYTES: usize = 64 << 10;
 
-/// Writes a batch answer. A record batch holds only good rows or only failed ones, so that good ones convert
-/// without copies.
+/// Writes a batch answer. A record batch has either successful or failed rows, so that values are converted without
+/// copies.
 ///
-/// A failed row of a fixed-shape column takes as much room as a good one, which is a lot of zeros: record batches
-/// of such rows are LZ4-compressed, others where that is asked for.
+/// A failed row of a fixed-shape column is as large as a successful one, and consists of zeros. Record batches of such rows
+/// are always LZ4-compressed; other record batches on request.
 pub struct BatchWriter {
     value_type: ValueType,
     schema: SchemaRef,
@@ -42,7 +42,7 @@ impl BatchWriter {
     /// A writer of values of `value_type`, for an answer to `pipeline`.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
+    /// [`Internal`](crate::ErrorKind::Internal) for a bug.
     pub fn new(value_type: ValueType, compression: Compression, pipeline: &Pipeline) -> Result<Self> {
         let schema = Arc::new(value_type.schema(pipeline)?);
         let options = IpcWriteOptions::default();
@@ -62,7 +62,7 @@ impl BatchWriter {
         })
     }
 
-    /// The start of the stream: the schema. It can be sent before any row is ready.
+    /// The start of the stream: the schema. It can be sent before the first row.
     pub fn start(&self) -> Bytes {
         self.start.clone()
     }
@@ -70,11 +70,11 @@ impl BatchWriter {
     /// The next rows of the stream.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal) for a value that is not of the writer's type.
+    /// [`Internal`](crate::ErrorKind::Internal) for a value of another type.
     pub fn rows(&mut self, rows: Vec<Row>) -> Result<Vec<Bytes>> {
-        let filler = column::filler(&self.value_type);
+        let failed_row_bytes = column::failed_row_bytes(&self.value_type);
         let mut parts = Vec::new();
-        let mut group = Group::default();
+        let mut group = RowGroup::default();
         for Row {
             row,
             stage,
@@ -84,69 +84,69 @@ impl BatchWriter {
         {
             let value = value.map_err(|error| {
                 let mut text = error.to_string();
-                text.truncate(text.floor_char_boundary(ERROR_BYTES));
+                text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
                 text
             });
-            let (bytes, text) = match &value {
+            let (value_bytes, error_bytes) = match &value {
                 Ok(sample) => (usize::try_from(sample.bytes()).unwrap_or(usize::MAX), 0),
-                Err(text) => (filler, text.len()),
+                Err(text) => (failed_row_bytes, text.len()),
             };
-            if !group.takes(value.is_ok(), bytes, text) {
+            if !group.has_space(value.is_ok(), value_bytes, error_bytes) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
             group.push(row, stage, seconds, value);
-            group.bytes = group.bytes.saturating_add(bytes);
-            group.texts += text;
+            group.value_bytes = group.value_bytes.saturating_add(value_bytes);
+            group.error_bytes += error_bytes;
         }
         self.write(group, &mut parts)?;
         Ok(parts)
     }
 
-    /// The end of the stream. An answer without it is cut off.
+    /// The end of the stream. An answer without it is truncated.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
+    /// [`Internal`](crate::ErrorKind::Internal) for a bug.
     pub fn finish(self) -> Result<Bytes> {
         let end = self.plain.finish().map_err(ipc::internal)?;
         Ok(end.iter().flat_map(|buffer| buffer.iter().copied()).collect())
     }
 
-    fn write(&mut self, group: Group, parts: &mut Vec<Bytes>) -> Result<()> {
-        let Group {
+    fn write(&mut self, group: RowGroup, parts: &mut Vec<Bytes>) -> Result<()> {
+        let RowGroup {
             rows,
             stages,
             seconds,
             samples,
             errors,
-            bytes,
+            value_bytes,
             ..
         } = group;
         if rows.is_empty() {
             return Ok(());
         }
-        let failed = samples.is_empty();
-        let texts = if failed {
+        let is_failed = samples.is_empty();
+        let error_column = if is_failed {
             StringArray::from(errors)
         } else {
             StringArray::new_null(rows.len())
         };
-        let values = if failed {
-            column::failed(&self.value_type, rows.len())?
+        let values = if is_failed {
+            column::failed_rows(&self.value_type, rows.len())?
         } else {
-            column::good(&self.value_type, samples)?
+            column::successful_rows(&self.value_type, samples)?
         };
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(UInt32Array::from(rows)),
             Arc::new(UInt8Array::from(stages)),
-            Arc::new(texts),
+            Arc::new(error_column),
             Arc::new(Float32Array::from(seconds)),
         ];
         columns.extend(values);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
-        // A reader inflates no more at once; of zeros it does not have to.
-        let asked = self.compression != Compression::None && bytes <= ipc::MAX_COMPRESSED;
-        let compressed = asked || failed && column::filler(&self.value_type) > 0;
-        let encoder = if compressed {
+        // A reader refuses larger compressed buffers. Those of failed rows compress to less, and the reader does not decode them.
+        let is_requested = self.compression != Compression::None && value_bytes <= ipc::MAX_COMPRESSED_BYTES;
+        let is_compressed = is_requested || is_failed && column::failed_row_bytes(&self.value_type) > 0;
+        let encoder = if is_compressed {
             &mut self.lz4
         } else {
             &mut self.plain
@@ -164,30 +164,31 @@ impl fmt::Debug for BatchWriter {
     }
 }
 
-/// Rows that will be a record batch.
+/// Rows for one record batch.
 #[derive(Default)]
-struct Group {
+struct RowGroup {
     rows: Vec<u32>,
     stages: Vec<u8>,
     seconds: Vec<f32>,
     samples: Vec<Sample>,
     errors: Vec<String>,
     /// Bytes in the column `value`.
-    bytes: usize,
+    value_bytes: usize,
     /// Bytes in the column `error`.
-    texts: usize,
+    error_bytes: usize,
 }
 
-impl Group {
-    /// Whether a row, good or failed, of so many bytes may join.
-    fn takes(&self, good: bool, bytes: usize, text: usize) -> bool {
-        let alike = if good {
+impl RowGroup {
+    /// Whether a row of this size can be added.
+    fn has_space(&self, is_successful: bool, value_bytes: usize, error_bytes: usize) -> bool {
+        let is_same_kind = if is_successful {
             self.errors.is_empty()
         } else {
             self.samples.is_empty()
         };
-        let small = self.bytes.saturating_add(bytes) <= BATCH_BYTES && self.texts + text <= ERRORS_BYTES;
-        self.rows.is_empty() || (alike && small && self.rows.len() < MAX_ROWS)
+        let fits = self.value_bytes.saturating_add(value_bytes) <= MAX_BATCH_BYTES
+            && self.error_bytes + error_bytes <= MAX_BATCH_ERROR_BYTES;
+        self.rows.is_empty() || (is_same_kind && fits && self.rows.len() < MAX_ROWS)
     }
 
     fn push(&mut self, row: u32, stage: u8, seconds: f32, value: Result<Sample, String>) {
@@ -201,8 +202,8 @@ impl Group {
     }
 }
 
-/// An encoder that has said its schema, and the bytes of that. It only does so with a first record batch, so that
-/// it is given an empty one, which is not sent.
+/// An encoder that has written its schema, and the bytes of the schema. Arrow writes the schema with the first record batch, so
+/// this encodes an empty one, which is not sent.
 fn encoder(schema: &SchemaRef, options: IpcWriteOptions) -> Result<(StreamEncoder, Bytes)> {
     let mut encoder = StreamEncoder::try_new_with_options(schema, options).map_err(ipc::internal)?;
     let buffers = encoder

@@ -1,4 +1,4 @@
-//! Every form with every value, whole, cut and damaged.
+//! All forms with all kinds of values: complete, truncated and damaged.
 
 use arrow_buffer::Buffer;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn tensor(dtype: DType, shape: &[usize]) -> Sample {
 }
 
 #[test]
-fn every_form_reads_back_every_dtype() {
+fn every_form_decodes_every_dtype() {
     for dtype in DType::ALL {
         for shape in [&[3, 4, 5][..], &[7], &[], &[0], &[2, 0, 3]] {
             let sample = tensor(dtype, shape);
@@ -132,7 +132,7 @@ fn elements_are_not_copied() {
 }
 
 #[test]
-fn forms_that_a_value_cannot_take_are_refused() {
+fn unsupported_forms_are_errors() {
     let faults = [
         (tensor(DType::Bf16, &[2]), Form::Npy),
         (tensor(DType::F32, &[2]), Form::Encoded),
@@ -151,7 +151,7 @@ fn forms_that_a_value_cannot_take_are_refused() {
 }
 
 #[test]
-fn a_cut_or_grown_body_is_an_error() {
+fn truncated_or_longer_bodies_are_errors() {
     for sample in [tensor(DType::F16, &[3, 5]), image()] {
         for form in [Form::Npy, Form::ArrowStream, Form::Safetensors, Form::Raw] {
             let encoded = write(&sample, form).unwrap();
@@ -202,7 +202,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn shapes_that_lie_are_errors() {
+fn false_shapes_are_errors() {
     for shape in [
         "18446744073709551615",
         "4294967296,4294967296,2",
@@ -247,10 +247,10 @@ fn foreign_bodies_are_bytes() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_reads_back(sample in arbitrary::sample()) {
+    fn encoded_values_decode_to_themselves(sample in arbitrary::sample()) {
         for form in Form::offered(&Kind::from(&sample)) {
             let encoded = write(&sample, *form).unwrap();
-            prop_assert_eq!(&body(&encoded), &body(&write(&sample, *form).unwrap()), "always the same bytes");
+            prop_assert_eq!(&body(&encoded), &body(&write(&sample, *form).unwrap()), "encoding is deterministic");
             prop_assert_eq!(read(&encoded, body(&encoded)).unwrap(), sample.clone());
         }
     }

@@ -1,7 +1,7 @@
-//! Holds a message's header against its body, so that what Arrow does with both can fail but not panic.
+//! Validates the header of a message against its body, so that Arrow returns errors instead of panicking.
 //!
-//! The types are those that pushdown's own streams are made of: integers, floats, text, binary, lists and structs
-//! of them. Dictionaries, views, unions and the rest are refused.
+//! Accepts the types that pushdown writes: integers, floats, text, binary, and lists and structs of them. Dictionaries,
+//! views, unions and other types are errors.
 
 #[cfg(test)]
 mod tests;
@@ -12,23 +12,23 @@ use arrow_schema::{DataType, Schema};
 use super::frames::Message;
 use crate::{Error, Result};
 
-/// The deepest nesting of types.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 4;
-/// The most fields of a schema, nested ones included.
+/// Maximum number of fields of a schema, including nested ones.
 const MAX_FIELDS: usize = 1 << 16;
-/// The most stored bytes of a compressed buffer that is read, or written. Arrow's LZ4 decoder sets the announced length
-/// aside, and inflates before it compares.
-pub(crate) const MAX_COMPRESSED: usize = 1 << 20;
-/// What LZ4 cannot exceed.
-const MAX_RATIO: u64 = 255;
+/// Maximum size of a compressed buffer that is read or written. The LZ4 decoder of Arrow allocates the announced length, and
+/// decompresses before it compares the lengths.
+pub(crate) const MAX_COMPRESSED_BYTES: usize = 1 << 20;
+/// Maximum compression ratio of LZ4.
+const MAX_LZ4_RATIO: u64 = 255;
 
-/// Checks that a schema has only types that are known here, before Arrow reads it.
+/// Checks that a schema has only supported types, before Arrow reads it.
 pub(super) fn schema(schema: &fb::Schema<'_>) -> Result<()> {
     let fields = schema
         .fields()
-        .ok_or_else(|| Error::wire("found an Arrow schema without fields"))?;
+        .ok_or_else(|| Error::wire("invalid Arrow schema: no fields"))?;
     if schema.endianness() != fb::Endianness::Little {
-        return Err(Error::wire("found an Arrow schema that is not little-endian"));
+        return Err(Error::wire("unsupported Arrow schema: expected little-endian"));
     }
     let mut budget = MAX_FIELDS;
     fields
@@ -37,21 +37,21 @@ pub(super) fn schema(schema: &fb::Schema<'_>) -> Result<()> {
 }
 
 fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Result<()> {
-    let unknown = || {
+    let unsupported = || {
         let name: String = field.name().unwrap_or_default().chars().take(64).collect();
         Error::wire(format!(
-            "found Arrow field {name:?} of a type that is not known here ({:?})",
+            "unsupported type of Arrow field {name:?}: {:?}",
             field.type_type()
         ))
     };
-    let depth = depth.checked_sub(1).ok_or_else(unknown)?;
-    *budget = budget.checked_sub(1).ok_or_else(unknown)?;
+    let depth = depth.checked_sub(1).ok_or_else(unsupported)?;
+    *budget = budget.checked_sub(1).ok_or_else(unsupported)?;
     let children = field.children();
     let count = match &children {
         Some(children) => children.len(),
         None => 0,
     };
-    let known = field.dictionary().is_none()
+    let is_supported = field.dictionary().is_none()
         && match field.type_type() {
             fb::Type::Int => field
                 .type_as_int()
@@ -70,8 +70,8 @@ fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Resul
             fb::Type::Struct_ => count > 0,
             _ => false,
         };
-    if !known {
-        return Err(unknown());
+    if !is_supported {
+        return Err(unsupported());
     }
     children
         .into_iter()
@@ -79,52 +79,54 @@ fn check_field(field: &fb::Field<'_>, depth: usize, budget: &mut usize) -> Resul
         .try_for_each(|child| check_field(&child, depth, budget))
 }
 
-/// Checks what does not take the schema, and gives the number of rows.
+/// Checks a record batch without its schema, and returns the number of rows.
 pub(super) fn batch(message: &Message) -> Result<usize> {
-    let malformed = |what: &str| Error::wire(format!("found an Arrow record batch {what}"));
-    let batch = message.batch().ok_or_else(|| malformed("that is none"))?;
+    let malformed = |fault: &str| Error::wire(format!("invalid Arrow record batch: {fault}"));
+    let batch = message
+        .batch()
+        .ok_or_else(|| malformed("not a record batch message"))?;
     if batch
         .variadicBufferCounts()
         .is_some_and(|counts| !counts.is_empty())
     {
-        return Err(malformed("with views"));
+        return Err(malformed("views are not supported"));
     }
     if batch
         .compression()
         .is_some_and(|compression| compression.codec() != fb::CompressionType::LZ4_FRAME)
     {
-        return Err(malformed("compressed with another codec than LZ4"));
+        return Err(malformed("expected LZ4 compression or none"));
     }
     let stored = message.body().len() as u64;
     for buffer in batch.buffers().into_iter().flatten() {
         let range = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
         if !matches!(range, (Ok(offset), Ok(length)) if offset.checked_add(length).is_some_and(|end| end <= stored))
         {
-            return Err(malformed("with a buffer outside its body"));
+            return Err(malformed("a buffer is outside the body"));
         }
     }
     u32::try_from(batch.length())
         .map(|rows| rows as usize)
-        .map_err(|_| malformed("of impossible length"))
+        .map_err(|_| malformed("impossible number of rows"))
 }
 
-/// Checks that nodes and buffers fit the schema, and the columns in `read` in depth.
+/// Checks that nodes and buffers match the schema, and the contents of the columns in `read`.
 pub(super) fn columns(message: &Message, schema: &Schema, read: &[usize]) -> Result<()> {
-    let malformed = || Error::wire("found an Arrow record batch without nodes or buffers");
+    let malformed = || Error::wire("invalid Arrow record batch: no nodes or buffers");
     let batch = message.batch().ok_or_else(malformed)?;
     let mut walk = Walk {
         nodes: batch.nodes().ok_or_else(malformed)?.iter(),
         buffers: batch.buffers().ok_or_else(malformed)?.iter(),
         body: message.body().as_slice(),
         compressed: batch.compression().is_some(),
-        deep: false,
+        is_read: false,
     };
     for (index, field) in schema.fields().iter().enumerate() {
-        walk.deep = read.contains(&index);
+        walk.is_read = read.contains(&index);
         let rows = walk.column(field.data_type())?;
-        if walk.deep && i64::try_from(rows) != Ok(batch.length()) {
+        if walk.is_read && i64::try_from(rows) != Ok(batch.length()) {
             return Err(Error::wire(format!(
-                "found {rows} rows in column {:?} of {}",
+                "invalid column {:?}: expected {} rows, found {rows}",
                 field.name(),
                 batch.length()
             )));
@@ -133,14 +135,14 @@ pub(super) fn columns(message: &Message, schema: &Schema, read: &[usize]) -> Res
     Ok(())
 }
 
-/// Goes through nodes and buffers in the order in which Arrow will.
+/// Visits nodes and buffers in the order of Arrow.
 struct Walk<'a, N, B> {
     nodes: N,
     buffers: B,
     body: &'a [u8],
     compressed: bool,
-    /// Whether the column will be read, rather than passed over.
-    deep: bool,
+    /// Whether the column will be decoded, so that its buffers have to be checked.
+    is_read: bool,
 }
 
 impl<'a, N, B> Walk<'a, N, B>
@@ -148,21 +150,21 @@ where
     N: Iterator<Item = &'a fb::FieldNode>,
     B: Iterator<Item = &'a fb::Buffer>,
 {
-    /// Checks a column and what is below it; gives its length.
+    /// Checks a column and its children, and returns its length.
     fn column(&mut self, data_type: &DataType) -> Result<usize> {
         let node = self
             .nodes
             .next()
-            .ok_or_else(|| Error::wire("found too few nodes in an Arrow record batch"))?;
-        // Any array of ours is counted in 32 bits, so that no product below overflows.
+            .ok_or_else(|| Error::wire("invalid Arrow record batch: too few nodes"))?;
+        // 32 bits are enough for the arrays of pushdown, and keep the products below from overflowing.
         let (Ok(length), Ok(nulls)) = (u32::try_from(node.length()), u32::try_from(node.null_count())) else {
-            return Err(Error::wire("found an Arrow array of impossible length"));
+            return Err(Error::wire("invalid Arrow array: impossible length"));
         };
         let length = length as usize;
         if nulls as usize > length {
-            return Err(Error::wire("found more nulls than rows in an Arrow array"));
+            return Err(Error::wire("invalid Arrow array: more nulls than rows"));
         }
-        // Of an empty array, and of one without nulls, the buffers may be missing.
+        // Offsets may be missing for an empty array, and the validity buffer for an array without nulls.
         let offsets = if length > 0 { length + 1 } else { 0 };
         self.buffer(if nulls > 0 { length.div_ceil(8) } else { 0 }, 1)?;
         match data_type {
@@ -181,13 +183,13 @@ where
             DataType::FixedSizeList(item, size) => {
                 let elements = self.column(item.data_type())?;
                 if usize::try_from(*size).is_ok_and(|size| elements < length * size) {
-                    return Err(Error::wire("found too few elements in an Arrow list"));
+                    return Err(Error::wire("invalid Arrow list: too few elements"));
                 }
             }
             DataType::Struct(fields) => {
                 for field in fields {
                     if self.column(field.data_type())? != length {
-                        return Err(Error::wire("found columns of unequal length in an Arrow struct"));
+                        return Err(Error::wire("invalid Arrow struct: columns of different lengths"));
                     }
                 }
             }
@@ -196,44 +198,44 @@ where
         Ok(length)
     }
 
-    /// Checks that the next buffer has at least `count` elements of `width` bytes, and no part of one.
+    /// Checks that the next buffer has at least `count` elements of `width` bytes, and only whole elements.
     fn buffer(&mut self, count: usize, width: usize) -> Result<()> {
-        let malformed = |what: &str| Error::wire(format!("found {what} in an Arrow record batch"));
+        let malformed = |fault: &str| Error::wire(format!("invalid Arrow record batch: {fault}"));
         let buffer = self.buffers.next().ok_or_else(|| malformed("too few buffers"))?;
-        if !self.deep {
+        if !self.is_read {
             return Ok(());
         }
         let range = usize::try_from(buffer.offset())
             .ok()
             .zip(usize::try_from(buffer.length()).ok());
         let stored = range.and_then(|(offset, length)| self.body.get(offset..)?.get(..length));
-        let stored = stored.ok_or_else(|| malformed("a buffer outside its body"))?;
+        let stored = stored.ok_or_else(|| malformed("a buffer is outside the body"))?;
         let length = if self.compressed && !stored.is_empty() {
-            inflated(stored)?
+            decompressed_bytes(stored)?
         } else {
             stored.len()
         };
         if length < count * width || length % width != 0 {
             return Err(malformed(&format!(
-                "a buffer of {length} bytes, expected {count} times {width},"
+                "expected a buffer of {count} times {width} bytes, found {length}"
             )));
         }
         Ok(())
     }
 }
 
-/// The length of a compressed buffer once it is not.
-fn inflated(stored: &[u8]) -> Result<usize> {
-    let malformed = || Error::wire("found a compressed buffer without its length in an Arrow record batch");
+/// The announced decompressed length of a compressed buffer.
+fn decompressed_bytes(stored: &[u8]) -> Result<usize> {
+    let malformed = || Error::wire("invalid Arrow record batch: invalid length of a compressed buffer");
     let (length, rest) = stored.split_first_chunk().ok_or_else(malformed)?;
     match i64::from_le_bytes(*length) {
         -1 => Ok(rest.len()),
-        _ if rest.len() > MAX_COMPRESSED => Err(Error::too_large(format!(
-            "a compressed Arrow buffer of {} bytes is more than the limit of {MAX_COMPRESSED}",
+        _ if rest.len() > MAX_COMPRESSED_BYTES => Err(Error::too_large(format!(
+            "the compressed Arrow buffer is too large: expected at most {MAX_COMPRESSED_BYTES} bytes, found {}",
             rest.len()
         ))),
         length => match usize::try_from(length) {
-            Ok(bytes) if bytes as u64 <= rest.len() as u64 * MAX_RATIO => Ok(bytes),
+            Ok(bytes) if bytes as u64 <= rest.len() as u64 * MAX_LZ4_RATIO => Ok(bytes),
             _ => Err(malformed()),
         },
     }

@@ -1,4 +1,4 @@
-//! Cuts a stream of bytes into IPC messages.
+//! Splits a stream of bytes into IPC messages.
 
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::{self as fb, MessageHeader, MetadataVersion, convert::MessageBuffer};
@@ -6,26 +6,26 @@ use arrow_ipc::{self as fb, MessageHeader, MetadataVersion, convert::MessageBuff
 use crate::{Error, Result};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Bytes of the continuation marker, and of the header's length after it.
-const PREFIX: usize = 4;
-/// The longest header of a message. A schema's grows with its columns, a record batch's too.
-const MAX_HEADER: usize = 1 << 20;
-/// What is set aside for a message before its bytes have arrived: a length that lies costs no more than this.
-const RESERVED: usize = 16 << 20;
+/// Bytes of the continuation marker, and of the header length that follows.
+const PREFIX_BYTES: usize = 4;
+/// Maximum length of a message header. Headers of schemas and record batches grow with the number of columns.
+const MAX_HEADER_BYTES: usize = 1 << 20;
+/// Maximum memory reserved for a message before its bytes arrive, which limits the cost of a false length.
+const MAX_RESERVED_BYTES: usize = 16 << 20;
 
-/// A stream of messages, from chunks that are cut anywhere.
+/// Reads messages from chunks of a stream. Chunk boundaries may be anywhere.
 #[derive(Debug)]
 pub(crate) struct MessageReader {
     state: State,
-    /// The start of a part whose rest is still to come.
-    held: MutableBuffer,
+    /// The received start of an incomplete part.
+    partial: MutableBuffer,
     max_body: u64,
-    /// Whether the messages are stored ones: more bytes may come after their end, as a file's footer does, and they may lack
-    /// the continuation marker, as those from before Arrow 0.15 do.
+    /// Whether the messages are those of a stored object: bytes such as the footer of a file may follow the end marker, and
+    /// messages may lack the continuation marker, as before Arrow 0.15.
     is_stored: bool,
 }
 
-/// The part that comes next.
+/// The next part of the stream.
 #[derive(Debug)]
 enum State {
     Prefix,
@@ -35,7 +35,7 @@ enum State {
     Ended,
 }
 
-/// A message that has arrived whole.
+/// A complete message.
 #[derive(Debug)]
 pub(crate) struct Message {
     header: MessageBuffer,
@@ -46,13 +46,13 @@ impl MessageReader {
     pub(crate) fn new(max_body: u64) -> Self {
         Self {
             state: State::Prefix,
-            held: MutableBuffer::new(0),
+            partial: MutableBuffer::new(0),
             max_body,
             is_stored: false,
         }
     }
 
-    /// The same for the messages of an object: what is after their end is passed over, and they may be of old writers.
+    /// Accepts the messages of a stored object: ignores bytes after the end marker, and accepts messages of old writers.
     pub(crate) fn for_stored_object(self) -> Self {
         Self {
             is_stored: true,
@@ -65,19 +65,19 @@ impl MessageReader {
         matches!(self.state, State::Ended)
     }
 
-    /// Whether whole messages have been read and nothing of the next: where a stream without an end marker may end.
+    /// Whether no message is partially read, so that a stream without an end marker may end.
     pub(crate) fn is_between_messages(&self) -> bool {
-        matches!(self.state, State::Prefix) && self.held.is_empty()
+        matches!(self.state, State::Prefix) && self.partial.is_empty()
     }
 
-    /// The next message, if the bytes up to the end of `chunk` complete one; goes past what it has read.
+    /// The next message, if `chunk` completes one. Advances `chunk` past the bytes read.
     pub(crate) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<Message>> {
         loop {
             let length = match &self.state {
-                State::Prefix | State::Length => PREFIX,
+                State::Prefix | State::Length => PREFIX_BYTES,
                 State::Header { length } | State::Body { length, .. } => *length,
                 State::Ended if chunk.is_empty() || self.is_stored => return Ok(None),
-                State::Ended => return Err(Error::wire("found bytes after the end of an Arrow stream")),
+                State::Ended => return Err(Error::wire("found bytes after the end of the Arrow stream")),
             };
             let Some(part) = self.fill(length, chunk) else {
                 return Ok(None);
@@ -86,7 +86,7 @@ impl MessageReader {
                 State::Prefix if *part == CONTINUATION => self.state = State::Length,
                 State::Prefix if !self.is_stored => {
                     return Err(Error::wire(
-                        "found no Arrow stream: a message does not start with its marker",
+                        "invalid Arrow stream: a message lacks its continuation marker",
                     ));
                 }
                 State::Prefix | State::Length => self.state = after_length(&part)?,
@@ -97,80 +97,80 @@ impl MessageReader {
         }
     }
 
-    /// The next `length` bytes once they are there: a slice of `chunk` where it has them all, else a copy.
+    /// The next `length` bytes, once received: a slice of `chunk` if it has all of them, otherwise a copy.
     fn fill(&mut self, length: usize, chunk: &mut Buffer) -> Option<Buffer> {
-        if self.held.is_empty() && chunk.len() >= length {
+        if self.partial.is_empty() && chunk.len() >= length {
             let part = chunk.slice_with_length(0, length);
             chunk.advance(length);
             return Some(part);
         }
-        let missing = length - self.held.len();
-        if self.held.is_empty() {
-            self.held.reserve(missing.min(RESERVED));
+        let missing = length - self.partial.len();
+        if self.partial.is_empty() {
+            self.partial.reserve(missing.min(MAX_RESERVED_BYTES));
         }
         let taken = missing.min(chunk.len());
-        self.held.extend_from_slice(&chunk[..taken]);
+        self.partial.extend_from_slice(&chunk[..taken]);
         chunk.advance(taken);
-        (taken == missing).then(|| std::mem::take(&mut self.held).into())
+        (taken == missing).then(|| std::mem::take(&mut self.partial).into())
     }
 }
 
 fn after_length(length: &[u8]) -> Result<State> {
     let Some(length) = length.first_chunk() else {
-        return Err(Error::wire("found no Arrow stream"));
+        return Err(Error::wire("invalid Arrow stream"));
     };
     match u32::from_le_bytes(*length) as usize {
         0 => Ok(State::Ended),
-        length @ 1..=MAX_HEADER => Ok(State::Header { length }),
+        length @ 1..=MAX_HEADER_BYTES => Ok(State::Header { length }),
         length => Err(Error::wire(format!(
-            "found an Arrow message header of {length} bytes, expected at most {MAX_HEADER}"
+            "the Arrow message header is too long: expected at most {MAX_HEADER_BYTES}, found {length} bytes"
         ))),
     }
 }
 
 fn after_header(header: Buffer, max_body: u64) -> Result<State> {
     let header = MessageBuffer::try_new(header)
-        .map_err(|error| Error::wire(format!("found a malformed Arrow message header: {error}")))?;
+        .map_err(|error| Error::wire(format!("malformed Arrow message header: {error}")))?;
     let length = u64::try_from(header.as_ref().bodyLength())
-        .map_err(|_| Error::wire("found an Arrow message of negative length"))?;
+        .map_err(|_| Error::wire("malformed Arrow message header: negative body length"))?;
     match usize::try_from(length) {
         Ok(bytes) if length <= max_body => Ok(State::Body {
             header,
             length: bytes,
         }),
         _ => Err(Error::too_large(format!(
-            "an Arrow message of {length} bytes is more than the limit of {max_body}"
+            "the Arrow message is too large: expected at most {max_body} bytes, found {length}"
         ))),
     }
 }
 
 impl Message {
-    /// What it is.
+    /// The type of the message.
     pub(crate) fn header(&self) -> MessageHeader {
         self.header.as_ref().header_type()
     }
 
-    /// It as a schema.
+    /// The schema, if the message is one.
     pub(crate) fn schema(&self) -> Option<fb::Schema<'_>> {
         self.header.as_ref().header_as_schema()
     }
 
-    /// It as a record batch.
+    /// The record batch, if the message is one.
     pub(crate) fn batch(&self) -> Option<fb::RecordBatch<'_>> {
         self.header.as_ref().header_as_record_batch()
     }
 
-    /// It as values of a dictionary.
+    /// The dictionary batch, if the message is one.
     pub(crate) fn dictionary(&self) -> Option<fb::DictionaryBatch<'_>> {
         self.header.as_ref().header_as_dictionary_batch()
     }
 
-    /// The version of its format.
+    /// The version of the IPC format.
     pub(crate) fn version(&self) -> MetadataVersion {
         self.header.as_ref().version()
     }
 
-    /// What its buffers are cut from.
+    /// The body, which contains the buffers.
     pub(crate) const fn body(&self) -> &Buffer {
         &self.body
     }

@@ -3,7 +3,7 @@
 use super::super::shape::MAX_AXES;
 use crate::{Error, Result};
 
-/// What the literal says.
+/// The contents of the literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Array<'a> {
     pub(super) descr: &'a str,
@@ -11,8 +11,8 @@ pub(super) struct Array<'a> {
     pub(super) shape: Vec<usize>,
 }
 
-/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`: keys in any order, each once, nothing
-/// else. Not a parser of Python; structured dtypes, for one, are refused.
+/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` with keys in any order. Does not parse other Python
+/// literals, such as those of structured dtypes.
 pub(super) fn parse(text: &str) -> Result<Array<'_>> {
     let mut cursor = Cursor { text, rest: text };
     let (mut descr, mut fortran_order, mut shape) = (None, None, None);
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Array<'_>> {
             _ => return Err(cursor.fault("one of the keys descr, fortran_order and shape")),
         };
         if repeated {
-            return Err(cursor.fault("each key once"));
+            return Err(cursor.fault("no repeated key"));
         }
         if !cursor.take(",") {
             cursor.expect("}")?;
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Result<Array<'_>> {
             shape,
         }),
         _ => Err(Error::wire(
-            "found an npy header without one of descr, fortran_order and shape",
+            "invalid npy header: expected descr, fortran_order and shape",
         )),
     }
 }
@@ -55,7 +55,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Goes past `token`, and white space before it, if it comes next.
+    /// Skips white space and `token`, if `token` is next.
     fn take(&mut self, token: &str) -> bool {
         let rest = self.rest.trim_ascii_start().strip_prefix(token);
         self.rest = rest.unwrap_or(self.rest);
@@ -98,14 +98,14 @@ impl<'a> Cursor<'a> {
         self.expect("(")?;
         while !self.take(")") {
             if extents.len() == MAX_AXES {
-                return Err(self.fault("no more axes"));
+                return Err(self.fault("at most 32 axes"));
             }
             let rest = self.rest.trim_ascii_start();
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let extent = rest[..digits].parse().map_err(|_| self.fault("a whole number"))?;
             extents.push(extent);
             self.rest = &rest[digits..];
-            // Python 2 marked long integers.
+            // The suffix of long integers in Python 2.
             self.take("L");
             if !self.take(",") {
                 self.expect(")")?;
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
     fn fault(&self, expected: &str) -> Error {
         let position = self.text.len() - self.rest.len();
         Error::wire(format!(
-            "found an npy header with a fault at {}, expected {expected}",
+            "invalid npy header at {}: expected {expected}",
             position + 1
         ))
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_numpy_writes_or_once_wrote() {
+    fn headers_of_old_and_new_numpy_parse() {
         let expected = Array {
             descr: "<f4",
             fortran_order: false,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_the_rest() {
+    fn other_literals_are_errors() {
         for text in [
             "",
             "{",
@@ -176,6 +176,6 @@ mod tests {
             "{{'descr': '<f4', 'fortran_order': False, 'shape': ({})}}",
             "1, ".repeat(100_000)
         );
-        assert!(parse(&deep).unwrap_err().to_string().contains("no more axes"));
+        assert!(parse(&deep).unwrap_err().to_string().contains("at most 32 axes"));
     }
 }

@@ -17,10 +17,10 @@ use crate::{
     wire::{Compression, ipc},
 };
 
-/// What ends a stream: a continuation marker, and no message behind it.
-const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+/// The end marker of a stream: a continuation marker and a message length of 0.
+const END_MARKER: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// Writes a stream.
+/// Encodes a stream.
 pub(super) struct Encoder(StreamEncoder);
 
 impl std::fmt::Debug for Encoder {
@@ -53,11 +53,10 @@ impl Encoder {
     }
 }
 
-/// Reads a whole stream.
-/// Reads a stream as it comes.
+/// Decodes a stream from chunks.
 pub(super) struct Decoder {
     decoder: StreamDecoder,
-    /// The last bytes that came.
+    /// The last received bytes.
     end: Vec<u8>,
 }
 
@@ -75,11 +74,11 @@ impl Decoder {
         }
     }
 
-    /// What is whole with these bytes.
+    /// The record batches that these bytes complete.
     pub(super) fn push(&mut self, bytes: Bytes) -> Result<Vec<RecordBatch>> {
         self.end
-            .extend_from_slice(&bytes[bytes.len().saturating_sub(END.len())..]);
-        self.end.drain(..self.end.len().saturating_sub(END.len()));
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(END_MARKER.len())..]);
+        self.end.drain(..self.end.len().saturating_sub(END_MARKER.len()));
         let mut buffer = Buffer::from(bytes);
         // Arrow panics on some malformed messages.
         let read = catch_unwind(AssertUnwindSafe(|| {
@@ -89,29 +88,29 @@ impl Decoder {
             }
             Ok::<_, ArrowError>(batches)
         }));
-        let read = read.map_err(|_| malformed(&"it cannot be decoded"))?;
+        let read = read.map_err(|_| malformed(&"the decoder panicked"))?;
         read.map_err(|error| malformed(&error))
     }
 
     pub(super) fn finish(mut self) -> Result<SchemaRef> {
-        // What ends between two messages looks whole to the decoder.
-        if self.end != END {
+        // The decoder accepts a stream that is truncated between two messages.
+        if self.end != END_MARKER {
             return Err(Error::wire(
                 "the Arrow stream ended early: its end marker is missing",
             ));
         }
         self.decoder.finish().map_err(|error| malformed(&error))?;
         let schema = self.decoder.schema();
-        schema.ok_or_else(|| malformed(&"it has no schema"))
+        schema.ok_or_else(|| malformed(&"no schema"))
     }
 }
 
 pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Table> {
     if body.len() as u64 > limits.max_value_bytes {
         return Err(Error::too_large(format!(
-            "a table of {} bytes is more than the limit of {}",
-            body.len(),
-            limits.max_value_bytes
+            "the table is too large: expected at most {} bytes, found {}",
+            limits.max_value_bytes,
+            body.len()
         )));
     }
     let mut decoder = Decoder::new();
@@ -119,11 +118,11 @@ pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Table> {
     Table::new(decoder.finish()?, batches)
 }
 
-fn malformed(what: &dyn std::fmt::Display) -> Error {
-    Error::wire(format!("found a malformed Arrow stream: {what}"))
+fn malformed(fault: &dyn std::fmt::Display) -> Error {
+    Error::wire(format!("malformed Arrow stream: {fault}"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+#[expect(clippy::needless_pass_by_value, reason = "required by map_err")]
 fn unwritable(error: ArrowError) -> Error {
-    Error::wire(format!("the table cannot be written as an Arrow stream: {error}"))
+    Error::wire(format!("the table cannot be encoded as an Arrow stream: {error}"))
 }

@@ -12,12 +12,12 @@ use parquet::{
 use super::sink::Sink;
 use crate::{Error, Result};
 
-/// Rows of a row group at most.
+/// Maximum number of rows of a row group.
 const GROUP_ROWS: usize = 128 * 1024;
-/// Encoded bytes that end a row group: what is held back before bytes flow.
+/// Encoded bytes that end a row group: the size of the buffer of the encoder.
 pub(super) const GROUP_BYTES: usize = 16 << 20;
 
-/// Writes a file.
+/// Encodes a file.
 pub(super) struct Encoder {
     writer: ArrowWriter<Sink>,
     sink: Sink,
@@ -57,7 +57,7 @@ impl fmt::Debug for Encoder {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
+#[expect(clippy::needless_pass_by_value, reason = "required by map_err")]
 fn unwritable(error: ParquetError) -> Error {
-    Error::wire(format!("the table cannot be written as Parquet: {error}"))
+    Error::wire(format!("the table cannot be encoded as Parquet: {error}"))
 }

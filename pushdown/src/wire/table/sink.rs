@@ -1,4 +1,4 @@
-//! Where writers leave bytes that are taken out again between record batches.
+//! An output buffer of writers that is emptied between record batches.
 
 use std::{
     io::{self, Write},
@@ -8,12 +8,12 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// A buffer that its writer holds as well. Cloning it gives the same buffer.
+/// A buffer shared with a writer. Clones share the buffer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Sink {
-    /// What has been written since the last time.
+    /// Takes the bytes written since the last call.
     pub(super) fn take(&self) -> Vec<Bytes> {
         let bytes = std::mem::take(&mut *self.0.lock());
         if bytes.is_empty() {

@@ -19,7 +19,7 @@ fn table() -> Table {
 }
 
 #[test]
-fn a_table_travels_as_an_arrow_stream() {
+fn tables_are_encoded_as_arrow_streams() {
     let sample = Sample::Table(table());
     let kind = Kind::from(&sample);
     let form = wire::Form::negotiate(None, &kind).unwrap();
@@ -36,7 +36,7 @@ fn a_table_travels_as_an_arrow_stream() {
 }
 
 #[test]
-fn rows_are_written_as_they_come_compressed_or_not() {
+fn record_batches_are_encoded_one_by_one() {
     let table = table();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let mut encoder = TableEncoder::new(TableForm::ArrowStream(compression), table.schema()).unwrap();
@@ -53,7 +53,7 @@ fn rows_are_written_as_they_come_compressed_or_not() {
 }
 
 #[test]
-fn a_stream_that_is_cut_off_is_no_table() {
+fn truncated_streams_are_errors() {
     let body = encode(&table()).unwrap().concat();
     for length in 0..body.len() {
         let error = decode(body[..length].to_vec().into(), &Limits::default()).unwrap_err();
@@ -72,7 +72,7 @@ fn written(form: TableForm, table: &Table) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn parquet_reads_back() {
+fn parquet_decodes_to_the_same_table() {
     let table = table();
     let body = written(TableForm::Parquet, &table).unwrap();
     assert_eq!(body, written(TableForm::Parquet, &table).unwrap());
@@ -83,7 +83,7 @@ fn parquet_reads_back() {
 }
 
 #[test]
-fn parquet_flows_by_row_groups() {
+fn parquet_is_streamed_by_row_groups() {
     let noise =
         |batch: i64| (0..8192_i64).map(move |row| (batch * 8192 + row).wrapping_mul(0x5851_f42d_4c95_7f2d));
     let batch = |number| {
@@ -100,7 +100,7 @@ fn parquet_flows_by_row_groups() {
 }
 
 #[test]
-fn texts_have_a_header_and_say_null() {
+fn texts_have_a_header_and_nulls() {
     let columns: [(&str, arrow_array::ArrayRef); 3] = [
         ("n", Arc::new(Int32Array::from(vec![Some(1), None]))),
         (
@@ -127,24 +127,24 @@ fn texts_have_a_header_and_say_null() {
 }
 
 #[test]
-fn what_a_form_cannot_hold_is_refused_by_name() {
+fn unsupported_columns_are_named() {
     let bytes: arrow_array::ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
     let batch = RecordBatch::try_from_iter([("photo", bytes)]).unwrap();
     for (form, schema, says) in [
         (
             TableForm::Csv,
             Arc::clone(table().schema()),
-            "CSV cannot hold the column `list` of type List",
+            "CSV does not support column `list` of type List",
         ),
         (
             TableForm::Csv,
             batch.schema(),
-            "CSV cannot hold the column `photo` of type Binary",
+            "CSV does not support column `photo` of type Binary",
         ),
         (
             TableForm::Ndjson,
             batch.schema(),
-            "JSON cannot hold the column `photo` of type Binary",
+            "JSON does not support column `photo` of type Binary",
         ),
     ] {
         let error = TableEncoder::new(form, &schema).unwrap_err();
@@ -155,7 +155,7 @@ fn what_a_form_cannot_hold_is_refused_by_name() {
 }
 
 #[test]
-fn the_form_of_a_table_is_chosen_by_accept() {
+fn accept_selects_the_form_of_a_table() {
     let arrow = TableForm::ArrowStream(Compression::None);
     for (accept, expected) in [
         (None, Some(arrow)),

@@ -11,14 +11,14 @@ use bytes::Bytes;
 use super::sink::Sink;
 use crate::{Error, Result, pipeline::excerpt};
 
-/// Writes CSV: null is an empty value.
+/// Encodes CSV. Nulls are empty values.
 pub(super) struct Csv {
     writer: CsvWriter<Sink>,
     sink: Sink,
     schema: SchemaRef,
 }
 
-/// Writes an object in each line, null values among them.
+/// Encodes one JSON object per line, including null values.
 pub(super) struct Ndjson {
     writer: LineDelimitedWriter<Sink>,
     sink: Sink,
@@ -28,9 +28,9 @@ pub(super) struct Ndjson {
 
 impl Csv {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
-        let nested = |data_type: &DataType| data_type.is_nested() && !is_dictionary(data_type);
-        refuse(schema, "CSV", |data_type| {
-            nested(data_type) || is_binary(data_type)
+        let is_nested = |data_type: &DataType| data_type.is_nested() && !is_dictionary(data_type);
+        check_types(schema, "CSV", |data_type| {
+            is_nested(data_type) || is_binary(data_type)
         })?;
         let sink = Sink::default();
         let mut csv = Self {
@@ -38,7 +38,7 @@ impl Csv {
             sink,
             schema: SchemaRef::clone(schema),
         };
-        // The header stands there even if no row follows.
+        // Writes the header even if no row follows.
         let empty = RecordBatch::new_empty(SchemaRef::clone(&csv.schema));
         csv.writer
             .write(&empty)
@@ -63,7 +63,7 @@ impl Csv {
 
 impl Ndjson {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
-        refuse(schema, "JSON", |data_type| {
+        check_types(schema, "JSON", |data_type| {
             is_binary(data_type) || matches!(data_type, DataType::Union(..) | DataType::Interval(_))
         })?;
         let sink = Sink::default();
@@ -101,13 +101,15 @@ impl fmt::Debug for Ndjson {
     }
 }
 
-/// Refuses a schema that has, at any depth, a type that a form cannot hold.
-fn refuse(schema: &SchemaRef, form: &str, cannot: impl Fn(&DataType) -> bool) -> Result<()> {
-    let held = |field: &&Field| cannot(field.data_type()) || is_dictionary_of(field.data_type(), &cannot);
-    match schema.flattened_fields().into_iter().find(held) {
+/// Checks that no field of a schema, at any depth, has an unsupported type.
+fn check_types(schema: &SchemaRef, form: &str, is_unsupported: impl Fn(&DataType) -> bool) -> Result<()> {
+    let has_unsupported_type = |field: &&Field| {
+        is_unsupported(field.data_type()) || is_dictionary_of(field.data_type(), &is_unsupported)
+    };
+    match schema.flattened_fields().into_iter().find(has_unsupported_type) {
         None => Ok(()),
         Some(field) => Err(Error::wire(format!(
-            "{form} cannot hold the column `{}` of type {}: leave it out, or ask for Arrow or Parquet",
+            "{form} does not support column `{}` of type {}: leave it out, or request Arrow or Parquet",
             excerpt(field.name(), 60),
             excerpt(&field.data_type().to_string(), 100)
         ))),
@@ -118,8 +120,8 @@ const fn is_dictionary(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Dictionary(..))
 }
 
-fn is_dictionary_of(data_type: &DataType, cannot: &impl Fn(&DataType) -> bool) -> bool {
-    matches!(data_type, DataType::Dictionary(_, value) if cannot(value))
+fn is_dictionary_of(data_type: &DataType, is_value_type: &impl Fn(&DataType) -> bool) -> bool {
+    matches!(data_type, DataType::Dictionary(_, value) if is_value_type(value))
 }
 
 const fn is_binary(data_type: &DataType) -> bool {
@@ -130,5 +132,5 @@ const fn is_binary(data_type: &DataType) -> bool {
 }
 
 fn unwritable(form: &str, error: &ArrowError) -> Error {
-    Error::wire(format!("the table cannot be written as {form}: {error}"))
+    Error::wire(format!("the table cannot be encoded as {form}: {error}"))
 }

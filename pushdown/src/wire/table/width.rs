@@ -1,4 +1,4 @@
-//! How many bytes rows may have in a form, before there are any.
+//! Upper bounds of the size of encoded rows, before any are encoded.
 
 use arrow_schema::{DataType, Schema};
 
@@ -6,35 +6,35 @@ use super::TableForm;
 use crate::Estimate;
 
 impl TableForm {
-    /// The most bytes that rows of these columns have in this form, by what a footer tells; `None` where it tells nothing that
-    /// is sure: of strings in texts, say.
+    /// The maximum size of rows with these columns in this form, from the estimate of a scan. `None` if there is no upper bound,
+    /// as for strings in texts.
     pub fn max_bytes(self, schema: &Schema, estimate: &Estimate) -> Option<u64> {
-        let named = match self {
+        let has_names = match self {
             Self::ArrowStream(_) | Self::Parquet => return estimate.max_output_bytes,
             Self::Csv => false,
             Self::Ndjson => true,
         };
         let column = |field: &arrow_schema::FieldRef| {
-            // In JSON a character of a name may be escaped, and stands in quotes before a colon.
-            let name = if named {
+            // In JSON, each character of a name may be escaped; the name has quotes, a colon and a comma.
+            let name = if has_names {
                 6 * field.name().len() as u64 + 5
             } else {
                 1
             };
-            Some(name + width(field.data_type())?)
+            Some(name + max_width(field.data_type())?)
         };
         let row: u64 = schema.fields().iter().map(column).sum::<Option<u64>>()?;
         Some(estimate.max_rows?.saturating_mul(row + 3))
     }
 }
 
-/// The most characters of a value.
-fn width(data_type: &DataType) -> Option<u64> {
+/// The maximum number of characters of a value.
+fn max_width(data_type: &DataType) -> Option<u64> {
     match data_type {
         DataType::Null => Some(4),
         DataType::Boolean => Some(5),
         number if number.is_integer() => Some(20),
-        // The shortest digits that say it: 17 of them, a sign, a point and an exponent.
+        // Up to 17 digits, a sign, a point and an exponent.
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Some(25),
         _ => None,
     }
@@ -52,7 +52,7 @@ mod tests {
     use crate::wire::TableEncoder;
 
     #[test]
-    fn no_value_is_wider_than_its_type_says() {
+    fn encoded_rows_never_exceed_the_maximum() {
         let rows = 4;
         let columns: [(&str, ArrayRef); 3] = [
             (
@@ -85,20 +85,20 @@ mod tests {
             let mut parts = encoder.write(&batch).unwrap();
             parts.extend(encoder.finish().unwrap());
             let bytes: usize = parts.iter().map(Bytes::len).sum();
-            let most = form.max_bytes(&batch.schema(), &estimate).unwrap();
-            assert!(bytes as u64 <= most, "{form:?}: {bytes} of {most}");
+            let max_bytes = form.max_bytes(&batch.schema(), &estimate).unwrap();
+            assert!(bytes as u64 <= max_bytes, "{form:?}: {bytes} of {max_bytes}");
         }
     }
 
     #[test]
-    fn nothing_is_sure_of_strings_as_text() {
+    fn strings_in_texts_have_no_maximum() {
         let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
         let estimate = Estimate {
             max_rows: Some(10),
             max_output_bytes: Some(100),
             ..Estimate::default()
         };
-        let of = |form: TableForm| form.max_bytes(&schema, &estimate);
-        assert_eq!(TableForm::ALL.map(of), [Some(100), Some(100), None, None]);
+        let max_bytes = |form: TableForm| form.max_bytes(&schema, &estimate);
+        assert_eq!(TableForm::ALL.map(max_bytes), [Some(100), Some(100), None, None]);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests written, read, and refused.
+//! Writing and parsing of batch requests.
 
 use super::{super::PRESIGN, *};
 use crate::ErrorKind;
@@ -12,7 +12,7 @@ fn request() -> BatchRequest {
     BatchRequest::new(pipeline, PRESIGN, samples)
 }
 
-/// The error of a request with one thing changed.
+/// The error of a request after one change.
 fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
     let mut json = serde_json::to_value(request()).unwrap();
     change(&mut json);
@@ -20,7 +20,7 @@ fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
 }
 
 #[test]
-fn reads_back_what_it_wrote() {
+fn requests_parse_their_own_json() {
     let mut request = request();
     assert_eq!(
         BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
@@ -44,7 +44,7 @@ fn reads_back_what_it_wrote() {
 }
 
 #[test]
-fn takes_the_documented_form() {
+fn the_documented_form_parses() {
     let json = format!(
         r#"{{"pipeline": [{{"step": "decode"}}], "split": "full", "on_error": "row", "order": "any",
         "presign": "{PRESIGN}", "samples": [{{"path": "/b/k", "signature": "{}", "split": 1}}]}}"#,
@@ -57,7 +57,7 @@ fn takes_the_documented_form() {
 }
 
 #[test]
-fn a_pipelines_fault_keeps_kind_and_position() {
+fn pipeline_errors_keep_kind_and_position() {
     let error = fault(|json| json["pipeline"] = "decode | rezise(8)".into());
     assert_eq!(
         (error.kind(), error.position()),
@@ -71,14 +71,14 @@ fn a_pipelines_fault_keeps_kind_and_position() {
 }
 
 #[test]
-fn refuses_the_rest_with_a_reason() {
+fn invalid_requests_are_errors_with_a_reason() {
     let faults: [(Change, &str); 13] = [
         (
             |json| {
                 json["pipeline"] = "select".into();
                 json["samples"][1]["max_bytes"] = 1000.into();
             },
-            "sample 1: found max_bytes with a pipeline that makes a table",
+            "sample 1: max_bytes is not supported for pipelines with tables",
         ),
         (
             |json| json["pipelines"] = "decode".into(),
@@ -90,7 +90,7 @@ fn refuses_the_rest_with_a_reason() {
         ),
         (
             |json| json["pipeline"] = 1.into(),
-            "neither a string nor an array",
+            "expected a string or an array",
         ),
         (|json| json["split"] = 4.into(), "found split 4, expected 0 to 3"),
         (|json| json["split"] = "half".into(), "found split \"half\""),
@@ -100,13 +100,13 @@ fn refuses_the_rest_with_a_reason() {
         ),
         (
             |json| json["samples"] = serde_json::json!([]),
-            "found 0 samples, expected 1 to 4",
+            "expected 1 to 4 samples, found 0",
         ),
         (
             |json| json["samples"][1]["path"] = "/b".into(),
-            "sample 1: found path",
+            "sample 1: invalid path",
         ),
-        (|json| json["presign"] = "acl".into(), "found \"acl\" in presign"),
+        (|json| json["presign"] = "acl".into(), "found \"acl\""),
         (
             |json| json["on_error"] = "raise".into(),
             "unknown variant `raise`",
@@ -119,12 +119,12 @@ fn refuses_the_rest_with_a_reason() {
         assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");
         assert!(
             error.to_string().contains(expected),
-            "{error}; expected {expected}"
+            "expected {expected}, found {error}"
         );
     }
     let error = BatchRequest::parse(&request().to_json().unwrap(), 2, &NoModels).unwrap_err();
     assert!(
-        error.to_string().contains("found 3 samples, expected 1 to 2"),
+        error.to_string().contains("expected 1 to 2 samples, found 3"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Generated answers: whole, cut anywhere and damaged.
+//! Generated answers: complete, truncated and damaged.
 
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
@@ -26,7 +26,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
-/// A stream of one type of values, and its rows.
+/// A stream of values of one type, and its rows.
 fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
     let compression = prop_oneof![
         Just(Compression::None),
@@ -40,27 +40,27 @@ fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
         compression,
         1..9_usize,
     );
-    parts.prop_map(|(mut rows, sample, same, compression, at_once)| {
+    parts.prop_map(|(mut rows, sample, same, compression, chunk_rows)| {
         let value_type = if same { fixed(&sample) } else { ValueType::Any };
         if same {
             rows.iter_mut()
                 .filter_map(|row| row.value.as_mut().ok())
                 .for_each(|value| *value = sample.clone());
         }
-        (write_as(&value_type, compression, &rows, at_once), rows)
+        (write_as(&value_type, compression, &rows, chunk_rows), rows)
     })
 }
 
 proptest! {
     #[test]
-    fn whatever_is_written_reads_back((stream, rows) in stream(), lengths in vec(1..500_usize, 1..9)) {
+    fn written_answers_read_back((stream, rows) in stream(), lengths in vec(1..500_usize, 1..9)) {
         let (found, end) = read(chunks(stream, &lengths));
         prop_assert_eq!(end, Ok(()));
         prop_assert_eq!(found, rows);
     }
 
     #[test]
-    fn a_cut_is_never_a_success((stream, rows) in stream(), cut: prop::sample::Index, length in 1..500_usize) {
+    fn truncated_answers_are_errors((stream, rows) in stream(), cut: prop::sample::Index, length in 1..500_usize) {
         let cut = stream.slice(..cut.index(stream.len()));
         let (found, end) = read(chunks(cut, &[length]));
         prop_assert!(end.is_err());

@@ -1,17 +1,17 @@
-//! Answers cut, damaged and lying.
+//! Truncated, damaged and hostile answers.
 
 use bytes::Bytes;
 
-use super::{failed, fixed, good, pipeline, read, tensor, write};
+use super::{failed, fixed, pipeline, read, successful, tensor, write};
 use crate::{
     DType, ErrorKind, Limits, Sample,
     wire::batch::{BatchReader, BatchWriter, Compression, ValueType},
 };
 
 #[test]
-fn a_stream_cut_anywhere_is_an_error() {
+fn truncated_streams_are_errors() {
     let value = |row| Sample::Tensor(tensor(DType::F32, &[5], row));
-    let rows = [good(0, value(0)), failed(1), good(2, value(2))];
+    let rows = [successful(0, value(0)), failed(1), successful(2, value(2))];
     let stream = write(&fixed(&value(0)), &rows, 1);
     for length in 0..stream.len() {
         let (found, end) = read([stream.slice(..length)]);
@@ -21,14 +21,14 @@ fn a_stream_cut_anywhere_is_an_error() {
             error.to_string().contains("ended early"),
             "cut to {length}: {error}"
         );
-        assert_eq!(found, rows[..found.len()], "whole rows only, in order");
+        assert_eq!(found, rows[..found.len()], "complete rows only, in order");
     }
     let (_, end) = read([stream, Bytes::from_static(b"\0")]);
     assert!(end.unwrap_err().to_string().contains("after the end"));
 }
 
 #[test]
-fn a_broken_stream_stays_broken() {
+fn a_failed_stream_stays_failed() {
     let stream = write(&ValueType::Bytes, &[failed(0)], 1);
     let mut reader = BatchReader::new(Limits::default());
     assert!(reader.push(Bytes::from_static(b"HTTP/1.1 200 OK")).is_err());
@@ -46,19 +46,19 @@ fn limits_hold() {
             ..Limits::default()
         };
         let error = BatchReader::new(limits)
-            .push(write(&value_type, &[good(0, value.clone())], 1))
+            .push(write(&value_type, &[successful(0, value.clone())], 1))
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     }
 }
 
 #[test]
-fn a_length_that_lies_costs_nothing() {
+fn false_lengths_cost_no_memory() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::U8, &[2], 0)));
     let start = BatchWriter::new(value_type, Compression::None, &pipeline())
         .unwrap()
         .start();
-    // A header of 4 GiB, then one of 1 MiB that never comes.
+    // A header of 4 GiB, then one of 1 MiB that never arrives.
     for (length, expected) in [(u32::MAX, "4294967295 bytes"), (1 << 20, "ended early")] {
         let prefix = [[0xff; 4], length.to_le_bytes()].concat();
         let (_, end) = read([start.clone(), prefix.into()]);

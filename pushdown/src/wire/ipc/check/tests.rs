@@ -1,4 +1,4 @@
-//! Streams that Arrow would write, and that are not ours.
+//! Streams that Arrow writes and that are not those of pushdown.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn nested(depth: usize) -> DataType {
 }
 
 #[test]
-fn only_known_types_pass() {
+fn only_supported_types_pass() {
     let known = [
         DataType::UInt8,
         DataType::Float16,
@@ -73,7 +73,7 @@ fn only_known_types_pass() {
 }
 
 #[test]
-fn record_batches_are_held_against_the_schema() {
+fn record_batches_are_checked_against_the_schema() {
     let ints = Schema::new(vec![Field::new("x", DataType::Int32, true)]);
     let batch = |column: ArrayRef| RecordBatch::try_from_iter_with_nullable([("x", column, true)]).unwrap();
     let column: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
@@ -81,7 +81,7 @@ fn record_batches_are_held_against_the_schema() {
     let raw = Batches::new(4096).next(&mut good).unwrap().unwrap();
     assert_eq!(raw.read(&[0]).unwrap().column(0), &column);
 
-    // The same record batch under other schemas.
+    // The same record batch with other schemas.
     for data_type in [DataType::Int64, DataType::Utf8, nested(1), DataType::LargeBinary] {
         let mut batches = Batches::new(4096);
         let start = stream(&with_one(data_type.clone()), &[]);

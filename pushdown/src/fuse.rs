@@ -66,7 +66,7 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
             let Sample::Bytes(object) = input else { return None };
             let (steps, transform) = transform(rest)?;
             // Without the size of the image, the size of the result is unknown, and limits have to be checked first.
-            let size = decode.divisible(object)?;
+            let size = decode.size_for_regions(object)?;
             (1 + steps, Work::Decode(decode, size, transform))
         }
         // A single step needs no fusion.
@@ -159,7 +159,7 @@ impl Transform<'_> {
     ) -> Result<Image> {
         match self.geometry(width, height, scope) {
             Ok(Some(geometry)) => {
-                let window = decode.part(&object, scope, geometry.seen(width, height))?;
+                let window = decode.decode_region(&object, scope, geometry.input_region(width, height))?;
                 Ok(geometry.apply(&window))
             }
             // Decoding runs first, since its errors take precedence over those of the transform.
@@ -173,7 +173,7 @@ impl Transform<'_> {
             (None, Self::ResizeCrop(resize, crop)) => {
                 let resized = resize.apply(image, scope)?;
                 let cut = crop.rectangle(resized.width(), resized.height());
-                Ok(Geometry::cut(cut).apply(&Window::whole(resized)))
+                Ok(Geometry::crop(cut).apply(&Window::whole(resized)))
             }
             (None, _) => Err(Error::internal("a crop has no geometry")),
         }
@@ -182,7 +182,7 @@ impl Transform<'_> {
     /// The geometry of the steps for an image of `width` x `height`; `None` if they are not one transform.
     fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Option<Geometry>> {
         match self {
-            Self::Crop(crop) => Ok(Some(Geometry::cut(crop.rectangle(width, height)))),
+            Self::Crop(crop) => Ok(Some(Geometry::crop(crop.rectangle(width, height)))),
             Self::ResizeCrop(resize, crop) => {
                 let (wide, high) = resize.size_of(width, height);
                 // `None` for a crop that exceeds the image: padding is not fused.

@@ -112,7 +112,7 @@ impl Pipeline {
             };
             if let Some(model) = model {
                 model
-                    .make_ready()
+                    .load_layers()
                     .map_err(|error| self.with_step_position(index, error))?;
             }
             let count = fused.as_ref().map_or(1, |(fused, _)| fused.step_count);
@@ -161,7 +161,7 @@ impl Pipeline {
         let mut total = Duration::ZERO;
         let mut rest = stretch;
         while let Some((steps, model)) = self.first_model(rest.clone()) {
-            total += model.making_time().unwrap_or_default();
+            total += model.expected_load_time().unwrap_or_default();
             rest.start = steps.end;
         }
         total

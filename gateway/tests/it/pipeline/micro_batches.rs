@@ -52,7 +52,7 @@ fn a_model_runs_samples_of_many_requests_at_once() -> Result<()> {
     // Requests received while the only thread runs a batch wait for the next batch.
     let lab = launch(&folder, &["--threads=1"])?;
     let text = format!("{PREPARATION} | model(squeezenet, until=cut:12)");
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(&text, &local_models)?;
     let mut expected: Vec<Vec<f32>> = Vec::new();
     for (width, height) in PHOTOS {

@@ -144,7 +144,7 @@ fn samples_that_a_batch_would_mix_run_one_at_a_time() -> Result<()> {
             "the model batch_mean runs on one sample at a time: its results in a batch differ from those of single samples"
         )
     );
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(text, &local_models)?;
     let tensor = |sample| match sample {
         Sample::Tensor(tensor) => Ok(floats(tensor.data())),

@@ -50,7 +50,7 @@ pub(super) fn floats(body: &[u8]) -> Vec<f32> {
 fn a_model_computes_at_the_gateway_what_it_computes_locally() -> Result<()> {
     let folder = squeezenet_folder()?;
     let lab = launch(&folder, &[])?;
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let objects: Vec<_> = (0..12).map(|index| photo(240 + index, 230, "jpeg")).collect();
     let keys: Vec<_> = (0..12).map(|index| format!("{index:02}.jpg")).collect();
     for (key, object) in keys.iter().zip(&objects) {
@@ -126,7 +126,7 @@ fn a_model_computes_at_the_gateway_what_it_computes_locally() -> Result<()> {
 fn a_model_runs_over_a_column_of_a_table() -> Result<()> {
     let folder = squeezenet_folder()?;
     let lab = launch(&folder, &[])?;
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let mut photos: Vec<_> = (0..5).map(|index| photo(240 + index, 230, "jpeg")).collect();
     photos[3] = b"no photo".to_vec();
     let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();

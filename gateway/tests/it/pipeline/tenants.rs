@@ -156,7 +156,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &ServedRows) 
 #[test]
 fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Result<()> {
     let folder = model_folder(&["squeezenet"])?;
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &local_models)?;
     let weights = local_models
         .iter()

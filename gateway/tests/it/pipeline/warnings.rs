@@ -1,7 +1,7 @@
 //! Warning headers: a batch answer carries the same warning as the answer to a single GET.
 
 use anyhow::{Result, ensure};
-use pushdown::{MergeRule, Pipeline, SchemaRule, step::model::Folder};
+use pushdown::{MergeRule, Pipeline, SchemaRule, step::model::ModelFolder};
 use pushdown_testkit::{Parquet, model_folder};
 
 use super::{
@@ -17,7 +17,7 @@ fn a_batch_carries_the_warning_of_a_single_get() -> Result<()> {
     let folder = squeezenet_folder()?;
     let lab = launch(&folder, &[])?;
     lab.put("cat.jpg", photo(230, 230, "jpeg"))?;
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     for (normalize, reason) in [
         ("normalize(model=squeezenet) | ", None),
         (
@@ -55,7 +55,7 @@ fn a_table_of_many_objects_carries_the_warning() -> Result<()> {
     let photos = [photo(16, 12, "png"), photo(12, 16, "png")];
     let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
     lab.put("photos.parquet", Parquet::of_photos(&column, 2)?)?;
-    let local_models = Folder::open(folder.path(), RUNTIME.clone())?;
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let text = "select | each(photo: decode | resize(4, 4) | to_float | model(batch_mean))";
     let pipeline = Pipeline::parse_with(text, &local_models)?;
     let mut request = batch::request(&lab, pipeline, &["photos.parquet".to_owned()])?;

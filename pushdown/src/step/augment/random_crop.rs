@@ -92,7 +92,7 @@ impl RandomCrop {
     /// The geometry of a drawn crop of an image of `width` x `height`.
     pub(crate) fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Geometry> {
         let (x, y) = self.draw_position(width, height, scope.draws.clone())?;
-        Ok(Geometry::cut((x, y, self.width, self.height)))
+        Ok(Geometry::crop((x, y, self.width, self.height)))
     }
 
     /// Draws left and top, relative to the unpadded image: negative in the padding. As in torchvision, an image that is too

@@ -98,7 +98,7 @@ impl Operator for RandomResizedCrop {
 
     fn scratch_bytes(&self, input: &ImageKind) -> Option<u64> {
         // The upper bound: the region is the whole image.
-        Some(resample_scratch(
+        Some(resample_scratch_bytes(
             (input.width?, input.height?),
             (self.width, self.height),
         ))

@@ -144,12 +144,13 @@ impl Decode {
     }
 
     /// Decodes at least `region`. Pixels and errors are those of decoding the whole image.
-    pub(crate) fn decode_region(&self, input: &[u8], limits: &Limits, region: Region) -> Result<Window> {
-        self.decode(input, limits, Some(region))
+    pub(crate) fn decode_region(&self, input: &[u8], scope: &Scope<'_>, region: Region) -> Result<Window> {
+        self.decode(input, scope, Some(region))
     }
 
     /// `region` requires an image for which [`size_for_regions`](Self::size_for_regions) returns a size.
-    fn decode(&self, input: &[u8], limits: &Limits, region: Option<Region>) -> Result<Window> {
+    fn decode(&self, input: &[u8], scope: &Scope<'_>, region: Option<Region>) -> Result<Window> {
+        let (limits, cancellation) = (scope.limits, scope.cancellation);
         // The caller checks sizes that `output` knows. A size that only the whole file shows is checked here, before decoding.
         let header = ImageHeader::read(input).ok_or_else(|| match MediaType::sniff(input) {
             Some(media) => header_fault(media, input),
@@ -165,7 +166,13 @@ impl Decode {
         let from_exif = |number| Orientation::from_exif(number).unwrap_or(as_stored);
         let (window, orientation) = match header.media {
             MediaType::Jpeg => (
-                jpeg::decode(input, &header, self.scaling.divisor(&header), region)?,
+                jpeg::decode(
+                    input,
+                    &header,
+                    self.scaling.divisor(&header),
+                    region,
+                    cancellation,
+                )?,
                 header.orientation.map_or(as_stored, from_exif),
             ),
             MediaType::Png => (

@@ -17,7 +17,7 @@ mod ycbcr;
 use image::metadata::Orientation;
 
 use crate::{
-    Error, Image, ImageHeader, Result,
+    Cancellation, Error, Image, ImageHeader, Result,
     media::tiff::{TiffDirectory, tag},
 };
 use page::Page;
@@ -34,26 +34,31 @@ pub(super) fn header_fault(bytes: &[u8]) -> Error {
 ///
 /// # Errors
 /// `Undecodable` for broken files, and for unsupported features, which it names.
-pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orientation)> {
+pub(super) fn decode(
+    bytes: &[u8],
+    header: &ImageHeader,
+    cancellation: Cancellation<'_>,
+) -> Result<(Image, Orientation)> {
     let directory = TiffDirectory::read(bytes)?;
     let page = Page::read(&directory, header)?;
     let orientation = directory.integer(tag::ORIENTATION)?.unwrap_or(1);
     let orientation = u8::try_from(orientation).ok().and_then(Orientation::from_exif);
     Ok((
-        decode_page(&page)?,
+        decode_page(&page, cancellation)?,
         orientation.unwrap_or(Orientation::NoTransforms),
     ))
 }
 
-fn decode_page(page: &Page<'_>) -> Result<Image> {
+fn decode_page(page: &Page<'_>, cancellation: Cancellation<'_>) -> Result<Image> {
     let row_bytes = page.grid.width as usize * 3;
     let mut pixels = vec![0; row_bytes * page.grid.height as usize];
     let samples = page.planes().len() * page.plane_samples();
     let mut levels = Vec::new();
     for area in page.grid.areas() {
+        cancellation.check()?;
         let planes = page
             .planes()
-            .map(|plane| chunk::read(page, plane, area))
+            .map(|plane| chunk::read(page, plane, area, cancellation))
             .collect::<Result<Vec<_>>>()?;
         levels.resize(area.width as usize * samples, 0);
         for row in 0..area.height as usize {

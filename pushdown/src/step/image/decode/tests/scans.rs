@@ -182,30 +182,75 @@ fn many_markers_and_restarts_decode() {
     assert_eq!((image.width(), image.height()), (2_000, 2_000));
 }
 
+/// Decoding ends at the first call that reports a cancellation, and the next photo decodes as usual.
+#[test]
+fn cancellation_ends_a_decode_between_scans() {
+    let file = Bytes::from(progressive((8_000, 4_000), 78));
+    let pipeline = Pipeline::parse("decode | crop(0, 0, 8, 8)").expect("a pipeline");
+    // 500 rows of blocks in each scan.
+    for last in [1, 2, 700, 5_000] {
+        let calls = AtomicUsize::new(0);
+        let is_cancelled = || calls.fetch_add(1, Ordering::Relaxed) + 1 >= last;
+        let context = Context {
+            cancellation: Cancellation::when(&is_cancelled),
+            ..Context::new(b"")
+        };
+        let error = pipeline
+            .run(0..2, Sample::Bytes(file.clone()), &context)
+            .expect_err("cancelled");
+        assert_eq!(
+            error.to_string(),
+            "cancelled: the caller no longer waits for the result"
+        );
+        assert_eq!(calls.into_inner(), last, "nothing runs after that");
+    }
+    assert!(decode(&jpeg(64, 64)).is_ok());
+}
+
+/// Each strip of a TIFF, and each scan in it.
+#[test]
+fn cancellation_ends_a_decode_between_strips() {
+    let file = Bytes::from(strips(3));
+    let pipeline = Pipeline::parse("decode").expect("a pipeline");
+    for last in [1, 2, 3, 50] {
+        let calls = AtomicUsize::new(0);
+        let is_cancelled = || calls.fetch_add(1, Ordering::Relaxed) + 1 >= last;
+        let context = Context {
+            cancellation: Cancellation::when(&is_cancelled),
+            ..Context::new(b"")
+        };
+        let result = pipeline.run(0..1, Sample::Bytes(file.clone()), &context);
+        assert!(result.is_err());
+        assert_eq!(calls.into_inner(), last, "nothing runs after that");
+    }
+}
+
+/// A TIFF of 8,000 x 8,000 pixels whose 100 strips are all the same JPEG of `count` scans.
+fn strips(count: usize) -> Vec<u8> {
+    let strip = progressive((8_000, 80), count);
+    let length = u32::try_from(strip.len()).expect("a small file");
+    tiffs::tiff_file(
+        &[
+            (256, &[8_000]),
+            (257, &[8_000]),
+            (258, &[8]),
+            (259, &[7]),
+            (262, &[2]),
+            (273, &[tiffs::DATA_OFFSET; 100]),
+            (277, &[3]),
+            (278, &[80]),
+            (279, &[length; 100]),
+        ],
+        &strip,
+    )
+}
+
 /// All strips of a TIFF may share the same bytes. The limit of each strip is that of the whole image.
 #[test]
 fn strips_have_the_scan_limit_of_the_image() {
-    let tiff = |count: usize| {
-        let strip = progressive((8_000, 80), count);
-        let length = u32::try_from(strip.len()).expect("a small file");
-        tiffs::tiff_file(
-            &[
-                (256, &[8_000]),
-                (257, &[8_000]),
-                (258, &[8]),
-                (259, &[7]),
-                (262, &[2]),
-                (273, &[tiffs::DATA_OFFSET; 100]),
-                (277, &[3]),
-                (278, &[80]),
-                (279, &[length; 100]),
-            ],
-            &strip,
-        )
-    };
     // 2,500,000,000 / (8,000 * 8,000) is 39. For 8,000 x 80 pixels alone the quotient would be 3,906.
-    assert!(decode(&tiff(3)).is_ok());
-    let error = decode(&tiff(40)).expect_err("a scan too many in each strip");
+    assert!(decode(&strips(3)).is_ok());
+    let error = decode(&strips(40)).expect_err("a scan too many in each strip");
     assert!(
         error
             .to_string()

@@ -8,7 +8,7 @@ use super::{
     samples::{self, SampleFormat},
     ycbcr,
 };
-use crate::{Error, ImageHeader, Result, media, media::tiff::ByteOrder};
+use crate::{Cancellation, Error, ImageHeader, Result, media, media::tiff::ByteOrder};
 
 /// Rows of uncompressed samples.
 pub(super) struct Chunk {
@@ -32,11 +32,16 @@ const MAX_COMPRESSED_RATIO: usize = 4;
 ///
 /// # Errors
 /// `Undecodable` if it is broken, ends early, or is far larger than the image.
-pub(super) fn read(page: &Page<'_>, plane: usize, area: ChunkArea) -> Result<Chunk> {
+pub(super) fn read(
+    page: &Page<'_>,
+    plane: usize,
+    area: ChunkArea,
+    cancellation: Cancellation<'_>,
+) -> Result<Chunk> {
     let number = page.grid.number(plane, area);
     let stored = page.grid.stored(page.file, number)?;
     let chunk = match page.compression {
-        Compression::Jpeg(tables) => from_jpeg(page, tables, stored, area),
+        Compression::Jpeg(tables) => from_jpeg(page, tables, stored, area, cancellation),
         _ => from_rows(page, stored, area),
     };
     chunk.map_err(|error| {
@@ -83,7 +88,13 @@ fn from_rows(page: &Page<'_>, stored: &[u8], area: ChunkArea) -> Result<Chunk> {
     })
 }
 
-fn from_jpeg(page: &Page<'_>, tables: Option<&[u8]>, stored: &[u8], area: ChunkArea) -> Result<Chunk> {
+fn from_jpeg(
+    page: &Page<'_>,
+    tables: Option<&[u8]>,
+    stored: &[u8],
+    area: ChunkArea,
+    cancellation: Cancellation<'_>,
+) -> Result<Chunk> {
     let samples = page.plane_samples();
     // Tiles are decoded as a whole. The last strip may have as many rows as the others.
     let (row_bytes, length) = checked_size(page, page.row_bytes(), page.grid.chunk_height)?;

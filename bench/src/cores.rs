@@ -1,4 +1,4 @@
-//! Which cores measured processes may have: those that are started have the cores of the thread that starts them.
+//! CPU affinity of measured processes: a child process inherits the affinity of the thread that starts it.
 
 use anyhow::{Result, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -7,33 +7,35 @@ use nix::unistd::Pid;
 /// The calling thread.
 const SELF: Pid = Pid::from_raw(0);
 
-/// How many cores this thread may have.
+/// Number of cores available to this thread.
 ///
 /// # Errors
-/// When the kernel does not tell.
-pub fn allowed() -> Result<usize> {
-    Ok(numbers(&sched_getaffinity(SELF)?).count())
+/// If the kernel does not report the affinity.
+pub fn available_cores() -> Result<usize> {
+    Ok(core_numbers(&sched_getaffinity(SELF)?).count())
 }
 
-/// Does `work`, and whatever it starts, on the first `count` of the cores that this thread may have.
+/// Runs `work`, and all processes and threads that it starts, on the first `count` cores available to this thread.
 ///
 /// # Errors
-/// When there are fewer, the kernel refuses, or `work` fails.
-pub fn on_first<T>(count: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
+/// If fewer cores are available, the kernel refuses, or `work` fails.
+pub fn run_on_first<T>(count: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let all = sched_getaffinity(SELF)?;
-    let mut some = CpuSet::new();
-    numbers(&all).take(count).try_for_each(|core| some.set(core))?;
+    let mut selected = CpuSet::new();
+    core_numbers(&all)
+        .take(count)
+        .try_for_each(|core| selected.set(core))?;
     ensure!(
-        numbers(&some).count() == count,
-        "there are fewer than {count} cores"
+        core_numbers(&selected).count() == count,
+        "fewer than {count} cores are available"
     );
-    sched_setaffinity(SELF, &some)?;
-    let done = work();
+    sched_setaffinity(SELF, &selected)?;
+    let result = work();
     sched_setaffinity(SELF, &all)?;
-    done
+    result
 }
 
-fn numbers(set: &CpuSet) -> impl Iterator<Item = usize> {
+fn core_numbers(set: &CpuSet) -> impl Iterator<Item = usize> {
     (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or_default())
 }
 
@@ -44,18 +46,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_started_has_as_many_cores_and_all_are_there_again_afterwards() {
-        let all = allowed().unwrap();
-        let inside = on_first(1, || thread::spawn(allowed).join().unwrap()).unwrap();
-        assert_eq!((inside, allowed().unwrap()), (1, all));
+    fn threads_inherit_the_cores_and_all_cores_are_restored_afterwards() {
+        let all = available_cores().unwrap();
+        let inside = run_on_first(1, || thread::spawn(available_cores).join().unwrap()).unwrap();
+        assert_eq!((inside, available_cores().unwrap()), (1, all));
     }
 
     #[test]
-    fn more_cores_than_there_are_is_a_fault() {
-        let error = on_first(CpuSet::count() + 1, || Ok(())).unwrap_err();
+    fn more_cores_than_available_is_an_error() {
+        let error = run_on_first(CpuSet::count() + 1, || Ok(())).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("there are fewer than {} cores", CpuSet::count() + 1)
+            format!("fewer than {} cores are available", CpuSet::count() + 1)
         );
     }
 }

@@ -1,7 +1,7 @@
-//! CPU time, of this thread and of other processes, to the nanosecond.
+//! CPU time of this thread and of other processes, in nanoseconds.
 //!
-//! `/proc/PID/stat` counts in ticks of 10 ms; the kernel's CPU clocks do not, and they keep the time of threads that
-//! have ended.
+//! Uses the kernel's CPU clocks: `/proc/PID/stat` only counts ticks of 10 ms. The clocks include the time of threads that have
+//! ended.
 
 use std::fs;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use anyhow::{Context, Result};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
-/// The CPU clocks of some processes, added up.
+/// The sum of the CPU clocks of a thread or of some processes.
 #[derive(Debug, Clone)]
-pub struct Clock(Vec<ClockId>);
+pub struct CpuClock(Vec<ClockId>);
 
-impl Clock {
-    /// Of the calling thread.
-    pub fn of_this_thread() -> Self {
+impl CpuClock {
+    /// The clock of the calling thread.
+    pub fn for_this_thread() -> Self {
         Self(vec![ClockId::CLOCK_THREAD_CPUTIME_ID])
     }
 
-    /// Of a process, all its threads, and of the processes that it has started and that still run.
-    pub fn of_process(id: u32) -> Result<Self> {
-        let clocks = children(id)?.into_iter().chain([id]).map(|id| {
+    /// The clock of a process with all its threads, and of its child processes that are running now.
+    pub fn for_process(id: u32) -> Result<Self> {
+        let clocks = child_processes(id)?.into_iter().chain([id]).map(|id| {
             let pid = Pid::from_raw(i32::try_from(id)?);
             clock_getcpuclockid(pid).with_context(|| format!("process {id} has no CPU clock"))
         });
         Ok(Self(clocks.collect::<Result<_>>()?))
     }
 
-    /// The CPU time that passes on these clocks while `work` runs.
+    /// The CPU time used while `work` runs.
     pub fn measure(&self, work: impl FnOnce() -> Result<()>) -> Result<Duration> {
         let before = self.now()?;
         work()?;
@@ -42,12 +42,12 @@ impl Clock {
     }
 }
 
-fn children(parent: u32) -> Result<Vec<u32>> {
+fn child_processes(parent: u32) -> Result<Vec<u32>> {
     let ids = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(ids.filter(|id| parent_of(*id) == Some(parent)).collect())
 }
 
-/// The fourth field of the stat line; the second, the name, is in brackets and may hold anything.
+/// The parent's id: the fourth field of the stat line. The second field, the name, is in parentheses and can contain anything.
 fn parent_of(id: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeping_costs_nothing_and_computing_does() {
-        let clock = Clock::of_this_thread();
+    fn sleeping_takes_no_cpu_time_and_computing_does() {
+        let clock = CpuClock::for_this_thread();
         let slept = clock.measure(|| {
             sleep(Duration::from_millis(50));
             Ok(())
@@ -77,9 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_ours_has_a_parent_and_a_clock() {
+    fn the_own_process_has_a_parent_and_a_clock() {
         let own = std::process::id();
         assert!(parent_of(own).is_some());
-        assert!(Clock::of_process(own).unwrap().now().unwrap() > Duration::ZERO);
+        assert!(CpuClock::for_process(own).unwrap().now().unwrap() > Duration::ZERO);
     }
 }

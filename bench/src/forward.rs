@@ -1,4 +1,4 @@
-//! Forwarding against nginx: CPU time of the proxy for a signed GET.
+//! Forwarding compared with nginx: CPU time of the proxy for a signed GET.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Result;
 use pushdown_testkit::Gateway;
 
-use crate::cpu::Clock;
+use crate::cpu::CpuClock;
 use crate::load::Load;
 use crate::nginx::Nginx;
-use crate::progress::say;
+use crate::progress::report;
 use crate::report::{Table, Target};
-use crate::rounds::{Contender, take_turns};
+use crate::rounds::{Contender, run_rounds};
 use crate::store::Store;
 
 const GATEWAY: &str = "pushdown-gateway";
@@ -19,42 +19,42 @@ const NGINX: &str = "nginx `proxy_pass`";
 const UNBUFFERED: &str = "nginx `proxy_pass`, `proxy_buffering off`";
 const CONNECTIONS: usize = 8;
 
-/// Objects of one size.
-struct Size {
+/// A set of objects of one size.
+struct ObjectSize {
     name: &'static str,
     bytes: usize,
     objects: usize,
-    /// Enough of them for tens of milliseconds of CPU time.
+    /// Requests per round, enough for tens of milliseconds of CPU time.
     requests: u32,
-    /// The gateway's rate over nginx's.
-    target: f64,
+    /// Minimum ratio of the gateway's request rate to nginx's.
+    min_rate_ratio: f64,
 }
 
-const SIZES: [Size; 3] = [
-    Size {
+const SIZES: [ObjectSize; 3] = [
+    ObjectSize {
         name: "4 KB",
         bytes: 4_000,
         objects: 64,
         requests: 4_000,
-        target: 0.75,
+        min_rate_ratio: 0.75,
     },
-    Size {
+    ObjectSize {
         name: "100 KB",
         bytes: 100_000,
         objects: 64,
         requests: 1_500,
-        target: 1.3,
+        min_rate_ratio: 1.3,
     },
-    Size {
+    ObjectSize {
         name: "8 MiB",
         bytes: 8 << 20,
         objects: 4,
         requests: 48,
-        target: 1.3,
+        min_rate_ratio: 1.3,
     },
 ];
 
-/// A table for each size.
+/// Returns a table for each object size.
 pub fn run(gateway: &Path, rounds: u32) -> Result<Vec<Table>> {
     let store = Store::launch()?;
     let gateway = Gateway::launch(gateway, [format!("--upstream=http://{}", store.address())])?;
@@ -71,8 +71,13 @@ pub fn run(gateway: &Path, rounds: u32) -> Result<Vec<Table>> {
         .collect()
 }
 
-fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], rounds: u32) -> Result<Table> {
-    say(&format!(
+fn measure(
+    size: &ObjectSize,
+    store: &Store,
+    proxies: &[(&str, SocketAddr, u32)],
+    rounds: u32,
+) -> Result<Table> {
+    report(&format!(
         "forwarding {}, {} requests a round",
         size.name, size.requests
     ));
@@ -80,7 +85,7 @@ fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], roun
         .map(|index| format!("{}/{index}", size.bytes))
         .collect();
     for (index, key) in keys.iter().enumerate() {
-        store.put(key, noise(size.bytes, index))?;
+        store.put(key, random_bytes(size.bytes, index))?;
     }
     let contenders = proxies.iter().map(|&(name, address, process)| {
         let requests = keys
@@ -88,21 +93,21 @@ fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], roun
             .map(|key| store.get(address, key, &[]))
             .collect::<Result<_>>()?;
         let mut load = Load::new(address, CONNECTIONS, requests, size.bytes as u64)?;
-        let clock = Clock::of_process(process)?;
+        let clock = CpuClock::for_process(process)?;
         Ok(Contender::new(name, move || {
             let time = clock.measure(|| load.send(size.requests))?;
             Ok(time.as_secs_f64() * 1e6 / f64::from(size.requests))
         }))
     });
-    let measured = take_turns(contenders.collect::<Result<_>>()?, rounds)?;
+    let measured = run_rounds(contenders.collect::<Result<_>>()?, rounds)?;
     let title = format!("Forwarding, GET of {}, {CONNECTIONS} connections", size.name);
     let mut table = Table::new(title, "CPU microseconds of the proxy per request", measured);
-    // Rates are the inverse of costs.
+    // Rates are the inverse of costs, so the ratio of rates is nginx over the gateway.
     table.compare(
         GATEWAY,
         (NGINX, GATEWAY),
         "times nginx's rate",
-        Some(Target::AtLeast(size.target)),
+        Some(Target::AtLeast(size.min_rate_ratio)),
     );
     table.compare(
         GATEWAY,
@@ -113,8 +118,8 @@ fn measure(size: &Size, store: &Store, proxies: &[(&str, SocketAddr, u32)], roun
     Ok(table)
 }
 
-/// Bytes that do not compress.
-fn noise(length: usize, seed: usize) -> Vec<u8> {
+/// Incompressible bytes.
+fn random_bytes(length: usize, seed: usize) -> Vec<u8> {
     use rand::{RngCore, SeedableRng};
     let mut bytes = vec![0; length];
     rand::rngs::StdRng::seed_from_u64(seed as u64).fill_bytes(&mut bytes);

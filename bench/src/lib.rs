@@ -1,6 +1,6 @@
-//! Measures pushdown against what it is to be held against, in CPU time, each contender in its turn.
+//! Measures the CPU time of pushdown and its peers in alternating rounds.
 //!
-//! `README.md` beside this crate tells what each figure is and how to get it.
+//! This crate's `README.md` explains each figure and how to measure it.
 
 pub mod cores;
 pub mod cpu;

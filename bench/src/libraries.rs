@@ -1,29 +1,29 @@
-//! The job of the pushdown benchmarks by the libraries that a service would be built on, and nothing around them.
+//! The benchmarked pipeline on bare libraries, without a service around them.
 
 use anyhow::Result;
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use turbojpeg::{Decompressor, PixelFormat};
 
-/// Side of the crop.
-const SIDE: u32 = 224;
-/// What the short side is resized to.
-const SHORT: u32 = 256;
+/// Side of the crop, in pixels.
+const CROP_SIDE: u32 = 224;
+/// Length of the resized short side, in pixels.
+const SHORT_SIDE: u32 = 256;
 
-/// libjpeg-turbo by the `turbojpeg` crate and the `fast_image_resize` crate, each made once for all photos.
+/// libjpeg-turbo (crate `turbojpeg`) and the crate `fast_image_resize`, each created once for all photos.
 #[derive(Debug)]
 pub struct Libraries {
     decompressor: Decompressor,
     resizer: Resizer,
-    /// The decoded photo; one buffer for all.
+    /// The decoded photo; the buffer is reused.
     pixels: Vec<u8>,
 }
 
 impl Libraries {
-    /// Both libraries, ready.
+    /// Creates both libraries' contexts.
     ///
     /// # Errors
-    /// When libjpeg-turbo has no memory.
+    /// If libjpeg-turbo runs out of memory.
     pub fn new() -> Result<Self> {
         Ok(Self {
             decompressor: Decompressor::new()?,
@@ -32,10 +32,10 @@ impl Libraries {
         })
     }
 
-    /// Decodes a JPEG to RGB at full size, and gives width and height.
+    /// Decodes a JPEG to RGB at full size; returns width and height.
     ///
     /// # Errors
-    /// When it is broken.
+    /// If the JPEG is malformed.
     pub fn decode(&mut self, file: &[u8]) -> Result<(usize, usize)> {
         let header = self.decompressor.read_header(file)?;
         let pitch = header.width * 3;
@@ -51,11 +51,11 @@ impl Libraries {
         Ok((header.width, header.height))
     }
 
-    /// Decodes, resizes the short side to 256 with antialiasing and keeps the central 224 x 224: only those are
-    /// resized. The crop falls between pixels where `center_crop` rounds.
+    /// Decodes, resizes the short side to 256 with antialiasing, and crops the central 224 x 224. Only the cropped pixels are
+    /// resized. The crop can start between pixels; `center_crop` rounds.
     ///
     /// # Errors
-    /// When the JPEG is broken.
+    /// If the JPEG is malformed.
     #[expect(clippy::cast_precision_loss, reason = "sides of a photo are exact")]
     pub fn decode_resize_crop(&mut self, file: &[u8]) -> Result<Vec<u8>> {
         let (width, height) = self.decode(file)?;
@@ -65,12 +65,15 @@ impl Libraries {
             &self.pixels,
             PixelType::U8x3,
         )?;
-        let part = width.min(height) as f64 * f64::from(SIDE) / f64::from(SHORT);
-        let (left, top) = ((width as f64 - part) / 2.0, (height as f64 - part) / 2.0);
+        let crop_size = width.min(height) as f64 * f64::from(CROP_SIDE) / f64::from(SHORT_SIDE);
+        let (left, top) = (
+            (width as f64 - crop_size) / 2.0,
+            (height as f64 - crop_size) / 2.0,
+        );
         let options = ResizeOptions::new()
             .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
-            .crop(left, top, part, part);
-        let mut target = Image::new(SIDE, SIDE, PixelType::U8x3);
+            .crop(left, top, crop_size, crop_size);
+        let mut target = Image::new(CROP_SIDE, CROP_SIDE, PixelType::U8x3);
         self.resizer.resize(&source, &mut target, &options)?;
         Ok(target.into_vec())
     }

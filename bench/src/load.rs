@@ -1,4 +1,4 @@
-//! A client that costs little: prepared requests over kept connections, bodies read and thrown away.
+//! A client with low CPU cost: sends prepared requests over persistent connections, and discards the bodies.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A read that takes longer has met something that hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
-const BUFFER: usize = 256 << 10;
+/// Timeout of a read or write, to detect a server that hangs.
+const IO_TIMEOUT: Duration = Duration::from_mins(2);
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// An HTTP/1.1 connection for prepared requests.
 #[derive(Debug)]
@@ -18,69 +18,70 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// What came back for a request.
+/// A response to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
-    /// The status.
+pub struct Response {
+    /// The HTTP status.
     pub status: u16,
-    /// Bytes of the body.
+    /// Length of the body.
     pub bytes: u64,
 }
 
-/// Several connections that send the same list of requests between them.
+/// Several connections that share the requests of one list.
 #[derive(Debug)]
 pub struct Load {
     connections: Vec<Connection>,
     requests: Vec<Vec<u8>>,
-    expected: u64,
+    expected_bytes: u64,
 }
 
 // === impl Load ===
 
 impl Load {
-    /// Connects `connections` times to `address`. Every answer is to be 200 with `expected` bytes.
+    /// Connects `connections` times to `address`. Every response must be 200 with a body of `expected_bytes`.
     pub fn new(
         address: SocketAddr,
         connections: usize,
         requests: Vec<Vec<u8>>,
-        expected: u64,
+        expected_bytes: u64,
     ) -> Result<Self> {
-        ensure!(!requests.is_empty(), "there is nothing to send");
+        ensure!(!requests.is_empty(), "the list of requests is empty");
         let connections = (0..connections)
             .map(|_| Connection::open(address))
             .collect::<Result<_>>()?;
         Ok(Self {
             connections,
             requests,
-            expected,
+            expected_bytes,
         })
     }
 
-    /// Sends `count` requests, in turn from the list, each connection one after the other.
+    /// Sends `count` requests, cycling through the list; each connection sends one request at a time.
     pub fn send(&mut self, count: u32) -> Result<()> {
-        let (requests, expected, step) = (&self.requests, self.expected, self.connections.len());
-        let share = |start: usize, connection: &mut Connection| -> Result<()> {
+        let (requests, step) = (&self.requests, self.connections.len());
+        let expected = Response {
+            status: 200,
+            bytes: self.expected_bytes,
+        };
+        let send_share = |start: usize, connection: &mut Connection| -> Result<()> {
             for index in (start..count as usize).step_by(step) {
-                let answer = connection.exchange(&requests[index % requests.len()])?;
+                let response = connection.exchange(&requests[index % requests.len()])?;
                 ensure!(
-                    answer
-                        == Answer {
-                            status: 200,
-                            bytes: expected
-                        },
-                    "expected 200 and {expected} bytes, found {answer:?}"
+                    response == expected,
+                    "expected status 200 and {} bytes, found {response:?}",
+                    expected.bytes
                 );
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let shares = self.connections.iter_mut().enumerate();
-            let shares: Vec<_> = shares
-                .map(|(start, connection)| scope.spawn(move || share(start, connection)))
+            let connections = self.connections.iter_mut().enumerate();
+            let threads: Vec<_> = connections
+                .map(|(start, connection)| scope.spawn(move || send_share(start, connection)))
                 .collect();
-            shares
+            threads
                 .into_iter()
-                .try_for_each(|share| share.join().unwrap_or_else(|_| bail!("a client panicked")))
+                .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a client panicked")))
         })
     }
 }
@@ -88,39 +89,42 @@ impl Load {
 // === impl Connection ===
 
 impl Connection {
-    /// Connects.
+    /// Connects to `address`.
     pub fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
+        stream.set_write_timeout(Some(IO_TIMEOUT))?;
         Ok(Self {
             stream,
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; BUFFER_BYTES],
         })
     }
 
-    /// Sends a request that is all head, and reads the answer to its end. Only answers with a length are understood.
-    pub fn exchange(&mut self, request: &[u8]) -> Result<Answer> {
+    /// Sends a request without a body, and reads the whole response. The response must have a `Content-Length`.
+    pub fn exchange(&mut self, request: &[u8]) -> Result<Response> {
         self.stream.write_all(request)?;
-        self.answer()
+        self.read_response()
     }
 
-    /// Sends a request whose body of `length` bytes, all zero, is made while it is sent.
-    pub fn upload(&mut self, head: &[u8], length: u64) -> Result<Answer> {
+    /// Sends a request with a body of `length` zeros, generated while it is sent.
+    pub fn upload(&mut self, head: &[u8], length: u64) -> Result<Response> {
         self.stream.write_all(head)?;
         std::io::copy(&mut std::io::repeat(0).take(length), &mut self.stream)?;
-        self.answer()
+        self.read_response()
     }
 
-    fn answer(&mut self) -> Result<Answer> {
+    fn read_response(&mut self) -> Result<Response> {
         let mut filled = 0;
         let end = loop {
             let read = self
                 .stream
                 .read(&mut self.buffer[filled..])
-                .context("no answer")?;
-            ensure!(read > 0, "the connection was closed before the end of a head");
+                .context("no response")?;
+            ensure!(
+                read > 0,
+                "the connection was closed before the end of the response head"
+            );
             filled += read;
             if let Some(end) = self.buffer[..filled]
                 .windows(4)
@@ -128,33 +132,38 @@ impl Connection {
             {
                 break end + 4;
             }
-            ensure!(filled < BUFFER, "the head has no end");
+            ensure!(
+                filled < BUFFER_BYTES,
+                "the response head is longer than {BUFFER_BYTES} bytes"
+            );
         };
         let head = String::from_utf8_lossy(&self.buffer[..end]);
         let status = head
             .split(' ')
             .nth(1)
             .and_then(|status| status.parse().ok())
-            .context("no status")?;
+            .context("the response has no status")?;
         let bytes: u64 = head
             .lines()
             .filter_map(|line| line.split_once(':'))
             .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-            .context("no content-length")?
+            .context("the response has no content-length")?
             .1
             .trim()
             .parse()?;
-        let mut rest = bytes.saturating_sub((filled - end) as u64);
-        while rest > 0 {
-            let room = usize::try_from(rest).unwrap_or(BUFFER).min(BUFFER);
+        let mut remaining = bytes.saturating_sub((filled - end) as u64);
+        while remaining > 0 {
+            let chunk_bytes = usize::try_from(remaining)
+                .unwrap_or(BUFFER_BYTES)
+                .min(BUFFER_BYTES);
             let read = self
                 .stream
-                .read(&mut self.buffer[..room])
-                .context("the body stopped")?;
-            ensure!(read > 0, "the body was cut {rest} bytes before its end");
-            rest -= read as u64;
+                .read(&mut self.buffer[..chunk_bytes])
+                .context("the body stalled")?;
+            ensure!(read > 0, "the body ended {remaining} bytes early");
+            remaining -= read as u64;
         }
-        Ok(Answer { status, bytes })
+        Ok(Response { status, bytes })
     }
 }
 
@@ -165,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_to_their_end_and_judged() {
+    fn responses_are_read_whole_and_checked() {
         let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "seven b")).unwrap();
         let requests = vec![b"GET / HTTP/1.1\r\n\r\n".to_vec()];
         let mut load = Load::new(origin.address(), 2, requests.clone(), 7).unwrap();

@@ -1,6 +1,6 @@
-//! Memory: a storm of large photos on a small budget, and bodies far larger than memory passed through.
+//! Peak memory of the gateway: a burst of large photos with a small budget, and forwarded bodies far larger than memory.
 //!
-//! The store is a thread in here that answers at once and keeps nothing, so that only the gateway is measured.
+//! The store is a thread of this process that responds at once and stores nothing, so that only the gateway is measured.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -13,33 +13,34 @@ use pushdown_testkit::{Exchange, Gateway, Request, ScriptedOrigin};
 
 use crate::load::Connection;
 use crate::operators::SHORT_PIPELINE;
-use crate::progress::say;
+use crate::progress::report;
 
 /// The gateway's `--memory-budget`.
-const BUDGET: u64 = 256 << 20;
-/// Peak resident memory beyond the budget.
-const ALLOWANCE: u64 = 150 << 20;
-/// What a forwarded body may add.
-const FORWARD_ALLOWANCE: u64 = 32 << 20;
-const PIECE: usize = 1 << 20;
+const BUDGET_BYTES: u64 = 256 << 20;
+/// Maximum resident memory above the budget.
+const ALLOWANCE_BYTES: u64 = 150 << 20;
+/// Maximum memory that a forwarded body can add.
+const FORWARD_ALLOWANCE_BYTES: u64 = 32 << 20;
+/// Size of the pieces in which bodies are read and written.
+const PIECE_BYTES: usize = 1 << 20;
 
-/// What the storm came to.
+/// The results of a burst of requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Storm {
-    /// Answers with the value.
+pub struct BurstResult {
+    /// Number of 200 responses.
     pub served: usize,
-    /// Answers `503 SlowDown`.
+    /// Number of `503 SlowDown` responses.
     pub refused: usize,
-    /// Peak resident memory of the gateway in bytes.
-    pub peak: u64,
+    /// Peak resident memory of the gateway.
+    pub peak_bytes: u64,
 }
 
-/// Asks for `requests` photos at once, on a connection each, with a budget of 256 MiB.
+/// Requests `requests` photos at once, each on its own connection, with a budget of 256 MiB.
 ///
 /// # Errors
-/// When a request hangs or is answered with anything but 200 or 503, or memory exceeds the budget by 150 MiB.
-pub fn storm(gateway: &Path, photos: Vec<Bytes>, requests: usize) -> Result<Storm> {
-    ensure!(!photos.is_empty(), "there are no photos");
+/// If a request times out, a response is neither 200 nor 503, or memory exceeds the budget by 150 MiB.
+pub fn burst(gateway: &Path, photos: Vec<Bytes>, requests: usize) -> Result<BurstResult> {
+    ensure!(!photos.is_empty(), "the list of photos is empty");
     let count = photos.len();
     let store = ScriptedOrigin::start(move |exchange| {
         let index: usize = word(&exchange.head, 1)
@@ -55,50 +56,50 @@ pub fn storm(gateway: &Path, photos: Vec<Bytes>, requests: usize) -> Result<Stor
     })?;
     let flags = [
         format!("--upstream=http://{}", store.address()),
-        format!("--memory-budget={BUDGET}"),
+        format!("--memory-budget={BUDGET_BYTES}"),
     ];
     let gateway = Gateway::launch(gateway, flags)?;
     let address = gateway.listen();
     let statuses = thread::scope(|scope| {
-        let askers: Vec<_> = (0..requests)
-            .map(|index| scope.spawn(move || ask(address, index % count)))
+        let threads: Vec<_> = (0..requests)
+            .map(|index| scope.spawn(move || request_photo(address, index % count)))
             .collect();
-        let statuses = askers
+        let statuses = threads
             .into_iter()
-            .map(|asker| asker.join().unwrap_or_else(|_| bail!("a client panicked")));
+            .map(|thread| thread.join().unwrap_or_else(|_| bail!("a client panicked")));
         statuses.collect::<Result<Vec<u16>>>()
     })?;
-    let answered = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
-    let storm = Storm {
-        served: answered(200),
-        refused: answered(503),
-        peak: gateway.peak_memory()?,
+    let count_of = |expected: u16| statuses.iter().filter(|status| **status == expected).count();
+    let result = BurstResult {
+        served: count_of(200),
+        refused: count_of(503),
+        peak_bytes: gateway.peak_memory()?,
     };
     ensure!(
-        storm.served + storm.refused == requests,
-        "answers other than 200 and 503: {statuses:?}"
+        result.served + result.refused == requests,
+        "expected responses of 200 and 503 only, found {statuses:?}"
     );
-    ensure!(storm.served > 0, "no request was served");
+    ensure!(result.served > 0, "no request was served");
     ensure!(
-        storm.peak < BUDGET + ALLOWANCE,
-        "peak memory of {} MiB on a budget of {} MiB",
-        storm.peak >> 20,
-        BUDGET >> 20
+        result.peak_bytes < BUDGET_BYTES + ALLOWANCE_BYTES,
+        "peak memory of {} MiB with a budget of {} MiB",
+        result.peak_bytes >> 20,
+        BUDGET_BYTES >> 20
     );
-    Ok(storm)
+    Ok(result)
 }
 
-fn ask(address: SocketAddr, photo: usize) -> Result<u16> {
+fn request_photo(address: SocketAddr, photo: usize) -> Result<u16> {
     let request = Request::new("GET", &format!("/photos/{photo}"))
         .header("host", &address.to_string())
         .header(pushdown::wire::header::PIPELINE, SHORT_PIPELINE);
     Ok(Connection::open(address)?.exchange(&request.head())?.status)
 }
 
-/// Sends `length` bytes up and as many down; gives what each added to the gateway's peak memory, in bytes.
+/// Uploads and downloads `length` bytes; returns what each of the two added to the gateway's peak memory, in bytes.
 ///
 /// # Errors
-/// When one of them adds 32 MiB or more, or does not arrive whole.
+/// If one of them adds 32 MiB or more, or is incomplete.
 pub fn forward(gateway: &Path, length: u64) -> Result<[u64; 2]> {
     let store = ScriptedOrigin::start(move |exchange| match word(&exchange.head, 0) {
         "PUT" => {
@@ -115,38 +116,38 @@ pub fn forward(gateway: &Path, length: u64) -> Result<[u64; 2]> {
     };
     let mut connection = Connection::open(address)?;
     let before = gateway.peak_memory()?;
-    let up = connection.upload(&head("PUT", length), length)?;
+    let upload = connection.upload(&head("PUT", length), length)?;
     let between = gateway.peak_memory()?;
-    let down = connection.exchange(&head("GET", 0))?;
+    let download = connection.exchange(&head("GET", 0))?;
     let after = gateway.peak_memory()?;
     ensure!(
-        up.status == 200 && down.status == 200 && down.bytes == length,
-        "PUT {up:?}, GET {down:?}"
+        upload.status == 200 && download.status == 200 && download.bytes == length,
+        "PUT: {upload:?}, GET: {download:?}"
     );
-    // The kernel's own count is approximate, and may even shrink.
+    // The kernel's counter is approximate and can even decrease.
     let added = [between.saturating_sub(before), after.saturating_sub(between)];
     ensure!(
-        added.iter().all(|added| *added < FORWARD_ALLOWANCE),
+        added.iter().all(|added| *added < FORWARD_ALLOWANCE_BYTES),
         "a body of {length} bytes added {added:?} bytes"
     );
     Ok(added)
 }
 
-/// Both, and a line about each.
+/// Runs both measurements; returns a line about each.
 pub fn run(gateway: &Path, photos: Vec<Bytes>, gibibytes: u64) -> Result<Vec<String>> {
-    say("200 pushdown GETs of 12-megapixel photos at once");
-    let Storm {
+    report("200 pushdown GETs of 12-megapixel photos at once");
+    let BurstResult {
         served,
         refused,
-        peak,
-    } = storm(gateway, photos, 200)?;
-    say(&format!("a body of {gibibytes} GiB each way"));
+        peak_bytes,
+    } = burst(gateway, photos, 200)?;
+    report(&format!("a body of {gibibytes} GiB each way"));
     let [up, down] = forward(gateway, gibibytes << 30)?.map(|added| added >> 10);
     Ok(vec![
         format!(
-            "200 pushdown GETs of 12-megapixel photos at once, budget 256 MiB: {served} answered 200, {refused} \
-             answered 503, peak memory {} MiB (bound 406 MiB)",
-            peak >> 20
+            "200 pushdown GETs of 12-megapixel photos at once, budget 256 MiB: {served} responses of 200, \
+             {refused} of 503, peak memory {} MiB (bound 406 MiB)",
+            peak_bytes >> 20
         ),
         format!(
             "{gibibytes} GiB forwarded: the upload added {up} KiB, the download {down} KiB (bound 32 MiB)"
@@ -154,15 +155,16 @@ pub fn run(gateway: &Path, photos: Vec<Bytes>, gibibytes: u64) -> Result<Vec<Str
     ])
 }
 
+/// A word of the request line.
 fn word(head: &str, index: usize) -> &str {
     head.split(' ').nth(index).unwrap_or_default()
 }
 
 fn read_all(exchange: &mut Exchange, length: u64) -> io::Result<()> {
-    let mut left = length;
-    while left > 0 {
-        let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-        left -= exchange.read(piece)?.len() as u64;
+    let mut remaining = length;
+    while remaining > 0 {
+        let piece = usize::try_from(remaining).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+        remaining -= exchange.read(piece)?.len() as u64;
     }
     Ok(())
 }
@@ -171,12 +173,12 @@ fn write_all(exchange: &mut Exchange, length: u64) -> io::Result<()> {
     let mut head = Vec::new();
     write!(head, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")?;
     exchange.send(head)?;
-    let zeros = vec![0; PIECE];
-    let mut left = length;
-    while left > 0 {
-        let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+    let zeros = vec![0; PIECE_BYTES];
+    let mut remaining = length;
+    while remaining > 0 {
+        let piece = usize::try_from(remaining).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         exchange.send(&zeros[..piece])?;
-        left -= piece as u64;
+        remaining -= piece as u64;
     }
     Ok(())
 }

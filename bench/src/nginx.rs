@@ -1,4 +1,4 @@
-//! nginx as a plain proxy, by the configuration beside this crate.
+//! nginx as a plain proxy, with this crate's `nginx.conf`.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use pushdown_testkit::eventually;
 use tempfile::TempDir;
 
-/// A running nginx; ended when dropped.
+/// A running nginx; stopped on drop.
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
@@ -19,10 +19,10 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it in front of `store` and waits until it accepts.
+    /// Starts nginx as a proxy of `store` and waits until it accepts connections.
     pub fn launch(store: SocketAddr, buffering: bool) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        // As root, its worker is another user, and needs to come at the folders in here.
+        // If nginx runs as root, its worker runs as another user and needs access to this folder.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let template = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/nginx.conf"))?;
@@ -42,21 +42,21 @@ impl Nginx {
             address,
             _directory: directory,
         };
-        eventually("nginx accepts", Duration::from_secs(10), || {
+        eventually("nginx accepts connections", Duration::from_secs(10), || {
             if let Some(status) = nginx.child.try_wait()? {
-                bail!("nginx ended: {status}");
+                bail!("nginx exited: {status}");
             }
             Ok(TcpStream::connect(address).ok().map(drop))
         })?;
         Ok(nginx)
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The id of its master; the worker is that one's child.
+    /// The process id of its master; the worker is a child of the master.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -64,8 +64,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Killed, the master would leave its worker behind; told to end, it takes it along. This fails only where
-        // there is nothing left to end.
+        // On SIGTERM, the master also stops its worker; SIGKILL would orphan the worker. This only fails if nginx has exited.
         drop(
             Command::new("kill")
                 .args(["-TERM", &self.child.id().to_string()])

@@ -1,4 +1,4 @@
-//! The operators against their peers, one thread each, per CPU second.
+//! Images per CPU second of the operators and their peers, one thread each.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use anyhow::Result;
 use bytes::Bytes;
 use pushdown::{Context, Pipeline, Sample};
 
-use crate::cpu::Clock;
+use crate::cpu::CpuClock;
 use crate::libraries::Libraries;
-use crate::peer::Peer;
+use crate::peer::PeerProcess;
 use crate::photos::{LARGE, SMALL, count, mean_kilobytes, read_all};
-use crate::progress::say;
+use crate::progress::report;
 use crate::report::{Table, Target};
-use crate::rounds::{Contender, take_turns};
+use crate::rounds::{Contender, run_rounds};
 
-/// The job that the table of peers is about.
+/// The pipeline that is compared with the peers.
 pub const SHORT_PIPELINE: &str = "decode | resize(short=256) | center_crop(224)";
 
 const OURS: &str = "pushdown `decode | resize(short=256) | center_crop(224)`";
@@ -22,14 +22,14 @@ const BARE: &str = "libjpeg-turbo, decode alone";
 const PILLOW: &str = "Pillow";
 const TORCHVISION: &str = "torchvision (antialiased)";
 
-/// The peers: what the worker calls them, what the table does.
+/// The peers: name of the worker's variant, and name in the table.
 const PEERS: [(&str, &str); 3] = [
     ("pillow", PILLOW),
     ("opencv-linear", "OpenCV `INTER_LINEAR` (no antialias)"),
     ("opencv-area", "OpenCV `INTER_AREA`"),
 ];
 
-/// Interpreters of the environments that the peers live in.
+/// Python interpreters of the peers' environments.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Peers {
     /// Python with Pillow, OpenCV and onnxruntime
@@ -47,37 +47,40 @@ impl Peers {
     }
 }
 
-/// Both tables: the short pipeline beside the peers, and scaled decoding beside plain decoding.
+/// Returns two tables: the short pipeline compared with the peers, and scaled decoding compared with plain decoding.
 pub fn run(photos: &Path, peers: &Peers, rounds: u32) -> Result<Vec<Table>> {
     Ok(vec![
-        beside_peers(&photos.join(SMALL), peers, rounds)?,
-        scaled(&photos.join(LARGE), rounds)?,
+        compare_with_peers(&photos.join(SMALL), peers, rounds)?,
+        compare_scaled_decoding(&photos.join(LARGE), rounds)?,
     ])
 }
 
-fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
+fn compare_with_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
     let files = read_all(folder)?;
-    let mut contenders = vec![bare(&files)?, ours(OURS, SHORT_PIPELINE, &files)?];
+    let mut contenders = vec![
+        bare_decoding_contender(&files)?,
+        pipeline_contender(OURS, SHORT_PIPELINE, &files)?,
+    ];
     match &peers.peers {
-        None => say("SKIPPED: Pillow and OpenCV, because no --peers was given"),
+        None => report("SKIPPED: Pillow and OpenCV, because no --peers was given"),
         Some(python) => {
             for (variant, name) in PEERS {
-                contenders.push(peer(python, variant, folder, name)?);
+                contenders.push(peer_contender(python, variant, folder, name)?);
             }
         }
     }
     match &peers.torch {
         None => {
-            say(
+            report(
                 "SKIPPED: torchvision, a download of 5 GB: `make bench PEERS=torch` installs and measures it",
             );
         }
         Some(python) => {
-            contenders.push(peer(python, "torchvision", folder, TORCHVISION)?);
+            contenders.push(peer_contender(python, "torchvision", folder, TORCHVISION)?);
         }
     }
-    say(&format!(
-        "operators beside their peers, {} photos a round",
+    report(&format!(
+        "operators and their peers, {} photos per round",
         files.len()
     ));
     let title = format!(
@@ -88,7 +91,7 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
     let mut table = Table::new(
         title,
         "images per CPU second, one thread",
-        take_turns(contenders, rounds)?,
+        run_rounds(contenders, rounds)?,
     );
     table.compare(
         OURS,
@@ -106,20 +109,20 @@ fn beside_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
     Ok(table)
 }
 
-fn scaled(folder: &Path, rounds: u32) -> Result<Table> {
+fn compare_scaled_decoding(folder: &Path, rounds: u32) -> Result<Table> {
     const SCALED: &str = "`decode(min_short=512)`";
     const PLAIN: &str = "`decode`";
     let files = read_all(folder)?;
     let contenders = vec![
-        ours(PLAIN, "decode", &files)?,
-        ours(SCALED, "decode(min_short=512)", &files)?,
+        pipeline_contender(PLAIN, "decode", &files)?,
+        pipeline_contender(SCALED, "decode(min_short=512)", &files)?,
     ];
-    say(&format!("scaled decoding, {} photos a round", files.len()));
+    report(&format!("scaled decoding, {} photos per round", files.len()));
     let title = format!("Scaled decoding, {} baseline JPEGs of 12 megapixels", files.len());
     let mut table = Table::new(
         title,
         "images per CPU second, one thread",
-        take_turns(contenders, rounds)?,
+        run_rounds(contenders, rounds)?,
     );
     table.compare(
         SCALED,
@@ -130,24 +133,24 @@ fn scaled(folder: &Path, rounds: u32) -> Result<Table> {
     Ok(table)
 }
 
-fn peer<'a>(python: &Path, variant: &str, folder: &Path, name: &str) -> Result<Contender<'a>> {
-    let mut peer = Peer::start(python, variant, folder, &[])?;
+fn peer_contender<'a>(python: &Path, variant: &str, folder: &Path, name: &str) -> Result<Contender<'a>> {
+    let mut peer = PeerProcess::start(python, variant, folder, &[])?;
     Ok(Contender::new(name, move || Ok(peer.round()?.recip())))
 }
 
-/// One decompressor and one buffer for all photos: nothing is left to save.
-fn bare(files: &[Bytes]) -> Result<Contender<'_>> {
+/// Reuses one decompressor and one buffer for all photos: the fastest possible decoding.
+fn bare_decoding_contender(files: &[Bytes]) -> Result<Contender<'_>> {
     let mut libraries = Libraries::new()?;
-    let clock = Clock::of_this_thread();
+    let clock = CpuClock::for_this_thread();
     Ok(Contender::new(BARE, move || {
         let time = clock.measure(|| files.iter().try_for_each(|file| libraries.decode(file).map(drop)))?;
         Ok(count(files) / time.as_secs_f64())
     }))
 }
 
-fn ours<'a>(name: &str, pipeline: &str, files: &'a [Bytes]) -> Result<Contender<'a>> {
+fn pipeline_contender<'a>(name: &str, pipeline: &str, files: &'a [Bytes]) -> Result<Contender<'a>> {
     let pipeline = Pipeline::parse(pipeline)?;
-    let clock = Clock::of_this_thread();
+    let clock = CpuClock::for_this_thread();
     Ok(Contender::new(name, move || {
         let time = clock.measure(|| run_all(&pipeline, files))?;
         Ok(count(files) / time.as_secs_f64())

@@ -1,4 +1,4 @@
-//! What a pushdown request costs the gateway beyond the library calls that it makes.
+//! CPU cost of a pushdown request at the gateway beyond its library calls.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,27 +12,27 @@ use pushdown::wire::{BatchReader, BatchRequest, BatchSample, Compression, OnErro
 use pushdown::{Limits, Pipeline};
 use pushdown_testkit::{Gateway, Raw, Request};
 
-use crate::cpu::Clock;
+use crate::cpu::CpuClock;
 use crate::libraries::Libraries;
 use crate::load::{Connection, Load};
 use crate::operators::{SHORT_PIPELINE, run_all};
 use crate::photos::{SMALL, count, mean_kilobytes, read_all};
-use crate::progress::say;
+use crate::progress::report;
 use crate::report::{Table, Target};
-use crate::rounds::{Contender, take_turns};
+use crate::rounds::{Contender, run_rounds};
 use crate::store::Store;
 
 const LIBRARIES: &str = "libjpeg-turbo and fast_image_resize";
-const BESIDE: &str = "the same, as many at a time as the gateway runs";
+const CONCURRENT_LIBRARIES: &str = "the same, as many at a time as the gateway runs";
 const OURS: &str = "`Pipeline::run` in process";
 const GET: &str = "pushdown GET";
 const BATCH: &str = "pushdown batch of 256";
 const SAMPLES: usize = 256;
 const CONNECTIONS: usize = 4;
 
-/// One table: the library, GETs and batches over the same photos.
+/// Returns one table: the libraries, GETs and batches over the same photos.
 pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
-    // As many as the batch has, some of them twice.
+    // As many as the batch has samples; photos repeat.
     let files: Vec<_> = read_all(&photos.join(SMALL))?
         .into_iter()
         .cycle()
@@ -47,19 +47,19 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     for (key, file) in keys.iter().zip(&files) {
         store.put(key, file.to_vec())?;
     }
-    let clock = Clock::of_process(gateway.id())?;
+    let clock = CpuClock::for_process(gateway.id())?;
     let per_sample = |time: Duration| time.as_secs_f64() * 1e3 / count(&files);
     let samples = u32::try_from(files.len())?;
 
     let libraries = {
-        let (clock, files) = (Clock::of_this_thread(), &files);
+        let (clock, files) = (CpuClock::for_this_thread(), &files);
         let mut libraries = Libraries::new()?;
         Contender::new(LIBRARIES, move || {
             let mut run = |file: &Bytes| libraries.decode_resize_crop(file).map(black_box).map(drop);
             Ok(per_sample(clock.measure(|| files.iter().try_for_each(&mut run))?))
         })
     };
-    let beside = Contender::new(BESIDE, || {
+    let concurrent_libraries = Contender::new(CONCURRENT_LIBRARIES, || {
         let time = on_all_threads(&files, || {
             let mut libraries = Libraries::new()?;
             Ok(move |file: &Bytes| libraries.decode_resize_crop(file).map(black_box).map(drop))
@@ -67,7 +67,7 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
         Ok(per_sample(time))
     });
     let ours = {
-        let (clock, files, pipeline) = (Clock::of_this_thread(), &files, &pipeline);
+        let (clock, files, pipeline) = (CpuClock::for_this_thread(), &files, &pipeline);
         Contender::new(OURS, move || {
             Ok(per_sample(clock.measure(|| run_all(pipeline, files))?))
         })
@@ -75,9 +75,13 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     let get = {
         let request = |key| store.get(gateway.listen(), key, &[(header::PIPELINE, SHORT_PIPELINE)]);
         let requests = keys.iter().map(|key| request(key)).collect::<Result<Vec<_>>>()?;
-        let answer = Connection::open(gateway.listen())?.exchange(&requests[0])?;
-        ensure!(answer.status == 200, "the gateway answered {}", answer.status);
-        let mut load = Load::new(gateway.listen(), CONNECTIONS, requests, answer.bytes)?;
+        let response = Connection::open(gateway.listen())?.exchange(&requests[0])?;
+        ensure!(
+            response.status == 200,
+            "expected status 200 from the gateway, found {}",
+            response.status
+        );
+        let mut load = Load::new(gateway.listen(), CONNECTIONS, requests, response.bytes)?;
         let clock = clock.clone();
         Contender::new(GET, move || Ok(per_sample(clock.measure(|| load.send(samples))?)))
     };
@@ -87,17 +91,17 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
         Contender::new(BATCH, move || {
             let time = clock.measure(|| {
                 let rows = send(gateway, &request)?;
-                // Rows of 224 x 224 x 3 bytes; a row that failed would have none.
+                // Rows of 224 x 224 x 3 bytes; a failed row would have none.
                 ensure!(
                     rows.len() >= 224 * 224 * 3 * samples as usize,
-                    "the batch answer is short"
+                    "the batch response is too short"
                 );
                 Ok(())
             })?;
             Ok(per_sample(time))
         })
     };
-    say(&format!("pushdown overhead, {samples} photos a round"));
+    report(&format!("pushdown overhead, {samples} photos per round"));
     let title = format!(
         "Pushdown overhead, `{SHORT_PIPELINE}`, photos of 500 x 375, {} KB each on average",
         mean_kilobytes(&files)
@@ -105,7 +109,7 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
     let mut table = Table::new(
         title,
         "CPU milliseconds per sample",
-        take_turns(vec![libraries, beside, ours, get, batch], rounds)?,
+        run_rounds(vec![libraries, concurrent_libraries, ours, get, batch], rounds)?,
     );
     table.compare(
         GET,
@@ -119,15 +123,20 @@ pub fn run(gateway: &Path, photos: &Path, rounds: u32) -> Result<Table> {
         "times the libraries",
         Some(Target::AtMost(1.12)),
     );
-    table.compare(GET, (GET, BESIDE), "times as many at a time", None);
-    table.compare(BATCH, (BATCH, BESIDE), "times as many at a time", None);
+    table.compare(GET, (GET, CONCURRENT_LIBRARIES), "times as many at a time", None);
+    table.compare(
+        BATCH,
+        (BATCH, CONCURRENT_LIBRARIES),
+        "times as many at a time",
+        None,
+    );
     table.compare(GET, (GET, OURS), "times `Pipeline::run`", None);
     table.compare(BATCH, (BATCH, OURS), "times `Pipeline::run`", None);
     Ok(table)
 }
 
-/// The CPU time of work on every file, shared out among as many threads as there are processors: they share caches and
-/// memory, as the gateway's threads do.
+/// The CPU time of work on every file, on one thread per CPU. The threads share caches and memory bandwidth, as the gateway's
+/// threads do.
 fn on_all_threads<W: FnMut(&Bytes) -> Result<()>>(
     files: &[Bytes],
     worker: impl Fn() -> Result<W> + Sync,
@@ -136,7 +145,7 @@ fn on_all_threads<W: FnMut(&Bytes) -> Result<()>>(
     let (worker, next) = (&worker, &AtomicUsize::new(0));
     let work = || {
         let mut work = worker()?;
-        Clock::of_this_thread().measure(|| {
+        CpuClock::for_this_thread().measure(|| {
             while let Some(file) = files.get(next.fetch_add(1, Relaxed)) {
                 work(file)?;
             }
@@ -153,7 +162,7 @@ fn on_all_threads<W: FnMut(&Bytes) -> Result<()>>(
     })
 }
 
-/// A batch of all samples, presigned for the gateway's host, as a reader does it.
+/// A batch request of all samples, presigned for the gateway's host as a reader does it.
 pub(crate) fn batch_request(
     store: &Store,
     gateway: &Gateway,
@@ -161,7 +170,7 @@ pub(crate) fn batch_request(
     pipeline: &Pipeline,
 ) -> Result<Request> {
     let host = gateway.listen().to_string();
-    // The moment of signing is shared, since it stands in the parameters that all samples share.
+    // All samples are signed at the same time, since they share the query parameters that contain it.
     let signer = store.keys().at(std::time::SystemTime::now());
     let mut shared = String::new();
     let mut samples = Vec::new();
@@ -196,19 +205,23 @@ pub(crate) fn batch_request(
 pub(crate) fn send(gateway: &Gateway, request: &Request) -> Result<Vec<u8>> {
     let mut connection = Raw::connect(gateway.listen())?;
     connection.write(&[request.head(), request.body.clone()].concat())?;
-    let answer = connection.read("POST")?;
+    let response = connection.read("POST")?;
     ensure!(
-        answer.status == 200,
-        "the batch was answered with {} {}",
-        answer.status,
-        answer.text()
+        response.status == 200,
+        "expected status 200 for the batch, found {} {}",
+        response.status,
+        response.text()
     );
-    Ok(answer.body)
+    Ok(response.body)
 }
 
-pub(crate) fn check_rows(answer: &[u8], samples: u32) -> Result<()> {
-    let rows = BatchReader::new(Limits::default()).push(Bytes::copy_from_slice(answer))?;
-    ensure!(rows.len() == samples as usize, "{} rows of {samples}", rows.len());
+pub(crate) fn check_rows(response: &[u8], samples: u32) -> Result<()> {
+    let rows = BatchReader::new(Limits::default()).push(Bytes::copy_from_slice(response))?;
+    ensure!(
+        rows.len() == samples as usize,
+        "expected {samples} rows, found {}",
+        rows.len()
+    );
     for row in rows {
         row.value
             .map_err(|error| anyhow::anyhow!("row {}: {error}", row.row))?;

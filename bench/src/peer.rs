@@ -1,4 +1,4 @@
-//! A peer in Python: a process that does a round whenever it is told to, and says what CPU time it took.
+//! A peer in Python: a process that runs a round on request and reports its CPU time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::progress::say;
+use crate::progress::report;
 
-/// A running worker; killed when dropped.
+/// A running worker; killed on drop.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct PeerProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    images: f64,
+    image_count: f64,
 }
 
-impl Peer {
-    /// Starts the worker on a folder of photos, with whatever else the variant takes, and waits until it has read them.
-    /// Its libraries run one thread.
+impl PeerProcess {
+    /// Starts the worker on a folder of photos, with the variant's further arguments, and waits until it has read them. Its
+    /// libraries use one thread.
     pub(crate) fn start(python: &Path, variant: &str, folder: &Path, further: &[&Path]) -> Result<Self> {
         let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/worker.py");
         let mut command = Command::new(python);
@@ -40,50 +40,55 @@ impl Peer {
             child,
             input,
             output,
-            images: 0.0,
+            image_count: 0.0,
         };
-        let ready = peer.line().with_context(|| format!("{variant} does not start"))?;
-        let (images, versions) = ready
+        let greeting = peer
+            .read_line()
+            .with_context(|| format!("the worker `{variant}` did not start"))?;
+        let (image_count, versions) = greeting
             .split_once(' ')
-            .context("the worker did not say what it is")?;
-        peer.images = images.parse()?;
-        say(&format!("  {variant}: {versions}"));
+            .context("invalid greeting of the worker: expected the number of images and versions")?;
+        peer.image_count = image_count.parse()?;
+        report(&format!("  {variant}: {versions}"));
         Ok(peer)
     }
 
-    /// One round: CPU seconds per image.
+    /// Runs one round; returns CPU seconds per image.
     pub(crate) fn round(&mut self) -> Result<f64> {
-        self.begin()?;
-        self.end()
+        self.start_round()?;
+        self.finish_round()
     }
 
-    fn begin(&mut self) -> Result<()> {
+    fn start_round(&mut self) -> Result<()> {
         Ok(writeln!(self.input, "round")?)
     }
 
-    fn end(&mut self) -> Result<f64> {
-        let seconds: f64 = self.line()?.parse()?;
-        Ok(seconds / self.images)
+    fn finish_round(&mut self) -> Result<f64> {
+        let seconds: f64 = self.read_line()?.parse()?;
+        Ok(seconds / self.image_count)
     }
 
-    fn line(&mut self) -> Result<String> {
+    fn read_line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        ensure!(!line.is_empty(), "the worker ended");
+        ensure!(!line.is_empty(), "the worker exited");
         Ok(line.trim().to_owned())
     }
 }
 
-/// A round of each, all at the same time: CPU seconds per image, of any of them.
-pub(crate) fn round_of_all(peers: &mut [Peer]) -> Result<f64> {
-    peers.iter_mut().try_for_each(Peer::begin)?;
-    let seconds = peers.iter_mut().map(Peer::end).sum::<Result<f64>>()?;
+/// Runs a round of all peers at the same time; returns the mean CPU seconds per image.
+pub(crate) fn concurrent_round(peers: &mut [PeerProcess]) -> Result<f64> {
+    peers.iter_mut().try_for_each(PeerProcess::start_round)?;
+    let seconds = peers
+        .iter_mut()
+        .map(PeerProcess::finish_round)
+        .sum::<Result<f64>>()?;
     Ok(seconds / f64::from(u32::try_from(peers.len())?))
 }
 
-impl Drop for Peer {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
-        // Both fail only where there is nothing left to end.
+        // Both only fail if the worker has exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }

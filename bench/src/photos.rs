@@ -1,4 +1,4 @@
-//! The photos that are measured, as `scripts/photos.sh` makes them.
+//! The benchmark's photos, from `scripts/photos.sh`.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 
-/// About 500 x 375, as the photos of `ImageNet` are.
+/// About 500 x 375 pixels, like the photos of `ImageNet`.
 pub const SMALL: &str = "imagenet";
 /// 12 megapixels, baseline.
 pub const LARGE: &str = "12mp";
-/// The same, progressive.
+/// 12 megapixels, progressive.
 pub const PROGRESSIVE: &str = "12mp-progressive";
 
-/// The contents of a folder's files, by name.
+/// The contents of a folder's files, sorted by name.
 pub fn read_all(folder: &Path) -> Result<Vec<Bytes>> {
-    let missing = || format!("cannot read {}: `make photos` makes it", folder.display());
+    let missing = || format!("cannot read {}: run `make photos`", folder.display());
     let entries = fs::read_dir(folder).with_context(missing)?;
     let mut paths: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     paths.sort();
@@ -23,7 +23,7 @@ pub fn read_all(folder: &Path) -> Result<Vec<Bytes>> {
     paths.iter().map(|path| Ok(fs::read(path)?.into())).collect()
 }
 
-/// The number of files, for arithmetic.
+/// The number of files as a float.
 pub fn count(files: &[Bytes]) -> f64 {
     f64::from(u32::try_from(files.len()).unwrap_or(u32::MAX))
 }

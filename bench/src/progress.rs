@@ -1,10 +1,10 @@
-//! Progress, on standard error.
+//! Progress messages on standard error.
 
-/// Tells the person at the terminal where the run is.
+/// Prints a progress message.
 #[expect(
     clippy::print_stderr,
-    reason = "progress belongs on the terminal, beside the tables on standard output"
+    reason = "progress goes to standard error, since the tables go to standard output"
 )]
-pub fn say(line: &str) {
+pub fn report(line: &str) {
     eprintln!("{line}");
 }

@@ -1,4 +1,4 @@
-//! What came out: tables in Markdown for people, JSON for the next comparison.
+//! Results: tables in Markdown, and JSON for later comparisons.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -8,43 +8,43 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::rounds::Measured;
-use crate::stats::{self, Estimate};
+use crate::rounds::Measurement;
+use crate::stats::{self, MedianInterval};
 
-/// One comparison of contenders.
+/// The results of some contenders.
 #[derive(Debug, Clone, Serialize)]
 pub struct Table {
-    /// What was compared, and on what.
+    /// What is compared, and on which input.
     pub title: String,
     /// Unit of every value.
     pub unit: &'static str,
-    /// The contenders.
-    pub rows: Vec<Row>,
+    /// One row per contender.
+    pub rows: Vec<ContenderRow>,
 }
 
-/// One contender.
+/// The results of one contender.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct ContenderRow {
     /// Its name.
     pub name: String,
     /// Median and quartiles of its rounds.
-    pub value: Estimate,
-    /// The rounds themselves.
+    pub value: MedianInterval,
+    /// The value of each round.
     pub rounds: Vec<f64>,
-    /// How it stands beside others.
+    /// Ratios to other contenders.
     pub ratios: Vec<Ratio>,
 }
 
-/// One contender beside another.
+/// The ratio of two contenders' values.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
-    /// What the number is.
+    /// Meaning of the ratio.
     pub what: String,
     /// Median with its 95 % interval.
-    pub value: Estimate,
-    /// What it should be.
+    pub value: MedianInterval,
+    /// The target, if there is one.
     pub target: Option<Target>,
-    /// Whether the median is that.
+    /// Whether the median meets the target.
     pub met: bool,
 }
 
@@ -52,9 +52,9 @@ pub struct Ratio {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// No less than this.
+    /// At least this value.
     AtLeast(f64),
-    /// No more than this.
+    /// At most this value.
     AtMost(f64),
 }
 
@@ -62,10 +62,10 @@ pub enum Target {
 
 impl Table {
     /// A table without comparisons.
-    pub fn new(title: impl Into<String>, unit: &'static str, measured: Vec<Measured>) -> Self {
-        let rows = measured.into_iter().map(|measured| Row {
+    pub fn new(title: impl Into<String>, unit: &'static str, measured: Vec<Measurement>) -> Self {
+        let rows = measured.into_iter().map(|measured| ContenderRow {
             name: measured.name,
-            value: stats::spread(&measured.rounds),
+            value: stats::median_and_quartiles(&measured.rounds),
             rounds: measured.rounds,
             ratios: Vec::new(),
         });
@@ -76,8 +76,8 @@ impl Table {
         }
     }
 
-    /// Adds, to the row `name`, what `above` has for each round over what `below` has. A row that is missing (a peer
-    /// that was left out) has no ratios.
+    /// Adds to the row `name` the ratio of `above` to `below`, taken per round. Does nothing if one of the rows is missing, because
+    /// a peer was skipped.
     pub fn compare(&mut self, name: &str, (above, below): (&str, &str), what: &str, target: Option<Target>) {
         let rounds = |name: &str| {
             self.rows
@@ -88,7 +88,7 @@ impl Table {
         let (Some(above), Some(below)) = (rounds(above), rounds(below)) else {
             return;
         };
-        let value = stats::ratio(&above, &below);
+        let value = stats::median_ratio(&above, &below);
         let ratio = Ratio {
             what: what.to_owned(),
             value,
@@ -109,7 +109,7 @@ impl fmt::Display for Table {
             "| | median | quartiles | ratio (95 % interval) |\n|---|---|---|---|"
         )?;
         for row in &self.rows {
-            let Estimate { median, low, high } = row.value;
+            let MedianInterval { median, low, high } = row.value;
             let ratios: Vec<_> = row.ratios.iter().map(ToString::to_string).collect();
             let (median, low, high) = (Digits(median), Digits(low), Digits(high));
             writeln!(
@@ -125,7 +125,7 @@ impl fmt::Display for Table {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Estimate { median, low, high } = self.value;
+        let MedianInterval { median, low, high } = self.value;
         write!(f, "{median:.2} ({low:.2} to {high:.2}) {}", self.what)?;
         let verdict = if self.met { "met" } else { "**missed**" };
         match self.target {
@@ -145,7 +145,7 @@ impl Target {
     }
 }
 
-/// A number with three significant digits or more.
+/// Formats a number with at least three significant digits.
 struct Digits(f64);
 
 impl fmt::Display for Digits {
@@ -158,9 +158,9 @@ impl fmt::Display for Digits {
     }
 }
 
-/// Writes the tables to `folder` as JSON, with what is to be known of the machine.
+/// Writes the tables to `folder` as JSON, with a description of the machine.
 pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
-    let first = |path: &str, field: &str| {
+    let first_line = |path: &str, field: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines()
             .find(|line| line.starts_with(field))
@@ -171,11 +171,11 @@ pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     let document = serde_json::json!({
         "time": seconds,
         "machine": {
-            "cpu": first("/proc/cpuinfo", "model name").split(": ").nth(1),
+            "cpu": first_line("/proc/cpuinfo", "model name").split(": ").nth(1),
             "cores": std::thread::available_parallelism()?.get(),
-            "memory": first("/proc/meminfo", "MemTotal"),
-            "kernel": first("/proc/sys/kernel/osrelease", "").trim(),
-            "load_at_the_end": first("/proc/loadavg", ""),
+            "memory": first_line("/proc/meminfo", "MemTotal"),
+            "kernel": first_line("/proc/sys/kernel/osrelease", "").trim(),
+            "load_at_the_end": first_line("/proc/loadavg", ""),
         },
         "engine": pushdown::ENGINE,
         "tables": tables,
@@ -186,7 +186,7 @@ pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// All tables, as they go into the README.
+/// All tables in Markdown.
 pub fn markdown(tables: &[Table]) -> String {
     tables.iter().fold(String::new(), |mut text, table| {
         // Writing to a string does not fail.
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_says_which_targets_are_met() {
-        let row = |name: &str, rounds: &[f64]| Measured {
+    fn a_table_shows_which_targets_are_met() {
+        let row = |name: &str, rounds: &[f64]| Measurement {
             name: name.to_owned(),
             rounds: rounds.to_vec(),
         };

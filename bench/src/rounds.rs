@@ -1,27 +1,27 @@
-//! Rounds that take turns: what slows the machine down for a while slows every contender down alike.
+//! Alternating rounds: a temporary slowdown of the machine affects all contenders equally.
 
 use anyhow::{Context, Result};
 
-use crate::progress::say;
+use crate::progress::report;
 
-/// One of several ways to do the same work.
+/// One of several implementations of the same work.
 pub struct Contender<'a> {
-    /// What the table calls it.
+    /// Name in the table.
     pub name: String,
     round: Box<dyn FnMut() -> Result<f64> + 'a>,
 }
 
-/// What the rounds of one contender gave.
+/// The results of one contender.
 #[derive(Debug, Clone)]
-pub struct Measured {
-    /// What the table calls it.
+pub struct Measurement {
+    /// Name in the table.
     pub name: String,
     /// One value per round, in the order of the rounds.
     pub rounds: Vec<f64>,
 }
 
 impl<'a> Contender<'a> {
-    /// `round` does the work once and says what it cost.
+    /// `round` does the work once and returns its cost.
     pub fn new(name: impl Into<String>, round: impl FnMut() -> Result<f64> + 'a) -> Self {
         Self {
             name: name.into(),
@@ -38,19 +38,19 @@ impl std::fmt::Debug for Contender<'_> {
     }
 }
 
-/// Runs every contender once to warm up, then `rounds` times, a different one first in each round.
-pub fn take_turns(mut contenders: Vec<Contender<'_>>, rounds: u32) -> Result<Vec<Measured>> {
-    let mut measured: Vec<Measured> = contenders
+/// Runs every contender once to warm up, then `rounds` times. Each round starts with a different contender.
+pub fn run_rounds(mut contenders: Vec<Contender<'_>>, rounds: u32) -> Result<Vec<Measurement>> {
+    let mut measured: Vec<Measurement> = contenders
         .iter()
-        .map(|contender| Measured {
+        .map(|contender| Measurement {
             name: contender.name.clone(),
             rounds: Vec::new(),
         })
         .collect();
     for round in 0..=rounds {
         let first = round as usize % contenders.len().max(1);
-        for turn in 0..contenders.len() {
-            let index = (first + turn) % contenders.len();
+        for offset in 0..contenders.len() {
+            let index = (first + offset) % contenders.len();
             let contender = &mut contenders[index];
             let value =
                 (contender.round)().with_context(|| format!("`{}`, round {round}", contender.name))?;
@@ -58,7 +58,7 @@ pub fn take_turns(mut contenders: Vec<Contender<'_>>, rounds: u32) -> Result<Vec
                 measured[index].rounds.push(value);
             }
         }
-        say(&format!("  round {round} of {rounds}"));
+        report(&format!("  round {round} of {rounds}"));
     }
     Ok(measured)
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_has_a_turn_in_every_round_and_the_first_round_does_not_count() {
+    fn every_contender_runs_in_every_round_and_the_first_round_is_discarded() {
         let log = RefCell::new(Vec::new());
         let contender = |name: &'static str, value: f64| {
             let log = &log;
@@ -79,7 +79,7 @@ mod tests {
                 Ok(value)
             })
         };
-        let measured = take_turns(vec![contender("a", 1.0), contender("b", 2.0)], 2).unwrap();
+        let measured = run_rounds(vec![contender("a", 1.0), contender("b", 2.0)], 2).unwrap();
         assert_eq!(*log.borrow(), ["a", "b", "b", "a", "a", "b"]);
         assert_eq!(measured[1].rounds, [2.0, 2.0]);
     }

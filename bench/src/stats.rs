@@ -1,15 +1,15 @@
-//! Medians, their spread, and how sure a ratio of two of them is.
+//! Medians, their spread, and confidence intervals of ratios.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// Resamplings of a bootstrap.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 4000;
 
-/// A middle value and the two that bound it.
+/// A median with a lower and an upper bound.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct MedianInterval {
     /// The median.
     pub median: f64,
     /// Lower bound.
@@ -18,18 +18,18 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// The median of `values` with its quartiles: half of the rounds lie between them.
-pub fn spread(values: &[f64]) -> Estimate {
+/// The median of `values` with the quartiles as bounds.
+pub fn median_and_quartiles(values: &[f64]) -> MedianInterval {
     let sorted = sorted(values);
-    Estimate {
+    MedianInterval {
         median: quantile(&sorted, 2, 4),
         low: quantile(&sorted, 1, 4),
         high: quantile(&sorted, 3, 4),
     }
 }
 
-/// The median of `above[i] / below[i]`, round by round, with its 95 % bootstrap interval.
-pub fn ratio(above: &[f64], below: &[f64]) -> Estimate {
+/// The median of `above[i] / below[i]` with its 95 % bootstrap interval.
+pub fn median_ratio(above: &[f64], below: &[f64]) -> MedianInterval {
     let pairs: Vec<f64> = above
         .iter()
         .zip(below)
@@ -46,7 +46,7 @@ pub fn ratio(above: &[f64], below: &[f64]) -> Estimate {
         })
         .collect();
     medians.sort_by(f64::total_cmp);
-    Estimate {
+    MedianInterval {
         median: quantile(&sorted(&pairs), 2, 4),
         low: quantile(&medians, 1, 40),
         high: quantile(&medians, 39, 40),
@@ -59,7 +59,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The value at `part / whole` of the way through `sorted`, between neighbours where need be; 0 of nothing.
+/// The quantile `part / whole` of sorted values, interpolated linearly; 0 if there are none.
 fn quantile(sorted: &[f64], part: u32, whole: u32) -> f64 {
     let last = u32::try_from(sorted.len()).unwrap_or(u32::MAX).saturating_sub(1);
     let (index, rest) = (last * part / whole, last * part % whole);
@@ -74,24 +74,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles() {
-        let expected = Estimate {
+    fn quartiles_are_interpolated() {
+        let expected = MedianInterval {
             median: 3.0,
             low: 2.0,
             high: 4.0,
         };
-        assert_eq!(spread(&[5.0, 1.0, 2.0, 4.0, 3.0]), expected);
-        assert!((spread(&[1.0, 2.0]).median - 1.5).abs() < 1e-12);
+        assert_eq!(median_and_quartiles(&[5.0, 1.0, 2.0, 4.0, 3.0]), expected);
+        assert!((median_and_quartiles(&[1.0, 2.0]).median - 1.5).abs() < 1e-12);
     }
 
     #[test]
-    fn a_ratio_is_taken_round_by_round() {
-        // The machine is twice as slow in every other round; the ratio does not see it.
+    fn a_ratio_is_computed_per_round() {
+        // The machine is half as fast in every other round, which must not change the ratio.
         let ours = [2.0, 4.0, 2.0, 4.0, 2.0];
         let theirs = [1.0, 2.0, 1.0, 2.0, 1.0];
         assert_eq!(
-            ratio(&ours, &theirs),
-            Estimate {
+            median_ratio(&ours, &theirs),
+            MedianInterval {
                 median: 2.0,
                 low: 2.0,
                 high: 2.0

@@ -1,4 +1,4 @@
-//! The store that both proxies stand in front of: SeaweedFS, with the objects in it.
+//! The object store behind both proxies: SeaweedFS.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Starts it, empty.
+    /// Starts a store with an empty bucket.
     pub fn launch() -> Result<Self> {
         let keys = Keys::new("benchkey", "benchsecret");
         let store = Self {
@@ -26,17 +26,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Where it serves S3.
+    /// The address of its S3 API.
     pub fn address(&self) -> SocketAddr {
         self.weed.address()
     }
 
-    /// The keys that it knows.
+    /// The credentials that it accepts.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// The path of an object, as it is signed.
+    /// The path of an object in signed requests.
     pub fn path(key: &str) -> String {
         format!("/{BUCKET}/{key}")
     }
@@ -51,17 +51,17 @@ impl Store {
         let request = Request::new("PUT", &target)
             .header("host", &self.address().to_string())
             .body(body);
-        let answer = self.keys.sign(request, Payload::Unsigned)?.send(self.address())?;
+        let response = self.keys.sign(request, Payload::Unsigned)?.send(self.address())?;
         ensure!(
-            answer.status == 200,
+            response.status == 200,
             "PUT {target}: {} {}",
-            answer.status,
-            answer.text()
+            response.status,
+            response.text()
         );
         Ok(())
     }
 
-    /// The bytes of a signed GET through the proxy at `host`, with further headers. Good for 15 minutes.
+    /// The bytes of a signed GET through the proxy at `host`, with additional headers. The signature expires after 15 minutes.
     pub fn get(&self, host: SocketAddr, key: &str, headers: &[(&str, &str)]) -> Result<Vec<u8>> {
         let mut request = Request::new("GET", &Self::path(key)).header("host", &host.to_string());
         for (name, value) in headers

@@ -1,5 +1,5 @@
-//! Runs a pipeline on the files of a folder, as fast as the processors take it: the ceiling of the `read` scenarios of
-//! `bench/e2e`, where nothing is fetched. Prints one line of JSON.
+//! Runs a pipeline on the files of a folder as fast as the CPUs allow: the upper bound of the `read` scenarios of `bench/e2e`,
+//! without any transfer. Prints one line of JSON.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,22 +13,22 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use pushdown::step::model::{ModelFolder, Runtime};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_bench::cpu::Clock;
+use pushdown_bench::cpu::CpuClock;
 use pushdown_testkit::peak_memory;
 use serde_json::json;
 
-/// Run a pipeline on every file of a folder, on all processors that this process may use
+/// Run a pipeline on every file of a folder, on all CPUs available to this process
 #[derive(Debug, Parser)]
 struct Cli {
-    /// Folder of the files, and of folders of them
+    /// Folder of the files; searched recursively
     folder: PathBuf,
-    /// Every file goes through it
+    /// Pipeline to run on every file
     #[arg(long)]
     pipeline: String,
-    /// Folder of the models that it names
+    /// Folder of the models that the pipeline names
     #[arg(long, value_name = "DIR", requires = "onnxruntime")]
     models: Option<PathBuf>,
-    /// The library that runs them
+    /// ONNX Runtime's library
     #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE")]
     onnxruntime: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ struct Cli {
 fn main() -> Result<()> {
     let cli = Cli::parse();
     let pipeline = match (&cli.models, &cli.onnxruntime) {
-        // Threads beside one another waste less than threads within a run, as at the gateway.
+        // Threads that run separate samples waste less than threads within one run, as at the gateway.
         (Some(models), Some(library)) => {
             let models = ModelFolder::open(models, Runtime::load(library, 1))?;
             Pipeline::parse_with(&cli.pipeline, &models)?
@@ -44,14 +44,14 @@ fn main() -> Result<()> {
         _ => Pipeline::parse(&cli.pipeline)?,
     };
     let mut files = Vec::new();
-    collect(&cli.folder, &mut files)?;
+    collect_files(&cli.folder, &mut files)?;
     ensure!(!files.is_empty(), "found no file in {}", cli.folder.display());
-    // What comes once, as weights do, is no part of an epoch.
-    run(&pipeline, &files[..1])?;
-    let clock = Clock::of_process(std::process::id())?;
-    let (started, mut bytes) = (Instant::now(), 0);
+    // Warm up: loading the weights is not part of an epoch.
+    run_all(&pipeline, &files[..1])?;
+    let clock = CpuClock::for_process(std::process::id())?;
+    let (started, mut value_bytes) = (Instant::now(), 0);
     let cpu = clock.measure(|| {
-        bytes = run(&pipeline, &files)?;
+        value_bytes = run_all(&pipeline, &files)?;
         Ok(())
     })?;
     let figures = json!({
@@ -60,19 +60,19 @@ fn main() -> Result<()> {
         "epoch_seconds": [started.elapsed().as_secs_f64()],
         "cpu_seconds": cpu.as_secs_f64(),
         "peak_bytes": peak_memory(std::process::id())?,
-        "value_bytes": bytes,
+        "value_bytes": value_bytes,
     });
     writeln!(io::stdout(), "{figures}")?;
     Ok(())
 }
 
-/// All files below a folder.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds all files below a folder to `files`.
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() {
-            collect(&path, files)?;
+            collect_files(&path, files)?;
         } else {
             files.push(path);
         }
@@ -80,8 +80,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the pipeline on all of them, the next one on whichever thread is free; the bytes of all values.
-fn run(pipeline: &Pipeline, files: &[PathBuf]) -> Result<u64> {
+/// Runs the pipeline on all files, one thread per CPU; returns the total bytes of the values.
+fn run_all(pipeline: &Pipeline, files: &[PathBuf]) -> Result<u64> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut bytes = 0;

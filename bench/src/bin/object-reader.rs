@@ -1,4 +1,4 @@
-//! Reads objects as fast as they come and throws them away: the client of the forwarding and growth scenarios of `bench/e2e`.
+//! Reads objects as fast as possible and discards them: the client of the forwarding and growth scenarios of `bench/e2e`.
 //! Prints one line of JSON.
 
 use std::env;
@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use pushdown_bench::cpu::Clock;
+use pushdown_bench::cpu::CpuClock;
 use pushdown_bench::load::Load;
 use pushdown_testkit::{Keys, Payload, Request, peak_memory};
 use serde_json::json;
 
-/// Read objects of one size over kept connections, signed by the keys of the AWS environment variables
+/// Read objects of one size over persistent connections, signed with the keys of the AWS environment variables
 #[derive(Debug, Parser)]
 struct Cli {
     /// Store, gateway or proxy, as http://HOST:PORT
@@ -22,16 +22,16 @@ struct Cli {
     bucket: String,
     /// The objects are PREFIX/0, PREFIX/1 and so on
     prefix: String,
-    /// How many objects there are
+    /// Number of objects
     #[arg(long)]
     objects: usize,
-    /// Size of each, in bytes
+    /// Size of each object, in bytes
     #[arg(long)]
     bytes: u64,
-    /// Requests in all
+    /// Total number of requests
     #[arg(long)]
     requests: u32,
-    /// Connections
+    /// Number of connections
     #[arg(long, default_value_t = 8)]
     connections: usize,
 }
@@ -58,20 +58,20 @@ fn main() -> Result<()> {
         Ok(keys.sign(request, Payload::Signed)?.head())
     });
     let requests = requests.collect::<Result<_>>()?;
-    let clock = Clock::of_process(std::process::id())?;
+    let clock = CpuClock::for_process(std::process::id())?;
     let started = Instant::now();
     let mut load = Load::new(address, cli.connections, requests, cli.bytes)?;
-    let mut first = 0.0;
+    let mut first_seconds = 0.0;
     let cpu = clock.measure(|| {
         load.send(1)?;
-        first = started.elapsed().as_secs_f64();
+        first_seconds = started.elapsed().as_secs_f64();
         load.send(cli.requests.saturating_sub(1))
     })?;
     let figures = json!({
         "samples": cli.requests,
         "errors": 0,
         "epoch_seconds": [started.elapsed().as_secs_f64()],
-        "first_batch_seconds": first,
+        "first_batch_seconds": first_seconds,
         "cpu_seconds": cpu.as_secs_f64(),
         "peak_bytes": peak_memory(std::process::id())?,
         "value_bytes": u64::from(cli.requests) * cli.bytes,

@@ -1,4 +1,4 @@
-//! The end-to-end benchmark's command line.
+//! Command line of the benchmarks that need no network.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ struct Cli {
     /// What to measure
     #[arg(value_enum, default_values = ["operators", "forward", "overhead", "models"])]
     scenarios: Vec<Scenario>,
-    /// Rounds that count, after one to warm up
+    /// Number of measured rounds, after one to warm up
     #[arg(long, default_value_t = 15)]
     rounds: u32,
-    /// Folder of the photos that `scripts/photos.sh` makes
+    /// Folder of the photos from `scripts/photos.sh`
     #[arg(long, default_value = ".cache/photos", value_name = "DIR")]
     photos: PathBuf,
     /// The gateway's binary
     #[arg(long, default_value = "target/release/pushdown-gateway", value_name = "FILE")]
     gateway: PathBuf,
-    /// Folder of the models that `scripts/models.sh` makes
+    /// Folder of the models from `scripts/models.sh`
     #[arg(long, default_value = ".cache/models", value_name = "DIR")]
     models: PathBuf,
     /// ONNX Runtime's library, from `scripts/models.sh`
@@ -46,17 +46,17 @@ struct Cli {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Scenario {
-    /// Images per CPU second beside libjpeg-turbo, torchvision, Pillow and OpenCV
+    /// Images per CPU second, compared with libjpeg-turbo, torchvision, Pillow and OpenCV
     Operators,
-    /// CPU time per forwarded request beside nginx
+    /// CPU time per forwarded request, compared with nginx
     Forward,
-    /// CPU time of a pushdown request beside the library calls
+    /// CPU time of a pushdown request, compared with the library calls
     Overhead,
-    /// CPU time of frozen layers at the gateway beside a loop around onnxruntime in Python
+    /// CPU time of frozen layers at the gateway, compared with a Python loop around onnxruntime
     Models,
-    /// Peak memory under a storm, and while large bodies pass
+    /// Peak memory under a burst of requests, and while large bodies are forwarded
     Memory,
-    /// Epochs without a clock, from costs as JSON on standard input; see `bench/e2e`
+    /// Simulated epochs, from costs as JSON on standard input; see `bench/e2e`
     Simulate,
 }
 
@@ -71,7 +71,7 @@ fn main() -> Result<()> {
             Scenario::Models => tables.extend(models::run(
                 &cli.gateway,
                 &cli.photos,
-                &models::Engine {
+                &models::ModelPaths {
                     models: &cli.models,
                     onnxruntime: &cli.onnxruntime,
                     python: cli.peers.peers(),
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
             )?),
             Scenario::Simulate => {
                 let epochs = simulate::run(&io::read_to_string(io::stdin())?)?;
-                show(&serde_json::to_string(&epochs)?);
+                print(&serde_json::to_string(&epochs)?);
             }
             Scenario::Memory => {
                 let large = [
@@ -89,7 +89,7 @@ fn main() -> Result<()> {
                 ]
                 .concat();
                 for line in memory::run(&cli.gateway, large, cli.gib)? {
-                    show(&format!("- {line}"));
+                    print(&format!("- {line}"));
                 }
             }
         }
@@ -97,13 +97,13 @@ fn main() -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    show(&report::markdown(&tables));
+    print(&report::markdown(&tables));
     let path = report::save(&cli.results, &tables)?;
-    progress::say(&format!("written to {}", path.display()));
+    progress::report(&format!("written to {}", path.display()));
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the tables are what this program is for")]
-fn show(text: &str) {
+#[expect(clippy::print_stdout, reason = "the tables are the output of this program")]
+fn print(text: &str) {
     println!("{text}");
 }

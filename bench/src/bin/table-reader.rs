@@ -1,5 +1,5 @@
-//! Our own reader of tables in a process that stays, as those of other libraries do that `bench/e2e` holds it against:
-//! reads once for each line on standard input, and answers with a line of JSON.
+//! This project's table reader as a long-running process, like the readers of other libraries that `bench/e2e` compares it with:
+//! reads the table once per line on standard input, and prints one line of JSON each time.
 
 use std::io::{self, Write as _};
 use std::time::Instant;
@@ -9,33 +9,33 @@ use clap::{Parser, ValueEnum};
 use futures::TryStreamExt as _;
 use pushdown::wire::Split;
 use pushdown::{Limits, Pipeline, Sample};
-use pushdown_bench::cpu::Clock;
+use pushdown_bench::cpu::CpuClock;
 use pushdown_client::{GetValue, Store};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// Read a table each time a line comes in
+/// Read a table once per line on standard input
 #[derive(Debug, Parser)]
 struct Cli {
-    /// Where its rows are made
-    way: Way,
-    /// The gateway
+    /// How to read the table
+    mode: ReadMode,
+    /// URL of the gateway
     endpoint: String,
     /// The object's bucket
     bucket: String,
     /// The object's key
     key: String,
-    /// What to make of it
+    /// Pipeline that reads the table
     pipeline: String,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Way {
-    /// At the gateway
+enum ReadMode {
+    /// The gateway runs the pipeline
     Pushed,
-    /// Here, of the columns as they are stored
+    /// This process reads ranges of the object and runs the pipeline
     Ranges,
-    /// Where fewer bytes travel, by the footer
+    /// Whichever of the two transfers fewer bytes, by the footer
     Smallest,
 }
 
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     let pipeline: Pipeline = cli.pipeline.parse()?;
     let runtime = Runtime::new()?;
     let store = runtime.block_on(Store::builder().endpoint(&cli.endpoint).build())?;
-    let clock = Clock::of_process(std::process::id())?;
+    let clock = CpuClock::for_process(std::process::id())?;
     for line in io::stdin().lines() {
         line?;
         let (started, mut rows) = (Instant::now(), 0);
@@ -62,12 +62,12 @@ fn main() -> Result<()> {
 impl Cli {
     /// Reads all rows into memory, and counts them.
     async fn read(&self, store: &Store, pipeline: &Pipeline) -> Result<u64> {
-        if matches!(self.way, Way::Pushed) {
-            return self.pushed(store, pipeline).await;
+        if matches!(self.mode, ReadMode::Pushed) {
+            return self.read_pushed(store, pipeline).await;
         }
         let table = store.table(&self.bucket, &self.key, &Limits::default());
         let mut batches = Vec::new();
-        if matches!(self.way, Way::Smallest) {
+        if matches!(self.mode, ReadMode::Smallest) {
             let mut rows = table.rows(pipeline, None, 0).await?;
             while let Some(batch) = rows.next().await? {
                 batches.push(batch);
@@ -79,8 +79,9 @@ impl Cli {
         Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
     }
 
-    async fn pushed(&self, store: &Store, pipeline: &Pipeline) -> Result<u64> {
-        let what = GetValue {
+    /// Reads the rows that the gateway computes, and counts them.
+    async fn read_pushed(&self, store: &Store, pipeline: &Pipeline) -> Result<u64> {
+        let request = GetValue {
             pipeline,
             split: Split::Full,
             seed: None,
@@ -88,10 +89,10 @@ impl Cli {
             accept: Some("application/vnd.apache.arrow.stream"),
         };
         let limits = Limits::default();
-        let value = store.get_value(&self.bucket, &self.key, &what, &limits).await;
-        match value.context("the gateway's answer")?.decode(&limits)? {
+        let value = store.get_value(&self.bucket, &self.key, &request, &limits).await;
+        match value.context("the gateway returned no value")?.decode(&limits)? {
             Sample::Table(table) => Ok(table.rows()),
-            other => bail!("found {other:?}, expected a table"),
+            other => bail!("expected a table, found {other:?}"),
         }
     }
 }

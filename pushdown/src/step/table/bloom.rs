@@ -53,7 +53,7 @@ pub(super) async fn prune(
 
 /// The filters of the columns that a condition compares with literals, in the remaining row groups.
 ///
-/// Excludes floating-point columns: a filter hashes the bytes of values, which differ for -0.0 and 0.0 although these are equal.
+/// Excludes floating-point columns: -0.0 and 0.0 are equal, but a filter hashes their bytes, and these differ.
 fn filter_locations(
     file: &ParquetFile,
     predicate: &PruningPredicate,

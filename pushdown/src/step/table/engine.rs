@@ -156,7 +156,7 @@ async fn plan<Q: TableQuery>(
 /// Checks a plan and applies all rewrites. A separate function, so that its stack frame is gone while deep plans are planned.
 fn rewrite_plan(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     guard::check(&plan)?;
-    // DuckDB's semantics come before comparisons, which evaluate constant expressions.
+    // DuckDB's semantics are applied first, because `compare_by_value` evaluates constant expressions.
     duckdb::with_duckdb_semantics(plan)
         .and_then(|plan| comparison::compare_by_value(plan, state))
         .and_then(overflow::check_overflow)
@@ -220,7 +220,7 @@ fn runtime_env(limits: &TableLimits) -> Result<Arc<RuntimeEnv>> {
         .map_err(fault::query)
 }
 
-/// The error for a panic of a decoder, which some malformed files cause.
+/// The error for a panic of a decoder. Some malformed files cause one.
 pub(super) fn decoder_panicked() -> Error {
     Error::undecodable("a decoder failed on the object: the object is malformed, or the decoder has a defect")
 }

@@ -21,7 +21,8 @@ pub(super) fn with_total_order(functions: Vec<Arc<AggregateUDF>>) -> Vec<Arc<Agg
     functions.into_iter().map(replaced).collect()
 }
 
-/// Wraps DataFusion's function. Groups of floats use its ungrouped accumulator, which compares by the total order.
+/// Wraps DataFusion's function. For groups of floats it uses the ungrouped accumulator, because that one compares by the total
+/// order.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TotalOrderExtreme(Arc<AggregateUDF>);
 

@@ -170,8 +170,8 @@ impl Guard {
         }
     }
 
-    /// The result, which each row contains, must be short, and an aggregate must be incremental: otherwise each row computes it
-    /// from scratch.
+    /// Each row contains a copy of the result, so it must be short. An aggregate must be incremental: otherwise each row computes
+    /// it from scratch.
     fn window(&mut self, expr: &Expr, call: &WindowFunction, schema: &DFSchema) -> Result<()> {
         self.windows += 1;
         if self.windows > MAX_PLAN_WINDOWS {
@@ -236,12 +236,15 @@ fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     expr.get_type(schema).map_err(fault::query)
 }
 
-fn is_short(found: &DataType) -> bool {
-    found.primitive_width().is_some() || matches!(found, DataType::Boolean | DataType::Null)
+fn is_short(data_type: &DataType) -> bool {
+    data_type.primitive_width().is_some() || matches!(data_type, DataType::Boolean | DataType::Null)
 }
 
-const fn is_text(found: &DataType) -> bool {
-    matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+const fn is_text(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
 }
 
 fn unbounded(what: &str) -> Error {

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use super::fault;
 use crate::Result;
 
-/// Replaces view types of strings and bytes, which many clients cannot read.
+/// Replaces view types of strings and bytes: many clients cannot read them.
 pub(super) fn without_views(schema: &SchemaRef) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(field_without_views).collect();
     if fields == *schema.fields() {
@@ -74,8 +74,8 @@ mod tests {
         ]));
         let inner = Arc::new(Field::new("s", DataType::Utf8View, true));
         let column: ArrayRef = Arc::new(StructArray::new(vec![inner].into(), vec![views], None));
-        let found = RecordBatch::try_from_iter([("c", column)]).unwrap();
-        let plain = cast_batch(&found, &without_views(&found.schema())).unwrap();
+        let views = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let plain = cast_batch(&views, &without_views(&views.schema())).unwrap();
         let expected = StringArray::from(vec![Some("a string that is not short"), None]);
         let column = plain.column(0).as_any().downcast_ref::<StructArray>().unwrap();
         assert_eq!(column.column(0).as_ref(), &expected as &dyn arrow_array::Array);

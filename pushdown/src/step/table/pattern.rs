@@ -51,8 +51,8 @@ pub(super) fn check(pattern: &Expr, flags: &str) -> Result<()> {
         .map_err(|error| pattern_error(&error))
 }
 
-/// Checks the pattern of `LIKE`, which is compiled to a regular expression as well. A computed pattern depends on the rows and
-/// is not checked here.
+/// Checks the pattern of `LIKE`: DataFusion compiles it to a regular expression as well. A computed pattern depends on the rows
+/// and is not checked.
 ///
 /// # Errors
 /// [`InvalidPipeline`](ErrorKind::InvalidPipeline) for a literal that is too large.

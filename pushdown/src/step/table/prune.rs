@@ -181,8 +181,8 @@ const fn is_small_index(index_bytes: u64, scan_bytes: u64) -> bool {
 
 /// The conjuncts of a condition that statistics can decide.
 ///
-/// A column's minimum and maximum exclude NaN, which is greater than any number: even if no number in a row group is large
-/// enough, a row with NaN can be.
+/// A column's minimum and maximum exclude NaN, and NaN is greater than any number: even if no number in a row group is large
+/// enough, a NaN can be.
 fn prunable_conditions(
     predicate: &Arc<dyn PhysicalExpr>,
     schema: &SchemaRef,
@@ -208,15 +208,15 @@ fn has_only_stored_columns(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> 
 }
 
 fn mentions_floats(part: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> bool {
-    let mut found = false;
+    let mut mentions = false;
     let walked = part.apply(|expr| {
         if let Some(column) = expr.downcast_ref::<Column>() {
             let field = schema.fields().get(column.index());
-            found |= field.is_none_or(|field| has_floats(field.data_type()));
+            mentions |= field.is_none_or(|field| has_floats(field.data_type()));
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    found || walked.is_err()
+    mentions || walked.is_err()
 }
 
 fn has_floats(data_type: &DataType) -> bool {

@@ -40,7 +40,7 @@ impl FromValue for Delimiter {
 impl ReadOptions {
     pub(super) const FORMAT: Param = Param::named(
         "format",
-        "parquet|csv|json|arrow = found",
+        "parquet|csv|json|arrow = detected",
         "the object's format, if its bytes and name do not show it; json is JSON lines",
     );
     pub(super) const HEADER: Param = Param::named(

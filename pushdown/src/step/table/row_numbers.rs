@@ -33,7 +33,7 @@ impl RowNumbers {
     }
 
     /// The numbers of the rows that a Parquet scan reads.
-    pub(super) fn for_scan(file: &ParquetFile, part: &ParquetScan) -> Self {
+    pub(super) fn for_scan(file: &ParquetFile, scan: &ParquetScan) -> Self {
         let groups = file.metadata().metadata().row_groups().iter();
         let group_ranges = groups.scan(0, |start, group| {
             let range = *start..*start + group.num_rows();
@@ -41,11 +41,11 @@ impl RowNumbers {
             Some(range)
         });
         let group_ranges: Vec<_> = group_ranges.collect();
-        let kept = part
+        let kept = scan
             .row_groups
             .iter()
             .filter_map(|index| group_ranges.get(*index).cloned());
-        let ranges = match &part.selection {
+        let ranges = match &scan.selection {
             None => kept.collect(),
             Some(selection) => {
                 let selectors = selection.iter().map(|rows| (rows.skip, rows.row_count));

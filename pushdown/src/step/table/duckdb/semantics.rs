@@ -91,8 +91,8 @@ const fn is_numeric_operator(op: Operator) -> bool {
     )
 }
 
-/// Casts decimals to floats if there are both; returns whether it did. DataFusion casts floats to decimals, which fails for NaN
-/// and large numbers.
+/// Casts decimals to floats if there are both; returns whether it did. DataFusion casts floats to decimals; that fails for
+/// NaN and large numbers.
 fn decimals_to_floats<'a>(exprs: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSchema) -> Result<bool> {
     let (mut float_type, mut decimals) = (None, Vec::new());
     for expr in exprs {

@@ -49,12 +49,12 @@ impl ScalarUDFImpl for Substring {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_text = |found: &DataType| match found {
+        let is_text = |data_type: &DataType| match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
             DataType::Dictionary(_, values) => values.is_string(),
             _ => false,
         };
-        let is_position = |found: &DataType| found.is_integer() || found.is_null();
+        let is_position = |data_type: &DataType| data_type.is_integer() || data_type.is_null();
         match types {
             [text, positions @ ..]
                 if is_text(text) && matches!(positions.len(), 1 | 2) && positions.iter().all(is_position) =>

@@ -28,7 +28,7 @@ pub(in crate::step::table) fn with_checked_sum(functions: Vec<Arc<AggregateUDF>>
     functions.into_iter().map(checked).collect()
 }
 
-/// Wraps DataFusion's `sum`, which adds up the widened numbers.
+/// Wraps DataFusion's `sum` and passes it widened integers.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CheckedSum(Arc<AggregateUDF>);
 

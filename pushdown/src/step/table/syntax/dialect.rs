@@ -15,7 +15,7 @@ const SIGN: u8 = 47;
 /// Below `+` and `-`, above comparisons.
 const SHIFT: u8 = 25;
 
-/// Enables many clauses that `grammar` then refuses by name, which gives better errors than a parser that does not know them.
+/// Enables many clauses so that `grammar` can refuse them by name. The parser's errors for clauses it does not know are vague.
 #[derive(Debug)]
 pub(super) struct DuckDb;
 

@@ -15,8 +15,8 @@ use datafusion::{
 
 use super::{CheckResult, GrammarChecker, refuse, refuse_if};
 
-/// Aggregate and window functions, to which DISTINCT, ORDER BY, FILTER and OVER apply. The planner silently ignores these clauses
-/// for other functions.
+/// Aggregate and window functions. DISTINCT, ORDER BY, FILTER and OVER apply only to these; the planner silently ignores the
+/// clauses for other functions.
 static MULTI_ROW_FUNCTIONS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let aggregates = SessionStateDefaults::default_aggregate_functions();
     let aggregates = aggregates.iter().flat_map(|function| {

@@ -195,14 +195,11 @@ fn column_bytes(file: &ParquetFile, scan: &PrunedScan, column: usize) -> u64 {
             .fold(0, u64::saturating_add);
         u64::try_from(u128::from(bytes) * u128::from(group.rows) / u128::from(group_rows)).ok()
     };
-    let data_type = file.schema().field(column).data_type();
-    match fixed_width(data_type) {
-        Some(width) => total_rows(scan).saturating_mul(width),
-        None => {
-            let groups = scan.row_groups.iter().filter_map(group_bytes);
-            groups.fold(0, u64::saturating_add)
-        }
+    if let Some(width) = fixed_width(file.schema().field(column).data_type()) {
+        return total_rows(scan).saturating_mul(width);
     }
+    let groups = scan.row_groups.iter().filter_map(group_bytes);
+    groups.fold(0, u64::saturating_add)
 }
 
 /// Whether the footer bounds the size of a column's values.

@@ -231,11 +231,11 @@ impl OrderedType {
             (_, Operator::IsDistinctFrom) => return Ok(lit(boolean(true))),
             (_, Operator::IsNotDistinctFrom) => return Ok(lit(boolean(false))),
             (_, Operator::Eq) => never,
-            (_, Operator::NotEq) => always,
+            (_, Operator::NotEq)
+            | (LiteralPosition::Above, Operator::Lt | Operator::LtEq)
+            | (LiteralPosition::Below, Operator::Gt | Operator::GtEq) => always,
             (LiteralPosition::After(bound), Operator::Lt | Operator::LtEq) => (Operator::LtEq, bound),
             (LiteralPosition::After(bound), _) => (Operator::Gt, bound),
-            (LiteralPosition::Above, Operator::Lt | Operator::LtEq)
-            | (LiteralPosition::Below, Operator::Gt | Operator::GtEq) => always,
             (LiteralPosition::Above | LiteralPosition::Below, _) => never,
         };
         let literal = lit(expect_scalar(self.scalar(bound))?);

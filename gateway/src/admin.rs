@@ -1,4 +1,4 @@
-//! Health, metrics and status, on a port of their own.
+//! Health, metrics and status on a separate port.
 
 mod status;
 
@@ -28,19 +28,19 @@ use crate::origin::Origin;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::{self, Metrics};
 
-/// What the content type of a page for Prometheus is.
+/// Content type of the metrics page.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// However often it is asked for, readiness is probed at the store once in this time.
-const READY_FOR: Duration = Duration::from_secs(1);
+/// Lifetime of a readiness result: the store is probed at most once in this time.
+const READINESS_TTL: Duration = Duration::from_secs(1);
 
-/// Most connections at a time: a few monitors and people.
+/// Most connections at a time: enough for a few monitors and people.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Longest wait for a request's headers, and so the life of an idle connection.
+/// Longest wait for a request's headers, and so the lifetime of an idle connection.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest time that a client may take no byte of a page.
+/// Longest time without progress while a client reads a page.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where to listen.
@@ -50,36 +50,36 @@ pub struct Config {
     pub listen: SocketAddr,
 }
 
-/// What the pages show.
+/// The data that the pages show.
 #[derive(Debug)]
 pub struct Sources {
-    /// The whole configuration, for its limits.
+    /// The configuration, for its limits.
     pub config: Arc<config::Config>,
-    /// The store, for readiness.
+    /// The store, for readiness probes.
     pub origin: Origin,
-    /// The metrics, for the status.
+    /// The metrics, for the status page.
     pub metrics: Metrics,
-    /// The models, for the status.
+    /// The models, for the status page.
     pub models: ModelRegistry,
-    /// Their registry, for the metrics page.
+    /// The registry of all metrics, for the metrics page.
     pub registry: Arc<Registry>,
-    /// Cancelled as soon as the gateway drains.
+    /// Cancelled when the gateway begins to drain.
     pub drain: CancellationToken,
 }
 
-/// A bound admin port that serves no one yet.
+/// A bound admin port, not serving yet.
 #[derive(Debug)]
 pub struct Admin(Server);
 
 #[derive(Debug)]
-struct Pages {
+struct PageState {
     sources: Sources,
     started: Instant,
     probed: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Config {
-    /// Binds.
+    /// Binds the port.
     pub async fn build(self) -> io::Result<Admin> {
         let server = server::Config {
             listen: self.listen,
@@ -92,7 +92,7 @@ impl Config {
                 ..config::Limits::default()
             },
         };
-        // The gauge of connections is about clients of S3.
+        // Separate metrics: the gauge of connections counts S3 clients only.
         server.build(&Metrics::default()).await.map(Admin)
     }
 }
@@ -105,9 +105,9 @@ impl Admin {
         self.0.address()
     }
 
-    /// Serves until the process ends; while draining too, so that its end can be watched.
+    /// Serves until the process ends, also while the gateway drains, so that monitors see the end of the drain.
     pub async fn serve(self, sources: Sources) {
-        let pages = Arc::new(Pages {
+        let pages = Arc::new(PageState {
             sources,
             started: Instant::now(),
             probed: Mutex::new(None),
@@ -120,15 +120,15 @@ impl Admin {
             .route("/status.json", get(status))
             .with_state(pages);
         self.0
-            .serve(Arc::new(Routes(router)), CancellationToken::new())
+            .serve(Arc::new(PageRouter(router)), CancellationToken::new())
             .await;
     }
 }
 
-/// The pages by their paths.
-struct Routes(Router);
+/// The router of all pages.
+struct PageRouter(Router);
 
-impl Handler for Routes {
+impl Handler for PageRouter {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         match self.0.clone().call(request).await {
             Ok(answer) => answer.map(|body| body.map_err(Into::into).boxed_unsync()),
@@ -136,7 +136,7 @@ impl Handler for Routes {
         }
     }
 
-    fn explain(&self, _status: StatusCode) -> Option<Bytes> {
+    fn rejection(&self, _status: StatusCode) -> Option<Bytes> {
         None
     }
 }
@@ -145,37 +145,34 @@ async fn page() -> impl IntoResponse {
     Html(include_str!("admin/page.html"))
 }
 
-async fn ready(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+async fn ready(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
     if pages.sources.drain.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
     } else if !pages.sources.models.are_ready() {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "models are still being looked at\n",
-        )
-    } else if pages.store_answers().await {
+        (StatusCode::SERVICE_UNAVAILABLE, "models are still loading\n")
+    } else if pages.is_store_reachable().await {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "the store cannot be reached\n")
     }
 }
 
-async fn metrics(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+async fn metrics(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
     match telemetry::encode(&pages.sources.registry) {
         Ok(page) => ([(header::CONTENT_TYPE, OPENMETRICS)], page).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-async fn status(State(pages): State<Arc<Pages>>) -> impl IntoResponse {
+async fn status(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
     Json(status::Status::now(&pages.sources, pages.started.elapsed())).into_response()
 }
 
-impl Pages {
-    async fn store_answers(&self) -> bool {
+impl PageState {
+    async fn is_store_reachable(&self) -> bool {
         let last = *self.probed.lock();
         if let Some((when, answered)) = last
-            && when.elapsed() < READY_FOR
+            && when.elapsed() < READINESS_TTL
         {
             return answered;
         }

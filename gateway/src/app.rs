@@ -1,4 +1,4 @@
-//! The one place where components are wired, and where a request finds its face.
+//! Wires all components, and dispatches each request by its route.
 
 mod tracked;
 
@@ -28,27 +28,27 @@ use crate::origin::{self, Origin};
 use crate::pushdown::Pushdown;
 use crate::s3::errors::{self, RequestId};
 use crate::s3::forward::Forward;
-use crate::s3::request::{self, Face};
+use crate::s3::request::{self, Route};
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
 use tracked::Tracked;
 
-/// The gateway, built and bound, serving no one yet.
+/// The gateway: built and bound, not serving yet.
 #[derive(Debug)]
 pub struct App {
     config: Arc<Config>,
-    faces: Arc<Faces>,
+    routes: Arc<Routes>,
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
     embedded: Option<Embedded>,
-    /// Looks at the models, while everything else is served.
-    looking: JoinHandle<anyhow::Result<()>>,
+    /// Loads the models in the background, while all other routes are served.
+    model_loading: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Answers requests: each by the face that it asks for.
+/// Answers each request by its route.
 #[derive(Debug)]
-struct Faces {
+struct Routes {
     origin: Origin,
     metrics: Metrics,
     forward: Forward,
@@ -60,12 +60,12 @@ struct Faces {
 // === impl App ===
 
 impl App {
-    /// Builds every component in order. Sockets are bound here, so that a fault shows at start.
+    /// Builds every component in order. Binds the sockets, so that a fault shows at start.
     pub async fn build(config: Config) -> anyhow::Result<Self> {
         let config = Arc::new(config);
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        metrics.set_permits_total(config.memory_budget);
+        metrics.set_memory_budget_bytes(config.memory_budget);
 
         let (url, ca, embedded) = match &config.store {
             Store::Upstream { url, ca } => (url.clone(), ca.clone(), None),
@@ -104,7 +104,7 @@ impl App {
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
         let forward = Forward::new(origin.clone(), metrics.clone());
-        // One for both: who used the CPU much waits for memory, too.
+        // The CPU pool and memory share one ledger: a tenant that used much CPU time also waits longer for memory.
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
         let memory = Memory::build(
@@ -115,7 +115,7 @@ impl App {
             metrics.clone(),
         );
         let models = ModelRegistry::new(config.models.clone(), config.memory_budget)?;
-        let looking = tokio::spawn(models.clone().look(config.threads));
+        let model_loading = tokio::spawn(models.clone().load(config.threads));
         let pushdown = Pushdown::new(
             origin.clone(),
             cpu,
@@ -124,7 +124,7 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let faces = Arc::new(Faces {
+        let routes = Arc::new(Routes {
             origin,
             metrics,
             forward,
@@ -134,12 +134,12 @@ impl App {
         });
         Ok(Self {
             config,
-            faces,
+            routes,
             server,
             admin,
             registry: Arc::new(registry),
             embedded,
-            looking,
+            model_loading,
         })
     }
 
@@ -151,18 +151,18 @@ impl App {
         let (listen, admin) = (self.server.address(), self.admin.address());
         let sources = admin::Sources {
             config: Arc::clone(&self.config),
-            origin: self.faces.origin.clone(),
-            metrics: self.faces.metrics.clone(),
-            models: self.faces.models.clone(),
+            origin: self.routes.origin.clone(),
+            metrics: self.routes.metrics.clone(),
+            models: self.routes.models.clone(),
             registry: self.registry,
             drain: drain.clone(),
         };
         let pages = tokio::spawn(self.admin.serve(sources));
-        let server = tokio::spawn(self.server.serve(self.faces, drain.clone()));
+        let server = tokio::spawn(self.server.serve(self.routes, drain.clone()));
         let store = self.embedded.as_ref().map(Embedded::address);
         announce(&self.config, listen, admin, store);
         let ready = async {
-            self.looking.await??;
+            self.model_loading.await??;
             ready(&self.config, listen, admin, store).await?;
             std::future::pending().await
         };
@@ -176,7 +176,7 @@ impl App {
         drain.cancel();
         match server.await? {
             0 => info!("drained"),
-            cut => warn!(cut, "the drain timeout passed, connections were cut"),
+            cut => warn!(cut, "drain timeout expired: connections were cut"),
         }
         pages.abort();
         drop(self.embedded);
@@ -184,17 +184,17 @@ impl App {
     }
 }
 
-/// Says where the gateway listens.
+/// Logs the addresses that the gateway listens on.
 fn announce(config: &Config, listen: SocketAddr, admin: SocketAddr, store: Option<SocketAddr>) {
     for (name, address) in [("listen", listen), ("admin-listen", admin)] {
         if !address.ip().is_loopback() {
-            warn!(%address, "{name} is beyond loopback: whoever reaches it can use the gateway");
+            warn!(%address, "{name} is not a loopback address: anyone who can reach it can use the gateway");
         }
     }
     info!(%listen, %admin, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
 }
 
-/// Tells scripts, in the ready file, that all is served, and where.
+/// Writes the ready file, which tells scripts that everything is served and at which addresses.
 async fn ready(
     config: &Config,
     listen: SocketAddr,
@@ -202,7 +202,7 @@ async fn ready(
     store: Option<SocketAddr>,
 ) -> anyhow::Result<()> {
     if let Some(file) = &config.ready_file {
-        // Renamed into place, so that no reader finds half of it.
+        // Renamed into place, so that no reader sees a partial file.
         let text = serde_json::json!({ "listen": listen, "admin": admin, "store": store }).to_string();
         let draft = file.with_extension("tmp");
         tokio::fs::write(&draft, text)
@@ -215,22 +215,22 @@ async fn ready(
     Ok(())
 }
 
-// === impl Faces ===
+// === impl Routes ===
 
-impl Faces {
-    async fn answer(&self, face: Face, request: Request<Incoming>) -> Result<Response<Body>, Error> {
+impl Routes {
+    async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>, Error> {
         let (parts, body) = request.into_parts();
         request::check(&parts)?;
         let request = Request::from_parts(parts, body);
-        match face {
-            Face::Forward => self.forward.answer(request).await,
-            Face::Pipeline => {
+        match route {
+            Route::Forward => self.forward.answer(request).await,
+            Route::Pipeline => {
                 let (parts, body) = request.into_parts();
-                request::check_bodiless(&body)?;
+                request::check_no_body(&body)?;
                 self.pushdown.object(&parts).await
             }
-            Face::Batch => self.pushdown.batch(request).await,
-            Face::Models => {
+            Route::Batch => self.pushdown.batch(request).await,
+            Route::Models => {
                 let wait = self.config.limits.queue_wait;
                 self.models.answer(&request.into_parts().0, wait).await
             }
@@ -238,27 +238,27 @@ impl Faces {
     }
 }
 
-impl Handler for Faces {
+impl Handler for Routes {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let face = Face::of(&parts);
-        let in_flight = self.metrics.in_flight(face);
+        let route = Route::for_request(&parts);
+        let in_flight = self.metrics.track_in_flight(route);
         let (method, target) = (parts.method.clone(), parts.uri.clone());
-        let answer = self.answer(face, Request::from_parts(parts, body)).await;
-        let response = answer.unwrap_or_else(|error| refuse(&error, face, &method, target.path()));
-        self.metrics.answered(face, response.status());
+        let answer = self.answer(route, Request::from_parts(parts, body)).await;
+        let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
+        self.metrics.count_answer(route, response.status());
         Tracked::new(response, self.metrics.bytes_to_clients.clone(), in_flight).map(BodyExt::boxed_unsync)
     }
 
-    fn explain(&self, status: StatusCode) -> Option<Bytes> {
+    fn rejection(&self, status: StatusCode) -> Option<Bytes> {
         let error = unreadable_head(status, &self.config.limits);
         let id = RequestId::random();
         info!(%id, code = errors::code(error.kind()), cause = %Chain(&error), "request refused");
-        Some(errors::closing(&error, id))
+        Some(errors::closing_answer(&error, id))
     }
 }
 
-/// Why hyper refused a head with this status.
+/// The error for a request head that hyper rejected with `status`.
 fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
     match status {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Error::new(
@@ -280,15 +280,15 @@ fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
     }
 }
 
-/// Turns an error into its answer, and logs it: once, here.
-fn refuse(error: &Error, face: Face, method: &Method, path: &str) -> Response<Body> {
+/// Turns an error into its answer. This is the only place that logs it.
+fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
     let id = RequestId::random();
-    let (face, code) = (face.name(), errors::code(error.kind()));
+    let (route, code) = (route.name(), errors::code(error.kind()));
     let cause = Chain(error);
     if error.kind().is_fault() {
-        warn!(%id, face, code, %method, %cause, "request failed");
+        warn!(%id, route, code, %method, %cause, "request failed");
     } else {
-        info!(%id, face, code, %method, %cause, "request refused");
+        info!(%id, route, code, %method, %cause, "request refused");
     }
     let response = errors::respond(error, path, id);
     if method == Method::HEAD {

@@ -1,4 +1,4 @@
-//! The one body type of answers and of requests to the store.
+//! The body type of all answers and of all requests to the store.
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -7,20 +7,20 @@ use http_body_util::{BodyExt, Empty, Full};
 /// An error of any component.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A streamed body. An answer's body that yields an error cuts the client's connection: no last chunk, no
-/// missing bytes that look like an end.
+/// A streamed body. If an answer's body yields an error, the client's connection is cut: there is no last chunk, so a
+/// truncated answer never looks complete.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What a connection reads, or holds back to write at once, at most, in bytes. Larger pieces hardly cost less, and with
-/// many connections they add up.
+/// Size of a connection's read buffer and of its write buffer in bytes. Larger buffers hardly save time, and with many
+/// connections their memory adds up.
 pub const BUFFER: usize = 128 << 10;
 
-/// A body without a byte.
+/// An empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is at hand whole.
+/// A body whose bytes are all in memory.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})

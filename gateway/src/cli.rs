@@ -1,4 +1,4 @@
-//! The command line: reads what was typed, judges it, and runs.
+//! The command line: parses arguments, validates the configuration, and runs.
 
 mod health;
 
@@ -13,8 +13,8 @@ use crate::telemetry::logs;
 
 /// An S3 gateway that runs the data-reducing part of an input pipeline next to the store
 ///
-/// A plain S3 request passes through to the store untouched. A GET that carries a pipeline brings back the
-/// result of the pipeline instead of the object.
+/// A plain S3 request passes through to the store unchanged. A GET with a pipeline returns the result of the
+/// pipeline instead of the object.
 #[derive(Debug, Parser)]
 #[command(name = "pushdown-gateway", version, max_term_width = 100)]
 struct Cli {
@@ -26,13 +26,13 @@ struct Cli {
 enum Command {
     /// Serve S3 in front of a store, until SIGTERM or SIGINT
     ///
-    /// Every option can be set by a flag, by the environment variable shown with it, or in the TOML file, where
-    /// it has the name of the flag; limits stand in its table `[limits]`. A flag wins over the environment, the
-    /// environment over the file.
+    /// Every option can be set by a flag, by the environment variable shown with it, or in the TOML file under the
+    /// name of the flag (limits in the table `[limits]`). A flag overrides the environment, and the environment
+    /// overrides the file.
     ///
-    /// Sizes are written like 4096, 64KiB or 256MiB, times like 250ms, 30s or 5m.
+    /// Write sizes like 4096, 64KiB or 256MiB, and times like 250ms, 30s or 5m.
     Serve(Box<Serve>),
-    /// Ask a running gateway how it is; exit status 0 if it is well
+    /// Check the health of a running gateway; exit status 0 if it is healthy
     Health(health::Health),
 }
 
@@ -53,8 +53,8 @@ pub fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Reads the command line. Help shows which variables are read and never what they hold: an upstream's URL, a key or a path
-/// of this machine has no place in a pasted text.
+/// Parses the command line. Help shows the names of environment variables and never their values: a URL, a key or a
+/// local path must not end up in a pasted help text.
 fn parse() -> Cli {
     let command = Cli::command().mut_subcommands(|command| command.mut_args(|arg| arg.hide_env_values(true)));
     match Cli::from_arg_matches(&command.get_matches()) {
@@ -70,11 +70,11 @@ fn serve(serve: Serve) -> anyhow::Result<()> {
         .map(Settings::from_file)
         .transpose()?
         .unwrap_or_default();
-    let config = Config::validate(&serve.settings.over(file))?;
+    let config = Config::validate(&serve.settings.with_fallback(file))?;
     logs::init(&config.log_level, config.log_format);
-    info!(config = %serde_json::to_string(&config)?, "configured");
+    info!(config = %serde_json::to_string(&config)?, "configuration");
     let runtime = match config.io_threads.get() {
-        // Without the other threads' queues to watch, a request takes fewer steps.
+        // Cheaper per request: a single thread has no queues of other threads to check.
         1 => tokio::runtime::Builder::new_current_thread(),
         threads => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();

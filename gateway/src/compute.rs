@@ -1,21 +1,21 @@
-//! Running work: CPU on a pool of its own, memory by permits, both shared fairly between tenants.
+//! Runs work: a pool of CPU threads and a memory budget, both shared fairly between tenants.
 
-mod batching;
+mod batch_size;
+mod cooperative_task;
 mod cpu;
-mod cpus;
-mod fair;
-mod layers;
+mod cpu_time;
+mod fair_lock;
+mod fair_queue;
 mod ledger;
 mod memory;
+mod micro_batch;
 mod tenant;
-mod threads;
-mod turns;
-mod turnstile;
+mod thread_budget;
 
+pub use cooperative_task::{CooperativeTask, ScanWaker};
 pub use cpu::CpuPool;
-pub use cpus::{Cpus, name as name_of_cpus};
-pub use layers::Layers;
+pub use cpu_time::{CpuTimeReader, cpu_set_id};
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
-pub use tenant::{Standing, Tenant};
-pub use turns::{Awake, Turns};
+pub use micro_batch::MicroBatcher;
+pub use tenant::{QueuePosition, Tenant};

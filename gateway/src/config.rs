@@ -1,4 +1,4 @@
-//! The configuration, in two steps: what was typed ([`Settings`]) and what holds ([`Config`]).
+//! The configuration, in two steps: the settings as given ([`Settings`]), and the validated configuration ([`Config`]).
 
 mod faults;
 mod limits;
@@ -22,57 +22,57 @@ pub use settings::{LimitSettings, Settings};
 use crate::telemetry::logs::{self, LogFormat};
 use values::{Secret, Text, duration, size};
 
-/// A configuration that has been judged whole.
+/// A validated configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// The store behind the gateway.
+    /// The object store.
     pub store: Store,
-    /// The models that pipelines may name.
+    /// The models that pipelines can use.
     pub models: Option<Models>,
-    /// Address for S3.
+    /// Listen address for S3.
     pub listen: SocketAddr,
-    /// Address for health, metrics and status.
+    /// Listen address for health, metrics and status.
     pub admin_listen: SocketAddr,
-    /// Serve S3 over TLS.
+    /// Certificate and key, to serve S3 over TLS.
     pub tls: Option<Tls>,
-    /// Where to write the bound addresses once serving.
+    /// File to write the bound addresses to when everything is served.
     pub ready_file: Option<PathBuf>,
-    /// Memory that the values of pushed-down requests may take together, in bytes. Default 1 GiB.
+    /// Total memory for the values of pipeline requests, in bytes. Default 1 GiB.
     #[serde(serialize_with = "size")]
     pub memory_budget: u64,
-    /// Threads for CPU work. Default: the affinity mask and the cgroup's quota.
+    /// Threads of the CPU pool. Default: the CPUs of the affinity mask, within the cgroup's quota.
     pub threads: NonZeroUsize,
-    /// Threads for model I/O. Default: one for every four CPUs. They pass bytes on and compute nothing; with fewer of
-    /// them, less time is lost in handing requests from one to the other.
+    /// I/O threads for sockets. Default: one per four CPUs. They forward bytes and do not compute. Fewer threads lose less
+    /// time in passing requests between threads.
     pub io_threads: NonZeroUsize,
-    /// How long answers in flight may take to finish once draining. Default 30 s.
+    /// Time for answers in flight to finish during a drain. Default 30 s.
     #[serde(serialize_with = "duration")]
     pub drain_timeout: Duration,
-    /// What to log, as directives of `tracing`. Default `info`.
+    /// Log filter, as directives of `tracing`. Default `info`.
     pub log_level: String,
-    /// How to log it.
+    /// Log format. Default text.
     pub log_format: LogFormat,
     /// The limits of law 5.
     pub limits: Limits,
 }
 
-/// The store behind the gateway.
+/// The object store of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
-    /// Any S3 store, path style.
+    /// An S3 store, accessed path style.
     Upstream {
-        /// Scheme and authority; never a path, which would break every signature.
+        /// Scheme and authority. Never a path: it would break every signature.
         #[serde(serialize_with = "uri")]
         url: Uri,
-        /// Authorities to trust instead of the system's.
+        /// Certificate authorities to trust instead of the system's.
         ca: Option<PathBuf>,
     },
     /// The embedded store on a local folder.
     Embedded {
         /// The folder.
         directory: PathBuf,
-        /// Its one access key.
+        /// Its only access key.
         access_key: String,
         /// The secret of that key.
         secret_key: Secret,
@@ -95,87 +95,97 @@ const fn loopback(port: u16) -> SocketAddr {
 }
 
 impl Config {
-    /// Judges what was typed and reports every fault at once.
-    pub fn validate(typed: &Settings) -> Result<Self, Faults> {
+    /// Validates the settings, and reports all faults at once.
+    pub fn validate(settings: &Settings) -> Result<Self, Faults> {
         let mut faults = Faults::default();
-        let store = store(typed, &mut faults);
+        let store = store(settings, &mut faults);
         let config = Self {
-            models: Models::validate(typed, &mut faults),
-            listen: faults.address("listen", typed.listen.as_ref(), loopback(9900)),
-            admin_listen: faults.address("admin-listen", typed.admin_listen.as_ref(), loopback(9901)),
-            tls: tls(typed, &mut faults),
-            ready_file: typed.ready_file.as_ref().map(path),
+            models: Models::validate(settings, &mut faults),
+            listen: faults.address("listen", settings.listen.as_ref(), loopback(9900)),
+            admin_listen: faults.address("admin-listen", settings.admin_listen.as_ref(), loopback(9901)),
+            tls: tls(settings, &mut faults),
+            ready_file: settings.ready_file.as_ref().map(path),
             memory_budget: faults.size_within(
                 "memory-budget",
-                typed.memory_budget.as_ref(),
+                settings.memory_budget.as_ref(),
                 1 << 30,
                 (16 << 20)..=u64::MAX,
             ),
-            threads: threads(typed, &mut faults),
-            io_threads: io_threads(typed, &mut faults),
+            threads: threads(settings, &mut faults),
+            io_threads: io_threads(settings, &mut faults),
             drain_timeout: faults.duration(
                 "drain-timeout",
-                typed.drain_timeout.as_ref(),
+                settings.drain_timeout.as_ref(),
                 Duration::from_secs(30),
             ),
-            log_level: faults.parsed("log-level", typed.log_level.as_ref(), "info".to_owned(), |text| {
-                logs::check(text).map(|()| text.to_owned())
-            }),
-            log_format: faults.parsed("log-format", typed.log_format.as_ref(), LogFormat::Text, |text| {
-                match text {
+            log_level: faults.parsed(
+                "log-level",
+                settings.log_level.as_ref(),
+                "info".to_owned(),
+                |text| logs::check(text).map(|()| text.to_owned()),
+            ),
+            log_format: faults.parsed(
+                "log-format",
+                settings.log_format.as_ref(),
+                LogFormat::Text,
+                |text| match text {
                     "text" => Ok(LogFormat::Text),
                     "json" => Ok(LogFormat::Json),
-                    other => Err(format!("`{other}` is neither text nor json")),
-                }
-            }),
-            limits: Limits::validate(&typed.limits, &mut faults),
+                    other => Err(format!("expected text or json, found `{other}`")),
+                },
+            ),
+            limits: Limits::validate(&settings.limits, &mut faults),
             store: store.unwrap_or(Store::Upstream {
                 url: Uri::default(),
                 ca: None,
             }),
         };
         if config.listen == config.admin_listen && config.listen.port() != 0 {
-            faults.note(format!("listen and admin-listen are both {}", config.listen));
+            faults.add(format!(
+                "listen and admin-listen: expected two addresses, found {} for both",
+                config.listen
+            ));
         }
-        faults.or(config)
+        faults.into_result(config)
     }
 }
 
-/// The store, if exactly one was named well; otherwise the faults say what is missing.
-fn store(typed: &Settings, faults: &mut Faults) -> Option<Store> {
-    match (&typed.upstream, &typed.store) {
+/// The store, if exactly one is configured without faults.
+fn store(settings: &Settings, faults: &mut Faults) -> Option<Store> {
+    match (&settings.upstream, &settings.store) {
         (Some(_), Some(_)) => {
-            faults.note("upstream and store are both set: one of them is the store");
+            faults.add("upstream and store: expected one of them, found both");
             None
         }
         (None, None) => {
-            faults.note("no store: set upstream to its URL, or store to a folder");
+            faults.add("no store: set upstream to a URL, or store to a folder");
             None
         }
         (Some(Text(url)), None) => {
-            if typed.access_key.is_some() || typed.secret_key.is_some() {
-                faults
-                    .note("access-key and secret-key belong to store; an upstream judges its callers itself");
+            if settings.access_key.is_some() || settings.secret_key.is_some() {
+                faults.add(
+                    "access-key and secret-key require store: an upstream authorizes its callers itself",
+                );
             }
-            let ca = typed.upstream_ca.as_ref().map(path);
+            let ca = settings.upstream_ca.as_ref().map(path);
             match upstream(url) {
                 Ok(url) => {
                     if ca.is_some() && url.scheme_str() != Some("https") {
-                        faults.note("upstream-ca: the upstream is not https");
+                        faults.add("upstream-ca: requires an https upstream");
                     }
                     Some(Store::Upstream { url, ca })
                 }
                 Err(fault) => {
-                    faults.note(format!("upstream: {fault}"));
+                    faults.add(format!("upstream: {fault}"));
                     None
                 }
             }
         }
         (None, Some(directory)) => {
-            if typed.upstream_ca.is_some() {
-                faults.note("upstream-ca: the embedded store speaks no TLS");
+            if settings.upstream_ca.is_some() {
+                faults.add("upstream-ca: requires upstream; the embedded store has no TLS");
             }
-            match (&typed.access_key, &typed.secret_key) {
+            match (&settings.access_key, &settings.secret_key) {
                 (Some(Text(access)), Some(Text(secret))) if !access.is_empty() && !secret.is_empty() => {
                     Some(Store::Embedded {
                         directory: path(directory),
@@ -184,7 +194,7 @@ fn store(typed: &Settings, faults: &mut Faults) -> Option<Store> {
                     })
                 }
                 _ => {
-                    faults.note("store: needs access-key and secret-key, neither of them empty");
+                    faults.add("store: requires access-key and secret-key, both not empty");
                     None
                 }
             }
@@ -193,45 +203,45 @@ fn store(typed: &Settings, faults: &mut Faults) -> Option<Store> {
 }
 
 fn upstream(text: &str) -> Result<Uri, String> {
-    let fault = |reason: &str| format!("`{text}` {reason}");
-    let url: Uri = text.parse().map_err(|_| fault("is not a URL"))?;
+    let fault = |expected: &str| format!("expected {expected}, found `{text}`");
+    let url: Uri = text.parse().map_err(|_| fault("a URL"))?;
     if !matches!(url.scheme_str(), Some("http" | "https")) {
-        return Err(fault("does not begin with http:// or https://"));
+        return Err(fault("a URL that begins with http:// or https://"));
     }
     if url
         .authority()
         .is_some_and(|authority| authority.as_str().contains('@'))
     {
-        return Err("holds a user name: callers sign for themselves".to_owned());
+        return Err("expected a URL without a user name: callers sign with their own keys".to_owned());
     }
     if url.path() != "/" || url.query().is_some() {
-        return Err(fault("has a path: it would break every signature"));
+        return Err(fault("a URL without a path (a path would break every signature)"));
     }
     Ok(url)
 }
 
-fn tls(typed: &Settings, faults: &mut Faults) -> Option<Tls> {
-    match (&typed.tls_cert, &typed.tls_key) {
+fn tls(settings: &Settings, faults: &mut Faults) -> Option<Tls> {
+    match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls {
             certificate: path(certificate),
             key: path(key),
         }),
         (None, None) => None,
         _ => {
-            faults.note("tls-cert and tls-key: one needs the other");
+            faults.add("tls-cert and tls-key: expected both, found one");
             None
         }
     }
 }
 
-fn threads(typed: &Settings, faults: &mut Faults) -> NonZeroUsize {
-    let count = faults.count("threads", typed.threads.as_ref(), cpus().get());
+fn threads(settings: &Settings, faults: &mut Faults) -> NonZeroUsize {
+    let count = faults.count("threads", settings.threads.as_ref(), cpus().get());
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 
-fn io_threads(typed: &Settings, faults: &mut Faults) -> NonZeroUsize {
+fn io_threads(settings: &Settings, faults: &mut Faults) -> NonZeroUsize {
     let default = cpus().get().div_ceil(4);
-    let count = faults.count("io-threads", typed.io_threads.as_ref(), default);
+    let count = faults.count("io-threads", settings.io_threads.as_ref(), default);
     NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }
 

@@ -1,9 +1,9 @@
-//! A store for trials: s3s-fs on a local folder, inside this process.
+//! An object store for trials: s3s-fs on a local folder, inside this process.
 //!
-//! It listens on a loopback port and is reached like any other store, so that nothing works only with it. It
-//! checks signatures; it is neither fast nor complete.
+//! It listens on a loopback port and is accessed like any other store, so that no feature depends on it. It verifies
+//! signatures. It is neither fast nor complete.
 
-mod confined;
+mod folder_access;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -23,20 +23,20 @@ use tracing::{debug, warn};
 use crate::body::BoxError;
 use crate::config::values::Secret;
 use crate::error::Escaped;
-use confined::Confined;
+use folder_access::FolderAccess;
 
-/// Which folder to serve, and to whom.
+/// The folder to serve, and its credentials.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The folder; made if it is missing.
+    /// The folder; created if it is missing.
     pub directory: PathBuf,
     /// The one access key.
     pub access_key: String,
-    /// Its secret.
+    /// The secret of that key.
     pub secret_key: Secret,
 }
 
-/// A running store; it ends when dropped.
+/// A running store. Dropping it stops it.
 #[derive(Debug)]
 pub struct Embedded {
     address: SocketAddr,
@@ -46,18 +46,18 @@ pub struct Embedded {
 impl Config {
     /// Starts the store.
     pub async fn build(self) -> Result<Embedded, BoxError> {
-        make_folder(&self.directory)?;
-        // Its error says only by `Debug` what is wrong, which is said before or happens in between.
+        ensure_folder(&self.directory)?;
+        // The error is not shown: it has no `Display`, and `ensure_folder` has already checked the usual causes.
         let files = FileSystem::new(&self.directory)
-            .map_err(|_error| unreadable(&self.directory, "one that cannot be opened"))?;
+            .map_err(|_error| not_a_folder(&self.directory, "one that cannot be opened"))?;
         let mut service = S3ServiceBuilder::new(files);
         service.set_auth(SimpleAuth::from_single(
             self.access_key,
             self.secret_key.reveal().to_owned(),
         ));
         service.set_access(
-            Confined::new(&self.directory)
-                .map_err(|error| unreadable(&self.directory, &error.to_string().to_lowercase()))?,
+            FolderAccess::new(&self.directory)
+                .map_err(|error| not_a_folder(&self.directory, &error.to_string().to_lowercase()))?,
         );
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -69,10 +69,10 @@ impl Config {
     }
 }
 
-/// Makes the folder if it is missing, and looks whether it can be read.
-fn make_folder(directory: &Path) -> Result<(), String> {
-    let found = |found: &str| unreadable(directory, found);
-    // A trailing slash would have the link followed.
+/// Creates the folder if it is missing, and checks that it is readable.
+fn ensure_folder(directory: &Path) -> Result<(), String> {
+    let found = |found: &str| not_a_folder(directory, found);
+    // `components` drops a trailing slash, with which `symlink_metadata` would follow the link.
     let is_link =
         fs::symlink_metadata(directory.components().as_path()).is_ok_and(|entry| entry.is_symlink());
     match fs::metadata(directory) {
@@ -83,7 +83,7 @@ fn make_folder(directory: &Path) -> Result<(), String> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir_all(directory)
-                .map_err(|error| found(&format!("none that can be made: {error}")))?;
+                .map_err(|error| found(&format!("no folder, and cannot create one: {error}")))?;
         }
         Err(error) => return Err(found(&error.to_string().to_lowercase())),
     }
@@ -91,8 +91,8 @@ fn make_folder(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a folder is no store.
-fn unreadable(directory: &Path, found: &str) -> String {
+/// The error for a directory that cannot be the store.
+fn not_a_folder(directory: &Path, found: &str) -> String {
     let path = directory.display();
     Escaped(&format!(
         "store {path}: expected a readable folder, found {found}"
@@ -103,12 +103,12 @@ fn unreadable(directory: &Path, found: &str) -> String {
 // === impl Embedded ===
 
 impl Embedded {
-    /// Where the store listens.
+    /// The address that the store listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The store as an upstream.
+    /// The URL of the store.
     pub fn url(&self) -> io::Result<Uri> {
         format!("http://{}", self.address)
             .parse()
@@ -121,7 +121,7 @@ async fn accept(listener: TcpListener, service: S3Service) {
         let stream = match listener.accept().await {
             Ok((stream, _peer)) => stream,
             Err(error) => {
-                warn!(%error, "the embedded store cannot accept a connection");
+                warn!(%error, "embedded store: cannot accept a connection");
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             }
@@ -133,7 +133,7 @@ async fn accept(listener: TcpListener, service: S3Service) {
                 .serve_connection(TokioIo::new(stream), service)
                 .await
             {
-                debug!(%error, "a connection to the embedded store ended early");
+                debug!(%error, "embedded store: connection ended early");
             }
         });
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_folder_is_named_with_what_was_found() {
+    async fn a_path_that_is_not_a_folder_is_an_error_that_names_what_was_found() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("file"), b"").unwrap();
@@ -167,7 +167,10 @@ mod tests {
             ("link/", "a link to nothing"),
             ("loop", "too many levels of symbolic links (os error 40)"),
             ("file/store", "not a directory (os error 20)"),
-            ("link/store", "none that can be made: File exists (os error 17)"),
+            (
+                "link/store",
+                "no folder, and cannot create one: File exists (os error 17)",
+            ),
         ] {
             let expected = format!(
                 "store {}: expected a readable folder, found {found}",
@@ -177,16 +180,16 @@ mod tests {
         }
         let expected = "store no\\u{0}name: expected a readable folder, found file name contained an unexpected nul byte";
         assert_eq!(fault(PathBuf::from("no\0name")).await, expected);
-        let proc = "store /proc/none: expected a readable folder, found none that can be made: No such file or directory (os error 2)";
+        let proc = "store /proc/none: expected a readable folder, found no folder, and cannot create one: No such file or directory (os error 2)";
         assert_eq!(fault(PathBuf::from("/proc/none")).await, proc);
     }
 
     #[tokio::test]
-    async fn a_folder_that_is_missing_is_made() {
+    async fn a_missing_folder_is_created() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("a/b c/d");
-        make_folder(&deep).unwrap();
-        make_folder(&deep).unwrap();
+        ensure_folder(&deep).unwrap();
+        ensure_folder(&deep).unwrap();
         assert!(deep.is_dir());
     }
 }

@@ -1,6 +1,6 @@
-//! The gateway's own errors: a kind, a message for the caller, and the cause for the log.
+//! The gateway's errors: a kind, a message for the caller, and a cause for the log.
 //!
-//! What a kind looks like on the wire (S3 code, status, headers) is decided in [`crate::s3::errors`] alone.
+//! Only [`crate::s3::errors`] maps a kind to the wire (S3 code, status, headers).
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -8,55 +8,55 @@ use std::time::Duration;
 
 use crate::body::BoxError;
 
-/// What went wrong, as far as a caller can act on it.
+/// The kind of a failure, as far as a caller can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The pipeline's text is malformed, too long or ill-typed. Never works again unchanged.
+    /// The pipeline's text is malformed, too long or ill-typed. A retry is useless.
     InvalidPipeline,
-    /// The request contradicts itself or asks for what the gateway does not do.
+    /// The request contradicts itself or asks for something that the gateway does not support.
     InvalidRequest,
-    /// A header, parameter or field has a value that means nothing.
+    /// A header, parameter or field has an invalid value.
     InvalidArgument,
-    /// The request line and the headers together are over their limit.
+    /// The request line and the headers together exceed their limit.
     HeadTooLarge,
-    /// The request line is longer than any URL of S3.
+    /// The request line exceeds the longest URL of S3.
     UriTooLong,
-    /// A method that makes no sense here, `CONNECT` and `Upgrade` included.
+    /// The method is not supported on this path; also `CONNECT` and `Upgrade`.
     MethodNotAllowed,
-    /// No form that the caller accepts can hold the answer.
+    /// None of the formats that the caller accepts can encode the answer.
     NotAcceptable,
-    /// A condition of the request does not hold.
+    /// A condition of the request is false.
     PreconditionFailed,
-    /// The object or the answer is over its limit.
+    /// The object or the answer exceeds its limit.
     EntityTooLarge,
-    /// A range that the answer does not have.
+    /// The range is outside the answer.
     InvalidRange,
-    /// The object's bytes are not what the pipeline reads.
+    /// The object is not in a format that the pipeline can decode.
     UndecodableObject,
-    /// The object is well-formed, but a step cannot be applied to it.
+    /// The object is valid, but a step cannot be applied to it.
     UnsuitableObject,
-    /// The caller stopped sending in the middle of its request.
+    /// The caller stopped sending within its request.
     RequestTimeout,
-    /// What is asked for does not exist here.
+    /// The requested resource does not exist.
     NotFound,
-    /// The store no longer accepts the caller's signature, which it accepted before.
+    /// The store refuses the caller's signature after it had authorized the request.
     AccessDenied,
-    /// The object was replaced while it was read. Worth a retry.
+    /// The object was replaced while it was read. A retry can succeed.
     Replaced,
-    /// What is asked for is switched off, or the library for it is missing.
+    /// The requested feature is switched off, or its library is missing.
     NotImplemented,
-    /// A fault of the gateway.
+    /// A bug or failure of the gateway.
     Internal,
-    /// The store cannot be reached, or closed the connection without an answer. Worth a retry.
+    /// The store is unreachable, or closed the connection without an answer. A retry can succeed.
     OriginUnavailable,
-    /// The gateway is at a limit. Worth a retry after a pause.
+    /// The gateway is saturated. A retry after a pause can succeed.
     SlowDown,
-    /// The store took too long. Worth a retry.
+    /// The store took too long. A retry can succeed.
     OriginTimeout,
 }
 
-/// An error that becomes the caller's answer.
+/// An error that becomes the answer to the caller.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -74,7 +74,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 // === impl Error ===
 
 impl Error {
-    /// An error with a message that the caller may read: no addresses, no causes, no secrets.
+    /// An error whose message the caller can see: it must not contain addresses, causes or secrets.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         let retry_after = kind.default_retry_after();
         Self(Box::new(Inner {
@@ -85,37 +85,37 @@ impl Error {
         }))
     }
 
-    /// Adds the cause, which only the log shows.
+    /// Adds the cause. Only the log shows it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Overrides the pause that the caller is asked for.
+    /// Overrides the `Retry-After` pause.
     #[must_use]
     pub fn with_retry_after(mut self, pause: Duration) -> Self {
         self.0.retry_after = Some(pause);
         self
     }
 
-    /// What went wrong.
+    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The sentence for the caller.
+    /// The message for the caller.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The pause that the caller is asked for, if a retry is worth it.
+    /// The `Retry-After` pause, if a retry can succeed.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 }
 
-/// The pipeline's errors by their kinds; what is no fault of the request is one of the gateway's.
+/// Maps the kinds of pipeline errors. Kinds that the request did not cause are internal errors of the gateway.
 impl From<pushdown::Error> for Error {
     fn from(error: pushdown::Error) -> Self {
         let kind = match error.kind() {
@@ -144,7 +144,7 @@ impl std::error::Error for Error {
 }
 
 impl ErrorKind {
-    /// Whether the gateway or the store is at fault, and not the caller.
+    /// Whether the gateway or the store caused the error, and not the caller.
     pub fn is_fault(self) -> bool {
         matches!(
             self,
@@ -161,10 +161,10 @@ impl ErrorKind {
     }
 }
 
-/// A cause with its own causes on one line, for the log.
+/// An error and its causes on one line, for the log.
 ///
-/// Errors quote what callers and stores sent. Characters that end a line, steer a terminal or reorder text are escaped here,
-/// so that nobody can write log lines of their own.
+/// Errors quote input of callers and stores. Characters that end a line, control a terminal or reorder text are escaped,
+/// so that input cannot forge log lines.
 #[derive(Debug)]
 pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
 
@@ -176,7 +176,7 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-/// Text on one line: every character is escaped that is not for display.
+/// Text on one line, with all non-printable characters escaped.
 #[derive(Debug)]
 pub struct Escaped<T>(pub T);
 
@@ -191,7 +191,7 @@ struct Escaper<'a, 'b>(&'a mut fmt::Formatter<'b>);
 impl fmt::Write for Escaper<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
-        while let Some(at) = rest.find(steers) {
+        while let Some(at) = rest.find(is_control) {
             self.0.write_str(&rest[..at])?;
             let mut characters = rest[at..].chars();
             if let Some(character) = characters.next() {
@@ -203,8 +203,8 @@ impl fmt::Write for Escaper<'_, '_> {
     }
 }
 
-/// Control characters, Unicode's separators of lines and paragraphs, and its marks that change the direction of text.
-fn steers(character: char) -> bool {
+/// Whether a character is a control character, a Unicode line or paragraph separator, or a Unicode mark of text direction.
+fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -214,7 +214,7 @@ fn steers(character: char) -> bool {
 
 const _: () = assert!(
     size_of::<Error>() == size_of::<usize>(),
-    "errors travel in every result: keep them small"
+    "every result contains an error: keep it small"
 );
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cause_is_for_the_log_alone() {
+    fn only_the_log_shows_the_cause() {
         let cause = std::io::Error::other("10.0.0.7 refused");
         let error =
             Error::new(ErrorKind::OriginUnavailable, "the store cannot be reached").with_source(cause);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_a_log_line_of_their_own() {
+    fn input_cannot_forge_log_lines() {
         let error = Error::new(
             ErrorKind::InvalidArgument,
             "x-pushdown-seed is `1\r\n2026-01-01 INFO served\u{1b}[2K\u{9b}1A\u{2028}\u{202e}é`",

@@ -1,8 +1,8 @@
 //! The pushdown gateway: S3 in, S3 out.
 //!
-//! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections and
-//! [`s3`] answers what comes in on them. Arrows run one way: `cli -> app -> server -> s3 -> origin ->
-//! {config, error, telemetry}`.
+//! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections, and
+//! [`s3`] and [`pushdown`] answer their requests. Dependencies run one way: `cli -> app -> server -> s3 -> origin
+//! -> {config, error, telemetry}`.
 
 pub mod admin;
 pub mod app;

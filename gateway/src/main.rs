@@ -1,8 +1,8 @@
-//! The binary: everything else is in the library.
+//! The gateway's binary. All code is in the library.
 
 use std::process::ExitCode;
 
-/// Values are made on one thread and sent, then freed, on another: what the system's allocator is slowest at.
+/// Values are allocated on one thread and freed on another, which is the slowest case for the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 
 #[expect(
     clippy::print_stderr,
-    reason = "logging may not have started, and this is for the person who typed"
+    reason = "logging may not have started, and the message is for the person at the terminal"
 )]
 fn report(error: &anyhow::Error) {
     eprintln!("pushdown-gateway: {error:#}");

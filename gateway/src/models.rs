@@ -1,4 +1,4 @@
-//! The models that pipelines may name: looked at after start, described to readers, kept in memory while they are used.
+//! The models that pipelines can use: inspected after start, described to clients, and kept in memory while in use.
 
 use std::{fs, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -24,29 +24,28 @@ use crate::{
     s3::request::MODELS_PATH,
 };
 
-/// A folder of models, or none. Clones share it.
+/// The models of a folder, if one is configured. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ModelRegistry(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Where they are; `None` where no models are served.
+    /// The configuration; `None` if no models are served.
     models: Option<Models>,
-    /// `None` until they have been looked at.
-    folder: watch::Sender<Option<Arc<ModelFolder>>>,
-    /// Models whose weights are in memory, the last one used at the end.
+    /// `None` until all models have been inspected.
+    folder: watch::Sender<Option<Arc<Folder>>>,
+    /// Models whose weights are in memory, the least recently used first.
     warm: Mutex<Vec<Arc<Model>>>,
-    /// Bytes of weights that are kept.
-    budget: u64,
+    /// Maximum bytes of weights in memory.
+    budget_bytes: u64,
 }
 
 impl ModelRegistry {
-    /// The models of a folder that is there, of which nothing is known yet. Weights of up to `budget` bytes stay in
-    /// memory.
+    /// A registry that has not inspected its models yet. It keeps up to `budget_bytes` of weights in memory.
     ///
     /// # Errors
-    /// When the folder cannot be read.
-    pub fn new(models: Option<Models>, budget: u64) -> anyhow::Result<Self> {
+    /// If the folder cannot be read.
+    pub fn new(models: Option<Models>, budget_bytes: u64) -> anyhow::Result<Self> {
         if let Some(models) = &models {
             fs::read_dir(&models.folder).with_context(|| unreadable(models))?;
         }
@@ -54,54 +53,52 @@ impl ModelRegistry {
             models,
             folder: watch::Sender::new(None),
             warm: Mutex::default(),
-            budget,
+            budget_bytes,
         })))
     }
 
-    /// Looks at every model of the folder, and says in the log what can be used: a second or more for a large one,
-    /// in which everything else is served. Each run takes up to `threads` threads.
+    /// Inspects every model of the folder, and logs which ones are usable. A large model takes a second or more; other
+    /// requests are served at the same time. Each model run uses up to `threads` threads.
     ///
     /// # Errors
-    /// When the folder cannot be read any more.
+    /// If the folder cannot be read any more.
     #[expect(
         clippy::disallowed_methods,
-        reason = "once, and the CPU pool serves requests meanwhile"
+        reason = "runs once, and leaves the CPU pool to requests"
     )]
-    pub async fn look(self, threads: NonZeroUsize) -> anyhow::Result<()> {
+    pub async fn load(self, threads: NonZeroUsize) -> anyhow::Result<()> {
         if let Some(models) = self.0.models.clone() {
-            let folder = tokio::task::spawn_blocking(move || look(&models, threads)).await??;
+            let folder = tokio::task::spawn_blocking(move || inspect(&models, threads)).await??;
             self.0.folder.send_replace(Some(Arc::new(folder)));
         }
         Ok(())
     }
 
-    /// Whether models can be named: all have been looked at, or there are none.
+    /// Whether all models have been inspected, or no models are served.
     pub fn are_ready(&self) -> bool {
         self.0.models.is_none() || self.0.folder.borrow().is_some()
     }
 
-    /// Waits until models can be named.
+    /// Waits until all models have been inspected.
     ///
     /// # Errors
-    /// [`ErrorKind::SlowDown`] when that takes longer than `wait`.
-    pub async fn ready(&self, wait: Duration) -> Result<()> {
+    /// [`ErrorKind::SlowDown`] if that takes longer than `wait`.
+    pub async fn wait_until_ready(&self, wait: Duration) -> Result<()> {
         if self.are_ready() {
             return Ok(());
         }
         let mut folder = self.0.folder.subscribe();
-        let looked_at = tokio::time::timeout(wait, folder.wait_for(Option::is_some)).await;
-        let looked_at = looked_at.map(|looked_at| looked_at.is_ok());
-        match looked_at {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Error::new(
+        match tokio::time::timeout(wait, folder.wait_for(Option::is_some)).await {
+            Ok(Ok(_folder)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Error::new(
                 ErrorKind::SlowDown,
-                "the gateway is still looking at its models; try again later",
+                "the gateway is still loading its models; try again later",
             )
             .with_retry_after(Duration::from_secs(1))),
         }
     }
 
-    /// The models that can be used.
+    /// All usable models.
     pub fn all(&self) -> Vec<Arc<Model>> {
         let folder = self.folder();
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
@@ -111,44 +108,44 @@ impl ModelRegistry {
         self.0.folder.borrow().clone()
     }
 
-    /// Notes that the models of `steps` are about to run, and lets the weights of those go that were not used for
-    /// longest, where all together are over the budget.
-    pub fn touch(&self, steps: &[Step]) {
+    /// Marks the models of `steps` as used, and evicts the weights of the least recently used models if all weights
+    /// together exceed the budget.
+    pub fn mark_used(&self, steps: &[Step]) {
         for used in steps.iter().flat_map(Step::models) {
             let mut warm = self.0.warm.lock();
             warm.retain(|model| model != used);
             warm.push(Arc::clone(used));
-            // One that is about to be loaded holds nothing yet.
-            let held = |model: &Arc<Model>| model.memory_bytes().max(model.description().bytes);
-            let mut bytes: u64 = warm.iter().map(held).sum();
-            while bytes > self.0.budget && warm.len() > 1 {
-                let coldest = warm.remove(0);
-                bytes = bytes.saturating_sub(held(&coldest));
-                coldest.release();
+            // A model that is not loaded yet has no bytes in memory: its size counts.
+            let memory_bytes = |model: &Arc<Model>| model.held_bytes().max(model.description().bytes);
+            let mut bytes: u64 = warm.iter().map(memory_bytes).sum();
+            while bytes > self.0.budget_bytes && warm.len() > 1 {
+                let least_recent = warm.remove(0);
+                bytes = bytes.saturating_sub(memory_bytes(&least_recent));
+                least_recent.release();
             }
         }
     }
 
-    /// Answers a request for the list of models, for the ONNX file of one, or for a file of weights beside it.
+    /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights.
     ///
     /// # Errors
-    /// [`ErrorKind::MethodNotAllowed`] beside GET and HEAD, [`ErrorKind::NotFound`] for an unknown digest,
-    /// [`ErrorKind::NotImplemented`] where weights are not served; as [`ready`](Self::ready).
+    /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
+    /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
+    /// [`wait_until_ready`](Self::wait_until_ready).
     pub async fn answer(&self, parts: &Parts, wait: Duration) -> Result<Response<Body>> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Error::new(
                 ErrorKind::MethodNotAllowed,
-                "models are read by GET and HEAD; they are added in the gateway's folder",
+                "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
             ));
         }
-        self.ready(wait).await?;
+        self.wait_until_ready(wait).await?;
         let rest = parts.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
         let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
             None => self.list()?,
             Some(digest) => self.weights(digest).await?,
         };
-        let head = parts.method == Method::HEAD;
-        Ok(if head {
+        Ok(if parts.method == Method::HEAD {
             response.map(|_| body::empty())
         } else {
             response
@@ -159,7 +156,7 @@ impl ModelRegistry {
         let models = self.all();
         let models: Vec<_> = models.iter().map(|model| model.description()).collect();
         let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
-            Error::new(ErrorKind::Internal, "the list of models has no JSON").with_source(error)
+            Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
         })?;
         Ok(respond(
             "application/json",
@@ -173,23 +170,24 @@ impl ModelRegistry {
         if self.0.models.as_ref().is_some_and(|models| !models.serve_weights) {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
-                "this gateway keeps the weights of its models to itself",
+                "this gateway does not serve the weights of its models (serve-weights is false)",
             ));
         }
         let unreadable = |error: std::io::Error| {
-            Error::new(ErrorKind::Internal, "the model's file cannot be read").with_source(error)
+            Error::new(ErrorKind::Internal, "cannot read the model's file").with_source(error)
         };
-        let (folder, of) = (self.folder(), digest.to_owned());
+        let (folder, wanted) = (self.folder(), digest.to_owned());
         #[expect(
             clippy::disallowed_methods,
             reason = "opens a file, as `tokio::fs` does, and computes nothing"
         )]
-        let opening = tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&of)));
+        let opening =
+            tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&wanted)));
         let opened = opening.await.map_err(|error| unreadable(error.into()))?;
         let file = opened.ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
-                format!("no model here has the digest `{digest}`, nor a file of its weights"),
+                format!("unknown digest `{digest}`: no model and no weight file of this gateway has it"),
             )
         })?;
         let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
@@ -214,15 +212,15 @@ impl ModelResolver for ModelRegistry {
     }
 }
 
-fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<ModelFolder> {
+fn inspect(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
     let library = models.onnxruntime.display();
     let mut runtime = Runtime::load(&models.onnxruntime, threads.get());
     match &runtime {
-        Ok(runtime) => info!(%library, version = runtime.identity().onnxruntime, "ONNX Runtime"),
-        Err(error) => warn!("{error}; `model` steps are refused, everything else works"),
+        Ok(runtime) => info!(%library, version = runtime.identity().onnxruntime, "loaded ONNX Runtime"),
+        Err(error) => warn!("{error}; `model` steps are refused, all other steps work"),
     }
     if let Ok(on_cpu) = runtime {
-        runtime = Ok(on(models.execution_provider, on_cpu));
+        runtime = Ok(with_provider(models.execution_provider, on_cpu));
     }
     let folder = ModelFolder::open(&models.folder, runtime).with_context(|| unreadable(models))?;
     folder.inspect_all(|name, model| match model {
@@ -233,20 +231,20 @@ fn look(models: &Models, threads: NonZeroUsize) -> anyhow::Result<ModelFolder> {
                 digest = description.digest,
                 cut_points = description.cut_points.len(),
                 batched = description.batched,
-                "model"
+                "model is ready"
             );
         }
-        Err(error) => warn!(name, "the model cannot be used: {error}"),
+        Err(error) => warn!(name, "model cannot be used: {error}"),
     });
     Ok(folder)
 }
 
 fn unreadable(models: &Models) -> String {
-    format!("models: the folder {} cannot be read", models.folder.display())
+    format!("models: cannot read the folder {}", models.folder.display())
 }
 
-/// Tries a provider, once. Where it cannot be used models run all the same: values are alike, only slower to come.
-fn on(provider: Provider, on_cpu: Runtime) -> Runtime {
+/// Switches to a provider. Falls back to the CPU if the provider is unusable: results are equivalent, only slower.
+fn with_provider(provider: Provider, on_cpu: Runtime) -> Runtime {
     if provider == Provider::Cpu {
         return on_cpu;
     }
@@ -289,16 +287,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_names_a_model_waits_until_all_have_been_looked_at() {
+    async fn requests_for_a_model_wait_until_all_models_are_inspected() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("broken.onnx"), b"no model").unwrap();
         let models = ModelRegistry::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
         assert!(!models.are_ready());
-        let refused = models.ready(Duration::from_millis(1)).await.unwrap_err();
+        let refused = models
+            .wait_until_ready(Duration::from_millis(1))
+            .await
+            .unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::SlowDown);
         let waiting = models.clone();
-        let waiting = tokio::spawn(async move { waiting.ready(Duration::from_mins(1)).await });
-        models.clone().look(NonZeroUsize::MIN).await.unwrap();
+        let waiting = tokio::spawn(async move { waiting.wait_until_ready(Duration::from_mins(1)).await });
+        models.clone().load(NonZeroUsize::MIN).await.unwrap();
         waiting.await.unwrap().unwrap();
         assert!(models.are_ready() && models.all().is_empty());
         let error = models.find("broken").unwrap_err().to_string();
@@ -306,11 +307,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_is_missing_is_told_at_once() {
+    async fn a_missing_folder_is_an_error_at_start() {
         let error = ModelRegistry::new(Some(models("/nowhere".into())), 1 << 20).unwrap_err();
         assert!(error.to_string().contains("/nowhere"), "{error}");
         let none = ModelRegistry::new(None, 0).unwrap();
-        none.ready(Duration::ZERO).await.unwrap();
+        none.wait_until_ready(Duration::ZERO).await.unwrap();
         assert!(none.find("any").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The store behind the gateway: the pool, reads on a caller's behalf, and whether it is there at all.
+//! The origin, the object store of the gateway: its connection pool, reads on a caller's behalf, and readiness probes.
 
 mod client;
 mod download;
@@ -18,11 +18,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-pub use frames::{next, whole};
+pub use frames::{next_bytes, read_to_end};
 pub use headers::{strip_request, strip_response};
 pub use object::{OriginObject, OriginRequest};
-pub use progress::{Patience, Progress};
-pub use version::{End, Part, Version};
+pub use progress::{Progress, StallTimeouts};
+pub use version::{FetchedTail, ObjectTail, ObjectVersion, TailPart};
 
 use crate::body::Body;
 use crate::config::Limits;
@@ -30,17 +30,17 @@ use crate::error::Result;
 use crate::telemetry::Metrics;
 use download::Download;
 
-/// A readiness probe is about now: an answer that takes longer is none.
-const PROBE: Duration = Duration::from_secs(2);
+/// Timeout of a readiness probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How to reach the store, and how patient to be with it.
+/// Address of the store, and timeouts.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Scheme and authority of the store.
     pub url: Uri,
-    /// Authorities to trust instead of the system's.
+    /// Certificate authorities to trust instead of the system's.
     pub ca: Option<PathBuf>,
-    /// Timeouts towards the store.
+    /// Timeouts of requests to the store.
     pub limits: Limits,
 }
 
@@ -48,25 +48,25 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Origin {
     client: client::Client,
-    idle: Duration,
+    idle_timeout: Duration,
     metrics: Metrics,
 }
 
 impl Config {
-    /// Builds the pool; the store is not contacted.
+    /// Builds the pool. Does not connect to the store.
     pub fn build(self, metrics: &Metrics) -> io::Result<Origin> {
         let client = client::Config {
             url: self.url,
             ca: self.ca,
             connect_timeout: self.limits.origin_connect_timeout,
-            patience: Patience {
+            stall_timeouts: StallTimeouts {
                 client: self.limits.client_idle_timeout,
                 store: self.limits.origin_first_byte_timeout,
             },
         };
         Ok(Origin {
             client: client.build()?,
-            idle: self.limits.origin_idle_timeout,
+            idle_timeout: self.limits.origin_idle_timeout,
             metrics: metrics.clone(),
         })
     }
@@ -75,27 +75,27 @@ impl Config {
 // === impl Origin ===
 
 impl Origin {
-    /// Sends a request without a body as it is.
-    pub async fn ask(&self, request: Request<()>) -> Result<Response<Body>> {
-        let answer = self.client.ask(request).await?;
-        Ok(self.passed_on(answer, ()))
+    /// Sends a request without a body unchanged.
+    pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
+        let answer = self.client.send_without_body(request).await?;
+        Ok(self.forwarded(answer, ()))
     }
 
-    /// Sends a request with a body as it is. `kept` lives as long as the answer's body.
-    pub async fn send<K>(
+    /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
+    pub async fn send<G>(
         &self,
         request: Request<Body>,
         progress: &Progress,
-        kept: K,
+        guard: G,
     ) -> Result<Response<Body>>
     where
-        K: Unpin + Send + 'static,
+        G: Unpin + Send + 'static,
     {
         let answer = self.client.send(request, progress).await?;
-        Ok(self.passed_on(answer, kept))
+        Ok(self.forwarded(answer, guard))
     }
 
-    /// Sends the caller's own signed GET or HEAD, with `extra` unsigned headers.
+    /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
     pub async fn get(&self, caller: &Parts, extra: HeaderMap) -> Result<OriginObject> {
         let mut request = OriginRequest::from_caller(caller);
         let mut name = None;
@@ -108,9 +108,9 @@ impl Origin {
         self.read(request).await
     }
 
-    /// Reads an object. The store's refusals are answers too.
+    /// Reads an object. A refusal by the store is an answer, and no error.
     pub async fn read(&self, request: OriginRequest) -> Result<OriginObject> {
-        let (parts, body) = self.ask(request.into_request()).await?.into_parts();
+        let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();
         let content_length = parts
             .headers
             .get(header::CONTENT_LENGTH)
@@ -125,25 +125,26 @@ impl Origin {
         })
     }
 
-    /// Whether the store answers anything at all: a refusal is an answer.
+    /// Whether the store answers at all. A refusal counts as an answer.
     pub async fn is_reachable(&self) -> bool {
         let mut probe = Request::new(());
         *probe.method_mut() = Method::HEAD;
         probe
             .headers_mut()
             .insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
-        let answer = tokio::time::timeout(PROBE, self.client.ask(probe)).await;
+        let answer = tokio::time::timeout(PROBE_TIMEOUT, self.client.send_without_body(probe)).await;
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
-    fn passed_on<K>(&self, answer: Response<Incoming>, kept: K) -> Response<Body>
+    fn forwarded<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>
     where
-        K: Unpin + Send + 'static,
+        G: Unpin + Send + 'static,
     {
         let (mut parts, body) = answer.into_parts();
         strip_response(&mut parts.headers);
         parts.version = http::Version::HTTP_11;
-        let body = Download::new(body, self.idle, self.metrics.bytes_from_store.clone(), kept);
+        let received = self.metrics.bytes_from_store.clone();
+        let body = Download::new(body, self.idle_timeout, received, guard);
         Response::from_parts(parts, body.boxed_unsync())
     }
 }

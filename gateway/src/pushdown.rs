@@ -1,50 +1,50 @@
-//! The pipeline faces: one object by GET or HEAD, many by POST.
+//! The pipeline routes: one object by GET or HEAD, and batches of objects by POST.
 
 mod answer;
 mod batch;
+mod combined;
 mod conditions;
 mod etag;
-mod flow;
 mod form;
 mod head;
 mod headers;
-mod in_flight;
 mod object;
-mod refused;
 mod request;
 mod sample;
-mod several;
 mod steps;
+mod store_refusal;
+mod stream_body;
 mod table;
+mod tenant_batches;
 mod timing;
 
 use crate::{
-    compute::{CpuPool, Cpus, Layers, Memory, name_of_cpus},
+    compute::{CpuPool, CpuTimeReader, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
     models::ModelRegistry,
     origin::Origin,
     telemetry::Metrics,
 };
-use in_flight::InFlight;
+use tenant_batches::TenantBatches;
 
-/// What both faces work with. Clones share it.
+/// The handlers of the pipeline routes. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Pushdown {
     origin: Origin,
     cpu: CpuPool,
-    layers: Layers,
+    micro_batcher: MicroBatcher,
     memory: Memory,
     models: ModelRegistry,
     limits: Limits,
     metrics: Metrics,
-    in_flight: InFlight,
-    cpus: Cpus,
-    /// What names the CPUs that steps run on, where all of them do.
-    name_of_cpus: Option<String>,
+    tenant_batches: TenantBatches,
+    cpu_time: CpuTimeReader,
+    /// Identifies the CPUs that steps run on, if steps run on all of them.
+    cpu_set_id: Option<String>,
 }
 
 impl Pushdown {
-    /// The faces over a store, a CPU pool, a memory budget and the models that pipelines may name.
+    /// Handlers that use a store, a CPU pool, a memory budget and the models that pipelines can use.
     pub fn new(
         origin: Origin,
         cpu: CpuPool,
@@ -55,14 +55,14 @@ impl Pushdown {
     ) -> Self {
         Self {
             origin,
-            layers: Layers::new(cpu.clone(), metrics.clone()),
+            micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
             memory,
             models,
             limits,
             metrics,
-            in_flight: InFlight::default(),
-            cpus: Cpus::of(&cpu),
-            name_of_cpus: name_of_cpus(cpu.threads().get()),
+            tenant_batches: TenantBatches::default(),
+            cpu_time: CpuTimeReader::new(&cpu),
+            cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }
     }
@@ -71,7 +71,7 @@ impl Pushdown {
         pushdown::Limits {
             max_pixels: self.limits.max_pixels,
             max_object_bytes: self.limits.max_object_bytes,
-            tables: self.limits.tables(self.memory.total()),
+            tables: self.limits.tables(self.memory.total_bytes()),
             ..pushdown::Limits::default()
         }
     }

@@ -1,4 +1,4 @@
-//! The S3 side: what a request is, what it signed, how it is forwarded, and how the gateway says no.
+//! S3: routes, signatures, forwarding to the store, and error answers.
 
 pub mod errors;
 pub mod forward;

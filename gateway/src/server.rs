@@ -1,9 +1,9 @@
 //! Accepts connections, serves HTTP/1.1 on them, and drains.
 //!
-//! What a request means is not known here: a [`Handler`] answers it.
+//! A [`Handler`] answers the requests.
 
 mod connection;
-mod explained;
+mod refusal_rewriter;
 mod stall;
 mod tls;
 
@@ -34,36 +34,36 @@ pub use connection::{Connection, StallGuard};
 use crate::body::{BUFFER, Body};
 use crate::config::{Limits, Tls};
 use crate::telemetry::Metrics;
-use explained::Explained;
-use stall::Watched;
+use refusal_rewriter::RefusalRewriter;
+use stall::StallDetector;
 
-/// After an accept that failed for want of file descriptors or memory, let others finish first.
+/// Pause after an accept that failed for lack of file descriptors or memory, so that other connections can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request, whatever it takes; the request's extensions hold its [`Connection`].
+    /// Answers one request. The request's extensions contain its [`Connection`].
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
 
-    /// The whole answer, head and body, to a head that cannot be read, in place of a bare status line. Its connection is
-    /// closed afterwards.
-    fn explain(&self, status: StatusCode) -> Option<Bytes>;
+    /// The complete answer, head and body, to a request head that cannot be parsed; `None` for hyper's bare status line.
+    /// The connection closes after it.
+    fn rejection(&self, status: StatusCode) -> Option<Bytes>;
 }
 
-/// How to serve.
+/// Configuration of the server.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Serve TLS with these files.
     pub tls: Option<Tls>,
-    /// How long answers in flight may take to finish once draining.
+    /// Time for answers in flight to finish during a drain.
     pub drain_timeout: Duration,
-    /// Connections, header sizes, timeouts towards clients.
+    /// Limits on connections and header sizes, and timeouts of clients.
     pub limits: Limits,
 }
 
-/// A bound listener that serves no one yet.
+/// A bound listener, not serving yet.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Config {
-    /// Binds, so that a taken port is a fault at start and not later.
+    /// Binds, so that a port in use is an error at start and not later.
     pub async fn build(self, metrics: &Metrics) -> io::Result<Server> {
         let tls = self.tls.as_ref().map(tls::acceptor).transpose()?;
         let listener = TcpListener::bind(self.listen).await?;
@@ -104,15 +104,15 @@ impl Server {
         self.address
     }
 
-    /// Serves until `drain` is cancelled; then refuses new connections, lets answers in flight finish, and
-    /// cuts what is left after the drain timeout. Returns the number of connections that were cut.
+    /// Serves until `drain` is cancelled. Then refuses new connections, lets answers in flight finish, and cuts the
+    /// remaining connections after the drain timeout. Returns the number of connections that were cut.
     pub async fn serve<H: Handler>(self, handler: Arc<H>, drain: CancellationToken) -> usize {
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         let limits = self.config.limits;
         let slots = Arc::new(Semaphore::new(limits.max_connections));
         loop {
-            // A slot first: connections beyond the limit wait in the kernel's queue.
+            // Waits for a slot before it accepts: connections beyond the limit wait in the kernel's queue.
             let accepted = tokio::select! {
                 () = drain.cancelled() => break,
                 accepted = async {
@@ -127,7 +127,7 @@ impl Server {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let open = self.metrics.connection();
+            let open = self.metrics.track_connection();
             let handler = Arc::clone(&handler);
             let (drain, tls) = (drain.clone(), self.tls.clone());
             let connection = Connection::new(peer, cut.child_token(), limits.client_idle_timeout);
@@ -144,10 +144,10 @@ impl Server {
         {
             return 0;
         }
-        let left = connections.len();
+        let remaining = connections.len();
         cut.cancel();
         connections.wait().await;
-        left
+        remaining
     }
 }
 
@@ -160,16 +160,16 @@ async fn serve_stream<H: Handler>(
     drain: CancellationToken,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
-        debug!(%error, "cannot switch off Nagle's algorithm");
+        debug!(%error, "cannot disable Nagle's algorithm");
     }
-    let stream = Watched::new(stream, connection.patience());
+    let stream = StallDetector::new(stream, connection.stall_limit());
     let Some(tls) = tls else {
         return serve_http(stream, connection, limits, handler, drain).await;
     };
     match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve_http(stream, connection, limits, handler, drain).await,
-        Ok(Err(error)) => debug!(%error, peer = %connection.peer(), "tls handshake failed"),
-        Err(_elapsed) => debug!(peer = %connection.peer(), "tls handshake took too long"),
+        Ok(Err(error)) => debug!(%error, peer = %connection.peer(), "TLS handshake failed"),
+        Err(_elapsed) => debug!(peer = %connection.peer(), "TLS handshake took too long"),
     }
 }
 
@@ -191,14 +191,17 @@ async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
         .max_header_size(usize::try_from(limits.max_header_bytes).unwrap_or(usize::MAX))
         .max_headers(header::MAX_COUNT)
         .max_buf_size(BUFFER)
-        // The store's Date is kept, and the gateway's own answers carry their own.
+        // Off, because the store's Date is forwarded, and the gateway's own answers set one.
         .auto_date_header(false)
         .preserve_header_case(true)
-        .serve_connection(TokioIo::new(Explained::new(io, Arc::clone(&handler))), service);
+        .serve_connection(
+            TokioIo::new(RefusalRewriter::new(io, Arc::clone(&handler))),
+            service,
+        );
     let mut http = std::pin::pin!(http);
     let mut aborted = std::pin::pin!(connection.aborted());
     let mut draining = std::pin::pin!(drain.cancelled());
-    let mut told = false;
+    let mut is_draining = false;
     loop {
         tokio::select! {
             end = http.as_mut() => {
@@ -208,8 +211,8 @@ async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
                 return;
             }
             () = aborted.as_mut() => return,
-            () = draining.as_mut(), if !told => {
-                told = true;
+            () = draining.as_mut(), if !is_draining => {
+                is_draining = true;
                 http.as_mut().graceful_shutdown();
             }
         }

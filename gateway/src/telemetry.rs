@@ -1,4 +1,4 @@
-//! What the gateway tells about itself: logs and metrics.
+//! Logs and metrics.
 
 pub mod logs;
 mod metrics;

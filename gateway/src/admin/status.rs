@@ -1,4 +1,4 @@
-//! `/status.json`: what a person, or the reader's planner, wants to know at a glance.
+//! `/status.json`: the state of the gateway for people and for the client's planner.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::Sources;
 use crate::config::Limits;
 
-/// The state of the gateway now.
+/// The current state of the gateway.
 #[derive(Debug, Serialize)]
 pub(super) struct Status<'a> {
     version: &'static str,
-    /// Readers with another ENGINE read plainly.
+    /// Clients with another `ENGINE` read plain objects.
     engine: u32,
     draining: bool,
     uptime_seconds: u64,
@@ -21,7 +21,7 @@ pub(super) struct Status<'a> {
     cores: usize,
     /// Threads of the CPU pool.
     threads: NonZeroUsize,
-    /// Runnable processes of the machine, averaged over a minute; null where the system does not tell.
+    /// Runnable processes of the machine, averaged over a minute; null if the system does not report it.
     load: Option<f64>,
     connections: i64,
     in_flight: i64,
@@ -31,15 +31,15 @@ pub(super) struct Status<'a> {
     limits: &'a Limits,
 }
 
-/// A model that pipelines may name.
+/// A model that pipelines can use.
 #[derive(Debug, Serialize)]
 struct ModelStatus {
     name: String,
     digest: String,
     bytes: u64,
-    /// Whether its weights are in memory.
+    /// Its weights are in memory.
     loaded: bool,
-    /// What computes it: the one in force, not the one that was asked for.
+    /// The provider in use, which may differ from the configured one.
     execution_provider: Provider,
 }
 
@@ -47,6 +47,7 @@ struct ModelStatus {
 #[derive(Debug, Serialize)]
 struct Memory {
     budget: u64,
+    /// Bytes that requests have reserved.
     promised: i64,
 }
 
@@ -60,19 +61,19 @@ impl<'a> Status<'a> {
             uptime_seconds: uptime.as_secs(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             threads: config.threads,
-            load: load(),
+            load: load_average(),
             connections: metrics.connections(),
             in_flight: metrics.in_flight_total(),
-            queued: metrics.queue_length(),
+            queued: metrics.requests_queued(),
             memory: Memory {
                 budget: config.memory_budget,
-                promised: metrics.permits_in_use(),
+                promised: metrics.memory_reserved_bytes(),
             },
             models: sources
                 .models
                 .all()
                 .iter()
-                .map(|model| ModelStatus::of(model))
+                .map(|model| ModelStatus::new(model))
                 .collect(),
             limits: &config.limits,
         }
@@ -80,7 +81,7 @@ impl<'a> Status<'a> {
 }
 
 impl ModelStatus {
-    fn of(model: &Model) -> Self {
+    fn new(model: &Model) -> Self {
         let description = model.description();
         Self {
             name: description.name.clone(),
@@ -92,8 +93,8 @@ impl ModelStatus {
     }
 }
 
-/// One small read of a file that is not on any disk.
-fn load() -> Option<f64> {
+/// The load average over a minute. Reads `/proc/loadavg`, which is not on a disk, so it does not block.
+fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg")
         .ok()?
         .split(' ')

@@ -1,4 +1,4 @@
-//! The body of every answer: it counts its bytes and keeps its request in flight until it ends.
+//! The body of every answer. It counts its bytes and keeps its request in flight until it ends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,19 +17,20 @@ use crate::telemetry::GaugeGuard;
 pub(super) struct Tracked {
     body: Body,
     bytes: Counter,
-    /// hyper moves a `Content-Length: 0` behind the other headers if the body has ended before it is polled.
-    declares_zero: bool,
+    /// The answer has `Content-Length: 0`. hyper would move this header after the others if the body had ended before
+    /// its first poll.
+    is_declared_empty: bool,
     _in_flight: GaugeGuard,
 }
 
 impl Tracked {
     pub(super) fn new(answer: Response<Body>, bytes: Counter, in_flight: GaugeGuard) -> Response<Self> {
         let length = answer.headers().get(CONTENT_LENGTH);
-        let declares_zero = length.is_some_and(|length| length.as_bytes() == b"0");
+        let is_declared_empty = length.is_some_and(|length| length.as_bytes() == b"0");
         answer.map(|body| Self {
             body,
             bytes,
-            declares_zero,
+            is_declared_empty,
             _in_flight: in_flight,
         })
     }
@@ -50,14 +51,14 @@ impl http_body::Body for Tracked {
                     self.bytes.inc_by(data.len() as u64);
                 }
             }
-            Some(Err(error)) => tracing::warn!(cause = %Chain(error.as_ref()), "answer cut"),
+            Some(Err(error)) => tracing::warn!(cause = %Chain(error.as_ref()), "answer was cut"),
             None => {}
         }
         Poll::Ready(item)
     }
 
     fn is_end_stream(&self) -> bool {
-        !self.declares_zero && self.body.is_end_stream()
+        !self.is_declared_empty && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -1,4 +1,4 @@
-//! `health`: asks a running gateway how it is, for container health checks.
+//! `health`: checks a running gateway, for container health checks.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,26 +7,26 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
-/// A gateway that does not answer by then is not well.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A gateway that takes longer to answer counts as unhealthy.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct Health {
     /// Address of the admin port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9901")]
     admin: SocketAddr,
-    /// Ask whether the store can be reached, too
+    /// Also check that the store is reachable
     #[arg(long)]
     ready: bool,
 }
 
 impl Health {
-    /// Succeeds where the gateway says that it is well.
+    /// Fails unless the gateway reports that it is healthy.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let page = if self.ready { "/readyz" } else { "/healthz" };
         let unreachable = || format!("no gateway answers at {}", self.admin);
-        let mut stream = TcpStream::connect_timeout(&self.admin, PATIENCE).with_context(unreachable)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.admin, TIMEOUT).with_context(unreachable)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let host = self.admin;
         write!(
             stream,

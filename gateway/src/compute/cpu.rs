@@ -1,4 +1,4 @@
-//! The CPU pool: decoding and the like never run on the I/O threads.
+//! The CPU pool: decoding and other computation never runs on the I/O threads.
 
 use std::{
     num::NonZeroUsize,
@@ -13,49 +13,49 @@ use tokio::{
 };
 
 use super::{
-    Ledger, Standing, Tenant,
-    fair::{FairQueue, Place},
+    Ledger, QueuePosition, Tenant,
+    fair_queue::{FairQueue, QueueEntry},
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// A fixed number of threads for work that computes, shared fairly between tenants. Clones share it.
+/// A fixed number of threads for computation, shared fairly between tenants. Clones share the pool.
 ///
-/// They are the blocking threads of a Tokio runtime that does nothing else, and what they are sent is the order to run
-/// whatever comes next in the fair queue. A thread without work sleeps, where one of a work-stealing pool first looks
-/// around, at 2 % of the CPU time of small photos.
+/// The threads are the blocking threads of a dedicated Tokio runtime. Each task that they are sent runs the next item
+/// of the fair queue. A thread without work sleeps; a work-stealing pool searches for work first, which took 2 % of the
+/// CPU time of small photos.
 #[derive(Debug, Clone)]
 pub struct CpuPool {
     threads: Handle,
     count: NonZeroUsize,
     queue: FairQueue<Work>,
     ledger: Ledger,
-    _runtime: Arc<Background>,
+    _runtime: Arc<BackgroundRuntime>,
 }
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A runtime that may be dropped on another runtime's threads: it does not wait for its work.
+/// A runtime that can be dropped on another runtime's threads, because it does not wait for its tasks.
 #[derive(Debug)]
-pub(super) struct Background(Option<Runtime>);
+pub(super) struct BackgroundRuntime(Option<Runtime>);
 
-/// Charges a tenant for this thread's time, until it is dropped.
+/// Charges a tenant for the time until it is dropped.
 ///
-/// By the clock on the wall, which is that of the thread for work that never waits: asking for a thread's CPU time costs
-/// more than all else that is done around a piece of work.
+/// Measures wall-clock time, which equals CPU time for work that never blocks. Reading a thread's CPU time costs more
+/// than everything else that the pool does per work item.
 struct Meter<'a> {
     ledger: &'a Ledger,
     tenant: &'a Tenant,
     start: Instant,
 }
 
-/// Work that waits in several lines, with its places there.
-type Together = Mutex<Option<(Work, Vec<Place<Work>>)>>;
+/// Work that waits in the queues of several tenants, with its queue entries.
+type SharedWork = Mutex<Option<(Work, Vec<QueueEntry<Work>>)>>;
 
 impl CpuPool {
-    /// A pool of `threads` threads, which runs work in the order of `ledger`.
+    /// A pool of `threads` threads that orders work by `ledger`.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`] when the system gives no runtime.
+    /// [`ErrorKind::Internal`] if the runtime cannot be created.
     pub fn build(threads: NonZeroUsize, ledger: Ledger) -> Result<Self> {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(threads.get())
@@ -70,50 +70,50 @@ impl CpuPool {
             count: threads,
             queue: FairQueue::new(ledger.clone()),
             ledger,
-            _runtime: Arc::new(Background::new(runtime)),
+            _runtime: Arc::new(BackgroundRuntime::new(runtime)),
         })
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub const fn threads(&self) -> NonZeroUsize {
         self.count
     }
 
-    /// In whose order it runs.
+    /// The ledger that orders the pool's work.
     pub(super) const fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Runs `work` where it stands in its tenant's line, and charges the tenant for the time. Dropping the future before the work starts
-    /// cancels it.
+    /// Runs `work` at its position in the tenant's queue, and charges the tenant for the time. Dropping the future before
+    /// the work starts cancels it.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`] when `work` panics; the pool goes on.
+    /// [`ErrorKind::Internal`] if `work` panics. The pool continues.
     pub async fn run<T: Send + 'static>(
         &self,
-        standing: &Standing,
+        position: &QueuePosition,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.run_while_awaited(standing, |_| work()).await
+        self.run_while_awaited(position, |_| work()).await
     }
 
-    /// As [`run`](Self::run), for work of several parts: it may ask before each whether the future still exists, and return
-    /// early if not.
+    /// Like [`run`](Self::run), for work in several parts: `work` can check before each part whether the future still
+    /// exists, and return early if not.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Like [`run`](Self::run).
     pub async fn run_while_awaited<T: Send + 'static>(
         &self,
-        standing: &Standing,
-        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+        position: &QueuePosition,
+        work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (done, value) = oneshot::channel();
-        let (ledger, payer) = (self.ledger.clone(), standing.tenant().clone());
-        let _place = self.queue(standing, move || {
+        let (ledger, payer) = (self.ledger.clone(), position.tenant().clone());
+        let _entry = self.enqueue(position, move || {
             let meter = Meter::start(&ledger, &payer);
             let value = work(&|| !done.is_closed());
             drop(meter);
-            // Whoever left does not want it.
+            // Fails if the future was dropped.
             drop(done.send(value));
         });
         value
@@ -121,42 +121,42 @@ impl CpuPool {
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
     }
 
-    /// Runs `work` that belongs to several tenants: it stands in the line of each, and runs when the turn of the first
-    /// of them comes. What it costs, `work` charges itself.
-    pub(super) fn run_together(
+    /// Runs `work` of several tenants: it waits in the queue of each, and runs once, when the first of them is scheduled.
+    /// `work` charges the tenants itself.
+    pub(super) fn run_shared(
         &self,
-        standings: impl IntoIterator<Item = Standing>,
+        positions: impl IntoIterator<Item = QueuePosition>,
         work: impl FnOnce() + Send + 'static,
     ) {
-        let shared: Arc<Together> = Arc::new(Mutex::new(Some((Box::new(work), Vec::new()))));
-        for standing in standings {
+        let shared: Arc<SharedWork> = Arc::new(Mutex::new(Some((Box::new(work), Vec::new()))));
+        for position in positions {
             let work = Arc::clone(&shared);
-            let place = self.queue(&standing, move || {
+            let entry = self.enqueue(&position, move || {
                 let taken = work.lock().take();
-                if let Some((work, places)) = taken {
-                    drop(places);
+                if let Some((work, entries)) = taken {
+                    drop(entries);
                     work();
                 }
             });
             match &mut *shared.lock() {
-                Some((_, places)) => places.push(place),
-                // It runs by now.
+                Some((_, entries)) => entries.push(entry),
+                // The work has already started.
                 None => break,
             }
         }
     }
 
-    fn queue(&self, standing: &Standing, work: impl FnOnce() + Send + 'static) -> Place<Work> {
-        let place = self.queue.push(standing, Box::new(work));
+    fn enqueue(&self, position: &QueuePosition, work: impl FnOnce() + Send + 'static) -> QueueEntry<Work> {
+        let entry = self.queue.push(position, Box::new(work));
         let queue = self.queue.clone();
         let next = move || {
-            // Nothing, where something that waited was cancelled.
+            // `None` if an item was cancelled.
             if let Some(work) = queue.pop() {
                 work();
             }
         };
         drop(self.threads.spawn_blocking(next));
-        place
+        entry
     }
 }
 
@@ -176,7 +176,7 @@ impl Drop for Meter<'_> {
     }
 }
 
-impl Background {
+impl BackgroundRuntime {
     pub(super) const fn new(runtime: Runtime) -> Self {
         Self(Some(runtime))
     }
@@ -186,7 +186,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

@@ -1,4 +1,4 @@
-//! What tenants have used of their share of the CPU.
+//! Accounts of the CPU time that tenants used.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,38 +10,41 @@ use parking_lot::Mutex;
 
 use super::Tenant;
 
-/// What each tenant is given in a round, in nanoseconds. Less than most work costs, so that an unused rest is worth
-/// little; rounds in which nobody may run are not gone through one by one.
-const QUANTUM: i64 = 1_000_000;
-/// Tenants that are remembered at a time; one more, and all begin anew.
-const MOST_ACCOUNTS: usize = 4096;
+/// Credit of each tenant per round, in nanoseconds. Less than the cost of most work items, so that an unused rest is
+/// worth little. Rounds in which no tenant has credit are skipped at once.
+const QUANTUM_NANOSECONDS: i64 = 1_000_000;
+/// Maximum number of accounts. One more clears all of them.
+const MAX_ACCOUNTS: usize = 4096;
 
-/// The accounts of all tenants, in CPU time, whichever queue they wait in. Clones share them.
+/// The accounts of all tenants in CPU time, for all queues together. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Mutex<Accounts>>);
 
-/// Accounts in one round.
+/// The accounts of the current round.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
-    /// What waits, in all queues. While nothing does, nobody takes anything from anyone, and nothing is noted.
+    /// Items that wait in all queues. While this is 0, no tenant delays another, and nothing is recorded.
     waiting: usize,
     /// CPU time of all tenants so far.
     spent: Duration,
-    /// Nanoseconds that a tenant may still use, or has used too much; who is not here has a whole quantum.
-    credit: HashMap<Tenant, i64>,
+    /// Remaining credit in nanoseconds; negative for a debt. A tenant without an entry has a whole quantum.
+    credit_nanoseconds: HashMap<Tenant, i64>,
 }
 
 impl Ledger {
-    /// Takes CPU time that a tenant has used from its account.
+    /// Charges a tenant's account for used CPU time.
     pub fn charge(&self, tenant: &Tenant, time: Duration) {
         let mut accounts = self.0.lock();
         accounts.spent = accounts.spent.saturating_add(time);
-        if accounts.waiting == 0 || accounts.credit.len() >= MOST_ACCOUNTS {
-            accounts.credit.clear();
+        if accounts.waiting == 0 || accounts.credit_nanoseconds.len() >= MAX_ACCOUNTS {
+            accounts.credit_nanoseconds.clear();
         }
         if accounts.waiting > 0 {
             let time = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-            let credit = accounts.credit.entry(tenant.clone()).or_insert(QUANTUM);
+            let credit = accounts
+                .credit_nanoseconds
+                .entry(tenant.clone())
+                .or_insert(QUANTUM_NANOSECONDS);
             *credit = credit.saturating_sub(time);
         }
     }
@@ -51,49 +54,56 @@ impl Ledger {
         self.0.lock().spent
     }
 
-    /// Changes, or looks at, the accounts.
-    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Accounts) -> T) -> T {
+    /// Reads or changes the accounts under their lock.
+    pub(super) fn update<T>(&self, change: impl FnOnce(&mut Accounts) -> T) -> T {
         change(&mut self.0.lock())
     }
 
     #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
-        self.0.lock().credit.len()
+    pub(super) fn account_count(&self) -> usize {
+        self.0.lock().credit_nanoseconds.len()
     }
 }
 
 impl Accounts {
-    /// Something more waits.
-    pub(super) fn enter(&mut self) {
+    /// Counts one more waiting item.
+    pub(super) fn add_waiting(&mut self) {
         self.waiting += 1;
     }
 
-    /// So many wait no longer.
-    pub(super) fn leave(&mut self, count: usize) {
+    /// Counts `count` fewer waiting items.
+    pub(super) fn remove_waiting(&mut self, count: usize) {
         self.waiting = self.waiting.saturating_sub(count);
     }
 
-    /// The place of the first of these tenants, in their order, who has credit. Where none has, the rounds pass that
-    /// it takes until one has.
-    pub(super) fn first(&mut self, tenants: &VecDeque<Tenant>) -> Option<usize> {
-        let place = |accounts: &Self| tenants.iter().position(|tenant| accounts.credit(tenant) > 0);
-        place(self).or_else(|| {
-            let most = tenants.iter().map(|tenant| self.credit(tenant)).max()?;
-            self.pass(most.saturating_neg() / QUANTUM + 1);
-            place(self)
+    /// The index of the first of these tenants that has credit. If none has, advances to the first round in which one has.
+    pub(super) fn first_with_credit(&mut self, tenants: &VecDeque<Tenant>) -> Option<usize> {
+        let first = |accounts: &Self| {
+            tenants
+                .iter()
+                .position(|tenant| accounts.credit_nanoseconds(tenant) > 0)
+        };
+        first(self).or_else(|| {
+            let max = tenants
+                .iter()
+                .map(|tenant| self.credit_nanoseconds(tenant))
+                .max()?;
+            self.advance_rounds(max.saturating_neg() / QUANTUM_NANOSECONDS + 1);
+            first(self)
         })
     }
 
-    fn credit(&self, tenant: &Tenant) -> i64 {
-        self.credit.get(tenant).copied().unwrap_or(QUANTUM)
+    fn credit_nanoseconds(&self, tenant: &Tenant) -> i64 {
+        let credit = self.credit_nanoseconds.get(tenant).copied();
+        credit.unwrap_or(QUANTUM_NANOSECONDS)
     }
 
-    /// Gives each tenant its quantum of so many rounds; what was not used of earlier ones is lost.
-    fn pass(&mut self, rounds: i64) {
-        let given = rounds.saturating_mul(QUANTUM);
-        self.credit.retain(|_, credit| {
-            *credit = credit.saturating_add(given);
-            *credit < QUANTUM
+    /// Adds the quanta of `rounds` rounds to each account. Unused credit of earlier rounds is lost.
+    fn advance_rounds(&mut self, rounds: i64) {
+        let quanta = rounds.saturating_mul(QUANTUM_NANOSECONDS);
+        self.credit_nanoseconds.retain(|_, credit| {
+            *credit = credit.saturating_add(quanta);
+            *credit < QUANTUM_NANOSECONDS
         });
     }
 }

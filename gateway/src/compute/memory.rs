@@ -1,34 +1,34 @@
-//! The memory budget: one semaphore over all that requests hold, in KiB.
+//! The memory budget: a semaphore, in KiB, over the memory of all requests.
 
-mod room;
+mod wait_slots;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::room::Room;
-use super::{Ledger, Tenant, turnstile::Turnstile};
+use self::wait_slots::WaitSlots;
+use super::{Ledger, Tenant, fair_lock::FairLock};
 use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::{GaugeGuard, Metrics},
 };
 
-/// What one unit of the semaphore stands for.
-const UNIT: u64 = 1024;
+/// Bytes per permit of the semaphore.
+const UNIT_BYTES: u64 = 1024;
 
 /// The budget. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Memory {
     units: Arc<Semaphore>,
-    /// In front of the semaphore, whose own queue knows no tenants.
-    turnstile: Turnstile,
-    total: u64,
-    waiting: Room,
+    /// Held while waiting for the semaphore, whose own queue is not fair between tenants.
+    wait_lock: FairLock,
+    total_bytes: u64,
+    wait_slots: WaitSlots,
     max_wait: Duration,
     metrics: Metrics,
 }
 
-/// Leave to hold some bytes, until it is dropped.
+/// A reservation of some bytes, until it is dropped.
 #[derive(Debug)]
 pub struct Permit {
     units: OwnedSemaphorePermit,
@@ -37,79 +37,79 @@ pub struct Permit {
 }
 
 impl Memory {
-    /// A budget of `total` bytes, for which at most `max_waiting` wait, of one tenant as many as places are left free, each
-    /// for at most `max_wait`, in the order of `ledger`.
+    /// A budget of `total_bytes`. At most `max_waiting` requests wait for it, each for at most `max_wait`, in the order of
+    /// `ledger`. A tenant may use as many wait slots as it leaves free.
     pub fn build(
-        total: u64,
+        total_bytes: u64,
         max_waiting: usize,
         max_wait: Duration,
         ledger: Ledger,
         metrics: Metrics,
     ) -> Self {
-        let units = usize::try_from(total / UNIT)
+        let units = usize::try_from(total_bytes / UNIT_BYTES)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
         Self {
             units: Arc::new(Semaphore::new(units)),
-            turnstile: Turnstile::new(ledger),
-            total,
-            waiting: Room::new(max_waiting),
+            wait_lock: FairLock::new(ledger),
+            total_bytes,
+            wait_slots: WaitSlots::new(max_waiting),
             max_wait,
             metrics,
         }
     }
 
     /// The whole budget, in bytes.
-    pub const fn total(&self) -> u64 {
-        self.total
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
-    /// Waits for `bytes` at once: tenants in their turns, each of them first come, first served.
+    /// Waits for `bytes` as a whole: fair between tenants, first come first served within a tenant.
     ///
     /// # Errors
-    /// [`ErrorKind::EntityTooLarge`] for more than the whole budget, [`ErrorKind::SlowDown`] when too many wait
-    /// or the wait takes too long.
+    /// [`ErrorKind::EntityTooLarge`] for more than the whole budget; [`ErrorKind::SlowDown`] if too many requests wait or
+    /// the wait takes too long.
     pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<Permit> {
-        let units = self.units_of(bytes)?;
+        let units = self.units(bytes)?;
         let free = || Arc::clone(&self.units).try_acquire_many_owned(units).ok();
-        if let Some(permit) = self.turnstile.if_free(free) {
+        if let Some(permit) = self.wait_lock.run_if_free(free) {
             return Ok(self.permit(permit));
         }
-        let _place = self
-            .waiting
-            .enter(tenant)
-            .ok_or_else(|| slow_down("too many requests wait for memory"))?;
-        let _queued = self.metrics.queued();
+        let _slot = self
+            .wait_slots
+            .acquire(tenant)
+            .ok_or_else(|| slow_down("too many requests are waiting for memory"))?;
+        let _queued = self.metrics.track_queued();
         let started = tokio::time::Instant::now();
         let wait = async {
-            let _turn = self.turnstile.enter(tenant).await.ok()?;
+            let _guard = self.wait_lock.lock(tenant).await.ok()?;
             Arc::clone(&self.units).acquire_many_owned(units).await.ok()
         };
         let permit = tokio::time::timeout(self.max_wait, wait).await;
-        self.metrics.waited(started.elapsed());
+        self.metrics.observe_queue_wait(started.elapsed());
         match permit {
             Ok(Some(permit)) => Ok(self.permit(permit)),
             Ok(None) => Err(slow_down("the gateway is stopping")),
-            Err(_elapsed) => Err(slow_down("the memory budget stayed full")),
+            Err(_elapsed) => Err(slow_down("the wait for memory took too long")),
         }
     }
 
-    /// Adds `bytes` to a permit without waiting: who holds memory must not wait for more.
+    /// Adds `bytes` to a permit without waiting: a request that has memory must not wait for more (deadlock).
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire).
+    /// Like [`acquire`](Self::acquire).
     pub fn grow(&self, permit: &mut Permit, bytes: u64) -> Result<()> {
-        let units = self.units_of(permit.bytes() + bytes)? - self.units_of(permit.bytes())?;
+        let units = self.units(permit.bytes() + bytes)? - self.units(permit.bytes())?;
         let more = Arc::clone(&self.units)
             .try_acquire_many_owned(units)
             .map_err(|_| slow_down("the memory budget is full"))?;
         permit.units.merge(more);
-        permit.gauge = self.metrics.permits(permit.bytes());
+        permit.gauge = self.metrics.track_memory(permit.bytes());
         Ok(())
     }
 
     fn permit(&self, units: OwnedSemaphorePermit) -> Permit {
-        let gauge = self.metrics.permits(units.num_permits() as u64 * UNIT);
+        let gauge = self.metrics.track_memory(units.num_permits() as u64 * UNIT_BYTES);
         Permit {
             units,
             gauge,
@@ -117,38 +117,38 @@ impl Memory {
         }
     }
 
-    fn units_of(&self, bytes: u64) -> Result<u32> {
-        if bytes > self.total {
+    fn units(&self, bytes: u64) -> Result<u32> {
+        if bytes > self.total_bytes {
             return Err(Error::new(
                 ErrorKind::EntityTooLarge,
                 format!(
-                    "the request needs {bytes} bytes of memory, more than the whole budget of {}",
-                    self.total
+                    "the request is too large: expected at most {} bytes of memory (the whole budget), found {bytes}",
+                    self.total_bytes
                 ),
             ));
         }
-        u32::try_from(bytes.div_ceil(UNIT))
-            .map_err(|_| slow_down("the request needs too much memory at once"))
+        u32::try_from(bytes.div_ceil(UNIT_BYTES))
+            .map_err(|_| slow_down("the request requires too much memory at once"))
     }
 }
 
 impl Permit {
-    /// What is held.
+    /// The reserved bytes.
     pub fn bytes(&self) -> u64 {
-        self.units.num_permits() as u64 * UNIT
+        self.units.num_permits() as u64 * UNIT_BYTES
     }
 
-    /// Gives back all but `bytes`.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
-        let keep = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
-        let spare = self.units.num_permits().saturating_sub(keep);
+        let kept = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
+        let spare = self.units.num_permits().saturating_sub(kept);
         drop(self.units.split(spare));
-        self.gauge = self.metrics.permits(self.bytes());
+        self.gauge = self.metrics.track_memory(self.bytes());
     }
 }
 
-fn slow_down(why: &'static str) -> Error {
-    Error::new(ErrorKind::SlowDown, format!("{why}; try again later"))
+fn slow_down(reason: &'static str) -> Error {
+    Error::new(ErrorKind::SlowDown, format!("{reason}; try again later"))
         .with_retry_after(Duration::from_secs(1))
 }
 

@@ -1,67 +1,68 @@
-//! Who shares the machine.
+//! Tenants, and their positions in queues.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-/// How long a request keeps its place in its tenant's line: what it begins later waits behind what came meanwhile, so that no
-/// request of thousands of samples keeps a tenant's others waiting to its end.
-const KEEPS: Duration = Duration::from_secs(2);
+/// How long a request keeps its position in its tenant's queue. Later work of the request is queued after newer requests,
+/// so that a request with thousands of samples does not delay all others of the tenant until it ends.
+const POSITION_TTL: Duration = Duration::from_secs(2);
 
-/// Whose work it is: the access key of a request that the store accepted.
+/// A group of callers with one account: the access key of a request that the store authorized.
 ///
-/// Requests without a signature share the default, and so does what is done before the store has answered: until then
-/// a key is only claimed. Clones share the text.
+/// Requests without a signature share the default tenant. So does work before the store has authorized a request: until
+/// then the key is only claimed. Clones share the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Tenant(Option<Arc<str>>);
 
-/// Where work stands in its tenant's line: behind what came before its request did, whatever part of a sample's way it is.
+/// The position of work in its tenant's queue: all work of a request is ordered by the arrival of the request.
 ///
-/// A sample that has been decoded waits anew for its model. Behind all that was decoded meanwhile it would come last, and so
-/// would those of every other request: all would be answered at the end, together.
+/// A decoded sample waits a second time, for its model. If decoded samples were queued by the time of decoding, the
+/// samples of all requests would alternate, and all requests would end at the same late time.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct QueuePosition {
     tenant: Tenant,
-    since: Instant,
+    enqueued_at: Instant,
 }
 
 // === impl Tenant ===
 
 impl Tenant {
     /// The tenant of an access key.
-    pub fn of(access_key: Option<&str>) -> Self {
+    pub fn from_access_key(access_key: Option<&str>) -> Self {
         Self(access_key.map(Arc::from))
     }
 
-    /// Behind all that this tenant has waiting.
-    pub fn now(&self) -> Standing {
-        Standing {
+    /// The position after all waiting work of this tenant.
+    pub fn position_now(&self) -> QueuePosition {
+        QueuePosition {
             tenant: self.clone(),
-            since: Instant::now(),
+            enqueued_at: Instant::now(),
         }
     }
 }
 
-// === impl Standing ===
+// === impl QueuePosition ===
 
-impl Standing {
-    /// Whose work it is.
+impl QueuePosition {
+    /// The tenant that owns the work.
     pub const fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
-    /// Since when it stands there.
-    pub(super) const fn since(&self) -> Instant {
-        self.since
+    /// The time that orders positions.
+    pub(super) const fn enqueued_at(&self) -> Instant {
+        self.enqueued_at
     }
 
-    /// Where what the same request begins now stands: in the request's place, or behind what came until that was lost.
+    /// The position for further work of the same request: unchanged within the position's lifetime (2 s), and moved back
+    /// by a lifetime for each one that has passed.
     #[must_use]
-    pub fn again(&self) -> Self {
-        let lost = self.since.elapsed().as_nanos() / KEEPS.as_nanos();
+    pub fn renewed(&self) -> Self {
+        let expired = self.enqueued_at.elapsed().as_nanos() / POSITION_TTL.as_nanos();
         Self {
             tenant: self.tenant.clone(),
-            since: self.since + KEEPS * u32::try_from(lost).unwrap_or(u32::MAX),
+            enqueued_at: self.enqueued_at + POSITION_TTL * u32::try_from(expired).unwrap_or(u32::MAX),
         }
     }
 }
@@ -73,13 +74,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_keeps_its_place_for_a_while() {
-        let request = Tenant::default().now();
-        for (seconds, place) in [(0.0, 0.0), (1.9, 0.0), (2.0, 2.0), (3.9, 2.0), (29.0, 28.0)] {
-            let since = request.since() + Duration::from_secs_f64(seconds);
-            advance(since - Instant::now()).await;
-            let behind = request.again().since() - request.since();
-            assert_eq!(behind, Duration::from_secs_f64(place), "after {seconds} s");
+    async fn a_request_keeps_its_position_for_a_while() {
+        let request = Tenant::default().position_now();
+        for (seconds, delay) in [(0.0, 0.0), (1.9, 0.0), (2.0, 2.0), (3.9, 2.0), (29.0, 28.0)] {
+            let time = request.enqueued_at() + Duration::from_secs_f64(seconds);
+            advance(time - Instant::now()).await;
+            let found = request.renewed().enqueued_at() - request.enqueued_at();
+            assert_eq!(found, Duration::from_secs_f64(delay), "after {seconds} s");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Collects every fault of a configuration, so that they are reported at once.
+//! Collects all faults of a configuration, to report them at once.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,53 +7,56 @@ use std::time::Duration;
 
 use super::values::{Text, format_size, parse_duration, parse_size};
 
-/// What is wrong with a configuration, each fault a sentence that names its setting.
+/// The faults of a configuration. Each is a sentence that names its setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Faults(Vec<String>);
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the configuration does not work:")?;
+        f.write_str("invalid configuration:")?;
         self.0.iter().try_for_each(|fault| write!(f, "\n  - {fault}"))
     }
 }
 
 impl Faults {
-    pub(super) fn one(fault: String) -> Self {
+    pub(super) fn single(fault: String) -> Self {
         Self(vec![fault])
     }
 
-    pub(super) fn note(&mut self, fault: impl Into<String>) {
+    pub(super) fn add(&mut self, fault: impl Into<String>) {
         self.0.push(fault.into());
     }
 
-    /// `value` if nothing was noted.
-    pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
+    /// `value` if there are no faults.
+    pub(super) fn into_result<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
 
-    /// A size above zero.
-    pub(super) fn size(&mut self, name: &str, typed: Option<&Text>, default: u64) -> u64 {
-        self.size_within(name, typed, default, 1..=u64::MAX)
+    /// Parses a size above zero.
+    pub(super) fn size(&mut self, name: &str, setting: Option<&Text>, default: u64) -> u64 {
+        self.size_within(name, setting, default, 1..=u64::MAX)
     }
 
     pub(super) fn size_within(
         &mut self,
         name: &str,
-        typed: Option<&Text>,
+        setting: Option<&Text>,
         default: u64,
         range: RangeInclusive<u64>,
     ) -> u64 {
-        self.parsed(name, typed, default, |text| {
+        self.parsed(name, setting, default, |text| {
             let bytes = parse_size(text)?;
             if range.contains(&bytes) {
                 return Ok(bytes);
             }
             Err(match *range.end() {
-                u64::MAX => format!("`{text}` is less than {}", format_size(*range.start())),
+                u64::MAX => format!(
+                    "expected at least {}, found `{text}`",
+                    format_size(*range.start())
+                ),
                 end => {
                     format!(
-                        "`{text}` is not between {} and {}",
+                        "expected {} to {}, found `{text}`",
                         format_size(*range.start()),
                         format_size(end)
                     )
@@ -62,42 +65,42 @@ impl Faults {
         })
     }
 
-    /// A duration above zero.
-    pub(super) fn duration(&mut self, name: &str, typed: Option<&Text>, default: Duration) -> Duration {
-        self.parsed(name, typed, default, |text| match parse_duration(text)? {
-            Duration::ZERO => Err("must be longer than zero".to_owned()),
+    /// Parses a duration above zero.
+    pub(super) fn duration(&mut self, name: &str, setting: Option<&Text>, default: Duration) -> Duration {
+        self.parsed(name, setting, default, |text| match parse_duration(text)? {
+            Duration::ZERO => Err(format!("expected more than zero, found `{text}`")),
             duration => Ok(duration),
         })
     }
 
-    /// A number from 1 to 1,000,000.
-    pub(super) fn count(&mut self, name: &str, typed: Option<&Text>, default: usize) -> usize {
-        self.parsed(name, typed, default, |text| match text.trim().parse() {
+    /// Parses a number from 1 to 1,000,000.
+    pub(super) fn count(&mut self, name: &str, setting: Option<&Text>, default: usize) -> usize {
+        self.parsed(name, setting, default, |text| match text.trim().parse() {
             Ok(number @ 1..=1_000_000) => Ok(number),
-            _ => Err(format!("`{text}` is not a number from 1 to 1000000")),
+            _ => Err(format!("expected a number from 1 to 1000000, found `{text}`")),
         })
     }
 
-    pub(super) fn address(&mut self, name: &str, typed: Option<&Text>, default: SocketAddr) -> SocketAddr {
-        self.parsed(name, typed, default, |text| {
+    pub(super) fn address(&mut self, name: &str, setting: Option<&Text>, default: SocketAddr) -> SocketAddr {
+        self.parsed(name, setting, default, |text| {
             text.trim()
                 .parse()
-                .map_err(|_| format!("`{text}` is not an address, write it like {default}"))
+                .map_err(|_| format!("expected an address such as {default}, found `{text}`"))
         })
     }
 
     pub(super) fn parsed<T>(
         &mut self,
         name: &str,
-        typed: Option<&Text>,
+        setting: Option<&Text>,
         default: T,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> T {
-        match typed.map(|Text(text)| parse(text)) {
+        match setting.map(|Text(text)| parse(text)) {
             None => default,
             Some(Ok(value)) => value,
             Some(Err(fault)) => {
-                self.note(format!("{name}: {fault}"));
+                self.add(format!("{name}: {fault}"));
                 default
             }
         }

@@ -1,4 +1,4 @@
-//! Which models there are, and what runs them.
+//! Configuration of models.
 
 use std::path::PathBuf;
 
@@ -7,41 +7,42 @@ use serde::Serialize;
 
 use super::{Faults, Settings, path};
 
-/// Where models are, and what runs them.
+/// The models' folder, and what runs them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Models {
-    /// Folder of `NAME.onnx` and `NAME.json`.
+    /// Folder with `NAME.onnx` and `NAME.json` files.
     pub folder: PathBuf,
-    /// ONNX Runtime's library. Default: `libonnxruntime.so` where the system finds it.
+    /// Library of ONNX Runtime. Default: `libonnxruntime.so` on the system's library path.
     pub onnxruntime: PathBuf,
     /// Whether clients may fetch the weights. Default true.
     pub serve_weights: bool,
-    /// What computes models; where it cannot be used, the processor does. Default the processor.
+    /// Execution provider of models. Falls back to the CPU if it is unusable. Default CPU.
     pub execution_provider: Provider,
 }
 
 impl Models {
-    /// `None` where no models are served.
-    pub(super) fn validate(typed: &Settings, faults: &mut Faults) -> Option<Self> {
-        let serve_weights = faults.parsed("serve-weights", typed.serve_weights.as_ref(), true, |text| {
+    /// `None` if no models are served.
+    pub(super) fn validate(settings: &Settings, faults: &mut Faults) -> Option<Self> {
+        let serve_weights = faults.parsed("serve-weights", settings.serve_weights.as_ref(), true, |text| {
             text.parse()
-                .map_err(|_| format!("`{text}` is neither true nor false"))
+                .map_err(|_| format!("expected true or false, found `{text}`"))
         });
-        let typed_provider = typed.execution_provider.as_ref();
-        let execution_provider = faults.parsed("execution-provider", typed_provider, Provider::Cpu, provider);
-        let Some(folder) = &typed.models else {
-            // The library may be set in the environment for other programs; the rest makes no sense alone.
-            if typed.serve_weights.is_some() {
-                faults.note("serve-weights belongs to models");
+        let provider_setting = settings.execution_provider.as_ref();
+        let execution_provider =
+            faults.parsed("execution-provider", provider_setting, Provider::Cpu, provider);
+        let Some(folder) = &settings.models else {
+            // ORT_DYLIB_PATH may be set for other programs. The other settings are a mistake without models.
+            if settings.serve_weights.is_some() {
+                faults.add("serve-weights requires models");
             }
-            if typed_provider.is_some() {
-                faults.note("execution-provider belongs to models");
+            if provider_setting.is_some() {
+                faults.add("execution-provider requires models");
             }
             return None;
         };
         Some(Self {
             folder: path(folder),
-            onnxruntime: typed
+            onnxruntime: settings
                 .onnxruntime
                 .as_ref()
                 .map_or_else(|| PathBuf::from("libonnxruntime.so"), path),
@@ -57,7 +58,7 @@ fn provider(text: &str) -> Result<Provider, String> {
         return Ok(provider);
     }
     Err(format!(
-        "found `{text}` in a gateway that was built without it, expected cpu; for {provider}, build with \
+        "expected cpu, found `{text}`: this gateway was built without it; for {provider}, build with \
          `--features {provider}`"
     ))
 }

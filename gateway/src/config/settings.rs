@@ -1,14 +1,17 @@
-//! What was typed: flags, `PUSHDOWN_*` and the TOML file, all optional, nothing judged yet.
+//! The settings as given by flags, `PUSHDOWN_*` variables and the TOML file: all optional, not validated.
 //!
-//! Names of flags, of environment variables and of TOML keys are the same words, and they stand only here.
+//! Flags, environment variables and TOML keys have the same names. They are defined only in this module.
 
-/// Takes each named field from `$over`, or from `$under` where it was not set.
-macro_rules! overlay {
-    ($over:ident, $under:ident, $($field:ident),+ $(,)?) => {
-        Self { $($field: $over.$field.or($under.$field)),+ }
+/// Takes each field from `$settings`, or from `$fallback` if it is not set.
+macro_rules! merge {
+    ($settings:ident, $fallback:ident, $($field:ident),+ $(,)?) => {
+        Self { $($field: $settings.$field.or($fallback.$field)),+ }
     };
-    ($over:ident, $under:ident, $($field:ident),+; $nested:ident) => {
-        Self { $($field: $over.$field.or($under.$field),)+ $nested: $over.$nested.over($under.$nested) }
+    ($settings:ident, $fallback:ident, $($field:ident),+; $nested:ident) => {
+        Self {
+            $($field: $settings.$field.or($fallback.$field),)+
+            $nested: $settings.$nested.with_fallback($fallback.$nested)
+        }
     };
 }
 
@@ -23,14 +26,14 @@ use super::Faults;
 use super::values::Text;
 pub use limits::LimitSettings;
 
-/// Everything but the limits. A flag wins over the environment, the environment over the file.
+/// All settings. A flag overrides the environment, and the environment overrides the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Settings {
-    /// The S3 store to stand in front of (path style), such as `http://127.0.0.1:8333`
+    /// URL of the S3 store (path style), such as `http://127.0.0.1:8333`
     #[arg(long, env = "PUSHDOWN_UPSTREAM", value_name = "URL", help_heading = "Store")]
     pub upstream: Option<Text>,
-    /// PEM file of the authorities to trust for an https upstream, instead of the system's
+    /// PEM file of certificate authorities to trust for an https upstream, instead of the system's
     #[arg(
         long,
         env = "PUSHDOWN_UPSTREAM_CA",
@@ -38,13 +41,13 @@ pub struct Settings {
         help_heading = "Store"
     )]
     pub upstream_ca: Option<Text>,
-    /// Serve this folder by the embedded store instead (for trials), made if it is missing
+    /// Folder to serve by the embedded store instead (for trials); created if it is missing
     #[arg(long, env = "PUSHDOWN_STORE", value_name = "DIR", help_heading = "Store")]
     pub store: Option<Text>,
     /// Access key of the embedded store
     #[arg(long, env = "PUSHDOWN_ACCESS_KEY", value_name = "KEY", help_heading = "Store")]
     pub access_key: Option<Text>,
-    /// Secret key of the embedded store; better set by the environment than typed
+    /// Secret key of the embedded store; set it in the environment rather than as a flag
     #[arg(
         long,
         env = "PUSHDOWN_SECRET_KEY",
@@ -53,13 +56,13 @@ pub struct Settings {
     )]
     pub secret_key: Option<Text>,
 
-    /// Folder of models for `model` steps: NAME.onnx, and NAME.json on how to prepare inputs
+    /// Folder of models for `model` steps: NAME.onnx, and NAME.json with the input preparation
     #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Models")]
     pub models: Option<Text>,
-    /// ONNX Runtime's library, 1.24 or newer [default: libonnxruntime.so where the system finds it]
+    /// Library of ONNX Runtime, 1.24 or newer [default: libonnxruntime.so on the library path]
     #[arg(long, env = "ORT_DYLIB_PATH", value_name = "FILE", help_heading = "Models")]
     pub onnxruntime: Option<Text>,
-    /// Whether clients may fetch the models' weights, to run layers themselves [default: true]
+    /// Whether clients may download the weights of models, to run layers locally [default: true]
     #[arg(
         long,
         env = "PUSHDOWN_SERVE_WEIGHTS",
@@ -67,7 +70,7 @@ pub struct Settings {
         help_heading = "Models"
     )]
     pub serve_weights: Option<Text>,
-    /// What computes models: cpu, or cuda where that is built in [default: cpu]
+    /// Execution provider of models: cpu, or cuda if built in [default: cpu]
     #[arg(
         long,
         env = "PUSHDOWN_EXECUTION_PROVIDER",
@@ -76,7 +79,7 @@ pub struct Settings {
     )]
     pub execution_provider: Option<Text>,
 
-    /// Address for S3 [default: 127.0.0.1:9900]; port 0 takes a free one
+    /// Listen address for S3; port 0 selects a free port [default: 127.0.0.1:9900]
     #[arg(
         long,
         env = "PUSHDOWN_LISTEN",
@@ -84,7 +87,7 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub listen: Option<Text>,
-    /// Address for health, metrics and status [default: 127.0.0.1:9901]
+    /// Listen address for health, metrics and status [default: 127.0.0.1:9901]
     #[arg(
         long,
         env = "PUSHDOWN_ADMIN_LISTEN",
@@ -92,7 +95,7 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub admin_listen: Option<Text>,
-    /// PEM file of the certificate chain: S3 is then served over TLS
+    /// PEM file of the certificate chain, to serve S3 over TLS
     #[arg(
         long,
         env = "PUSHDOWN_TLS_CERT",
@@ -108,7 +111,7 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub tls_key: Option<Text>,
-    /// Once serving, write its addresses to this file, as {"listen": .., "admin": .., "store": ..}
+    /// File to write the addresses to when ready, as {"listen": .., "admin": .., "store": ..}
     #[arg(
         long,
         env = "PUSHDOWN_READY_FILE",
@@ -117,7 +120,7 @@ pub struct Settings {
     )]
     pub ready_file: Option<Text>,
 
-    /// Memory that the values of pushed-down requests may take together [default: 1GiB]
+    /// Total memory for the values of pipeline requests [default: 1GiB]
     #[arg(
         long,
         env = "PUSHDOWN_MEMORY_BUDGET",
@@ -125,10 +128,10 @@ pub struct Settings {
         help_heading = "Resources"
     )]
     pub memory_budget: Option<Text>,
-    /// Threads for decoding and the like [default: the CPUs this process may use]
+    /// Threads for decoding and other computation [default: the CPUs that this process may use]
     #[arg(long, env = "PUSHDOWN_THREADS", value_name = "N", help_heading = "Resources")]
     pub threads: Option<Text>,
-    /// Threads for model I/O [default: one for every four CPUs]; more of them cost CPU time per request
+    /// Threads for socket I/O; more threads cost CPU time per request [default: one per four CPUs]
     #[arg(
         long,
         env = "PUSHDOWN_IO_THREADS",
@@ -136,7 +139,7 @@ pub struct Settings {
         help_heading = "Resources"
     )]
     pub io_threads: Option<Text>,
-    /// On SIGTERM, how long answers in flight may take to finish [default: 30s]
+    /// Time for answers in flight to finish after SIGTERM [default: 30s]
     #[arg(
         long,
         env = "PUSHDOWN_DRAIN_TIMEOUT",
@@ -145,7 +148,7 @@ pub struct Settings {
     )]
     pub drain_timeout: Option<Text>,
 
-    /// What to log: a level, or directives such as `info,pushdown_gateway=debug` [default: info]
+    /// Log level, or directives such as `info,pushdown_gateway=debug` [default: info]
     #[arg(
         long,
         env = "PUSHDOWN_LOG_LEVEL",
@@ -153,7 +156,7 @@ pub struct Settings {
         help_heading = "Logging"
     )]
     pub log_level: Option<Text>,
-    /// text or json [default: text]
+    /// Log format: text or json [default: text]
     #[arg(
         long,
         env = "PUSHDOWN_LOG_FORMAT",
@@ -168,19 +171,19 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads a TOML file. An unknown key is a fault, so that no misspelt limit is silently the default.
+    /// Reads a TOML file. An unknown key is a fault, so that a misspelt limit is not silently ignored.
     pub fn from_file(path: &Path) -> Result<Self, Faults> {
-        let fault = |error: String| Faults::one(format!("configuration file {}: {error}", path.display()));
+        let fault = |error: String| Faults::single(format!("configuration file {}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
         toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
     }
 
-    /// These settings, and `under` where they say nothing.
+    /// These settings, with `fallback` for those that are not set.
     #[must_use]
-    pub fn over(self, under: Self) -> Self {
-        let over = self;
-        overlay!(
-            over, under,
+    pub fn with_fallback(self, fallback: Self) -> Self {
+        let settings = self;
+        merge!(
+            settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
             execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads, drain_timeout, log_level, log_format; limits
         )
@@ -192,14 +195,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_wins_over_the_file() {
-        let typed = Settings {
+    fn a_flag_overrides_the_file() {
+        let flags = Settings {
             listen: Some("127.0.0.1:1".into()),
             ..Settings::default()
         };
         let file: Settings =
             toml::from_str("listen = \"127.0.0.1:2\"\nthreads = 3\n[limits]\nbatch-samples = 7\n").unwrap();
-        let merged = typed.over(file);
+        let merged = flags.with_fallback(file);
         assert_eq!(merged.listen, Some("127.0.0.1:1".into()));
         assert_eq!(merged.threads, Some("3".into()));
         assert_eq!(merged.limits.batch_samples, Some("7".into()));

@@ -12,7 +12,7 @@ fn upstream_only() -> Settings {
 }
 
 #[test]
-fn an_upstream_is_enough() {
+fn an_upstream_is_the_only_required_setting() {
     let config = Config::validate(&upstream_only()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:9900");
     assert_eq!(config.memory_budget, 1 << 30);
@@ -44,7 +44,7 @@ fn all_faults_are_reported_at_once() {
 }
 
 #[test]
-fn exactly_one_store() {
+fn exactly_one_store_is_required() {
     let none = Config::validate(&Settings::default()).unwrap_err();
     assert!(none.to_string().contains("no store"), "{none}");
     let both = Config::validate(&Settings {
@@ -52,17 +52,17 @@ fn exactly_one_store() {
         ..upstream_only()
     })
     .unwrap_err();
-    assert!(both.to_string().contains("both set"), "{both}");
+    assert!(both.to_string().contains("found both"), "{both}");
     let keyless = Config::validate(&Settings {
         store: Some("data".into()),
         ..Settings::default()
     })
     .unwrap_err();
-    assert!(keyless.to_string().contains("needs access-key"), "{keyless}");
+    assert!(keyless.to_string().contains("requires access-key"), "{keyless}");
 }
 
 #[test]
-fn the_help_tells_the_defaults_that_hold() {
+fn the_help_shows_the_actual_defaults() {
     let help = LimitSettings::augment_args(clap::Command::new("help"));
     let Value::Object(defaults) = serde_json::to_value(Limits::default()).unwrap() else {
         unreachable!()
@@ -83,13 +83,13 @@ fn the_help_tells_the_defaults_that_hold() {
         let text = argument.get_help().unwrap().to_string();
         assert!(
             text.contains(&format!("[default: {value}]")),
-            "{name} is {value}, but: {text}"
+            "expected {value} for {name}, found: {text}"
         );
     }
 }
 
 #[test]
-fn an_upstream_has_no_path_and_no_user() {
+fn an_upstream_must_not_have_a_path_or_a_user() {
     for wrong in [
         "http://store/prefix",
         "http://store/?x",
@@ -108,7 +108,7 @@ fn an_upstream_has_no_path_and_no_user() {
 }
 
 #[test]
-fn models_are_computed_by_what_is_built_in() {
+fn an_execution_provider_must_be_built_in() {
     let typed = |provider: Option<&str>| Settings {
         models: Some("models".into()),
         execution_provider: provider.map(Text::from),
@@ -127,7 +127,10 @@ fn models_are_computed_by_what_is_built_in() {
         assert_eq!(provider(Some("cuda")), Ok(Provider::Cuda));
     } else {
         let fault = provider(Some("cuda")).unwrap_err().to_string();
-        assert!(fault.contains("built without it, expected cpu"), "{fault}");
+        assert!(
+            fault.contains("expected cpu, found `cuda`: this gateway was built without it"),
+            "{fault}"
+        );
         assert!(fault.contains("`--features cuda`"), "{fault}");
     }
     let alone = Settings {
@@ -135,7 +138,7 @@ fn models_are_computed_by_what_is_built_in() {
         ..upstream_only()
     };
     let alone = Config::validate(&alone).unwrap_err().to_string();
-    assert!(alone.contains("execution-provider belongs to models"), "{alone}");
+    assert!(alone.contains("execution-provider requires models"), "{alone}");
     let shown = serde_json::to_value(Config::validate(&typed(None)).unwrap()).unwrap();
     assert_eq!(shown["models"]["execution_provider"], "cpu");
 }

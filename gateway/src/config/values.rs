@@ -1,13 +1,13 @@
-//! How sizes, durations and secrets are written in a configuration.
+//! Parsing and formatting of sizes, durations and secrets in a configuration.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A setting as it was typed: a flag, an environment variable, or any scalar of the TOML file.
+/// A setting as given: a flag, an environment variable, or a scalar of the TOML file.
 ///
-/// Nothing is judged here, so that every fault of a configuration can be reported at once.
+/// Not validated, so that all faults of a configuration can be reported at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(pub String);
 
@@ -40,17 +40,17 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// A value that no log line, error message or status page may show.
+/// A value that is never shown in logs, error messages or the status page.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a secret as it was typed.
+    /// Wraps a secret.
     pub fn new(secret: String) -> Self {
         Self(secret)
     }
 
-    /// The secret itself, for the one place that needs it.
+    /// The secret itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -82,9 +82,9 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 
 const DURATION_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// Reads a size in bytes: `4096`, `256MiB`, `1GB`. Whole numbers only, units in their usual spelling.
+/// Parses a size in bytes: `4096`, `256MiB`, `1GB`. Whole numbers only; units are case-sensitive.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let fault = || format!("`{text}` is not a size, write it like 4096, 64KiB or 256MiB");
+    let fault = || format!("expected a size such as 4096, 64KiB or 256MiB, found `{text}`");
     let (number, unit) = split_unit(text);
     let factor = match unit {
         "" => 1,
@@ -99,12 +99,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let number: u64 = number.parse().map_err(|_| fault())?;
     number
         .checked_mul(factor)
-        .ok_or_else(|| format!("`{text}` is more bytes than fit into 64 bits"))
+        .ok_or_else(|| format!("expected a size below 2^64 bytes, found `{text}`"))
 }
 
-/// Reads a duration: `250ms`, `30s`, `5m`, `1h`. The unit is never guessed.
+/// Parses a duration: `250ms`, `30s`, `5m`, `1h`. The unit is required.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let fault = || format!("`{text}` is not a duration, write it like 250ms, 30s or 5m");
+    let fault = || format!("expected a duration such as 250ms, 30s or 5m, found `{text}`");
     let (number, unit) = split_unit(text);
     let (_, factor) = DURATION_UNITS
         .iter()
@@ -117,7 +117,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(fault)
 }
 
-/// Writes a size in the largest binary unit that divides it.
+/// Formats a size in the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
     SIZE_UNITS[..4]
         .iter()
@@ -129,7 +129,7 @@ pub fn format_size(bytes: u64) -> String {
         )
 }
 
-/// Writes a duration in the largest unit that divides it.
+/// Formats a duration in the largest unit that divides it.
 pub fn format_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     DURATION_UNITS
@@ -142,7 +142,7 @@ pub fn format_duration(duration: Duration) -> String {
         )
 }
 
-/// `serde(serialize_with)` for a number of bytes.
+/// `serde(serialize_with)` for a size in bytes.
 pub fn size<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format_size(*bytes))
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed_strictly() {
         assert_eq!(parse_size("4096"), Ok(4096));
         assert_eq!(parse_size("256MiB"), Ok(256 << 20));
         assert_eq!(parse_size("1 GB"), Ok(1_000_000_000));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed_strictly() {
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("5m"), Ok(Duration::from_mins(5)));
         for wrong in ["", "30", "s", "1.5s", "3 fortnights"] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn formatted_values_parse_to_the_same_value() {
         for bytes in [0, 1, 1000, 1 << 10, 3 << 19, 256 << 20, 1 << 40] {
             assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_never_shows() {
+    fn a_secret_is_never_shown() {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");

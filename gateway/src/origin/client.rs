@@ -1,4 +1,4 @@
-//! The connection pool to the store, and one exchange over it.
+//! The connection pool to the store, and single exchanges over it.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -16,43 +16,43 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pushdown::wire::header;
 
 use super::headers::strip_framing;
-use super::progress::{Patience, Progress};
+use super::progress::{Progress, StallTimeouts};
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
 
-/// An idle connection is dropped before most stores would close it, which would cost a retry.
-const IDLE: Duration = Duration::from_secs(15);
+/// Idle connections close after this time, before most stores close them: a connection closed by the store costs a retry.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How to reach the store.
+/// Address of the store, and timeouts.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
     /// Scheme and authority of the store.
     pub(super) url: Uri,
-    /// Authorities to trust instead of the system's.
+    /// Certificate authorities to trust instead of the system's.
     pub(super) ca: Option<PathBuf>,
     /// Longest time to connect.
     pub(super) connect_timeout: Duration,
     /// Longest silences before an answer begins.
-    pub(super) patience: Patience,
+    pub(super) stall_timeouts: StallTimeouts,
 }
 
-/// The store, as something that answers requests.
+/// An HTTP client of the store.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pool: Pool<HttpsConnector<HttpConnector>, Body>,
     scheme: Scheme,
     authority: Authority,
-    patience: Patience,
+    stall_timeouts: StallTimeouts,
 }
 
 impl Config {
-    /// Builds the pool; nothing is connected yet.
+    /// Builds the pool. Does not connect.
     pub(super) fn build(self) -> io::Result<Client> {
         let parts = self.url.into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "the store's URL needs scheme and host",
+                "the store's URL requires a scheme and a host",
             ));
         };
         let mut tcp = HttpConnector::new();
@@ -68,7 +68,7 @@ impl Config {
             .wrap_connector(tcp);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .http1_preserve_header_case(true)
             .http1_max_buf_size(BUFFER)
             .http1_max_headers(header::MAX_COUNT)
@@ -77,7 +77,7 @@ impl Config {
             pool,
             scheme,
             authority,
-            patience: self.patience,
+            stall_timeouts: self.stall_timeouts,
         })
     }
 }
@@ -85,30 +85,30 @@ impl Config {
 // === impl Client ===
 
 impl Client {
-    /// Sends a request without a body. A pooled connection that the store had just closed costs one retry, if
-    /// the method only reads.
-    pub(super) async fn ask(&self, request: Request<()>) -> Result<Response<Incoming>> {
+    /// Sends a request without a body. Retries once, for read-only methods, if the store had already closed the pooled
+    /// connection.
+    pub(super) async fn send_without_body(&self, request: Request<()>) -> Result<Response<Incoming>> {
         let mut request = self.address(request)?;
         strip_framing(request.headers_mut());
-        let spare = is_safe(request.method()).then(|| request.clone());
-        match self.ask_once(request).await {
-            Err(failure) if failure.is_stale() => match spare {
-                Some(request) => self.ask_once(request).await.map_err(Error::from),
-                None => Err(failure.into()),
+        let retry = is_safe(request.method()).then(|| request.clone());
+        match self.send_once(request).await {
+            Err(error) if error.is_stale_connection() => match retry {
+                Some(request) => self.send_once(request).await.map_err(Error::from),
+                None => Err(error.into()),
             },
             answer => answer.map_err(Error::from),
         }
     }
 
-    async fn ask_once(&self, request: Request<()>) -> Result<Response<Incoming>, Failure> {
+    async fn send_once(&self, request: Request<()>) -> Result<Response<Incoming>, ExchangeError> {
         let answer = self.pool.request(request.map(|()| body::empty()));
-        match tokio::time::timeout(self.patience.store, answer).await {
-            Ok(answer) => judge(answer),
-            Err(_elapsed) => Err(Failure::Slow),
+        match tokio::time::timeout(self.stall_timeouts.store, answer).await {
+            Ok(answer) => check_protocol(answer),
+            Err(_elapsed) => Err(ExchangeError::Timeout),
         }
     }
 
-    /// Sends a request with a body, for as long as `progress` shows that it moves.
+    /// Sends a request with a body. Fails if `progress` shows a stall.
     pub(super) async fn send(
         &self,
         request: Request<Body>,
@@ -116,12 +116,12 @@ impl Client {
     ) -> Result<Response<Incoming>> {
         let request = self.address(request)?;
         tokio::select! {
-            answer = self.pool.request(request) => judge(answer).map_err(Error::from),
-            error = progress.stalled(self.patience) => Err(error),
+            answer = self.pool.request(request) => check_protocol(answer).map_err(Error::from),
+            error = progress.stalled(self.stall_timeouts) => Err(error),
         }
     }
 
-    /// Points a request at the store: the target keeps its bytes, the Host header stays the caller's.
+    /// Addresses a request to the store. The target's bytes and the caller's Host header stay unchanged.
     fn address<B>(&self, request: Request<B>) -> Result<Request<B>> {
         let (mut parts, body) = request.into_parts();
         let target = parts
@@ -135,40 +135,46 @@ impl Client {
             .path_and_query(target)
             .build()
             .map_err(|error| {
-                Error::new(ErrorKind::InvalidRequest, "the request target is not a path").with_source(error)
+                Error::new(
+                    ErrorKind::InvalidRequest,
+                    "invalid request target: expected a path",
+                )
+                .with_source(error)
             })?;
         parts.version = Version::HTTP_11;
         Ok(Request::from_parts(parts, body))
     }
 }
 
-/// Refuses an answer that changes the protocol: no request asks for that, and the connection would carry other bytes.
-fn judge(answer: Result<Response<Incoming>, legacy::Error>) -> Result<Response<Incoming>, Failure> {
+/// Refuses a change of the protocol: no request asks for it, and the connection would no longer be HTTP.
+fn check_protocol(
+    answer: Result<Response<Incoming>, legacy::Error>,
+) -> Result<Response<Incoming>, ExchangeError> {
     match answer {
-        Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Failure::Switched),
-        answer => answer.map_err(Failure::Exchange),
+        Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(ExchangeError::Switched),
+        answer => answer.map_err(ExchangeError::Http),
     }
 }
 
-/// Methods that a store may see twice without harm. DELETE is not among them: with versioning each one leaves
-/// a marker.
+/// Whether a request with this method can be repeated without harm. DELETE cannot: with versioning each one creates a
+/// delete marker.
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-// === impl Failure ===
+// === impl ExchangeError ===
 
 #[derive(Debug)]
-enum Failure {
-    Exchange(legacy::Error),
-    Slow,
+enum ExchangeError {
+    Http(legacy::Error),
+    Timeout,
     Switched,
 }
 
-impl Failure {
-    /// Whether the connection died without a byte of an answer, as one does that idled for too long.
-    fn is_stale(&self) -> bool {
-        let Self::Exchange(error) = self else { return false };
+impl ExchangeError {
+    /// Whether the connection closed before the first byte of an answer, as stores close connections that idle too long.
+    fn is_stale_connection(&self) -> bool {
+        let Self::Http(error) = self else { return false };
         if error.is_connect() {
             return false;
         }
@@ -191,27 +197,26 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let error = match failure {
-            Failure::Slow => return Self::new(ErrorKind::OriginTimeout, "the store did not answer in time"),
-            Failure::Switched => {
+impl From<ExchangeError> for Error {
+    fn from(error: ExchangeError) -> Self {
+        let error = match error {
+            ExchangeError::Timeout => {
+                return Self::new(ErrorKind::OriginTimeout, "the store did not answer in time");
+            }
+            ExchangeError::Switched => {
                 return Self::new(
                     ErrorKind::OriginUnavailable,
                     "invalid answer of the store: expected HTTP, found 101 Switching Protocols",
                 );
             }
-            Failure::Exchange(error) => error,
+            ExchangeError::Http(error) => error,
         };
         let cause = error
             .source()
             .and_then(|source| source.downcast_ref::<hyper::Error>());
         if cause.is_some_and(hyper::Error::is_user) {
-            return Self::new(
-                ErrorKind::InvalidRequest,
-                "the request's body did not arrive whole",
-            )
-            .with_source(error);
+            return Self::new(ErrorKind::InvalidRequest, "the request's body is incomplete")
+                .with_source(error);
         }
         let message = if error.is_connect() {
             "the store cannot be reached".into()

@@ -1,4 +1,4 @@
-//! The body of the store's answer on its way through: counted, and cut when the store falls silent.
+//! The body of the store's answer: counts its bytes, and fails when the store stalls.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,44 +13,44 @@ use tokio::time::{Instant, Sleep};
 use crate::body::BoxError;
 use crate::error::{Error, ErrorKind};
 
-/// Wraps the store's body. `K` is kept until the answer ends.
+/// Wraps the store's body. `G` is dropped with it.
 ///
-/// The clock only runs while a reader waits: a slow reader never makes the store look silent.
+/// The timer runs only while a reader waits, so that a slow reader does not count as a stall of the store.
 #[derive(Debug)]
-pub(super) struct Download<K> {
+pub(super) struct Download<G> {
     body: Incoming,
-    idle: Duration,
-    clock: Option<Pin<Box<Sleep>>>,
-    waiting: bool,
+    idle_timeout: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
     bytes: Counter,
-    _kept: K,
+    _guard: G,
 }
 
-impl<K: Unpin> Download<K> {
-    pub(super) fn new(body: Incoming, idle: Duration, bytes: Counter, kept: K) -> Self {
+impl<G: Unpin> Download<G> {
+    pub(super) fn new(body: Incoming, idle_timeout: Duration, bytes: Counter, guard: G) -> Self {
         Self {
             body,
-            idle,
-            clock: None,
-            waiting: false,
+            idle_timeout,
+            timer: None,
+            is_waiting: false,
             bytes,
-            _kept: kept,
+            _guard: guard,
         }
     }
 
-    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let clock = self
-            .clock
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
-        if !self.waiting {
-            self.waiting = true;
-            clock.as_mut().reset(Instant::now() + self.idle);
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle_timeout)));
+        if !self.is_waiting {
+            self.is_waiting = true;
+            timer.as_mut().reset(Instant::now() + self.idle_timeout);
         }
-        clock.as_mut().poll(cx)
+        timer.as_mut().poll(cx)
     }
 }
 
-impl<K: Unpin> Body for Download<K> {
+impl<G: Unpin> Body for Download<G> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -59,14 +59,11 @@ impl<K: Unpin> Body for Download<K> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Poll::Ready(item) = Pin::new(&mut self.body).poll_frame(cx) else {
-            ready!(self.poll_silence(cx));
-            let error = Error::new(
-                ErrorKind::OriginTimeout,
-                "the store fell silent in the middle of its answer",
-            );
+            ready!(self.poll_stall(cx));
+            let error = Error::new(ErrorKind::OriginTimeout, "the store stalled within its answer");
             return Poll::Ready(Some(Err(error.into())));
         };
-        self.waiting = false;
+        self.is_waiting = false;
         Poll::Ready(item.map(|frame| {
             match frame {
                 Ok(frame) => {
@@ -77,7 +74,7 @@ impl<K: Unpin> Body for Download<K> {
                 }
                 Err(error) => Err(Error::new(
                     ErrorKind::OriginUnavailable,
-                    "the store closed the connection in the middle of its answer",
+                    "the store closed the connection within its answer",
                 )
                 .with_source(error)
                 .into()),

@@ -1,4 +1,4 @@
-//! The bytes of the store's answers, as they come and whole.
+//! Reads the store's answers, piece by piece or as a whole.
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The next bytes of a body; `None` at its end.
-pub async fn next(body: &mut Body) -> Result<Option<Bytes>> {
+pub async fn next_bytes(body: &mut Body) -> Result<Option<Bytes>> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -23,38 +23,38 @@ pub async fn next(body: &mut Body) -> Result<Option<Bytes>> {
     }
 }
 
-/// All of a body, which begins with `head` and has `length` bytes.
-pub async fn whole(head: &[u8], body: &mut Body, length: u64) -> Result<Bytes> {
+/// Reads a body of `length` bytes whose first bytes, `head`, were already read.
+pub async fn read_to_end(head: &[u8], body: &mut Body, length: u64) -> Result<Bytes> {
     let capacity = usize::try_from(length).unwrap_or(usize::MAX);
-    let wrong = |found: usize| {
+    let wrong_length = |found: usize| {
         Error::new(
             ErrorKind::OriginUnavailable,
-            format!("the store sent {found} bytes where it promised {length}"),
+            format!("invalid answer of the store: expected {length} bytes, found {found}"),
         )
     };
     let mut bytes = Vec::with_capacity(capacity);
     bytes.extend_from_slice(head);
-    while let Some(data) = next(body).await? {
-        let so_far = bytes.len() + data.len();
-        if so_far > capacity {
-            return Err(wrong(so_far));
+    while let Some(data) = next_bytes(body).await? {
+        let received = bytes.len() + data.len();
+        if received > capacity {
+            return Err(wrong_length(received));
         }
         bytes.extend_from_slice(&data);
     }
     if bytes.len() == capacity {
         Ok(bytes.into())
     } else {
-        Err(wrong(bytes.len()))
+        Err(wrong_length(bytes.len()))
     }
 }
 
-/// The origin's body reports its own errors boxed; anything else is the connection to it.
+/// Unboxes an error of the origin's body. Any other error is one of the connection to the store.
 fn origin_error(error: BoxError) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => *error,
         Err(error) => Error::new(
             ErrorKind::OriginUnavailable,
-            "the store ended its answer too early",
+            "the store closed the connection within its answer",
         )
         .with_source(error),
     }

@@ -1,4 +1,4 @@
-//! Which headers cross the gateway: all but those that describe one hop.
+//! Headers that are forwarded: all except those that describe a single hop.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -10,9 +10,9 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 
 const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, UPGRADE];
 
-/// Drops from a request what was meant for the gateway alone, and never a header that was signed.
+/// Drops the hop-by-hop headers of a request, except signed ones.
 ///
-/// `transfer-encoding` stays: it tells hyper that a GET has a body too, and hyper keeps it true.
+/// `transfer-encoding` stays: hyper reads it to know that a GET has a body, and keeps it correct.
 pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
     if !has_hop_by_hop(headers) {
         return;
@@ -22,20 +22,21 @@ pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
     strip(headers, &whole, |name| signature.signs(name));
 }
 
-/// Drops from a request without a body everything that could make the store wait for one, or read the connection
-/// differently, signed or not: an unverified signature must not decide how the next request on the connection is read. A
-/// store that requires such a header as signed refuses the request.
+/// Drops from a request without a body every header that could make the store wait for a body or parse the connection
+/// differently. Signed ones too: an unverified signature must not decide how the next request on the connection is
+/// parsed. A store that requires such a signed header refuses the request.
 ///
-/// `Content-Length: 0` is true, and stays.
+/// One `Content-Length: 0` is correct, and stays.
 pub(super) fn strip_framing(headers: &mut HeaderMap) {
-    let is_true = |name: &HeaderName, value: &HeaderValue| name == CONTENT_LENGTH && value.as_bytes() == b"0";
+    let is_zero_length =
+        |name: &HeaderName, value: &HeaderValue| name == CONTENT_LENGTH && value.as_bytes() == b"0";
     let is_dropped =
-        |name: &HeaderName, value: &HeaderValue| describes_framing(name) && !is_true(name, value);
+        |name: &HeaderName, value: &HeaderValue| is_framing(name) && !is_zero_length(name, value);
     let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
     if lengths <= 1 && !headers.iter().any(|(name, value)| is_dropped(name, value)) {
         return;
     }
-    // Rebuilt, because removing from a map moves its last header into the gap.
+    // Rebuilt, because removing a header from a map moves its last header into the gap.
     let mut kept = HeaderMap::with_capacity(headers.len());
     for (name, value) in &*headers {
         let is_repeated = name == CONTENT_LENGTH && kept.contains_key(CONTENT_LENGTH);
@@ -46,8 +47,8 @@ pub(super) fn strip_framing(headers: &mut HeaderMap) {
     *headers = kept;
 }
 
-/// Whether a header describes the body's framing or the connection.
-fn describes_framing(name: &HeaderName) -> bool {
+/// Whether a header describes the framing of the body, or the connection.
+fn is_framing(name: &HeaderName) -> bool {
     const FRAMING: [HeaderName; 8] = [
         CONTENT_LENGTH,
         TRANSFER_ENCODING,
@@ -61,7 +62,7 @@ fn describes_framing(name: &HeaderName) -> bool {
     FRAMING.contains(name) || name.as_str().starts_with("proxy-")
 }
 
-/// Drops from an answer what was meant for the gateway alone; hyper frames the next hop itself.
+/// Drops the hop-by-hop headers of an answer, and its framing: hyper sets the framing of the next hop.
 pub fn strip_response(headers: &mut HeaderMap) {
     if has_hop_by_hop(headers) {
         let whole = headers.clone();
@@ -74,7 +75,7 @@ fn has_hop_by_hop(headers: &HeaderMap) -> bool {
     HOP_BY_HOP.iter().any(|name| headers.contains_key(name))
 }
 
-/// Rebuilds the map, because removing from one moves its last header into the gap.
+/// Rebuilds the map, because removing a header from a map moves its last header into the gap.
 fn strip(headers: &mut HeaderMap, whole: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
     let named: Vec<HeaderName> = whole
         .get_all(CONNECTION)
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_of_one_hop_goes_and_the_rest_keeps_its_order() {
+    fn hop_by_hop_headers_are_dropped_and_others_keep_their_order() {
         let mut request = headers(&[
             ("connection", "keep-alive, x-mine"),
             ("host", "gateway"),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_header_is_never_dropped() {
+    fn signed_headers_are_never_dropped() {
         let mut request = headers(&[
             ("te", "trailers"),
             ("connection", "close"),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_body_declares_none() {
+    fn framing_headers_are_dropped_from_requests_without_a_body() {
         let mut read = headers(&[
             ("host", "gateway"),
             ("content-length", "49"),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_length_of_zero_keeps_its_place() {
+    fn a_single_zero_content_length_is_kept() {
         let mut read = headers(&[
             ("host", "gateway"),
             ("content-length", "0"),

@@ -1,4 +1,4 @@
-//! A read of one object on a caller's behalf, by the caller's own signature.
+//! A read of one object on a caller's behalf, with the caller's signature.
 
 use http::header::{
     ACCEPT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
@@ -11,8 +11,8 @@ use super::headers::strip_framing;
 use crate::body::Body;
 use crate::s3::sign::Signature;
 
-/// Headers that address the derived answer.
-const NOT_FOR_THE_STORE: [HeaderName; 7] = [
+/// Headers that apply to the derived answer, and not to the stored object.
+const DERIVED_ANSWER_HEADERS: [HeaderName; 7] = [
     ACCEPT,
     IF_MATCH,
     IF_MODIFIED_SINCE,
@@ -22,7 +22,7 @@ const NOT_FOR_THE_STORE: [HeaderName; 7] = [
     RANGE,
 ];
 
-/// A GET or HEAD for the store.
+/// A GET or HEAD to send to the store.
 #[derive(Debug, Clone)]
 pub struct OriginRequest {
     pub(super) method: Method,
@@ -30,16 +30,16 @@ pub struct OriginRequest {
     pub(super) headers: HeaderMap,
 }
 
-/// What the store answered, its body unread.
+/// The store's answer, its body unread.
 #[derive(Debug)]
 pub struct OriginObject {
-    /// The store's status. Anything but 200 and 206 is a refusal, to be passed through.
+    /// The store's status. Any status except 200 and 206 is a refusal, which is forwarded.
     pub status: StatusCode,
-    /// The store's headers, without those of its hop.
+    /// The store's headers, without hop-by-hop headers.
     pub headers: HeaderMap,
-    /// The length that the store announced, in bytes.
+    /// The store's Content-Length in bytes.
     pub content_length: Option<u64>,
-    /// The bytes as they arrive. Errors are [`crate::error::Error`], boxed.
+    /// The streamed bytes. Errors are boxed [`crate::error::Error`]s.
     pub body: Body,
     pub(super) extensions: http::Extensions,
 }
@@ -47,14 +47,14 @@ pub struct OriginObject {
 // === impl OriginRequest ===
 
 impl OriginRequest {
-    /// The caller's own GET or HEAD, target byte for byte. Every signed header goes along, `x-pushdown-*`
-    /// included; of the unsigned ones, those that address the derived answer stay here. No header that describes a
-    /// body or the connection goes along, signed or not.
+    /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
+    /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
+    /// body or the connection are never forwarded, signed or not.
     pub fn from_caller(caller: &Parts) -> Self {
-        let signature = Signature::of(caller);
+        let signature = Signature::from_parts(caller);
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
         for (name, value) in &caller.headers {
-            if signature.signs(name) || !is_ours(name) {
+            if signature.signs(name) || !is_for_gateway(name) {
                 headers.append(name, value.clone());
             }
         }
@@ -66,7 +66,7 @@ impl OriginRequest {
         }
     }
 
-    /// A presigned GET, of which only the host was signed.
+    /// A presigned GET whose only signed header is the host.
     pub fn presigned(host: HeaderValue, target: PathAndQuery) -> Self {
         let headers = HeaderMap::from_iter([(HOST, host)]);
         Self {
@@ -76,7 +76,7 @@ impl OriginRequest {
         }
     }
 
-    /// Adds an unsigned header, such as a Range. One that the caller signed is not replaced.
+    /// Adds an unsigned header, such as Range. Does not replace a header that the caller signed.
     pub fn add(&mut self, name: HeaderName, value: HeaderValue) {
         self.headers.entry(name).or_insert(value);
     }
@@ -90,14 +90,14 @@ impl OriginRequest {
     }
 }
 
-fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-pushdown-") || NOT_FOR_THE_STORE.contains(name)
+fn is_for_gateway(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-pushdown-") || DERIVED_ANSWER_HEADERS.contains(name)
 }
 
 // === impl OriginObject ===
 
 impl OriginObject {
-    /// The store's answer as it came, for a refusal.
+    /// The store's answer, to forward a refusal.
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signed_headers_go_along_and_unsigned_ones_of_ours_stay() {
+    fn signed_headers_are_forwarded_and_unsigned_gateway_headers_are_not() {
         let caller = Request::get("/b/a%2Fb?x-pushdown-pipeline=decode")
             .header(HOST, "gateway")
             .header("x-pushdown-pipeline", "decode")

@@ -1,4 +1,4 @@
-//! Whose turn it is while a request's body travels, so that a deadline blames the side that is silent.
+//! Progress of an upload, so that a timeout names the end that stalls: the client or the store.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,21 +7,21 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind};
 
-/// Shared between a request's body, which notes each movement, and the wait for the answer.
+/// Shared between a request's body, which records progress, and the wait for the answer.
 #[derive(Debug)]
 pub struct Progress {
     start: Instant,
-    /// Milliseconds from `start` to the last movement.
-    moved: AtomicU64,
-    clients_turn: AtomicBool,
+    /// Milliseconds from `start` to the last progress.
+    last_progress_ms: AtomicU64,
+    is_waiting_for_client: AtomicBool,
 }
 
-/// The longest silences, by whose turn it is.
+/// The longest time without progress, by the end that has to act.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// With the client, which should be sending.
+pub struct StallTimeouts {
+    /// For the client, which has to send.
     pub client: Duration,
-    /// With the store, which should be reading, or answering.
+    /// For the store, which has to read or answer.
     pub store: Duration,
 }
 
@@ -29,54 +29,54 @@ impl Default for Progress {
     fn default() -> Self {
         Self {
             start: Instant::now(),
-            moved: AtomicU64::new(0),
-            clients_turn: AtomicBool::new(false),
+            last_progress_ms: AtomicU64::new(0),
+            is_waiting_for_client: AtomicBool::new(false),
         }
     }
 }
 
 impl Progress {
-    /// The client sent a piece, or all of it: now the store should take it.
-    pub fn client_sent(&self) {
-        self.clients_turn.store(false, Ordering::Relaxed);
+    /// The client sent bytes, or the end of the body: the store has to read them.
+    pub fn on_client_sent(&self) {
+        self.is_waiting_for_client.store(false, Ordering::Relaxed);
         self.touch();
     }
 
-    /// The store took everything so far: now the client should send.
-    pub fn store_took(&self) {
-        if !self.clients_turn.swap(true, Ordering::Relaxed) {
+    /// The store read all bytes so far: the client has to send more.
+    pub fn on_store_read(&self) {
+        if !self.is_waiting_for_client.swap(true, Ordering::Relaxed) {
             self.touch();
         }
     }
 
     fn touch(&self) {
         let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.moved.store(elapsed, Ordering::Relaxed);
+        self.last_progress_ms.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Resolves, with the error that names the silent side, once nothing has moved for too long.
-    pub async fn stalled(&self, patience: Patience) -> Error {
+    /// Resolves after a stall, with an error that names the stalled end.
+    pub async fn stalled(&self, timeouts: StallTimeouts) -> Error {
         loop {
-            let (limit, kind, message) = if self.clients_turn.load(Ordering::Relaxed) {
+            let (limit, kind, message) = if self.is_waiting_for_client.load(Ordering::Relaxed) {
                 (
-                    patience.client,
+                    timeouts.client,
                     ErrorKind::RequestTimeout,
-                    "the request's body stopped arriving",
+                    "the client stopped sending the request's body",
                 )
             } else {
                 (
-                    patience.store,
+                    timeouts.store,
                     ErrorKind::OriginTimeout,
                     "the store did not answer in time",
                 )
             };
-            let moved = self.start + Duration::from_millis(self.moved.load(Ordering::Relaxed));
-            let deadline = moved + limit;
+            let elapsed = Duration::from_millis(self.last_progress_ms.load(Ordering::Relaxed));
+            let deadline = self.start + elapsed + limit;
             if deadline <= Instant::now() {
                 return Error::new(kind, message);
             }
-            // Wakes at least as often as the shorter limit, because the turn may change meanwhile.
-            let shorter = Instant::now() + patience.client.min(patience.store);
+            // Wakes at least after the shorter timeout, because the end that has to act may change.
+            let shorter = Instant::now() + timeouts.client.min(timeouts.store);
             tokio::time::sleep_until(deadline.min(shorter)).await;
         }
     }
@@ -86,43 +86,43 @@ impl Progress {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const TIMEOUTS: StallTimeouts = StallTimeouts {
         client: Duration::from_mins(5),
         store: Duration::from_secs(30),
     };
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_store_is_blamed_after_its_own_limit() {
+    async fn a_stalled_store_times_out_after_its_limit() {
         let start = Instant::now();
         let progress = Progress::default();
-        let error = progress.stalled(PATIENCE).await;
+        let error = progress.stalled(TIMEOUTS).await;
         assert_eq!(error.kind(), ErrorKind::OriginTimeout);
         assert_eq!(start.elapsed().as_secs(), 30);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_client_is_blamed_after_the_longer_limit() {
+    async fn a_stalled_client_times_out_after_its_longer_limit() {
         let start = Instant::now();
         let progress = Progress::default();
-        progress.store_took();
-        assert_eq!(progress.stalled(PATIENCE).await.kind(), ErrorKind::RequestTimeout);
+        progress.on_store_read();
+        assert_eq!(progress.stalled(TIMEOUTS).await.kind(), ErrorKind::RequestTimeout);
         assert_eq!(start.elapsed().as_secs(), 300);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_upload_lives_as_long_as_it_moves() {
+    async fn a_slow_upload_continues_while_it_makes_progress() {
         let start = Instant::now();
         let progress = Progress::default();
         let upload = async {
             for _ in 0..100 {
-                progress.store_took();
+                progress.on_store_read();
                 tokio::time::sleep(Duration::from_secs(20)).await;
-                progress.client_sent();
+                progress.on_client_sent();
             }
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            error = progress.stalled(PATIENCE) => assert_eq!(error.kind(), ErrorKind::OriginTimeout),
+            error = progress.stalled(TIMEOUTS) => assert_eq!(error.kind(), ErrorKind::OriginTimeout),
             () = upload => unreachable!(),
         }
         assert_eq!(start.elapsed().as_secs(), 2030);

@@ -1,4 +1,4 @@
-//! Whom to trust as the store.
+//! TLS of connections to the store: the trusted certificate authorities.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// The TLS side of the connector. For a plain http store no authority is read, nor trusted.
+/// The TLS configuration of the connector. For a plain http store no authority is read or trusted.
 pub(super) fn client(https: bool, ca: Option<&Path>) -> io::Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
@@ -34,7 +34,7 @@ fn authorities(file: &Path) -> io::Result<RootCertStore> {
         roots.add(certificate).map_err(|error| fault(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(fault("no certificate in it".to_owned()));
+        return Err(fault("expected a certificate, found none".to_owned()));
     }
     Ok(roots)
 }

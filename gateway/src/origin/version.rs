@@ -1,7 +1,7 @@
-//! An object that is read in parts, all of them of one version.
+//! Reads of ranges of one version of an object.
 //!
-//! Each part is the caller's own signed GET with an unsigned `Range`, and with the first answer's ETag as `If-Match`.
-//! Not every store heeds `If-Match`, so that the ETag and the size of each answer are compared as well.
+//! Each read is the caller's signed GET with an unsigned `Range`, and with the first answer's ETag as `If-Match`. Not
+//! every store evaluates `If-Match`, so the ETag and the object size of each answer are compared too.
 
 use std::ops::Range;
 
@@ -14,71 +14,78 @@ use http::{
 use super::{Origin, OriginObject, OriginRequest, frames};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the store gave of an object whose end was asked for.
+/// The end of an object.
 #[derive(Debug)]
-pub enum End {
-    /// The end, and how to read the rest.
-    Part(Box<Part>),
-    /// The whole object, its body unread: the store knows no ranges, or the object is empty.
+pub enum ObjectTail {
+    /// The end, and a handle to read the rest.
+    Part(Box<TailPart>),
+    /// The whole object, its body unread: the store does not support ranges, or the object is empty.
     Whole(OriginObject),
 }
 
-/// The end of an object.
+/// The store's answer to a request for the end of an object.
 #[derive(Debug)]
-pub struct Part {
+pub enum FetchedTail {
+    /// The end of the object.
+    Tail(ObjectTail),
+    /// Any status except 200 and 206: the store's answer to the caller.
+    Refused(OriginObject),
+}
+
+/// The last bytes of an object.
+#[derive(Debug)]
+pub struct TailPart {
     /// The store's headers.
     pub headers: HeaderMap,
     /// The last bytes.
     pub bytes: Bytes,
-    /// The object they are of.
-    pub version: Version,
+    /// The version of the object that they belong to.
+    pub version: ObjectVersion,
 }
 
 /// One version of an object. Clones share connections.
 #[derive(Debug, Clone)]
-pub struct Version {
+pub struct ObjectVersion {
     origin: Origin,
     request: OriginRequest,
     etag: HeaderValue,
-    total: u64,
+    total_bytes: u64,
 }
 
 impl Origin {
-    /// Reads the last `length` bytes of an object, or all of it where it is shorter. No HEAD comes first: its signature
-    /// would be another. Anything but 200 and 206 is the store's answer to the caller.
-    pub async fn end(&self, request: OriginRequest, length: u64) -> Result<Result<End, OriginObject>> {
+    /// Reads the last `length` bytes of an object, or the whole object if it is shorter. There is no HEAD before: it would
+    /// require another signature.
+    pub async fn read_tail(&self, request: OriginRequest, length: u64) -> Result<FetchedTail> {
         let mut suffix = request.clone();
         suffix.add(RANGE, range_value(&format!("-{length}"))?);
         let mut answer = self.read(suffix).await?;
         match answer.status {
             StatusCode::PARTIAL_CONTENT => {}
-            StatusCode::OK => return Ok(Ok(End::Whole(answer))),
-            // Nothing has no end.
+            StatusCode::OK => return Ok(FetchedTail::Tail(ObjectTail::Whole(answer))),
+            // No range of an empty object is satisfiable.
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 let answer = self.read(request).await?;
                 return Ok(match answer.status {
-                    StatusCode::OK => Ok(End::Whole(answer)),
-                    _ => Err(answer),
+                    StatusCode::OK => FetchedTail::Tail(ObjectTail::Whole(answer)),
+                    _ => FetchedTail::Refused(answer),
                 });
             }
-            _ => return Ok(Err(answer)),
+            _ => return Ok(FetchedTail::Refused(answer)),
         }
         let (range, total) = content_range(&answer.headers)
             .filter(|(range, total)| range.end == *total && range.end - range.start <= length)
-            .ok_or_else(|| malformed("a range with a Content-Range that does not fit it"))?;
-        let etag = answer
-            .headers
-            .get(ETAG)
-            .cloned()
-            .ok_or_else(|| malformed("a range without an ETag: a table is read in parts only by it"))?;
-        let bytes = frames::whole(&[], &mut answer.body, range.end - range.start).await?;
-        let version = Version {
+            .ok_or_else(|| invalid("Content-Range does not match the requested suffix"))?;
+        let etag = answer.headers.get(ETAG).cloned().ok_or_else(|| {
+            invalid("expected an ETag with a range, found none; a table is read in parts only with an ETag")
+        })?;
+        let bytes = frames::read_to_end(&[], &mut answer.body, range.end - range.start).await?;
+        let version = ObjectVersion {
             origin: self.clone(),
             request,
             etag,
-            total,
+            total_bytes: total,
         };
-        Ok(Ok(End::Part(Box::new(Part {
+        Ok(FetchedTail::Tail(ObjectTail::Part(Box::new(TailPart {
             headers: answer.headers,
             bytes,
             version,
@@ -86,73 +93,75 @@ impl Origin {
     }
 }
 
-impl Version {
+impl ObjectVersion {
     /// Size of the object in bytes.
-    pub const fn total(&self) -> u64 {
-        self.total
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
-    /// Reads a part, which lies within the object.
+    /// Reads a range within the object.
     ///
     /// # Errors
-    /// [`ErrorKind::Replaced`] when the object is another by now; [`ErrorKind::AccessDenied`] when the signature has
-    /// expired; and what reading fails with.
+    /// [`ErrorKind::Replaced`] if the object was replaced; [`ErrorKind::AccessDenied`] if the signature has expired; and
+    /// the errors of [`Origin::read`].
     pub async fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let mut request = self.matched();
+        let mut request = self.conditional_request();
         let last = range.end.saturating_sub(1);
         request.add(RANGE, range_value(&format!("{}-{last}", range.start))?);
         let mut answer = self.origin.read(request).await?;
         if answer.status == StatusCode::OK {
-            return Err(malformed("a range with the whole object, after it gave a part"));
+            return Err(invalid(
+                "expected 206 for a range, as for the earlier range, found 200 and the whole object",
+            ));
         }
         self.check(&answer, StatusCode::PARTIAL_CONTENT)?;
         match content_range(&answer.headers) {
-            Some((found, total)) if total == self.total && found == range => {}
-            Some((_, total)) if total != self.total => return Err(replaced()),
-            _ => return Err(malformed("a range with another range")),
+            Some((found, total)) if total == self.total_bytes && found == range => {}
+            Some((_, total)) if total != self.total_bytes => return Err(replaced()),
+            _ => return Err(invalid("Content-Range does not match the requested range")),
         }
-        frames::whole(&[], &mut answer.body, range.end - range.start).await
+        frames::read_to_end(&[], &mut answer.body, range.end - range.start).await
     }
 
-    /// Reads the object from its start: the answer, its body unread.
+    /// Requests the whole object, and returns the answer with its body unread.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Like [`read`](Self::read).
     pub async fn read_all(&self) -> Result<OriginObject> {
-        let answer = self.origin.read(self.matched()).await?;
+        let answer = self.origin.read(self.conditional_request()).await?;
         self.check(&answer, StatusCode::OK)?;
         match answer.content_length {
-            Some(length) if length == self.total => Ok(answer),
+            Some(length) if length == self.total_bytes => Ok(answer),
             _ => Err(replaced()),
         }
     }
 
-    fn matched(&self) -> OriginRequest {
+    fn conditional_request(&self) -> OriginRequest {
         let mut request = self.request.clone();
         request.add(IF_MATCH, self.etag.clone());
         request
     }
 
-    /// Whether an answer is of this version.
+    /// Checks that an answer is of this version.
     fn check(&self, answer: &OriginObject, expected: StatusCode) -> Result<()> {
         let status = answer.status;
         if status == expected {
-            let same = answer.headers.get(ETAG) == Some(&self.etag);
-            return if same { Ok(()) } else { Err(replaced()) };
+            let is_same = answer.headers.get(ETAG) == Some(&self.etag);
+            return if is_same { Ok(()) } else { Err(replaced()) };
         }
         Err(match status {
             StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE => replaced(),
             StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => Error::new(
                 ErrorKind::AccessDenied,
-                "the store accepted the signature and refused it in the middle of the scan: it has expired, or the \
-                 right was taken away; sign anew and ask again",
+                "the store authorized the request and then refused it during the scan: the signature has expired, or \
+                 the permission was revoked; sign the request again and retry",
             ),
             StatusCode::NOT_FOUND => {
                 Error::new(ErrorKind::NotFound, "the object was deleted while it was read")
             }
             status => Error::new(
                 ErrorKind::OriginUnavailable,
-                format!("the store answered {} in the middle of the scan", status.as_u16()),
+                format!("the store answered {} during the scan", status.as_u16()),
             ),
         })
     }
@@ -161,20 +170,24 @@ impl Version {
 fn replaced() -> Error {
     Error::new(
         ErrorKind::Replaced,
-        "the object was replaced while it was read; ask again for the new one",
+        "the object was replaced while it was read; retry to read the new one",
     )
 }
 
-fn malformed(what: &str) -> Error {
-    Error::new(ErrorKind::OriginUnavailable, format!("the store answered {what}"))
+fn invalid(reason: &str) -> Error {
+    Error::new(
+        ErrorKind::OriginUnavailable,
+        format!("invalid answer of the store: {reason}"),
+    )
 }
 
 fn range_value(range: &str) -> Result<HeaderValue> {
-    HeaderValue::from_str(&format!("bytes={range}"))
-        .map_err(|error| Error::new(ErrorKind::Internal, "a range is no header value").with_source(error))
+    HeaderValue::from_str(&format!("bytes={range}")).map_err(|error| {
+        Error::new(ErrorKind::Internal, "cannot write a range as a header value").with_source(error)
+    })
 }
 
-/// The range that an answer has, and the size of the whole.
+/// The range of an answer, and the size of the whole object.
 fn content_range(headers: &HeaderMap) -> Option<(Range<u64>, u64)> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
@@ -189,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_ranges() {
+    fn content_range_is_parsed_strictly() {
         let read = |text: &'static str| {
             content_range(&HeaderMap::from_iter([(
                 CONTENT_RANGE,

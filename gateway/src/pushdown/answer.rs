@@ -1,4 +1,4 @@
-//! The body of a derived answer: frames of the value, and what has to live until the last one is sent.
+//! The body of a derived answer: frames of the value, with the guards that must live until the last frame is sent.
 
 use std::{
     collections::VecDeque,
@@ -12,10 +12,10 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::{body::BoxError, compute::Permit, server::StallGuard};
 
-/// Frames are cut to this size, so that a slow client's progress is seen and nothing is copied at once.
-const FRAME: usize = 64 << 10;
+/// Maximum size of a frame. Small enough that the progress of a slow client is visible, and frames are not copied.
+const FRAME_BYTES: usize = 64 << 10;
 
-/// A value on its way to the client. Memory permit and stall guard end with it.
+/// A value that is being sent to the client. The memory permit and the stall guard are dropped with it.
 #[derive(Debug)]
 pub(super) struct ValueBody {
     parts: VecDeque<Bytes>,
@@ -57,16 +57,16 @@ impl Body for ValueBody {
     }
 }
 
-/// Takes a frame off the front of `parts`.
+/// Removes a frame from the front of `parts`.
 pub(super) fn next_frame(parts: &mut VecDeque<Bytes>) -> Option<Frame<Bytes>> {
     while parts.front().is_some_and(Bytes::is_empty) {
         parts.pop_front();
     }
     let part = parts.front_mut()?;
-    Some(Frame::data(part.split_to(part.len().min(FRAME))))
+    Some(Frame::data(part.split_to(part.len().min(FRAME_BYTES))))
 }
 
-/// The bytes `range` of the concatenated `parts`, without copying.
+/// The byte range `range` of the concatenated `parts`, without copying.
 pub(super) fn slice(parts: &[Bytes], range: Range<u64>) -> Vec<Bytes> {
     let mut start = 0;
     let mut sliced = Vec::new();
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_spans_parts() {
+    fn a_slice_can_span_parts() {
         let parts = [
             Bytes::from_static(b"head"),
             Bytes::new(),

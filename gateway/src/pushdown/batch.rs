@@ -1,9 +1,9 @@
-//! POST of many samples: one pipeline, one Arrow IPC stream back, rows as they are ready.
+//! POST of a batch of samples: runs one pipeline on each, and streams the rows as Arrow IPC when they are ready.
 
+mod admission_order;
 mod body;
 mod intake;
 mod rows;
-mod turn;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -15,35 +15,35 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Pushdown,
-    flow::flow,
-    headers::{insert_engine, warn},
+    headers::{insert_engine, insert_warnings},
+    stream_body::stream_body,
 };
 use crate::{
     body::{Body, BoxError},
-    compute::{CpuPool, Permit, Standing, Tenant},
+    compute::{CpuPool, Permit, QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     s3::sign::Signature,
     server::StallGuard,
 };
-use rows::{Ready, ready_rows};
+use rows::{ReadyRow, ready_rows};
 pub(super) use {
-    intake::HeldRequest,
+    admission_order::{AdmissionOrder, AdmissionTicket},
+    intake::ReservedRequest,
     rows::target,
-    turn::{Line, Turn},
 };
 
-/// Rows are sent together once they have this many bytes of values: each write wakes both ends.
-const GATHER_BYTES: u64 = 512 << 10;
-/// At most so many.
-const GATHER_ROWS: usize = 256;
-/// The longest that a row waits for the next.
-const GATHER_TIME: Duration = Duration::from_millis(5);
+/// Ready rows are sent together up to this many bytes of values, because each write wakes both ends.
+const MAX_GROUP_BYTES: u64 = 512 << 10;
+/// Maximum number of rows that are sent together.
+const MAX_GROUP_ROWS: usize = 256;
+/// Longest time that a row waits for further rows.
+const MAX_GROUP_WAIT: Duration = Duration::from_millis(5);
 
 impl Pushdown {
     /// Answers a batch request.
     ///
     /// # Errors
-    /// For what is wrong with the request as a whole. A sample's failure is a row of the answer.
+    /// If the request as a whole fails. The failure of a sample is a row of the answer.
     pub async fn batch<B>(&self, request: Request<B>) -> Result<Response<Body>>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
@@ -53,35 +53,36 @@ impl Pushdown {
         if parts.method != Method::POST {
             return Err(Error::new(
                 ErrorKind::MethodNotAllowed,
-                "a batch is asked for with POST",
+                "invalid method for a batch: expected POST",
             ));
         }
         let host = parts.headers.get(header::HOST).cloned().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidRequest,
-                "the Host header is missing: samples are signed for it",
+                "the Host header is missing: the signatures of samples require it",
             )
         })?;
         let request = Arc::new(self.intake(&parts, body).await?);
-        let tenant = Tenant::of(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
+        let tenant =
+            Tenant::from_access_key(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
         if let Some(rule) = request.table {
             return self.one_table(&parts, (request, rule), host, tenant).await;
         }
-        let came = tenant.now();
+        let position = tenant.position_now();
         let mut headers = HeaderMap::new();
-        warn(&mut headers, &request.pipeline);
+        insert_warnings(&mut headers, &request.pipeline);
         let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
         let head = writer.start();
-        let mut answer = Answer {
-            rows: ready_rows(self.clone(), Arc::clone(&request), host, came.clone()).boxed(),
+        let mut answer = BatchAnswer {
+            rows: ready_rows(self.clone(), Arc::clone(&request), host, position.clone()).boxed(),
             writer: Some(writer),
-            // Compressing takes too long for the I/O threads.
-            compressing: (request.compression != Compression::None).then(|| (self.cpu.clone(), came)),
+            // Compression takes too long for the I/O threads.
+            compression: (request.compression != Compression::None).then(|| (self.cpu.clone(), position)),
             on_error: request.on_error,
-            held: Vec::new(),
+            sent_permits: Vec::new(),
             _guard: self.guard(&parts),
         };
-        // With `on_error: fail` the first rows decide whether there is an answer at all.
+        // With `on_error: fail` an error in the first rows still becomes the status of the answer.
         let first = match request.on_error {
             OnError::Fail => answer.frames().await?,
             OnError::Row => Some(Vec::new()),
@@ -96,7 +97,7 @@ impl Pushdown {
             let frames = answer.frames().await?;
             Ok(frames.map(|frames| (frames, Some(answer))))
         });
-        let mut response = Response::new(flow(frames, rest));
+        let mut response = Response::new(stream_body(frames, rest));
         *response.headers_mut() = headers;
         let headers = response.headers_mut();
         headers.insert(
@@ -108,25 +109,25 @@ impl Pushdown {
             HeaderValue::from_static("private, no-store"),
         );
         insert_engine(headers, request.pipeline.steps());
-        headers.extend(self.part(&tenant));
+        headers.extend(self.share_headers(&tenant));
         Ok(response)
     }
 }
 
 impl Pushdown {
-    /// What a batch of this tenant has of the gateway: cores beside other tenants', and the batches that share them; and
-    /// how busy its CPUs are.
-    fn part(&self, tenant: &Tenant) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let share = self.in_flight.share(tenant);
-        // In hundredths, written as a decimal number.
+    /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU
+    /// time so far, and the ID of the CPUs.
+    fn share_headers(&self, tenant: &Tenant) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let share = self.tenant_batches.share(tenant);
+        // Integer arithmetic in hundredths, written as a decimal number.
         let hundredths = self.cpu.threads().get() * 100 / share.tenants;
         let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-        let time = self.cpus.time();
+        let time = self.cpu_time.time();
         let headers = [
             (wire::header::CORES, Some(cores)),
             (wire::header::BATCHES, Some(share.batches.to_string())),
             (wire::header::CPU, time.map(|time| time.to_string())),
-            (wire::header::CPUS, self.name_of_cpus.clone()),
+            (wire::header::CPUS, self.cpu_set_id.clone()),
         ];
         headers.into_iter().filter_map(|(name, value)| {
             let value = HeaderValue::from_str(&value?).ok()?;
@@ -135,7 +136,7 @@ impl Pushdown {
     }
 }
 
-/// The type of the value column: of all the stages that the samples' splits can lead to.
+/// The type of the value column: it covers all stages that the samples' splits can resolve to.
 fn value_type(request: &BatchRequest) -> Result<ValueType> {
     let kinds = request.pipeline.kinds();
     let mut stages = Vec::new();
@@ -144,7 +145,7 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
             wire::Split::Smallest => return Ok(ValueType::for_kinds(kinds)),
             split => stages.push(split.resolve(&request.pipeline, &pushdown::BytesKind::default())?),
         }
-        // The object comes in place of a value that is too large.
+        // A value that is too large is replaced by the object.
         stages.extend(sample.max_bytes.map(|_| 0));
     }
     stages.sort_unstable();
@@ -153,20 +154,20 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
     Ok(ValueType::for_kinds(&used))
 }
 
-/// The answer while it is being sent.
-struct Answer {
-    rows: Pin<Box<dyn Stream<Item = Ready> + Send>>,
-    /// Gone once the end marker is made.
+/// An answer that is being sent.
+struct BatchAnswer {
+    rows: Pin<Box<dyn Stream<Item = ReadyRow> + Send>>,
+    /// `None` after the end marker was written.
     writer: Option<BatchWriter>,
-    /// Where rows are written, and where the request stands there, if that takes long.
-    compressing: Option<(CpuPool, Standing)>,
+    /// The pool that compresses rows, and the request's position in its queue. `None` if rows are not compressed.
+    compression: Option<(CpuPool, QueuePosition)>,
     on_error: OnError,
-    /// Permits of the rows that were handed on last: they are in hyper's hands until it asks for more.
-    held: Vec<Permit>,
+    /// Permits of the last sent rows: hyper may still buffer them until it polls for more.
+    sent_permits: Vec<Permit>,
     _guard: Option<StallGuard>,
 }
 
-impl Answer {
+impl BatchAnswer {
     /// The frames of the next record batches; `None` after the end marker.
     async fn frames(&mut self) -> Result<Option<Vec<Bytes>>> {
         let Some(first) = self.rows.next().await else {
@@ -176,11 +177,11 @@ impl Answer {
                 .map(|writer| Ok(vec![writer.finish()?]))
                 .transpose();
         };
-        let mut group = Group::default();
+        let mut group = RowsToSend::default();
         group.push(first);
-        let patience = Instant::now() + GATHER_TIME;
-        while group.bytes < GATHER_BYTES && group.rows.len() < GATHER_ROWS {
-            match timeout_at(patience, self.rows.next()).await {
+        let deadline = Instant::now() + MAX_GROUP_WAIT;
+        while group.bytes < MAX_GROUP_BYTES && group.rows.len() < MAX_GROUP_ROWS {
+            match timeout_at(deadline, self.rows.next()).await {
                 Ok(Some(row)) => group.push(row),
                 Ok(None) | Err(_) => break,
             }
@@ -188,17 +189,17 @@ impl Answer {
         if self.on_error == OnError::Fail
             && let Some(error) = group.rows.iter().find_map(|row| row.value.as_ref().err())
         {
-            let message = format!("a sample failed, and the request asked to fail with it: {error}");
+            let message = format!("a sample failed (the request has on_error=fail): {error}");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
-        self.held = group.permits;
+        self.sent_permits = group.permits;
         let Some(mut writer) = self.writer.take() else {
             return Ok(None);
         };
         let rows = group.rows;
         let write = move || (writer.rows(rows), writer);
-        let (frames, writer) = match &self.compressing {
-            Some((cpu, came)) => cpu.run(&came.again(), write).await?,
+        let (frames, writer) = match &self.compression {
+            Some((cpu, position)) => cpu.run(&position.renewed(), write).await?,
             None => write(),
         };
         self.writer = Some(writer);
@@ -206,16 +207,16 @@ impl Answer {
     }
 }
 
-/// Rows that travel together.
+/// Rows that are sent together.
 #[derive(Default)]
-struct Group {
+struct RowsToSend {
     rows: Vec<Row>,
     permits: Vec<Permit>,
     bytes: u64,
 }
 
-impl Group {
-    fn push(&mut self, ready: Ready) {
+impl RowsToSend {
+    fn push(&mut self, ready: ReadyRow) {
         self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
         self.rows.push(ready.row);
         self.permits.extend(ready.permit);

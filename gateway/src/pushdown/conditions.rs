@@ -1,12 +1,12 @@
-//! Conditions and ranges of a request, applied to the derived answer (RFC 9110 sections 13 and 14).
+//! Conditions and ranges of a request, applied to the derived answer (RFC 9110, sections 13 and 14).
 
 use std::{ops::Range, time::SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// What the conditions ask for.
+/// The result of evaluating the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ConditionResult {
     /// Answer with the content.
     Proceed,
     /// 304.
@@ -15,36 +15,39 @@ pub(super) enum Verdict {
     Failed,
 }
 
-/// Evaluates the conditions in `request` in the order of RFC 9110 section 13.2.2.
+/// Evaluates the conditions of `request` in the order of RFC 9110, section 13.2.2.
 pub(super) fn evaluate(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
     modified: Option<&HeaderValue>,
-) -> Verdict {
+) -> ConditionResult {
     let etag = etag.and_then(|etag| etag.to_str().ok());
     let modified = modified.and_then(date);
     let since = |name: HeaderName| Some((modified?, request.get(name).and_then(date)?));
     if request.contains_key(header::IF_MATCH) {
-        if !lists(request, header::IF_MATCH, etag) {
-            return Verdict::Failed;
+        if !matches_etag(request, header::IF_MATCH, etag) {
+            return ConditionResult::Failed;
         }
     } else if since(header::IF_UNMODIFIED_SINCE).is_some_and(|(modified, limit)| modified > limit) {
-        return Verdict::Failed;
+        return ConditionResult::Failed;
     }
     if request.contains_key(header::IF_NONE_MATCH) {
-        if lists(request, header::IF_NONE_MATCH, etag) {
-            return Verdict::NotModified;
+        if matches_etag(request, header::IF_NONE_MATCH, etag) {
+            return ConditionResult::NotModified;
         }
     } else if since(header::IF_MODIFIED_SINCE).is_some_and(|(modified, limit)| modified <= limit) {
-        return Verdict::NotModified;
+        return ConditionResult::NotModified;
     }
-    Verdict::Proceed
+    ConditionResult::Proceed
 }
 
-/// The part of an answer of `length` bytes that `request` asks for.
+/// The range that `request` asks for, of an answer of `length` bytes.
 ///
-/// `None` is all of it: also for a range that is malformed, has several parts, or is for another ETag, as the RFC
-/// lets a server do. An unsatisfiable range is the error.
+/// `None` is the whole answer. As the RFC allows, this includes a range that is malformed, has several parts, or is
+/// conditional on another ETag.
+///
+/// # Errors
+/// [`Unsatisfiable`] for a range outside the answer.
 pub(super) fn range(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
@@ -55,7 +58,7 @@ pub(super) fn range(
     };
     if request
         .get(header::IF_RANGE)
-        .is_some_and(|wanted| Some(wanted) != etag)
+        .is_some_and(|expected| Some(expected) != etag)
     {
         return Ok(None);
     }
@@ -79,12 +82,12 @@ pub(super) fn range(
     }
 }
 
-/// A range that lies beyond the answer.
+/// A range outside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unsatisfiable;
 
-/// Whether a list of entity tags names `etag`, weak or not on either side; `*` names any.
-fn lists(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
+/// Whether a list of entity tags matches `etag` by weak comparison; `*` matches any.
+fn matches_etag(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
     let etag = etag.map(|etag| etag.trim_start_matches("W/"));
     let values = request
         .get_all(name)
@@ -106,7 +109,7 @@ mod tests {
 
     const ETAG: HeaderValue = HeaderValue::from_static("\"abc\"");
 
-    fn verdict(headers: &[(HeaderName, &'static str)]) -> Verdict {
+    fn result(headers: &[(HeaderName, &'static str)]) -> ConditionResult {
         let modified = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
         evaluate(&request(headers), Some(&ETAG), Some(&modified))
     }
@@ -119,45 +122,51 @@ mod tests {
     }
 
     #[test]
-    fn conditions() {
+    fn conditions_follow_the_order_of_the_rfc() {
         let (before, same) = ("Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 08:49:37 GMT");
         for (headers, expected) in [
-            (&[][..], Verdict::Proceed),
+            (&[][..], ConditionResult::Proceed),
             (
                 &[(header::IF_NONE_MATCH, "\"x\", W/\"abc\"")],
-                Verdict::NotModified,
+                ConditionResult::NotModified,
             ),
-            (&[(header::IF_NONE_MATCH, "*")], Verdict::NotModified),
+            (&[(header::IF_NONE_MATCH, "*")], ConditionResult::NotModified),
             (
                 &[
                     (header::IF_NONE_MATCH, "\"x\""),
                     (header::IF_MODIFIED_SINCE, same),
                 ],
-                Verdict::Proceed,
+                ConditionResult::Proceed,
             ),
-            (&[(header::IF_MATCH, "\"abc\"")], Verdict::Proceed),
-            (&[(header::IF_MATCH, "\"x\"")], Verdict::Failed),
-            (&[(header::IF_MODIFIED_SINCE, same)], Verdict::NotModified),
-            (&[(header::IF_MODIFIED_SINCE, before)], Verdict::Proceed),
-            (&[(header::IF_UNMODIFIED_SINCE, before)], Verdict::Failed),
-            (&[(header::IF_UNMODIFIED_SINCE, same)], Verdict::Proceed),
-            (&[(header::IF_MODIFIED_SINCE, "yesterday")], Verdict::Proceed),
+            (&[(header::IF_MATCH, "\"abc\"")], ConditionResult::Proceed),
+            (&[(header::IF_MATCH, "\"x\"")], ConditionResult::Failed),
+            (&[(header::IF_MODIFIED_SINCE, same)], ConditionResult::NotModified),
+            (&[(header::IF_MODIFIED_SINCE, before)], ConditionResult::Proceed),
+            (&[(header::IF_UNMODIFIED_SINCE, before)], ConditionResult::Failed),
+            (&[(header::IF_UNMODIFIED_SINCE, same)], ConditionResult::Proceed),
+            (
+                &[(header::IF_MODIFIED_SINCE, "yesterday")],
+                ConditionResult::Proceed,
+            ),
         ] {
-            assert_eq!(verdict(headers), expected, "{headers:?}");
+            assert_eq!(result(headers), expected, "{headers:?}");
         }
     }
 
     #[test]
-    fn a_weak_etag_is_named_by_both_its_forms() {
+    fn etags_are_compared_weakly() {
         let weak = HeaderValue::from_static("W/\"abc\"");
         for tag in ["\"abc\"", "W/\"abc\""] {
             let headers = request(&[(header::IF_NONE_MATCH, tag)]);
-            assert_eq!(evaluate(&headers, Some(&weak), None), Verdict::NotModified);
+            assert_eq!(
+                evaluate(&headers, Some(&weak), None),
+                ConditionResult::NotModified
+            );
         }
     }
 
     #[test]
-    fn ranges() {
+    fn ranges_are_parsed_and_clamped() {
         for (text, expected) in [
             ("bytes=0-9", Ok(Some(0..10))),
             ("bytes=90-", Ok(Some(90..100))),

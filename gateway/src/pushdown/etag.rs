@@ -3,22 +3,27 @@
 use http::{HeaderMap, HeaderValue, header};
 use pushdown::{Engine, pipeline::Digest};
 
-use super::{form::AnswerForm, request::Job};
+use super::{form::AnswerForm, request::PipelineJob};
 
-/// The ETag of the value of stage `stage` in `form`, from the source's answer. `None` where the source has none, or
-/// nothing runs the models.
+/// The ETag of the value at stage `stage` in `form`, derived from the source's answer. `None` if the source has no ETag, or
+/// if no runtime can run the models.
 ///
-/// Everything that the bytes depend on is in it: the source, the prefix, the engine, which for models tells what runs them,
-/// the form, and for random prefixes seed, epoch and sample. That of rows that flow is weak: how they are cut into record
-/// batches is no part of the value.
-pub(super) fn derived(source: &HeaderMap, job: &Job, stage: usize, form: AnswerForm) -> Option<HeaderValue> {
-    let engine = Engine::for_steps(&job.pipeline.steps()[..stage]).ok()?;
-    by_engine(source, job, stage, form, &engine)
+/// It covers everything that the bytes depend on: the source's ETag, the prefix, the engine (with the model runtime, if the
+/// prefix has models), the form, and for prefixes with random steps the seed, the epoch and the sample. The ETag of
+/// streamed rows is weak, because their division into record batches may vary.
+pub(super) fn derived(
+    source: &HeaderMap,
+    job: &PipelineJob,
+    stage: usize,
+    form: AnswerForm,
+) -> Option<HeaderValue> {
+    let engine = Engine::of(&job.pipeline.steps()[..stage]).ok()?;
+    etag_for_engine(source, job, stage, form, &engine)
 }
 
-fn by_engine(
+fn etag_for_engine(
     source: &HeaderMap,
-    job: &Job,
+    job: &PipelineJob,
     stage: usize,
     form: AnswerForm,
     engine: &Engine,
@@ -60,10 +65,10 @@ mod tests {
     use crate::compute::Tenant;
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
-        of_form(pipeline, seed, id, AnswerForm::Value(form))
+        etag_in_form(pipeline, seed, id, AnswerForm::Value(form))
     }
 
-    fn of_form(pipeline: &str, seed: u64, id: &str, form: AnswerForm) -> HeaderValue {
+    fn etag_in_form(pipeline: &str, seed: u64, id: &str, form: AnswerForm) -> HeaderValue {
         let job = job(pipeline, seed, id);
         derived(&source(), &job, job.pipeline.len(), form).unwrap()
     }
@@ -72,21 +77,21 @@ mod tests {
         HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))])
     }
 
-    fn job(pipeline: &str, seed: u64, id: &str) -> Job {
+    fn job(pipeline: &str, seed: u64, id: &str) -> PipelineJob {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
-        Job {
+        PipelineJob {
             pipeline,
             split: Split::Full,
             max_bytes: None,
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
-            standing: Tenant::default().now(),
+            position: Tenant::default().position_now(),
         }
     }
 
     #[test]
-    fn changes_with_what_the_bytes_depend_on_and_with_nothing_else() {
+    fn the_etag_covers_exactly_what_the_bytes_depend_on() {
         let plain = etag("decode | resize(8, 8)", 1, "a", Form::Npy);
         assert_eq!(plain, etag("decode|resize(w=8,h=8)", 2, "b", Form::Npy));
         assert_ne!(plain, etag("decode | resize(8, 9)", 1, "a", Form::Npy));
@@ -96,13 +101,13 @@ mod tests {
         assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
     }
 
-    /// The last bits of features depend on the library, the provider and the processor.
+    /// The last bits of features depend on the library, the provider and the CPU.
     #[test]
-    fn another_engine_gives_another_etag() {
+    fn the_etag_depends_on_the_engine() {
         let job = job("decode | resize(8, 8)", 1, "a");
         let etag = |engine: &str| {
             let form = AnswerForm::Value(Form::Npy);
-            by_engine(&source(), &job, 2, form, &engine.parse().unwrap()).unwrap()
+            etag_for_engine(&source(), &job, 2, form, &engine.parse().unwrap()).unwrap()
         };
         let found = etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2");
         assert_eq!(found, etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2"));
@@ -118,12 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn that_of_rows_is_weak_and_depends_on_their_form() {
+    fn the_etag_of_rows_is_weak_and_depends_on_their_form() {
         let rows = |compression| AnswerForm::Rows(TableForm::ArrowStream(compression));
-        let plain = of_form("select(columns=[a])", 1, "a", rows(Compression::None));
+        let plain = etag_in_form("select(columns=[a])", 1, "a", rows(Compression::None));
         assert!(plain.to_str().unwrap().starts_with("W/\""), "{plain:?}");
-        assert_eq!(plain, of_form("select([a])", 2, "b", rows(Compression::None)),);
-        assert_ne!(plain, of_form("select([b])", 1, "a", rows(Compression::None)));
-        assert_ne!(plain, of_form("select([a])", 1, "a", rows(Compression::Lz4)));
+        assert_eq!(
+            plain,
+            etag_in_form("select([a])", 2, "b", rows(Compression::None)),
+        );
+        assert_ne!(
+            plain,
+            etag_in_form("select([b])", 1, "a", rows(Compression::None))
+        );
+        assert_ne!(plain, etag_in_form("select([a])", 1, "a", rows(Compression::Lz4)));
     }
 }

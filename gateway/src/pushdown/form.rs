@@ -1,4 +1,4 @@
-//! The form of a derived answer, as the caller accepts it.
+//! Content negotiation: the form of a derived answer that the caller accepts.
 
 use http::{header, request::Parts};
 use pushdown::{
@@ -6,10 +6,10 @@ use pushdown::{
     wire::{Form, TableForm},
 };
 
-use super::request::Job;
+use super::request::PipelineJob;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How a value is written: whole, or a table whose rows flow.
+/// How a value is encoded: as a whole, or as a stream of table rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerForm {
     Value(Form),
@@ -17,8 +17,11 @@ pub(super) enum AnswerForm {
 }
 
 impl AnswerForm {
-    /// The form that the caller accepts for the value of a stage, which is of `kind`.
-    pub(super) fn of(parts: &Parts, job: &Job, stage: usize, kind: &Kind) -> Result<Self> {
+    /// The form that the caller accepts for the value of a stage, of kind `kind`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotAcceptable`] if the caller accepts no form of this kind.
+    pub(super) fn negotiate(parts: &Parts, job: &PipelineJob, stage: usize, kind: &Kind) -> Result<Self> {
         let accept = accept(parts);
         let form = if job.pipeline.is_scan(&(0..stage)) {
             TableForm::negotiate(accept.as_deref()).map(Self::Rows)
@@ -29,7 +32,7 @@ impl AnswerForm {
             Error::new(
                 ErrorKind::NotAcceptable,
                 format!(
-                    "a value of {kind} cannot be sent as `{}`",
+                    "unsupported Accept header: cannot send a value of {kind} as `{}`",
                     accept.unwrap_or_default()
                 ),
             )
@@ -45,7 +48,7 @@ impl AnswerForm {
     }
 }
 
-/// All `Accept` headers as one.
+/// All `Accept` headers, joined.
 fn accept(parts: &Parts) -> Option<String> {
     let values = parts.headers.get_all(header::ACCEPT).iter();
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();

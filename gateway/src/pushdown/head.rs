@@ -1,23 +1,23 @@
-//! The first bytes of an object, which tell what lies ahead.
+//! The first bytes of an object, with the header of an image.
 
 use bytes::{Bytes, BytesMut};
 use pushdown::{ImageHeader, limits::HEADER_BYTES};
 
-use crate::{body::Body, error::Result, origin::next};
+use crate::{body::Body, error::Result, origin::next_bytes};
 
-/// One piece as it came, which is mostly all it takes, or several joined.
+/// The first bytes: a single piece, which usually suffices, or several pieces joined.
 #[derive(Debug)]
-pub(super) enum Head {
-    Whole(Bytes),
+pub(super) enum ObjectHead {
+    Single(Bytes),
     Joined(BytesMut),
 }
 
-impl Head {
-    /// Reads from `body` until the header of an image is whole, or so much is read that there will be none.
+impl ObjectHead {
+    /// Reads from `body` until the header of an image is complete, or [`HEADER_BYTES`] are read without one.
     pub(super) async fn read(body: &mut Body) -> Result<(Self, Option<ImageHeader>)> {
-        let mut head = Self::Whole(Bytes::new());
+        let mut head = Self::Single(Bytes::new());
         loop {
-            let Some(data) = next(body).await? else {
+            let Some(data) = next_bytes(body).await? else {
                 return Ok((head, None));
             };
             head.push(data);
@@ -30,22 +30,22 @@ impl Head {
 
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Whole(bytes) => bytes,
+            Self::Single(bytes) => bytes,
             Self::Joined(bytes) => bytes,
         }
     }
 
     pub(super) fn into_bytes(self) -> Bytes {
         match self {
-            Self::Whole(bytes) => bytes,
+            Self::Single(bytes) => bytes,
             Self::Joined(bytes) => bytes.freeze(),
         }
     }
 
     fn push(&mut self, data: Bytes) {
         match self {
-            Self::Whole(first) if first.is_empty() => *first = data,
-            Self::Whole(first) => {
+            Self::Single(first) if first.is_empty() => *first = data,
+            Self::Single(first) => {
                 let mut joined = BytesMut::from(&**first);
                 joined.extend_from_slice(&data);
                 *self = Self::Joined(joined);

@@ -1,13 +1,13 @@
-//! The head of a derived answer, and answers that are only a head.
+//! The headers of derived answers, and answers without a body.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
 use pushdown::{Engine, Pipeline, Step, wire};
 
 use super::{
-    conditions::{self, Verdict},
+    conditions::{self, ConditionResult},
     etag,
     form::AnswerForm,
-    request::Job,
+    request::PipelineJob,
     timing::Timing,
 };
 use crate::{
@@ -15,12 +15,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// What a derived answer depends on beside the object.
+/// Request headers that a derived answer depends on.
 const VARY: &str = "accept, x-pushdown-pipeline, x-pushdown-split, x-pushdown-seed, x-pushdown-epoch";
 
-/// Headers of the source that also hold for what is derived from it. Its ETag, checksums, length, type and encoding
-/// do not.
-const KEPT: [HeaderName; 6] = [
+/// Headers of the source that also apply to the derived answer. Its ETag, checksums, length, type and encoding do not.
+const FORWARDED: [HeaderName; 6] = [
     header::DATE,
     header::LAST_MODIFIED,
     HeaderName::from_static("x-amz-request-id"),
@@ -29,14 +28,18 @@ const KEPT: [HeaderName; 6] = [
     HeaderName::from_static("x-amz-expiration"),
 ];
 
-/// User metadata goes along: labels are kept there.
-const METADATA: &str = "x-amz-meta-";
+/// User metadata is forwarded: it may contain labels.
+const METADATA_PREFIX: &str = "x-amz-meta-";
 
-/// The headers that do not depend on the value: of which stage it is and in which form, as far as that is known.
-pub(super) fn head_of(source: &HeaderMap, job: &Job, value: Option<(usize, AnswerForm)>) -> HeaderMap {
+/// The headers that do not depend on the bytes of the value. `value` is its stage and form, if known.
+pub(super) fn derived_headers(
+    source: &HeaderMap,
+    job: &PipelineJob,
+    value: Option<(usize, AnswerForm)>,
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in source {
-        if KEPT.contains(name) || name.as_str().starts_with(METADATA) {
+        if FORWARDED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
             headers.append(name, value.clone());
         }
     }
@@ -49,7 +52,7 @@ pub(super) fn head_of(source: &HeaderMap, job: &Job, value: Option<(usize, Answe
     if let Some(etag) = source.get(header::ETAG) {
         headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
     }
-    // A value that is not known yet may be behind all of them.
+    // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
     insert_engine(&mut headers, value.map_or(steps, |(stage, _)| &steps[..stage]));
     headers.insert(
@@ -64,31 +67,31 @@ pub(super) fn head_of(source: &HeaderMap, job: &Job, value: Option<(usize, Answe
     headers
 }
 
-/// The answer that the conditions of the request ask for in place of the content; `None` where they let it through.
+/// The 304 answer, if the conditions of the request ask for it; `None` to answer with the content.
 ///
 /// # Errors
-/// [`ErrorKind::PreconditionFailed`] where one of them does not hold.
-pub(super) fn conditional(parts: &Parts, headers: &HeaderMap) -> Result<Option<Response<Body>>> {
-    let verdict = conditions::evaluate(
+/// [`ErrorKind::PreconditionFailed`] if a condition is false.
+pub(super) fn check_conditions(parts: &Parts, headers: &HeaderMap) -> Result<Option<Response<Body>>> {
+    let result = conditions::evaluate(
         &parts.headers,
         headers.get(header::ETAG),
         headers.get(header::LAST_MODIFIED),
     );
-    match verdict {
-        Verdict::Proceed => Ok(None),
-        Verdict::NotModified => Ok(Some(respond(
+    match result {
+        ConditionResult::Proceed => Ok(None),
+        ConditionResult::NotModified => Ok(Some(respond(
             StatusCode::NOT_MODIFIED,
             headers.clone(),
             body::empty(),
         ))),
-        Verdict::Failed => Err(Error::new(
+        ConditionResult::Failed => Err(Error::new(
             ErrorKind::PreconditionFailed,
-            "a condition of the request does not hold for the derived answer",
+            "a condition of the request is false for the derived answer",
         )),
     }
 }
 
-/// An answer.
+/// An answer with this status, these headers and this body.
 pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -96,19 +99,19 @@ pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Res
     response
 }
 
-/// Adds what computes these steps. Where nothing runs the models among them there is no value from behind one.
+/// Adds the engine of these steps. If no runtime can run a model among them, no value after the model exists.
 pub(super) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
     let engine = Engine::for_steps(steps).unwrap_or_default();
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 
-/// Adds where the time went.
+/// Adds `Server-Timing`.
 pub(super) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
     insert(headers, "server-timing", &timing.to_string());
 }
 
-/// Adds what the caller should know of the pipeline.
-pub(super) fn warn(headers: &mut HeaderMap, pipeline: &Pipeline) {
+/// Adds the warnings of the pipeline.
+pub(super) fn insert_warnings(headers: &mut HeaderMap, pipeline: &Pipeline) {
     for warning in pipeline.warnings() {
         if let Ok(warning) = HeaderValue::from_str(&warning) {
             headers.append(HeaderName::from_static(wire::header::WARNING), warning);
@@ -116,7 +119,7 @@ pub(super) fn warn(headers: &mut HeaderMap, pipeline: &Pipeline) {
     }
 }
 
-/// Values are numbers, digests and the like: what is no header value cannot occur, and would be left out.
+/// Adds a header. Values are numbers, digests and the like, so that they are always valid; an invalid one is omitted.
 pub(super) fn insert(headers: &mut HeaderMap, name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
         headers.insert(name, value);

@@ -15,9 +15,9 @@ use super::{
     answer::{ValueBody, slice},
     conditions::{self, Unsatisfiable},
     form::AnswerForm,
-    headers::{conditional, head_of, insert, insert_timing, respond, warn},
-    request::Job,
-    sample::{Computed, Fetched, Opened},
+    headers::{check_conditions, derived_headers, insert, insert_timing, insert_warnings, respond},
+    request::PipelineJob,
+    sample::{ComputedSample, FetchedSample, OpenedSample},
 };
 use crate::{
     body::{self, Body},
@@ -30,66 +30,66 @@ impl Pushdown {
     /// Answers a GET or HEAD with a pipeline.
     ///
     /// # Errors
-    /// As listed in the module of the gateway's errors; what the store refuses is passed through, and no error.
+    /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
     pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
-        let job = match Job::of(parts, &self.models) {
-            // The text may name a model that has not been looked at yet.
+        let job = match PipelineJob::for_request(parts, &self.models) {
+            // The text may name a model that has not been inspected yet.
             Err(_) if !self.models.are_ready() => {
-                self.models.ready(self.limits.queue_wait).await?;
-                Job::of(parts, &self.models)
+                self.models.wait_until_ready(self.limits.queue_wait).await?;
+                PipelineJob::for_request(parts, &self.models)
             }
             job => job,
         }?;
-        // Every error that the text alone shows comes before the store is asked.
+        // Errors that do not depend on the object are reported before the store is contacted.
         if let Split::Full | Split::At(_) = job.split {
             let stage = job
                 .split
                 .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
             job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-            AnswerForm::of(parts, &job, stage, &job.pipeline.kinds()[stage])?;
+            AnswerForm::negotiate(parts, &job, stage, &job.pipeline.kinds()[stage])?;
         }
         let deadline = self.limits.request_deadline;
         let answer = tokio::time::timeout(deadline, self.derive(parts, &job)).await;
         let mut answer = answer.unwrap_or_else(|_elapsed| {
             Err(Error::new(
                 ErrorKind::OriginTimeout,
-                format!("the answer took longer than {deadline:?}"),
+                format!("the request timed out: expected the start of the answer within {deadline:?}"),
             ))
         })?;
-        // What the store refused is the store's answer, to which nothing is added.
+        // A refusal is the store's answer, to which nothing is added.
         if answer.headers().contains_key(wire::header::STAGE) {
             insert(
                 answer.headers_mut(),
                 wire::header::CORES,
                 &self.cpu.threads().to_string(),
             );
-            if let Some(name) = &self.name_of_cpus {
+            if let Some(name) = &self.cpu_set_id {
                 insert(answer.headers_mut(), wire::header::CPUS, name);
             }
-            warn(answer.headers_mut(), &job.pipeline);
+            insert_warnings(answer.headers_mut(), &job.pipeline);
         }
         Ok(answer)
     }
 
-    async fn derive(&self, parts: &Parts, job: &Job) -> Result<Response<Body>> {
+    async fn derive(&self, parts: &Parts, job: &PipelineJob) -> Result<Response<Body>> {
         let request = OriginRequest::from_caller(parts);
         if parts.method == Method::HEAD {
             return self.head(parts, request, job).await;
         }
-        if let Some(stage) = job.scan()
+        if let Some(stage) = job.scan_stage()
             && let Some(answer) = self.table(parts, &request, job, stage).await?
         {
             return Ok(answer);
         }
         let opened = match self.open(request, job).await? {
-            Fetched::Object(opened) => opened,
-            Fetched::Refused(answer) => return Ok(answer.into_response()),
+            FetchedSample::Object(opened) => opened,
+            FetchedSample::Refused(answer) => return Ok(answer.into_response()),
         };
         let stages = job.pipeline.kinds_for(&Kind::Bytes(opened.kind))?;
         let (stage, kind) = (opened.stage, &stages[opened.stage]);
-        let form = AnswerForm::of(parts, job, stage, kind)?;
-        let mut headers = head_of(&opened.headers, job, Some((stage, form)));
-        if let Some(answer) = conditional(parts, &headers)? {
+        let form = AnswerForm::negotiate(parts, job, stage, kind)?;
+        let mut headers = derived_headers(&opened.headers, job, Some((stage, form)));
+        if let Some(answer) = check_conditions(parts, &headers)? {
             return Ok(answer);
         }
         insert(
@@ -103,16 +103,16 @@ impl Pushdown {
                 let computed = self.compute(admitted, job).await?;
                 self.value(parts, headers, computed, form, kind)
             }
-            _ => Ok(stored(headers, opened)),
+            _ => Ok(stored_object(headers, opened)),
         }
     }
 
-    /// The answer with a value that is whole, or with the part of it that was asked for.
+    /// The answer with a whole value, or with the requested range of it.
     fn value(
         &self,
         parts: &Parts,
         mut headers: HeaderMap,
-        computed: Computed,
+        computed: ComputedSample,
         form: Form,
         kind: &Kind,
     ) -> Result<Response<Body>> {
@@ -135,7 +135,8 @@ impl Pushdown {
                 (StatusCode::PARTIAL_CONTENT, slice(&encoded.parts, range))
             }
             Err(Unsatisfiable) => {
-                let message = format!("the range lies beyond the derived answer of {length} bytes");
+                let message =
+                    format!("invalid range: expected one within the derived answer of {length} bytes");
                 return Err(Error::new(ErrorKind::InvalidRange, message));
             }
         };
@@ -145,41 +146,41 @@ impl Pushdown {
         Ok(respond(status, headers, body.boxed_unsync()))
     }
 
-    /// Cuts the connection when the client takes nothing of the answer for too long.
+    /// A guard that cuts the connection if the client does not read the answer for too long.
     pub(super) fn guard(&self, parts: &Parts) -> Option<StallGuard> {
         let connection = parts.extensions.get::<Connection>()?;
         Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
     }
 
-    /// The signature of a HEAD is no leave to fetch the object: what the store tells is all there is.
-    async fn head(&self, parts: &Parts, request: OriginRequest, job: &Job) -> Result<Response<Body>> {
+    /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
+    async fn head(&self, parts: &Parts, request: OriginRequest, job: &PipelineJob) -> Result<Response<Body>> {
         let answer = self.origin.read(request).await?;
         if answer.status != StatusCode::OK {
             return Ok(answer.into_response());
         }
-        // Which stage is the smallest, and the form of its value, only the object tells.
+        // The smallest stage, and the form of its value, depend on the object.
         let value = match job.split {
             Split::Smallest => None,
             split => {
                 let stage = split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
                 let kind = &job.pipeline.kinds()[stage];
-                Some((stage, AnswerForm::of(parts, job, stage, kind)?))
+                Some((stage, AnswerForm::negotiate(parts, job, stage, kind)?))
             }
         };
-        let mut headers = head_of(&answer.headers, job, value);
+        let mut headers = derived_headers(&answer.headers, job, value);
         if let Some((stage, form)) = value {
             let content_type = form.content_type(&job.pipeline.kinds()[stage]);
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        match conditional(parts, &headers)? {
+        match check_conditions(parts, &headers)? {
             Some(answer) => Ok(answer),
             None => Ok(respond(StatusCode::OK, headers, body::empty())),
         }
     }
 }
 
-/// Stage 0: the object as it is stored, streamed through without a permit, and without ranges.
-fn stored(mut headers: HeaderMap, opened: Opened) -> Response<Body> {
+/// The answer with stage 0: the stored object, streamed without a memory permit, and without ranges.
+fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Response<Body> {
     insert_timing(&mut headers, &opened.timing);
     headers.insert(
         header::CONTENT_TYPE,

@@ -1,4 +1,4 @@
-//! A GET or HEAD with a pipeline, read and checked before anything is fetched.
+//! Parses and checks a GET or HEAD with a pipeline, before anything is fetched.
 
 use std::{str::FromStr, sync::Arc};
 
@@ -11,27 +11,27 @@ use pushdown::{
 };
 
 use crate::{
-    compute::{Standing, Tenant},
+    compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     s3::{query::values, sign::Signature},
 };
 
-/// What to run, and on which sample.
+/// A pipeline to run on one sample.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(super) struct PipelineJob {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) split: Split,
-    /// The most bytes of the value: the object comes in place of a larger one.
+    /// Maximum bytes of the value. A larger value is replaced by the object.
     pub(super) max_bytes: Option<u64>,
     pub(super) seed: Option<u64>,
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
     pub(super) sample_id: Vec<u8>,
-    /// Who pays for it, once the store has accepted the signature, and where it stands among what they asked for.
-    pub(super) standing: Standing,
+    /// The tenant that is charged once the store has authorized the request, and the position in its queue.
+    pub(super) position: QueuePosition,
 }
 
-/// Parameters that make a GET of an object something else than its content.
+/// Query parameters that make a GET read something other than the object's content.
 const SUB_RESOURCES: [&str; 12] = [
     "acl",
     "annotation",
@@ -47,20 +47,20 @@ const SUB_RESOURCES: [&str; 12] = [
     "uploads",
 ];
 
-/// Headers that would make the store answer with something else than the whole object.
-const PARTIAL: [HeaderName; 4] = [
+/// Headers that make the store answer with something other than the whole object.
+const PARTIAL_ANSWER_HEADERS: [HeaderName; 4] = [
     header::RANGE,
     header::IF_MATCH,
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
 ];
 
-impl Job {
-    /// Reads the pipeline request in `parts`.
-    pub(super) fn of(parts: &Parts, models: &dyn ModelResolver) -> Result<Self> {
+impl PipelineJob {
+    /// Parses the pipeline request in `parts`.
+    pub(super) fn for_request(parts: &Parts, models: &dyn ModelResolver) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
-                "a pipeline goes with GET or HEAD of an object, found {}",
+                "invalid method for a pipeline: expected GET or HEAD, found {}",
                 parts.method
             )));
         }
@@ -72,7 +72,7 @@ impl Job {
             .map(|(_, key)| key);
         if key.is_none_or(str::is_empty) {
             return Err(invalid(
-                "a pipeline goes with an object, found no key: expected /bucket/key",
+                "invalid path for a pipeline: expected /bucket/key, found no key",
             ));
         }
         let query = parts.uri.query().unwrap_or_default();
@@ -81,10 +81,10 @@ impl Job {
             .find(|name| values(query, name).next().is_some())
         {
             return Err(invalid(format!(
-                "a pipeline goes with an object's content, found the sub-resource `{name}`"
+                "invalid query for a pipeline: expected the object's content, found the sub-resource `{name}`"
             )));
         }
-        refuse_signed_parts(parts, query)?;
+        refuse_partial_reads(parts, query)?;
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
@@ -93,27 +93,27 @@ impl Job {
             parts,
             query,
             wire::header::SPLIT,
-            "full, smallest or the number of a stage",
+            "full, smallest or a stage number",
         )?;
         Ok(Self {
             pipeline: Arc::new(pipeline),
             split: split.unwrap_or(Split::Full),
             max_bytes: None,
-            seed: parsed(parts, query, wire::header::SEED, "a whole number from 0")?,
-            epoch: parsed(parts, query, wire::header::EPOCH, "a whole number from 0")?,
+            seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
+            epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
             sample_id: wire::sample_id(parts.uri.path(), None),
-            standing: Tenant::of(Signature::of(parts).access_key()).now(),
+            position: Tenant::from_access_key(Signature::from_parts(parts).access_key()).position_now(),
         })
     }
 }
 
-impl Job {
-    /// What a batch request asks of one of its samples. The pipeline is the request's.
-    pub(super) fn of_sample(
+impl PipelineJob {
+    /// The job of one sample of a batch request. `pipeline` is the request's.
+    pub(super) fn for_sample(
         request: &BatchRequest,
         index: usize,
         pipeline: &Arc<Pipeline>,
-        standing: Standing,
+        position: QueuePosition,
     ) -> Self {
         let sample = &request.samples[index];
         Self {
@@ -123,11 +123,11 @@ impl Job {
             seed: request.seed,
             epoch: request.epoch,
             sample_id: sample.id(),
-            standing,
+            position,
         }
     }
 
-    /// The stage to answer with, for an object of which something is known: 0 where its value is known to be too large.
+    /// The stage to answer with, from what is known of the object: 0 if the value is known to be too large.
     pub(super) fn stage(&self, object: &BytesKind) -> Result<usize> {
         let stage = self.split.resolve(&self.pipeline, object)?;
         if self.max_bytes.is_none() {
@@ -142,13 +142,14 @@ impl Job {
         })
     }
 
-    /// Whether the object is to come in place of a value of so many bytes.
+    /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.
     pub(super) fn is_too_large(&self, bytes: u64) -> bool {
-        self.max_bytes.is_some_and(|most| bytes > most)
+        self.max_bytes.is_some_and(|max| bytes > max)
     }
 
-    /// The stage to answer with, where rows flow from the object to it; with `smallest`, if that stage is the smallest.
-    pub(super) fn scan(&self) -> Option<usize> {
+    /// The stage to answer with, if the prefix is a table scan. For `smallest` this is the last stage, which may turn out not
+    /// to be the smallest.
+    pub(super) fn scan_stage(&self) -> Option<usize> {
         let stage = match self.split {
             Split::At(stage) => usize::from(stage),
             Split::Full | Split::Smallest => self.pipeline.len(),
@@ -157,32 +158,33 @@ impl Job {
     }
 }
 
-/// A part of an object cannot be decoded, and what is signed cannot be taken away.
-fn refuse_signed_parts(parts: &Parts, query: &str) -> Result<()> {
-    let signature = Signature::of(parts);
-    if let Some(name) = PARTIAL
+/// Refuses requests for which the store would return only a part of the object: a part cannot be decoded, and a signed
+/// header cannot be removed.
+fn refuse_partial_reads(parts: &Parts, query: &str) -> Result<()> {
+    let signature = Signature::from_parts(parts);
+    if let Some(name) = PARTIAL_ANSWER_HEADERS
         .iter()
         .find(|name| parts.headers.contains_key(*name) && signature.signs(name))
     {
         return Err(invalid(format!(
-            "{name} is signed, so the store would apply it to the stored object, and a pipeline needs the whole \
-             object; send {name} unsigned to address the result"
+            "signed header {name}: the store would apply it to the stored object, but a pipeline requires the whole \
+             object; send {name} unsigned to apply it to the result"
         )));
     }
     if values(query, "partNumber").next().is_some() {
         return Err(invalid(
-            "partNumber asks for a part of the stored object, and a pipeline needs the whole object",
+            "invalid parameter partNumber: it selects a part of the stored object, but a pipeline requires the whole object",
         ));
     }
     Ok(())
 }
 
-/// A setting that stands in a header or in a query parameter of the same name, once.
+/// The value of a header or of a query parameter of the same name. It may occur once.
 fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String>> {
     let headers = parts.headers.get_all(name).iter().map(|value| {
         value.to_str().map(str::to_owned).map_err(|_| {
             invalid(format!(
-                "the header {name} is not ASCII; write other characters as \\u{{..}} in a string"
+                "invalid header {name}: expected ASCII; write other characters as \\u{{..}} in a string"
             ))
         })
     });
@@ -190,13 +192,13 @@ fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String
         percent_decode_str(&value.replace('+', " "))
             .decode_utf8()
             .map(std::borrow::Cow::into_owned)
-            .map_err(|_| invalid(format!("the parameter {name} is not UTF-8")))
+            .map_err(|_| invalid(format!("invalid parameter {name}: expected UTF-8")))
     });
     let mut values = headers.chain(queries);
     let first = values.next().transpose()?;
     match values.next() {
         Some(_) => Err(invalid(format!(
-            "found {name} more than once, expected it once, as a header or in the query"
+            "duplicate {name}: expected it once, as a header or in the query"
         ))),
         None => Ok(first),
     }
@@ -208,7 +210,7 @@ fn parsed<T: FromStr>(parts: &Parts, query: &str, name: &'static str, expected: 
             text.trim().parse().map_err(|_| {
                 Error::new(
                     ErrorKind::InvalidArgument,
-                    format!("{name} is `{text}`, expected {expected}"),
+                    format!("invalid {name}: expected {expected}, found `{text}`"),
                 )
             })
         })

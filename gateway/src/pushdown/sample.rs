@@ -1,4 +1,4 @@
-//! One sample: fetched on the caller's behalf, admitted, run.
+//! One sample: opened on the caller's behalf, admitted to memory, and computed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use pushdown::{BytesKind, Kind, Sample};
 use tokio::time::Instant;
 
-use super::{Pushdown, head::Head, request::Job, timing::Timing};
+use super::{Pushdown, head::ObjectHead, request::PipelineJob, timing::Timing};
 use crate::{
     body::Body,
     compute::Permit,
@@ -15,9 +15,9 @@ use crate::{
     origin::{self, OriginObject, OriginRequest},
 };
 
-/// An object whose first bytes are here, and whose rest still waits at the store.
+/// An object whose first bytes have been read. The rest is still at the store.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedSample {
     /// The store's answer without its body.
     pub(super) headers: http::HeaderMap,
     /// Length of the object in bytes.
@@ -27,49 +27,49 @@ pub(super) struct Opened {
     /// The stage to answer with.
     pub(super) stage: usize,
     pub(super) timing: Timing,
-    head: Head,
+    head: ObjectHead,
     body: Body,
 }
 
-/// What the store made of the request.
+/// The store's answer.
 #[derive(Debug)]
-pub(super) enum Fetched {
-    Object(Opened),
-    /// Anything but 200: the store decides (law 6), and its answer goes to the caller as it is.
+pub(super) enum FetchedSample {
+    Object(OpenedSample),
+    /// Any status except 200. The store decides (law 6), and its answer is forwarded to the caller.
     Refused(OriginObject),
 }
 
-/// An object for which there is memory.
+/// A sample with a memory reservation.
 #[derive(Debug)]
-pub(super) struct Admitted {
-    opened: Opened,
+pub(super) struct AdmittedSample {
+    opened: OpenedSample,
     permit: Permit,
-    /// Whether the permit covers the work, or only the source, since the header lies beyond what was looked at.
-    covered: bool,
+    /// Whether the permit covers the work too. It covers only the source if the header was not in the first bytes.
+    covers_work: bool,
 }
 
-/// A value at its stage, and the permit for its bytes.
+/// The value at its stage, and the permit for its bytes.
 #[derive(Debug)]
-pub(super) struct Computed {
+pub(super) struct ComputedSample {
     pub(super) stage: usize,
     pub(super) sample: Sample,
     pub(super) permit: Permit,
     pub(super) timing: Timing,
-    /// What the steps took of the CPU pool.
-    pub(super) seconds: Duration,
+    /// Time of the steps on the CPU pool.
+    pub(super) compute_time: Duration,
 }
 
 impl Pushdown {
-    /// Sends the caller's request and reads just enough of the answer to know what lies ahead.
-    pub(super) async fn open(&self, request: OriginRequest, job: &Job) -> Result<Fetched> {
+    /// Sends the caller's request, and reads the first bytes of the answer, to estimate the memory for the rest.
+    pub(super) async fn open(&self, request: OriginRequest, job: &PipelineJob) -> Result<FetchedSample> {
         let started = Instant::now();
         let object = self.origin.read(request).await?;
         if object.status != StatusCode::OK {
-            return Ok(Fetched::Refused(object));
+            return Ok(FetchedSample::Refused(object));
         }
         let length = self.check_length(&object)?;
         let mut body = object.body;
-        let (head, header) = Head::read(&mut body).await?;
+        let (head, header) = ObjectHead::read(&mut body).await?;
         let kind = BytesKind {
             length: Some(length),
             media: header.map(|header| header.media),
@@ -78,7 +78,7 @@ impl Pushdown {
         let stage = job.stage(&kind)?;
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
-        Ok(Fetched::Object(Opened {
+        Ok(FetchedSample::Object(OpenedSample {
             headers: object.headers,
             length,
             kind,
@@ -89,9 +89,9 @@ impl Pushdown {
         }))
     }
 
-    /// Waits for the memory that source, pixels and output take, all at once (so that no two samples wait for each
-    /// other), with the rest of the object still at the store.
-    pub(super) async fn admit(&self, mut opened: Opened, job: &Job) -> Result<Admitted> {
+    /// Waits for the memory of source, pixels and output. Acquires all of it at once, so that no two samples wait for each
+    /// other (deadlock). The rest of the object stays at the store during the wait.
+    pub(super) async fn admit(&self, mut opened: OpenedSample, job: &PipelineJob) -> Result<AdmittedSample> {
         let stage = opened.stage;
         let object = Kind::Bytes(opened.kind);
         job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
@@ -102,85 +102,92 @@ impl Pushdown {
         let permit = self
             .memory
             .acquire(
-                job.standing.tenant(),
-                opened.length + peak.map_or(0, |peak| peak.working_bytes),
+                job.position.tenant(),
+                opened.length + peak.map_or(0, |peak| peak.working),
             )
             .await?;
         opened.timing.add("queue", queued.elapsed());
-        Ok(Admitted {
+        Ok(AdmittedSample {
             opened,
             permit,
-            covered: peak.is_some(),
+            covers_work: peak.is_some(),
         })
     }
 
     /// Reads the rest of the object and runs the steps up to the stage.
-    pub(super) async fn compute(&self, admitted: Admitted, job: &Job) -> Result<Computed> {
-        let Admitted {
+    pub(super) async fn compute(
+        &self,
+        admitted: AdmittedSample,
+        job: &PipelineJob,
+    ) -> Result<ComputedSample> {
+        let AdmittedSample {
             opened,
             mut permit,
-            covered,
+            covers_work,
         } = admitted;
         let limits = self.sample_limits();
         let (stage, mut timing) = (opened.stage, opened.timing.clone());
         let reading = Instant::now();
-        let Opened {
+        let OpenedSample {
             length,
             head,
             mut body,
             ..
         } = opened;
-        let source = origin::whole(head.bytes(), &mut body, length).await?;
+        let source = origin::read_to_end(head.bytes(), &mut body, length).await?;
         drop(head);
         timing.add("read", reading.elapsed());
-        if !covered {
+        if !covers_work {
             let object = Kind::of_object(Some(source.len() as u64), &source);
             job.pipeline.check(0..stage, &object, &limits)?;
-            // Bytes that tell nothing of what they decode to will fail to decode, or are small.
-            let unknown = pushdown::PeakMemory {
-                working_bytes: source.len() as u64,
-                output_bytes: 0,
+            // Without a known header, decoding will fail, or the value is small.
+            let unknown = pushdown::Peak {
+                working: source.len() as u64,
+                output: 0,
             };
             let peak = job.pipeline.peak_memory(0..stage, &object).unwrap_or(unknown);
             self.check_output(peak.output_bytes)?;
             self.memory.grow(&mut permit, peak.working_bytes)?;
         }
-        let instead = job.max_bytes.is_some().then(|| source.clone());
+        let fallback = job.max_bytes.is_some().then(|| source.clone());
         let (sample, steps) = self.run(source, job, stage, limits).await?;
-        let (sample, stage) = match instead.filter(|_| job.is_too_large(sample.bytes())) {
+        let (sample, stage) = match fallback.filter(|_| job.is_too_large(sample.bytes())) {
             Some(source) => (Sample::Bytes(source), 0),
             None => (sample, stage),
         };
         self.check_output(sample.bytes())?;
         permit.shrink_to(sample.bytes());
-        let seconds = steps.iter().map(|group| group.time).sum();
+        let compute_time = steps.iter().map(|group| group.time).sum();
         for group in steps {
-            // A fused group counts as its first step.
-            self.metrics.step(group.first, group.time);
+            // The time of a fused group counts for its first step.
+            self.metrics.add_step_time(group.first, group.time);
             timing.add(group.name, group.time);
         }
-        Ok(Computed {
+        Ok(ComputedSample {
             stage,
             sample,
             permit,
             timing,
-            seconds,
+            compute_time,
         })
     }
 
-    /// The length of an object, which is within the limit.
+    /// The length of an object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] without Content-Length; [`ErrorKind::EntityTooLarge`] above the limit.
     pub(super) fn check_length(&self, object: &OriginObject) -> Result<u64> {
         let length = object.content_length.ok_or_else(|| {
             Error::new(
                 ErrorKind::OriginUnavailable,
-                "the store answered without Content-Length: a pipeline needs it",
+                "invalid answer of the store: expected Content-Length, which a pipeline requires",
             )
         })?;
         if length > self.limits.max_object_bytes {
             return Err(Error::new(
                 ErrorKind::EntityTooLarge,
                 format!(
-                    "the object has {length} bytes, more than the limit of {}",
+                    "the object is too large: expected at most {} bytes, found {length}",
                     self.limits.max_object_bytes
                 ),
             ));
@@ -195,15 +202,15 @@ impl Pushdown {
         Err(Error::new(
             ErrorKind::EntityTooLarge,
             format!(
-                "the answer has {bytes} bytes, more than the limit of {}",
+                "the answer is too large: expected at most {} bytes, found {bytes}",
                 self.limits.max_output_bytes
             ),
         ))
     }
 }
 
-impl Opened {
-    /// The object as it is stored, streamed: what is here, then what the store still sends.
+impl OpenedSample {
+    /// The stored object: its first bytes, and the stream of the rest.
     pub(super) fn into_stream(self) -> (Bytes, Body) {
         (self.head.into_bytes(), self.body)
     }

@@ -1,4 +1,4 @@
-//! The steps of one sample: on the CPU pool, layers of models together with other samples.
+//! Runs the steps of one sample: model layers in micro-batches with other samples, other steps on the CPU pool.
 
 use std::{
     ops::Range,
@@ -9,19 +9,19 @@ use std::{
 use bytes::Bytes;
 use pushdown::{Cancellation, Context, Kind, Sample, Step};
 
-use super::{Pushdown, request::Job};
+use super::{Pushdown, request::PipelineJob};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Pushdown {
-    /// Runs the steps, those of models together with other samples.
+    /// Runs the first `stage` steps. Returns the value and the time of each group of fused steps.
     pub(super) async fn run(
         &self,
         source: Bytes,
-        job: &Job,
+        job: &PipelineJob,
         stage: usize,
         limits: pushdown::Limits,
     ) -> Result<(Sample, Vec<GroupTime>)> {
-        self.models.touch(&job.pipeline.steps()[..stage]);
+        self.models.mark_used(&job.pipeline.steps()[..stage]);
         let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
         let mut done = 0;
         while done < stage {
@@ -35,21 +35,21 @@ impl Pushdown {
             if let Some((steps, layers)) = layers {
                 job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
                 let Sample::Tensor(tensor) = sample else {
-                    return Err(Error::new(ErrorKind::Internal, "layers take a tensor"));
+                    return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
                 };
-                let ran = self.layers.run(&job.standing, &layers, tensor).await?;
-                times.push(GroupTime::of(&job.pipeline.steps()[steps.clone()], ran.time));
-                (sample, done) = (Sample::Tensor(ran.value), steps.end);
+                let output = self.micro_batcher.run(&job.position, &layers, tensor).await?;
+                times.push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));
+                (sample, done) = (Sample::Tensor(output.value), steps.end);
             }
         }
         Ok((sample, times))
     }
 
-    /// Runs steps on the CPU pool. Dropping the future ends the run early.
+    /// Runs steps on the CPU pool. Dropping the future cancels the run before its next step.
     async fn run_steps(
         &self,
         sample: Sample,
-        job: &Job,
+        job: &PipelineJob,
         steps: Range<usize>,
         limits: pushdown::Limits,
     ) -> Result<(Sample, Vec<GroupTime>)> {
@@ -68,24 +68,25 @@ impl Pushdown {
             let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
             let groups = groups
                 .into_iter()
-                .map(|group| GroupTime::of(&pipeline.steps()[group.steps], group.time));
+                .map(|group| GroupTime::new(&pipeline.steps()[group.steps], group.time));
             Ok::<_, pushdown::Error>((sample, groups.collect()))
         };
-        Ok(self.cpu.run_while_awaited(&job.standing, work).await??)
+        Ok(self.cpu.run_while_awaited(&job.position, work).await??)
     }
 }
 
-/// How long a step, or a fused group of them, took.
+/// The time of a step, or of a group of fused steps.
 #[derive(Debug)]
 pub(super) struct GroupTime {
+    /// Name of the first step.
     pub(super) first: &'static str,
-    /// `resize+center_crop`.
+    /// Names of all steps, as in `resize+center_crop`.
     pub(super) name: String,
     pub(super) time: Duration,
 }
 
 impl GroupTime {
-    fn of(steps: &[Step], time: Duration) -> Self {
+    fn new(steps: &[Step], time: Duration) -> Self {
         let name = steps.iter().map(Step::name).collect::<Vec<_>>().join("+");
         Self {
             first: steps.first().map_or("", Step::name),

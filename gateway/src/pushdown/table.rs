@@ -1,4 +1,4 @@
-//! GET of one object with a prefix that makes a table: the object is read in parts, and its rows flow.
+//! GET of one object with a prefix that is a table scan: reads the object in parts, and streams the rows.
 
 mod body;
 mod row;
@@ -15,8 +15,8 @@ use pushdown::{
 use super::{
     Pushdown,
     form::AnswerForm,
-    headers::{conditional, head_of, insert, insert_timing, respond},
-    request::Job,
+    headers::{check_conditions, derived_headers, insert, insert_timing, respond},
+    request::PipelineJob,
 };
 use crate::{
     body::Body,
@@ -24,22 +24,22 @@ use crate::{
     origin::OriginRequest,
 };
 use body::RowsBody;
-use scan::Rows;
-pub(super) use scan::{BATCHES, Found, Planned};
+use scan::EncodedRows;
+pub(super) use scan::{FetchedTable, LIVE_BATCHES, OpenedTable, PlannedScan};
 
 impl Pushdown {
-    /// Answers with the rows of `stage`; `None` where `smallest` is the object as it is stored.
+    /// Answers with the rows at `stage`; `None` if `smallest` resolves to the stored object.
     ///
-    /// The head goes out with the first record batch, so that what is wrong until then has a status of its own.
+    /// The head is sent together with the first record batch, so that errors until then become an error status.
     pub(super) async fn table(
         &self,
         parts: &Parts,
         request: &OriginRequest,
-        job: &Job,
+        job: &PipelineJob,
         stage: usize,
     ) -> Result<Option<Response<Body>>> {
         let smallest = job.split == Split::Smallest;
-        let form = match AnswerForm::of(parts, job, stage, &job.pipeline.kinds()[stage]) {
+        let form = match AnswerForm::negotiate(parts, job, stage, &job.pipeline.kinds()[stage]) {
             Ok(form) => form,
             Err(error) if smallest && error.kind() == ErrorKind::NotAcceptable => return Ok(None),
             Err(error) => return Err(error),
@@ -47,21 +47,21 @@ impl Pushdown {
         let AnswerForm::Rows(rows) = form else {
             return Ok(None);
         };
-        let found = match self.find(request.clone()).await? {
-            Ok(found) => found,
-            Err(refused) => return Ok(Some(refused.into_response())),
+        let table = match self.open_table(request.clone()).await? {
+            FetchedTable::Table(table) => table,
+            FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };
-        let headers = head_of(&found.headers, job, Some((stage, form)));
-        // Whether rows are the smallest has to be known before their ETag means anything.
-        if !smallest && let Some(answer) = conditional(parts, &headers)? {
+        let headers = derived_headers(&table.headers, job, Some((stage, form)));
+        // With `smallest` the ETag is that of the rows only if the rows are smaller than the object.
+        if !smallest && let Some(answer) = check_conditions(parts, &headers)? {
             return Ok(Some(answer));
         }
-        let planned = self.plan(found, job).await?;
+        let planned = self.plan(table, job).await?;
         if smallest {
-            if !pays(&planned, rows) {
+            if !is_smaller_than_object(&planned, rows) {
                 return Ok(None);
             }
-            if let Some(answer) = conditional(parts, &headers)? {
+            if let Some(answer) = check_conditions(parts, &headers)? {
                 return Ok(Some(answer));
             }
         }
@@ -72,8 +72,8 @@ impl Pushdown {
         &self,
         parts: &Parts,
         mut headers: HeaderMap,
-        planned: Planned,
-        job: &Job,
+        planned: PlannedScan,
+        job: &PipelineJob,
         form: TableForm,
     ) -> Result<Response<Body>> {
         let source_bytes = format!("{}/{}", planned.source_bytes(), planned.estimate().object_bytes);
@@ -86,7 +86,7 @@ impl Pushdown {
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
         let admitted = self.admit_scan(planned, job, form.buffered_bytes()).await?;
         let mut timing = admitted.timing;
-        let mut rows = Rows::new(admitted.scan, admitted.turns, admitted.fault, form)?;
+        let mut rows = EncodedRows::new(admitted.scan, admitted.task, admitted.fault, form)?;
         let first = rows.next().await?.unwrap_or_default();
         let name = job.pipeline.steps().first().map_or("", Step::name);
         timing.add(name, rows.spent());
@@ -94,7 +94,7 @@ impl Pushdown {
         let body = RowsBody::start(
             first,
             rows,
-            [admitted.held, admitted.permit],
+            [admitted.source_permit, admitted.permit],
             self.guard(parts),
             self.limits.request_deadline,
             self.metrics.clone(),
@@ -104,9 +104,9 @@ impl Pushdown {
     }
 }
 
-/// Whether the rows surely take fewer bytes than the object: what cannot be told beforehand does not count.
-fn pays(planned: &Planned, form: TableForm) -> bool {
+/// Whether the rows are certainly smaller than the stored object. False if their size has no bound.
+fn is_smaller_than_object(planned: &PlannedScan, form: TableForm) -> bool {
     let estimate = planned.estimate();
-    let most = form.max_bytes(planned.schema(), estimate);
-    most.is_some_and(|bytes| bytes < estimate.object_bytes)
+    let max_bytes = form.most_bytes(planned.schema(), estimate);
+    max_bytes.is_some_and(|bytes| bytes < estimate.stored)
 }

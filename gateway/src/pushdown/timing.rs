@@ -1,8 +1,8 @@
-//! Where the time of a sample went, for `Server-Timing` and for the metrics.
+//! The times of a sample, for `Server-Timing`.
 
 use std::{fmt, time::Duration};
 
-/// The parts of a sample's time in the order in which they happened.
+/// The durations of a sample's phases, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timing {
     parts: Vec<(String, Duration)>,
@@ -14,8 +14,8 @@ impl Timing {
     }
 }
 
-/// The `Server-Timing` header (W3C), durations in milliseconds. A `+` is no token character everywhere: `_` stands
-/// for it.
+/// The `Server-Timing` header (W3C), durations in milliseconds. `+` becomes `_`, since not every parser accepts it in a
+/// token.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, duration)) in self.parts.iter().enumerate() {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_as_server_timing() {
+    fn timing_is_formatted_as_server_timing() {
         let mut timing = Timing::default();
         timing.add("origin", Duration::from_micros(1500));
         timing.add("resize+center_crop", Duration::from_micros(20));

@@ -1,4 +1,4 @@
-//! The only place where an error gets its S3 code, status, headers and XML.
+//! Maps errors to S3 codes, statuses, headers and XML. No other module does this.
 
 use std::fmt;
 use std::fmt::Write;
@@ -13,12 +13,12 @@ use crate::error::{Error, ErrorKind};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
-/// Names one answer that the gateway made itself, in the answer and in the log.
+/// Identifies an error answer of the gateway, both in the answer and in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(u64);
 
 impl RequestId {
-    /// A new one, at random.
+    /// A new random ID.
     pub fn random() -> Self {
         Self(rand::random())
     }
@@ -32,15 +32,15 @@ impl fmt::Display for RequestId {
 
 /// The S3 error code of a kind, as clients and the batch answer's `error` column show it.
 pub fn code(kind: ErrorKind) -> &'static str {
-    wire(kind).0
+    code_and_status(kind).0
 }
 
 /// The HTTP status of a kind.
 pub fn status(kind: ErrorKind) -> StatusCode {
-    wire(kind).1
+    code_and_status(kind).1
 }
 
-fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
+fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
         ErrorKind::InvalidPipeline => ("InvalidPipeline", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidRequest => ("InvalidRequest", StatusCode::BAD_REQUEST),
@@ -69,9 +69,9 @@ fn wire(kind: ErrorKind) -> (&'static str, StatusCode) {
     }
 }
 
-/// The answer to a request that failed in the gateway: S3 error XML about `resource`, the path as sent.
+/// The answer to a request that failed in the gateway: S3 error XML for `resource`, the path as sent.
 pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
-    let (code, status) = wire(error.kind());
+    let (code, status) = code_and_status(error.kind());
     let mut response = Response::new(body::full(xml(code, error.message(), resource, id)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -94,9 +94,9 @@ pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
     response
 }
 
-/// The bytes of a whole answer, after which the connection is closed, for a request whose head could not be read.
-pub fn closing(error: &Error, id: RequestId) -> Bytes {
-    let (code, status) = wire(error.kind());
+/// The bytes of a complete answer to a request whose head could not be parsed. The connection closes after it.
+pub fn closing_answer(error: &Error, id: RequestId) -> Bytes {
+    let (code, status) = code_and_status(error.kind());
     let body = xml(code, error.message(), "/", id);
     let date = httpdate::fmt_http_date(SystemTime::now());
     Bytes::from(format!(
@@ -122,7 +122,7 @@ fn xml(code: &str, message: &str, resource: &str, id: RequestId) -> String {
     xml
 }
 
-/// XML 1.0 has no way to write most control characters: they become `?`.
+/// Escapes text for XML. XML 1.0 cannot express most control characters: they become `?`.
 fn escape(xml: &mut String, text: &str) {
     for character in text.chars() {
         match character {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_error_is_s3_xml() {
+    async fn errors_are_s3_xml() {
         let error = Error::new(ErrorKind::SlowDown, "too many <requests> & \u{1}more");
         let response = respond(&error, "/bucket/a'b", RequestId(7));
         assert_eq!(response.status(), 503);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_method_names_the_right_ones() {
+    fn method_not_allowed_lists_allowed_methods() {
         let error = Error::new(ErrorKind::MethodNotAllowed, "no");
         assert!(respond(&error, "/", RequestId(1)).headers().contains_key("allow"));
     }

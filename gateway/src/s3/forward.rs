@@ -1,7 +1,7 @@
-//! Face 1: plain S3, passed on as it came and answered as the store answered.
+//! The forward route: passes plain S3 requests and the store's answers through unchanged.
 //!
-//! The signature goes through with the caller's Host, so the gateway holds no credentials and the store
-//! decides. Nothing is decoded, re-encoded, buffered or added.
+//! The caller's signature and Host are forwarded, so the gateway has no credentials and the store authorizes each
+//! request. Nothing is decoded, re-encoded, buffered or added.
 
 mod hold;
 mod upload;
@@ -21,7 +21,7 @@ use crate::telemetry::Metrics;
 use hold::Hold;
 use upload::Upload;
 
-/// Passes plain S3 requests on.
+/// Forwards plain S3 requests.
 #[derive(Debug, Clone)]
 pub struct Forward {
     origin: Origin,
@@ -29,17 +29,20 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Forwards to this store.
+    /// Forwards to `origin`.
     pub fn new(origin: Origin, metrics: Metrics) -> Self {
         Self { origin, metrics }
     }
 
-    /// Passes one request on, streaming both ways.
+    /// Forwards one request and streams both bodies.
     pub async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>> {
         let (mut parts, body) = request.into_parts();
         strip_request(&mut parts.headers, parts.uri.query());
         if body.is_end_stream() {
-            return self.origin.ask(Request::from_parts(parts, ())).await;
+            return self
+                .origin
+                .send_without_body(Request::from_parts(parts, ()))
+                .await;
         }
         let progress = Arc::new(Progress::default());
         let received = self.metrics.bytes_from_clients.clone();
@@ -55,11 +58,13 @@ impl Forward {
         let (hold, release) = Hold::new();
         let upload = Upload::new(body, Some(hold), Arc::clone(&progress), received);
         let mut request = Request::from_parts(parts, upload.boxed_unsync());
-        let informed = release.clone();
-        hyper::ext::on_informational(&mut request, move |said| informed.informed(said.status()));
-        let refusal = release.refuse_at_the_end();
-        let answer = self.origin.send(request, &progress, refusal).await?;
-        release.answered();
+        let on_informational = release.clone();
+        hyper::ext::on_informational(&mut request, move |answer| {
+            on_informational.on_informational(answer.status());
+        });
+        let discard = release.discard_on_drop();
+        let answer = self.origin.send(request, &progress, discard).await?;
+        release.on_answer();
         Ok(answer)
     }
 }

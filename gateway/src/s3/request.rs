@@ -1,4 +1,4 @@
-//! What a request is: which face answers it, and whether it may be passed on at all.
+//! Routes requests, and refuses those that must not be forwarded.
 
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
@@ -8,31 +8,31 @@ use super::query;
 use super::sign::Signature;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The header, and the query parameter, that turn a plain GET into a pushed-down one.
+/// The header, and query parameter, that selects the pipeline route.
 pub const PIPELINE: &str = "x-pushdown-pipeline";
 
-/// The path of batch requests. No bucket can have this name: buckets begin with a letter or a digit.
+/// The path of batch requests. It cannot name a bucket: bucket names begin with a letter or a digit.
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
 
-/// The path of the models that pipelines may name; behind it and a slash, a digest's weights.
+/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
 pub const MODELS_PATH: &str = "/_pushdown/v1/models";
 
-/// Which of the gateway's faces answers a request.
+/// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Face {
-    /// Plain S3: forwarded as it came.
+pub enum Route {
+    /// Plain S3: forwarded unchanged.
     Forward,
     /// A pipeline on one object, in a header or in the query.
     Pipeline,
     /// A pipeline on many objects.
     Batch,
-    /// The models that pipelines may name.
+    /// The models that pipelines can use.
     Models,
 }
 
-impl Face {
-    /// The face that answers this request.
-    pub fn of(parts: &Parts) -> Self {
+impl Route {
+    /// The route of a request.
+    pub fn for_request(parts: &Parts) -> Self {
         if parts.uri.path() == BATCH_PATH {
             Self::Batch
         } else if parts
@@ -54,7 +54,7 @@ impl Face {
         }
     }
 
-    /// The face's name in metrics and logs.
+    /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -65,8 +65,8 @@ impl Face {
     }
 }
 
-/// Refuses what a gateway must not pass on: other destinations than the store, other protocols, and headers
-/// that the next hop could read differently.
+/// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
+/// hop could interpret differently.
 pub fn check(parts: &Parts) -> Result<()> {
     if parts.method == Method::CONNECT {
         return Err(Error::new(
@@ -82,30 +82,30 @@ pub fn check(parts: &Parts) -> Result<()> {
     }
     if parts.uri.scheme().is_some() || parts.uri.authority().is_some() {
         return Err(invalid(
-            "the request target must be a path: the store is the only destination",
+            "invalid request target: expected a path, found a URL; the store is the only destination",
         ));
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), None) => {}
         (None, _) if parts.version < Version::HTTP_11 => {}
-        (None, _) => return Err(invalid("the Host header is missing")),
-        (Some(_), Some(_)) => return Err(invalid("the Host header occurs more than once")),
+        (None, _) => return Err(invalid("invalid Host header: expected one, found none")),
+        (Some(_), Some(_)) => return Err(invalid("invalid Host header: expected one, found several")),
     }
     if parts.headers.contains_key(CONNECTION) {
-        let signature = Signature::of(parts);
+        let signature = Signature::from_parts(parts);
         if let Some(name) = connection_names(parts).find(|name| signature.signs(name)) {
             return Err(invalid(format!(
-                "the header {name} is signed, and named in Connection as one to be dropped"
+                "the header {name} is signed, but Connection names it as one to drop: expected one or the other"
             )));
         }
     }
     Ok(())
 }
 
-/// Refuses a body, also one that is only declared: it would have to be read, or the connection closed, before the next
-/// request is understood.
-pub fn check_bodiless(body: &impl http_body::Body) -> Result<()> {
+/// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the
+/// connection before it could parse the next request.
+pub fn check_no_body(body: &impl http_body::Body) -> Result<()> {
     if body.is_end_stream() {
         Ok(())
     } else {
@@ -115,7 +115,7 @@ pub fn check_bodiless(body: &impl http_body::Body) -> Result<()> {
     }
 }
 
-/// The headers that `Connection` declares to be for this hop only.
+/// The headers that `Connection` names: they apply to this hop only.
 fn connection_names(parts: &Parts) -> impl Iterator<Item = HeaderName> {
     parts
         .headers
@@ -150,23 +150,35 @@ mod tests {
     }
 
     #[test]
-    fn faces() {
+    fn requests_are_routed_by_path_header_and_query() {
         assert_eq!(
-            Face::of(&parts(get("/bucket/key?x-pushdown-split=1"))),
-            Face::Forward
+            Route::for_request(&parts(get("/bucket/key?x-pushdown-split=1"))),
+            Route::Forward
         );
         assert_eq!(
-            Face::of(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))),
-            Face::Pipeline
+            Route::for_request(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))),
+            Route::Pipeline
         );
         assert_eq!(
-            Face::of(&parts(get("/bucket/key").header(PIPELINE, "decode"))),
-            Face::Pipeline
+            Route::for_request(&parts(get("/bucket/key").header(PIPELINE, "decode"))),
+            Route::Pipeline
         );
-        assert_eq!(Face::of(&parts(get("/_pushdown/v1/batch"))), Face::Batch);
-        assert_eq!(Face::of(&parts(get("/_pushdown/v1/batches"))), Face::Forward);
-        assert_eq!(Face::of(&parts(get("/_pushdown/v1/models/0a"))), Face::Models);
-        assert_eq!(Face::of(&parts(get("/_pushdown/v1/modelss"))), Face::Forward);
+        assert_eq!(
+            Route::for_request(&parts(get("/_pushdown/v1/batch"))),
+            Route::Batch
+        );
+        assert_eq!(
+            Route::for_request(&parts(get("/_pushdown/v1/batches"))),
+            Route::Forward
+        );
+        assert_eq!(
+            Route::for_request(&parts(get("/_pushdown/v1/models/0a"))),
+            Route::Models
+        );
+        assert_eq!(
+            Route::for_request(&parts(get("/_pushdown/v1/modelss"))),
+            Route::Forward
+        );
     }
 
     #[test]
@@ -184,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_host() {
+    fn exactly_one_host_header_is_required() {
         assert_eq!(
             kind(get("/b/k").header(HOST, "other")),
             Some(ErrorKind::InvalidRequest)
@@ -194,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_header_cannot_be_for_this_hop_only() {
+    fn connection_must_not_name_a_signed_header() {
         let signed = |connection: &str| {
             get("/b/k").header(CONNECTION, connection).header(
                 "authorization",

@@ -1,4 +1,4 @@
-//! Reads what a request signed. Nothing is verified here: in forward mode the store decides.
+//! Reads the signature of a request without verifying it: only the store verifies signatures.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use percent_encoding::percent_decode_str;
 
 use super::query;
 
-/// How a request carries its signature.
+/// Where a request carries its signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// No signature: the caller is anonymous.
     None,
     /// The `Authorization` header.
     Header,
-    /// The query, presigned.
+    /// The query (a presigned URL).
     Query,
 }
 
-/// What a request says about its signature.
+/// The signature that a request claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature<'a> {
     carrier: Carrier,
@@ -30,11 +30,11 @@ pub struct Signature<'a> {
 
 impl<'a> Signature<'a> {
     /// Reads the signature of a request: version 4 and 4A (`AWS4-...`), or the access key of version 2.
-    pub fn of(parts: &'a Parts) -> Self {
+    pub fn from_parts(parts: &'a Parts) -> Self {
         Self::read(&parts.headers, parts.uri.query())
     }
 
-    /// Reads the signature out of headers and a query as sent.
+    /// Reads the signature from headers and the query as sent.
     pub fn read(headers: &'a HeaderMap, query: Option<&'a str>) -> Self {
         if let Some(authorization) = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()) {
             return Self::header(authorization);
@@ -84,17 +84,17 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// How the signature is carried.
+    /// Where the signature is.
     pub fn carrier(&self) -> Carrier {
         self.carrier
     }
 
-    /// The access key that the request claims, unverified.
+    /// The claimed access key, unverified.
     pub fn access_key(&self) -> Option<&str> {
         self.access_key.as_deref()
     }
 
-    /// Whether this header was signed, and so must reach the store as it is.
+    /// Whether this header was signed, and so must reach the store unchanged.
     pub fn signs(&self, name: &HeaderName) -> bool {
         self.signed
             .split(';')
@@ -102,7 +102,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// A credential is `KEY/date/region/service/aws4_request`; a key may itself hold slashes.
+/// The key of a credential `KEY/date/region/service/aws4_request`. A key can contain slashes.
 fn access_key(credential: Cow<'_, str>) -> Cow<'_, str> {
     let end = credential
         .rmatch_indices('/')
@@ -145,7 +145,7 @@ mod tests {
                 "AWS4-HMAC-SHA256 Credential=AK/ID/20260101/us-east-1/s3/aws4_request,SignedHeaders=host;Range, Signature=00",
             ),
         );
-        let signature = Signature::of(&parts);
+        let signature = Signature::from_parts(&parts);
         assert_eq!(signature.carrier(), Carrier::Header);
         assert_eq!(signature.access_key(), Some("AK/ID"));
         assert!(signature.signs(&header::RANGE));
@@ -158,7 +158,7 @@ mod tests {
             "/b/k?X-Amz-Credential=AK%2F20260101%2Fr%2Fs3%2Faws4_request&X-Amz-SignedHeaders=host%3Brange&x",
             None,
         );
-        let signature = Signature::of(&parts);
+        let signature = Signature::from_parts(&parts);
         assert_eq!(signature.carrier(), Carrier::Query);
         assert_eq!(signature.access_key(), Some("AK"));
         assert!(signature.signs(&header::RANGE) && signature.signs(&header::HOST));
@@ -167,13 +167,16 @@ mod tests {
     #[test]
     fn version_2_and_none() {
         let v2 = parts("/b/k", Some("AWS AK:c2ln"));
-        assert_eq!(Signature::of(&v2).access_key(), Some("AK"));
+        assert_eq!(Signature::from_parts(&v2).access_key(), Some("AK"));
         let presigned = parts("/b/k?AWSAccessKeyId=AK&Signature=x", None);
-        assert_eq!(Signature::of(&presigned).access_key(), Some("AK"));
+        assert_eq!(Signature::from_parts(&presigned).access_key(), Some("AK"));
         assert_eq!(
-            Signature::of(&parts("/b/k?versions", None)).carrier(),
+            Signature::from_parts(&parts("/b/k?versions", None)).carrier(),
             Carrier::None
         );
-        assert_eq!(Signature::of(&parts("/b/k", Some("garbage"))).access_key(), None);
+        assert_eq!(
+            Signature::from_parts(&parts("/b/k", Some("garbage"))).access_key(),
+            None
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A handle on the client's connection, found in the extensions of each of its requests.
+//! A handle to the client's connection, in the extensions of each request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 pub struct Connection {
     peer: SocketAddr,
     abort: CancellationToken,
-    patience: Arc<Patience>,
+    stall_limit: Arc<StallLimit>,
 }
 
 /// How long a write may make no progress.
 #[derive(Debug)]
-pub(super) struct Patience {
-    usual: Duration,
+pub(super) struct StallLimit {
+    default: Duration,
     guarded: Mutex<Option<Duration>>,
 }
 
-/// While it lives, a client that takes no byte for a time loses its connection. Keep it in the answer's body.
+/// Until it is dropped, the connection is cut if the client reads no byte for a time. Keep it in the answer's body.
 #[derive(Debug)]
-#[must_use = "the connection is guarded only as long as this lives"]
-pub struct StallGuard(Arc<Patience>);
+#[must_use = "the connection is guarded only until this is dropped"]
+pub struct StallGuard(Arc<StallLimit>);
 
 // === impl Connection ===
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, abort: CancellationToken, patience: Duration) -> Self {
-        let patience = Arc::new(Patience {
-            usual: patience,
+    pub(super) fn new(peer: SocketAddr, abort: CancellationToken, stall_limit: Duration) -> Self {
+        let stall_limit = Arc::new(StallLimit {
+            default: stall_limit,
             guarded: Mutex::new(None),
         });
         Self {
             peer,
             abort,
-            patience,
+            stall_limit,
         }
     }
 
@@ -47,30 +47,30 @@ impl Connection {
         self.peer
     }
 
-    /// Cuts the connection now, whatever is in flight on it.
+    /// Cuts the connection at once, including an answer in flight.
     pub fn abort(&self) {
         self.abort.cancel();
     }
 
-    /// Cuts the connection once the answer makes no write progress for `limit`, which also frees what its body
-    /// holds. A connection carries one answer at a time.
+    /// Cuts the connection when the answer makes no write progress for `limit`. This also frees the memory of its body. A
+    /// connection carries one answer at a time.
     pub fn cut_when_stalled(&self, limit: Duration) -> StallGuard {
-        *self.patience.guarded.lock() = Some(limit);
-        StallGuard(Arc::clone(&self.patience))
+        *self.stall_limit.guarded.lock() = Some(limit);
+        StallGuard(Arc::clone(&self.stall_limit))
     }
 
     pub(super) fn aborted(&self) -> WaitForCancellationFuture<'_> {
         self.abort.cancelled()
     }
 
-    pub(super) fn patience(&self) -> Arc<Patience> {
-        Arc::clone(&self.patience)
+    pub(super) fn stall_limit(&self) -> Arc<StallLimit> {
+        Arc::clone(&self.stall_limit)
     }
 }
 
-impl Patience {
-    pub(super) fn now(&self) -> Duration {
-        self.guarded.lock().unwrap_or(self.usual)
+impl StallLimit {
+    pub(super) fn current(&self) -> Duration {
+        self.guarded.lock().unwrap_or(self.default)
     }
 }
 

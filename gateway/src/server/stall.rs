@@ -1,4 +1,4 @@
-//! A stream whose writes fail once the client has taken no byte for too long.
+//! A stream whose writes fail when the client reads no byte for too long.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,51 +8,51 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::connection::Patience;
+use super::connection::StallLimit;
 
-/// Watches the writes of `T`. The clock runs only while a write waits.
+/// Limits how long a write to `T` may wait. The timer runs only while a write waits.
 #[derive(Debug)]
-pub(super) struct Watched<T> {
+pub(super) struct StallDetector<T> {
     io: T,
-    patience: Arc<Patience>,
-    clock: Option<Pin<Box<Sleep>>>,
+    limit: Arc<StallLimit>,
+    timer: Option<Pin<Box<Sleep>>>,
     waiting_since: Option<Instant>,
 }
 
-impl<T> Watched<T> {
-    pub(super) fn new(io: T, patience: Arc<Patience>) -> Self {
+impl<T> StallDetector<T> {
+    pub(super) fn new(io: T, limit: Arc<StallLimit>) -> Self {
         Self {
             io,
-            patience,
-            clock: None,
+            limit,
+            timer: None,
             waiting_since: None,
         }
     }
 
-    fn judge<R>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
+    fn check<R>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if write.is_ready() {
             self.waiting_since = None;
             return write;
         }
-        // The limit is read each time: an answer may have put the connection under guard meanwhile.
-        let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.patience.now();
-        let clock = self
-            .clock
+        // The limit is read on each poll: a new answer may have changed it.
+        let deadline = *self.waiting_since.get_or_insert_with(Instant::now) + self.limit.current();
+        let timer = self
+            .timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        if clock.deadline() != deadline {
-            clock.as_mut().reset(deadline);
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
         }
-        if clock.as_mut().poll(cx).is_pending() {
+        if timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client takes no bytes",
+            "the client reads no bytes",
         )))
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for StallDetector<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -62,10 +62,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for StallDetector<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.judge(cx, write)
+        self.check(cx, write)
     }
 
     fn poll_write_vectored(
@@ -74,7 +74,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.judge(cx, write)
+        self.check(cx, write)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -86,7 +86,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
         if flush.is_ready() {
             flush
         } else {
-            self.judge(cx, flush)
+            self.check(cx, flush)
         }
     }
 
@@ -114,25 +114,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_guarded_answer_is_cut_sooner_than_a_plain_one() {
+    async fn a_guarded_answer_is_cut_earlier_than_a_plain_one() {
         for (guarded, seconds) in [(true, 30), (false, 300)] {
             let connection = connection();
             let guard = guarded.then(|| connection.cut_when_stalled(Duration::from_secs(30)));
             let (near, _far) = tokio::io::duplex(16);
             let start = Instant::now();
-            let error = Watched::new(near, connection.patience())
+            let error = StallDetector::new(near, connection.stall_limit())
                 .write_all(&[0; 64])
                 .await
                 .unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert_eq!(start.elapsed().as_secs(), seconds);
             drop(guard);
-            assert_eq!(connection.patience().now().as_secs(), 300);
+            assert_eq!(connection.stall_limit().current().as_secs(), 300);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_that_reads_is_left_alone() {
+    async fn a_slow_client_that_makes_progress_is_not_cut() {
         let connection = connection();
         let _guard = connection.cut_when_stalled(Duration::from_secs(30));
         let (near, mut far) = tokio::io::duplex(16);
@@ -143,7 +143,7 @@ mod tests {
                 far.read_exact(&mut byte).await.unwrap();
             }
         });
-        Watched::new(near, connection.patience())
+        StallDetector::new(near, connection.stall_limit())
             .write_all(&[0; 64])
             .await
             .unwrap();

@@ -1,4 +1,4 @@
-//! TLS towards clients.
+//! TLS for client connections.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
 
-/// Reads the certificate chain and its key.
+/// Reads the certificate chain and its private key.
 pub(super) fn acceptor(files: &Tls) -> io::Result<TlsAcceptor> {
     let fault = |file: &Path, cause: String| io::Error::other(format!("{}: {cause}", file.display()));
     let chain = CertificateDer::pem_file_iter(&files.certificate)

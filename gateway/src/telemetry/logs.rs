@@ -1,4 +1,4 @@
-//! Logs go to standard error, one record a line.
+//! Logs to standard error, one record per line.
 
 use std::io::{self, IsTerminal};
 
@@ -9,23 +9,23 @@ use tracing_subscriber::EnvFilter;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
-    /// One line a record, for people.
+    /// One line per record, for people.
     Text,
-    /// One JSON object a record, for collectors.
+    /// One JSON object per record, for log collectors.
     Json,
 }
 
-/// Whether `directives` mean something to [`init`].
+/// Checks that [`init`] accepts `directives`.
 pub fn check(directives: &str) -> Result<(), String> {
     EnvFilter::builder()
         .parse(directives)
         .map(drop)
-        .map_err(|error| format!("`{directives}` is no level and no list of directives ({error})"))
+        .map_err(|error| format!("expected a level or a list of directives, found `{directives}` ({error})"))
 }
 
-/// Starts logging, once in a process. Directives that [`check`] refuses fall back to `info`.
+/// Starts logging, once per process. Falls back to `info` for directives that [`check`] refuses.
 ///
-/// The embedded store logs each refusal as an error of its own; it is silent unless asked for by name.
+/// The embedded store logs each refusal as an error, so its logs are off unless a directive names it.
 pub fn init(directives: &str, format: LogFormat) {
     let directives = if directives.contains("s3s") {
         directives.to_owned()
@@ -43,6 +43,6 @@ pub fn init(directives: &str, format: LogFormat) {
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
     };
     if started.is_err() {
-        tracing::debug!("logging had been started before");
+        tracing::debug!("logging was already started");
     }
 }

@@ -1,5 +1,5 @@
-//! The one list of metrics. Names begin with `pushdown_`, but for what every program has (`process_`); units are base
-//! units, labels have few values: no bucket, no key, no address.
+//! All metrics. Names begin with `pushdown_`, or with `process_` for metrics that every program has. Units are base
+//! units. Labels have few values: never a bucket, a key or an address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::ProcessCpu;
-use crate::s3::request::Face;
+use crate::s3::request::Route;
 
 /// Handles to every metric. Cloning shares them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
-    in_flight: Family<FaceLabel, Gauge>,
+    requests_in_flight: Family<RouteLabel, Gauge>,
     connections: Gauge,
-    /// Bytes of the store's answers.
+    /// Bytes of the store's answers, received by the gateway.
     pub bytes_from_store: Counter,
-    /// Bytes of answers to clients, of every face.
+    /// Bytes of answers sent to clients, all routes together.
     pub bytes_to_clients: Counter,
-    /// Bytes of clients' request bodies.
+    /// Bytes of request bodies received from clients.
     pub bytes_from_clients: Counter,
     step_seconds: Family<StepLabel, Counter<f64, AtomicU64>>,
-    /// Batches of samples that ran through layers of a model at once.
-    pub layer_batches: Counter,
-    /// The samples in them.
-    pub layer_samples: Counter,
-    queued: Gauge,
-    queue_wait: QueueWait,
-    permits_in_use: Gauge,
-    permits_total: Gauge,
+    /// Micro-batches that ran through model layers.
+    pub micro_batches: Counter,
+    /// Samples in these micro-batches.
+    pub micro_batch_samples: Counter,
+    requests_queued: Gauge,
+    queue_wait_seconds: QueueWaitSeconds,
+    memory_reserved_bytes: Gauge,
+    memory_budget_bytes: Gauge,
 }
 
-/// Raises a gauge for as long as it lives.
+/// Raises a gauge until it is dropped.
 #[derive(Debug)]
-#[must_use = "the gauge falls back as soon as this is dropped"]
+#[must_use = "the gauge is lowered again when this is dropped"]
 pub struct GaugeGuard {
     gauge: Gauge,
     by: i64,
@@ -55,7 +55,7 @@ struct RequestLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FaceLabel {
+struct RouteLabel {
     kind: &'static str,
 }
 
@@ -65,9 +65,9 @@ struct StepLabel {
 }
 
 #[derive(Debug, Clone)]
-struct QueueWait(Histogram);
+struct QueueWaitSeconds(Histogram);
 
-impl Default for QueueWait {
+impl Default for QueueWaitSeconds {
     fn default() -> Self {
         Self(Histogram::new(exponential_buckets(0.001, 4.0, 8)))
     }
@@ -76,20 +76,20 @@ impl Default for QueueWait {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers the whole list.
+    /// Registers all metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register_collector(Box::new(ProcessCpu));
         let all = registry.sub_registry_with_prefix("pushdown");
         all.register(
             "requests",
-            "Requests answered, by kind and class of status",
+            "Requests answered, by route and status status_class",
             metrics.requests.clone(),
         );
         all.register(
-            "in_flight",
-            "Requests whose answers have not ended, by kind",
-            metrics.in_flight.clone(),
+            "requests_in_flight",
+            "Requests whose answers have not ended, by route",
+            metrics.requests_in_flight.clone(),
         );
         all.register(
             "connections",
@@ -99,17 +99,17 @@ impl Metrics {
         let bytes = [
             (
                 "store_received",
-                "Bytes of the store's answers",
+                "Bytes of answers received from the store",
                 &metrics.bytes_from_store,
             ),
             (
                 "client_sent",
-                "Bytes of answers to clients",
+                "Bytes of answers sent to clients",
                 &metrics.bytes_to_clients,
             ),
             (
                 "client_received",
-                "Bytes of clients' request bodies",
+                "Bytes of request bodies received from clients",
                 &metrics.bytes_from_clients,
             ),
         ];
@@ -118,78 +118,79 @@ impl Metrics {
         }
         all.register_with_unit(
             "step",
-            "Time spent in pipeline steps on the CPU pool, by step",
+            "Time of pipeline steps on the CPU pool, by step",
             Unit::Seconds,
             metrics.step_seconds.clone(),
         );
         all.register(
-            "layer_batches",
-            "Batches of samples that ran through layers of a model at once",
-            metrics.layer_batches.clone(),
+            "micro_batches",
+            "Micro-batches that ran through model layers",
+            metrics.micro_batches.clone(),
         );
         all.register(
-            "layer_samples",
-            "Samples that ran through layers of a model",
-            metrics.layer_samples.clone(),
+            "micro_batch_samples",
+            "Samples that ran through model layers",
+            metrics.micro_batch_samples.clone(),
         );
         all.register(
-            "queued",
-            "Pipeline requests that wait for memory or a CPU",
-            metrics.queued.clone(),
+            "requests_queued",
+            "Pipeline requests that wait for memory",
+            metrics.requests_queued.clone(),
         );
         all.register_with_unit(
             "queue_wait",
-            "Waits of pipeline requests for memory or a CPU",
+            "Time that pipeline requests waited for memory",
             Unit::Seconds,
-            metrics.queue_wait.0.clone(),
+            metrics.queue_wait_seconds.0.clone(),
         );
-        let permits = [
+        let memory = [
             (
-                "permits_in_use",
-                "Bytes of the memory budget that are promised",
-                &metrics.permits_in_use,
+                "memory_reserved",
+                "Bytes of the memory budget that requests have reserved",
+                &metrics.memory_reserved_bytes,
             ),
             (
-                "permits_total",
-                "Bytes of the memory budget",
-                &metrics.permits_total,
+                "memory_budget",
+                "Size of the memory budget",
+                &metrics.memory_budget_bytes,
             ),
         ];
-        for (name, help, gauge) in permits {
+        for (name, help, gauge) in memory {
             all.register_with_unit(name, help, Unit::Bytes, gauge.clone());
         }
         metrics
     }
 
     /// Counts an answer.
-    pub fn answered(&self, face: Face, status: StatusCode) {
+    pub fn count_answer(&self, route: Route, status: StatusCode) {
         self.requests
             .get_or_create(&RequestLabels {
-                kind: face.name(),
-                status: class(status),
+                kind: route.name(),
+                status: status_class(status),
             })
             .inc();
     }
 
-    /// One more request in flight.
-    pub fn in_flight(&self, face: Face) -> GaugeGuard {
-        GaugeGuard::raise(&self.in_flight.get_or_create(&FaceLabel { kind: face.name() }), 1)
+    /// Counts a request as in flight until the guard is dropped.
+    pub fn track_in_flight(&self, route: Route) -> GaugeGuard {
+        let label = RouteLabel { kind: route.name() };
+        GaugeGuard::raise(&self.requests_in_flight.get_or_create(&label), 1)
     }
 
-    /// Requests in flight, of every kind.
+    /// Requests in flight, all routes together.
     pub fn in_flight_total(&self) -> i64 {
-        [Face::Forward, Face::Pipeline, Face::Batch, Face::Models]
+        [Route::Forward, Route::Pipeline, Route::Batch, Route::Models]
             .into_iter()
-            .map(|face| {
-                self.in_flight
-                    .get_or_create(&FaceLabel { kind: face.name() })
+            .map(|route| {
+                self.requests_in_flight
+                    .get_or_create(&RouteLabel { kind: route.name() })
                     .get()
             })
             .sum()
     }
 
-    /// One more client connection.
-    pub fn connection(&self) -> GaugeGuard {
+    /// Counts a client connection as open until the guard is dropped.
+    pub fn track_connection(&self) -> GaugeGuard {
         GaugeGuard::raise(&self.connections, 1)
     }
 
@@ -198,45 +199,49 @@ impl Metrics {
         self.connections.get()
     }
 
-    /// Adds to the time spent in a step.
-    pub fn step(&self, step: &'static str, time: Duration) {
+    /// Adds to the time of a step.
+    pub fn add_step_time(&self, step: &'static str, time: Duration) {
         self.step_seconds
             .get_or_create(&StepLabel { step })
             .inc_by(time.as_secs_f64());
     }
 
-    /// One more request waits for memory or a CPU.
-    pub fn queued(&self) -> GaugeGuard {
-        GaugeGuard::raise(&self.queued, 1)
+    /// Counts a request as waiting for memory until the guard is dropped.
+    pub fn track_queued(&self) -> GaugeGuard {
+        GaugeGuard::raise(&self.requests_queued, 1)
     }
 
-    /// Requests that wait for memory or a CPU.
-    pub fn queue_length(&self) -> i64 {
-        self.queued.get()
+    /// Requests that wait for memory.
+    pub fn requests_queued(&self) -> i64 {
+        self.requests_queued.get()
     }
 
-    /// Notes a wait that is over, well or not.
-    pub fn waited(&self, wait: Duration) {
-        self.queue_wait.0.observe(wait.as_secs_f64());
+    /// Records how long a request waited for memory, successful or not.
+    pub fn observe_queue_wait(&self, wait: Duration) {
+        self.queue_wait_seconds.0.observe(wait.as_secs_f64());
     }
 
-    /// Promises bytes of the memory budget.
-    pub fn permits(&self, bytes: u64) -> GaugeGuard {
-        GaugeGuard::raise(&self.permits_in_use, i64::try_from(bytes).unwrap_or(i64::MAX))
+    /// Counts bytes of the memory budget as reserved until the guard is dropped.
+    pub fn track_memory(&self, bytes: u64) -> GaugeGuard {
+        GaugeGuard::raise(
+            &self.memory_reserved_bytes,
+            i64::try_from(bytes).unwrap_or(i64::MAX),
+        )
     }
 
-    /// Bytes of the memory budget that are promised.
-    pub fn permits_in_use(&self) -> i64 {
-        self.permits_in_use.get()
+    /// Bytes of the memory budget that requests have reserved.
+    pub fn memory_reserved_bytes(&self) -> i64 {
+        self.memory_reserved_bytes.get()
     }
 
     /// Sets the size of the memory budget, in bytes.
-    pub fn set_permits_total(&self, bytes: u64) {
-        self.permits_total.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    pub fn set_memory_budget_bytes(&self, bytes: u64) {
+        self.memory_budget_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
 
-/// The registry in the text form that Prometheus scrapes.
+/// The registry in the text format that Prometheus scrapes.
 pub fn encode(registry: &Arc<Registry>) -> Result<String, fmt::Error> {
     let mut page = String::new();
     prometheus_client::encoding::text::encode(&mut page, registry)?;
@@ -261,7 +266,7 @@ impl Drop for GaugeGuard {
     }
 }
 
-fn class(status: StatusCode) -> &'static str {
+fn status_class(status: StatusCode) -> &'static str {
     match status.as_u16() {
         100..=199 => "1xx",
         200..=299 => "2xx",
@@ -279,15 +284,21 @@ mod tests {
     fn the_page_lists_every_metric() {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        metrics.answered(Face::Forward, StatusCode::NOT_FOUND);
-        metrics.step("decode", Duration::from_millis(1500));
-        metrics.waited(Duration::from_millis(3));
-        metrics.set_permits_total(1 << 30);
-        let guard = (metrics.in_flight(Face::Pipeline), metrics.permits(4096));
+        metrics.count_answer(Route::Forward, StatusCode::NOT_FOUND);
+        metrics.add_step_time("decode", Duration::from_millis(1500));
+        metrics.observe_queue_wait(Duration::from_millis(3));
+        metrics.set_memory_budget_bytes(1 << 30);
+        let guard = (
+            metrics.track_in_flight(Route::Pipeline),
+            metrics.track_memory(4096),
+        );
         let page = encode(&Arc::new(registry)).unwrap();
         let filters = [(r"(process_cpu_seconds_total) \d.*", "$1 [seconds]")];
         insta::with_settings!({ filters => filters }, { insta::assert_snapshot!(page) });
         drop(guard);
-        assert_eq!((metrics.in_flight_total(), metrics.permits_in_use()), (0, 0));
+        assert_eq!(
+            (metrics.in_flight_total(), metrics.memory_reserved_bytes()),
+            (0, 0)
+        );
     }
 }

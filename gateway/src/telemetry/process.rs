@@ -1,4 +1,4 @@
-//! What the process as a whole takes, read when the page is asked for.
+//! Metrics of the whole process, read on each scrape.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time, under the name that other programs have it under, too.
+/// CPU time, under the metric name that is usual for all programs.
 #[derive(Debug)]
 pub(super) struct ProcessCpu;
 
@@ -19,7 +19,7 @@ impl Collector for ProcessCpu {
         let counter = ConstCounter::new(time.as_secs_f64());
         let metric = encoder.encode_descriptor(
             "process_cpu",
-            "CPU time of the process, all threads together.",
+            "CPU time of the process, all threads together",
             Some(&Unit::Seconds),
             counter.metric_type(),
         )?;

@@ -6,11 +6,11 @@ fn pool() -> CpuPool {
     CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap()
 }
 
-fn tenant(name: &str) -> Standing {
-    Tenant::of(Some(name)).now()
+fn tenant(name: &str) -> QueuePosition {
+    Tenant::from_access_key(Some(name)).position_now()
 }
 
-/// Keeps the pool's thread until it is told to go on.
+/// Blocks the pool's thread until the returned sender sends.
 async fn block(pool: &CpuPool) -> mpsc::Sender<()> {
     let (release, blocked) = mpsc::channel();
     let (started, starts) = oneshot::channel();
@@ -18,48 +18,51 @@ async fn block(pool: &CpuPool) -> mpsc::Sender<()> {
         started.send(()).unwrap();
         blocked.recv().unwrap();
     };
-    pool.run_together([tenant("blocker")], work);
+    pool.run_shared([tenant("blocker")], work);
     starts.await.unwrap();
     release
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_and_the_pool_goes_on() {
+async fn a_panic_is_an_error_and_the_pool_continues() {
     let pool = pool();
     let error = pool
-        .run(&Tenant::default().now(), || panic!("broken"))
+        .run(&Tenant::default().position_now(), || panic!("broken"))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
-    assert_eq!(pool.run(&Tenant::default().now(), || 7).await.unwrap(), 7);
+    assert_eq!(
+        pool.run(&Tenant::default().position_now(), || 7).await.unwrap(),
+        7
+    );
 }
 
 #[tokio::test]
-async fn dropped_work_that_waits_is_not_run() {
+async fn dropped_work_is_not_run() {
     let pool = pool();
     let release = block(&pool).await;
     let (ran, runs) = mpsc::channel();
     {
-        let nobody = Tenant::default().now();
+        let nobody = Tenant::default().position_now();
         let waiting = pool.run(&nobody, move || ran.send(()).is_ok());
         tokio::pin!(waiting);
         // Polled once, so that it is queued, then dropped.
         assert!(futures::poll!(&mut waiting).is_pending());
     }
-    // What it held is gone at once, and not only when its turn would have come.
+    // Dropped at once, and not only when the work would have been scheduled.
     assert_eq!(runs.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     release.send(()).unwrap();
-    pool.run(&Tenant::default().now(), || ()).await.unwrap();
+    pool.run(&Tenant::default().position_now(), || ()).await.unwrap();
 }
 
 #[tokio::test]
-async fn running_work_learns_that_its_future_was_dropped() {
+async fn running_work_notices_that_its_future_was_dropped() {
     let pool = pool();
     let (started, starts) = oneshot::channel();
     let (stopped, stops) = oneshot::channel();
     {
-        let nobody = Tenant::default().now();
-        let work = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
+        let nobody = Tenant::default().position_now();
+        let work = move |is_awaited: &dyn Fn() -> bool| {
             started.send(is_awaited()).unwrap();
             while is_awaited() {
                 std::thread::yield_now();
@@ -72,11 +75,14 @@ async fn running_work_learns_that_its_future_was_dropped() {
         assert!(starts.await.unwrap(), "the future exists");
     }
     stops.await.unwrap();
-    assert_eq!(pool.run(&Tenant::default().now(), || 7).await.unwrap(), 7);
+    assert_eq!(
+        pool.run(&Tenant::default().position_now(), || 7).await.unwrap(),
+        7
+    );
 }
 
 #[tokio::test]
-async fn one_piece_of_work_waits_for_one_of_another_tenant() {
+async fn a_work_item_waits_for_at_most_one_of_another_tenant() {
     let pool = pool();
     let release = block(&pool).await;
     let (ran, order) = mpsc::channel();
@@ -98,18 +104,18 @@ async fn one_piece_of_work_waits_for_one_of_another_tenant() {
 }
 
 #[tokio::test]
-async fn work_of_several_tenants_runs_once_in_the_first_turn() {
+async fn shared_work_runs_once_for_the_first_scheduled_tenant() {
     let pool = pool();
     let release = block(&pool).await;
     let (ran, order) = mpsc::channel();
-    let say = |what: &'static str| {
+    let record = |name: &'static str| {
         let ran = ran.clone();
-        move || ran.send(what).unwrap()
+        move || ran.send(name).unwrap()
     };
     for _ in 0..3 {
-        pool.run_together([tenant("a")], say("a"));
+        pool.run_shared([tenant("a")], record("a"));
     }
-    pool.run_together([tenant("a"), tenant("b")], say("both"));
+    pool.run_shared([tenant("a"), tenant("b")], record("both"));
     release.send(()).unwrap();
     pool.run(&tenant("a"), || ()).await.unwrap();
     assert_eq!(order.try_iter().collect::<Vec<_>>(), ["a", "both", "a", "a"]);

@@ -1,8 +1,8 @@
 use super::*;
 
-fn memory(total: u64, max_waiting: usize) -> Memory {
+fn memory(total_bytes: u64, max_waiting: usize) -> Memory {
     Memory::build(
-        total,
+        total_bytes,
         max_waiting,
         Duration::from_secs(5),
         Ledger::default(),
@@ -15,22 +15,25 @@ async fn acquire(memory: &Memory, bytes: u64) -> Result<Permit> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_budget_answers_slow_down_after_a_bounded_wait() {
-    let memory = memory(10 * UNIT, 4);
-    let held = acquire(&memory, 8 * UNIT).await.unwrap();
-    let error = acquire(&memory, 4 * UNIT).await.unwrap_err();
+async fn a_full_budget_is_an_error_after_a_bounded_wait() {
+    let memory = memory(10 * UNIT_BYTES, 4);
+    let held = acquire(&memory, 8 * UNIT_BYTES).await.unwrap();
+    let error = acquire(&memory, 4 * UNIT_BYTES).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SlowDown);
     drop(held);
-    assert_eq!(acquire(&memory, 10 * UNIT).await.unwrap().bytes(), 10 * UNIT);
+    assert_eq!(
+        acquire(&memory, 10 * UNIT_BYTES).await.unwrap().bytes(),
+        10 * UNIT_BYTES
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_is_bounded() {
-    let memory = memory(UNIT, 0);
-    let _held = acquire(&memory, UNIT).await.unwrap();
+    let memory = memory(UNIT_BYTES, 0);
+    let _held = acquire(&memory, UNIT_BYTES).await.unwrap();
     let started = tokio::time::Instant::now();
     assert_eq!(
-        acquire(&memory, UNIT).await.unwrap_err().kind(),
+        acquire(&memory, UNIT_BYTES).await.unwrap_err().kind(),
         ErrorKind::SlowDown
     );
     assert_eq!(started.elapsed(), Duration::ZERO);
@@ -39,47 +42,56 @@ async fn the_queue_is_bounded() {
 #[tokio::test]
 async fn more_than_the_whole_budget_is_too_large() {
     assert_eq!(
-        acquire(&memory(UNIT, 4), UNIT + 1).await.unwrap_err().kind(),
+        acquire(&memory(UNIT_BYTES, 4), UNIT_BYTES + 1)
+            .await
+            .unwrap_err()
+            .kind(),
         ErrorKind::EntityTooLarge
     );
 }
 
 #[tokio::test]
 async fn permits_grow_without_waiting_and_shrink() {
-    let memory = memory(10 * UNIT, 4);
-    let mut permit = acquire(&memory, UNIT).await.unwrap();
-    memory.grow(&mut permit, 8 * UNIT).unwrap();
-    assert_eq!(permit.bytes(), 9 * UNIT);
+    let memory = memory(10 * UNIT_BYTES, 4);
+    let mut permit = acquire(&memory, UNIT_BYTES).await.unwrap();
+    memory.grow(&mut permit, 8 * UNIT_BYTES).unwrap();
+    assert_eq!(permit.bytes(), 9 * UNIT_BYTES);
     assert_eq!(
-        memory.grow(&mut permit, UNIT + 1).unwrap_err().kind(),
+        memory.grow(&mut permit, UNIT_BYTES + 1).unwrap_err().kind(),
         ErrorKind::EntityTooLarge
     );
     permit.shrink_to(1);
-    let mut other = acquire(&memory, 9 * UNIT).await.unwrap();
+    let mut other = acquire(&memory, 9 * UNIT_BYTES).await.unwrap();
     assert_eq!(
-        memory.grow(&mut permit, UNIT).unwrap_err().kind(),
+        memory.grow(&mut permit, UNIT_BYTES).unwrap_err().kind(),
         ErrorKind::SlowDown
     );
     other.shrink_to(0);
-    assert_eq!(acquire(&memory, 9 * UNIT).await.unwrap().bytes(), 9 * UNIT);
+    assert_eq!(
+        acquire(&memory, 9 * UNIT_BYTES).await.unwrap().bytes(),
+        9 * UNIT_BYTES
+    );
 }
 
-/// Of those who wait, the next is not the next that came, but the next tenant's.
+/// The next permit goes to the next tenant, not to the oldest request.
 #[tokio::test]
-async fn tenants_take_turns() {
-    let memory = memory(UNIT, 100);
-    let held = acquire(&memory, UNIT).await.unwrap();
-    let (many, one) = (Tenant::of(Some("many")), Tenant::of(Some("one")));
+async fn memory_is_shared_round_robin_between_tenants() {
+    let memory = memory(UNIT_BYTES, 100);
+    let held = acquire(&memory, UNIT_BYTES).await.unwrap();
+    let (many, one) = (
+        Tenant::from_access_key(Some("many")),
+        Tenant::from_access_key(Some("one")),
+    );
     let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
     for tenant in [vec![&many; 20], vec![&one]].concat() {
         let (memory, tenant, sender) = (memory.clone(), tenant.clone(), sender.clone());
         tokio::spawn(async move {
-            let permit = memory.acquire(&tenant, UNIT).await.unwrap();
+            let permit = memory.acquire(&tenant, UNIT_BYTES).await.unwrap();
             sender.send(tenant).unwrap();
             drop(permit);
         });
     }
-    while memory.metrics.queue_length() < 21 {
+    while memory.metrics.requests_queued() < 21 {
         tokio::task::yield_now().await;
     }
     drop((held, sender));
@@ -91,18 +103,18 @@ async fn tenants_take_turns() {
     assert!(served[..3].contains(&one), "{served:?}");
 }
 
-/// Those who leave, in whatever moment, let the others in.
+/// A request can be dropped at any moment of its wait.
 #[tokio::test]
-async fn who_stops_waiting_stands_in_nobodys_way() {
-    let memory = memory(UNIT, 100);
-    let held = acquire(&memory, UNIT).await.unwrap();
+async fn dropped_waiters_do_not_block_others() {
+    let memory = memory(UNIT_BYTES, 100);
+    let held = acquire(&memory, UNIT_BYTES).await.unwrap();
     let waiting: Vec<_> = (0..20)
         .map(|_| {
             let memory = memory.clone();
-            tokio::spawn(async move { acquire(&memory, UNIT).await.map(drop) })
+            tokio::spawn(async move { acquire(&memory, UNIT_BYTES).await.map(drop) })
         })
         .collect();
-    while memory.metrics.queue_length() < 20 {
+    while memory.metrics.requests_queued() < 20 {
         tokio::task::yield_now().await;
     }
     waiting[..10].iter().for_each(tokio::task::JoinHandle::abort);
@@ -110,5 +122,5 @@ async fn who_stops_waiting_stands_in_nobodys_way() {
     for (index, waiting) in waiting.into_iter().enumerate() {
         assert_eq!(waiting.await.is_ok(), index >= 10);
     }
-    assert_eq!(acquire(&memory, UNIT).await.unwrap().bytes(), UNIT);
+    assert_eq!(acquire(&memory, UNIT_BYTES).await.unwrap().bytes(), UNIT_BYTES);
 }

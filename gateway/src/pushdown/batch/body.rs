@@ -1,4 +1,4 @@
-//! The bytes of a batch request as they arrive: within a size, within a time, within the memory budget.
+//! Reads the body of a batch request, within limits of size and time, and within the memory budget.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// What a body waits for before its first byte is read, and what it waits for each time that is used up, in bytes. A client
-/// that declares a large body and sends none holds no more than this.
-const STEP: u64 = 256 << 10;
+/// Bytes that are reserved before the first byte is read, and each time the reservation is used up. A client that declares
+/// a large body and sends nothing reserves no more than this.
+const RESERVATION_BYTES: u64 = 256 << 10;
 
 /// The limits on one body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
-    /// Most bytes as sent.
-    pub(super) bytes: u64,
+    /// Maximum bytes as sent.
+    pub(super) max_bytes: u64,
     /// Longest silence between two pieces.
-    pub(super) idle: Duration,
+    pub(super) idle_timeout: Duration,
     /// Longest time from the head to the last byte.
-    pub(super) total: Duration,
+    pub(super) total_timeout: Duration,
 }
 
-/// Leave to hold the bytes of one request, in pieces that were waited for one by one.
+/// Memory reservations for the bytes of one request, acquired one after another.
 ///
-/// A request that holds some waits for more, which others with memory may not: what it holds is small, and each wait is
-/// bounded.
+/// Unlike other requests, this one waits for more memory while it has some. This cannot deadlock: its reservation is
+/// small, and each wait is bounded.
 #[derive(Debug, Default)]
-pub(super) struct Permits(Vec<Permit>);
+pub(super) struct BodyPermits(Vec<Permit>);
 
-impl Permits {
+impl BodyPermits {
     fn bytes(&self) -> u64 {
         self.0.iter().map(Permit::bytes).sum()
     }
@@ -42,93 +42,99 @@ impl Permits {
     /// Waits for `bytes` more.
     ///
     /// # Errors
-    /// As [`Memory::acquire`], for all bytes together.
+    /// Like [`Memory::acquire`], for all bytes together.
     pub(super) async fn acquire(&mut self, memory: &Memory, bytes: u64) -> Result<()> {
         let all = self.bytes() + bytes;
-        if all > memory.total() {
-            return Err(too_large(memory.total()));
+        if all > memory.total_bytes() {
+            return Err(too_large(memory.total_bytes()));
         }
         self.0.push(memory.acquire(&Tenant::default(), bytes).await?);
         Ok(())
     }
 
-    /// Gives back all but `bytes`.
+    /// Releases all but `bytes`.
     pub(super) fn shrink_to(&mut self, bytes: u64) {
-        let mut left = bytes;
+        let mut rest = bytes;
         self.0.retain_mut(|permit| {
-            let kept = permit.bytes().min(left);
+            let kept = permit.bytes().min(rest);
             permit.shrink_to(kept);
-            left -= kept;
+            rest -= kept;
             kept > 0
         });
     }
 }
 
-/// Reads a body whole, and returns it with the permits for its bytes.
+/// Reads a whole body, and returns it with the permits for its bytes.
 ///
 /// # Errors
-/// [`ErrorKind::EntityTooLarge`] beyond the limit, before the first byte where the length is declared;
-/// [`ErrorKind::RequestTimeout`] where the client is silent or slow, or leaves; [`ErrorKind::SlowDown`] while the memory
-/// budget is full.
-pub(super) async fn collect<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, Permits)>
+/// [`ErrorKind::EntityTooLarge`] above the limit, before the first byte if the length is declared;
+/// [`ErrorKind::RequestTimeout`] if the client stalls, is too slow or disconnects; [`ErrorKind::SlowDown`] while the
+/// memory budget is exhausted.
+pub(super) async fn read_body<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, BodyPermits)>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
     let expected = body.size_hint().exact();
-    if expected.is_some_and(|length| length > limits.bytes) {
-        return Err(too_large(limits.bytes));
+    if expected.is_some_and(|length| length > limits.max_bytes) {
+        return Err(too_large(limits.max_bytes));
     }
-    let first = expected.unwrap_or(limits.bytes).min(STEP);
-    let mut permits = Permits::default();
+    let first = expected.unwrap_or(limits.max_bytes).min(RESERVATION_BYTES);
+    let mut permits = BodyPermits::default();
     permits.acquire(memory, first).await?;
-    let read = read(memory, body, permits, limits);
-    let result = timeout(limits.total, read).await;
+    let read = read_frames(memory, body, permits, limits);
+    let result = timeout(limits.total_timeout, read).await;
     result.unwrap_or_else(|_elapsed| {
-        let total = limits.total;
+        let total = limits.total_timeout;
         Err(Error::new(
             ErrorKind::RequestTimeout,
-            format!("the batch request is incomplete: expected all of it within {total:?}"),
+            format!("incomplete body: expected the whole batch request within {total:?}"),
         ))
     })
 }
 
-async fn read<B>(
+async fn read_frames<B>(
     memory: &Memory,
     mut body: B,
-    mut permits: Permits,
+    mut permits: BodyPermits,
     limits: BodyLimits,
-) -> Result<(Bytes, Permits)>
+) -> Result<(Bytes, BodyPermits)>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    // Copied out of the connection's buffers: a piece of a few bytes would keep one of them whole.
+    // Copied, because a piece of a few bytes would keep a whole connection buffer alive.
     let mut bytes = Vec::new();
     loop {
-        let Ok(frame) = timeout(limits.idle, body.frame()).await else {
-            let (idle, count) = (limits.idle, bytes.len());
+        let Ok(frame) = timeout(limits.idle_timeout, body.frame()).await else {
+            let (idle, count) = (limits.idle_timeout, bytes.len());
             return Err(Error::new(
                 ErrorKind::RequestTimeout,
-                format!("the batch request stopped after {count} bytes: expected more within {idle:?}"),
+                format!(
+                    "incomplete body: expected more bytes within {idle:?}, found none after the first {count}"
+                ),
             ));
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
-            Error::new(ErrorKind::RequestTimeout, "the batch request broke off").with_source(error)
+            Error::new(
+                ErrorKind::RequestTimeout,
+                "incomplete body: the client disconnected",
+            )
+            .with_source(error)
         })?;
         let Ok(data) = frame.into_data() else { continue };
         let length = (bytes.len() + data.len()) as u64;
-        if length > limits.bytes {
-            return Err(too_large(limits.bytes));
+        if length > limits.max_bytes {
+            return Err(too_large(limits.max_bytes));
         }
         if length > permits.bytes() {
             let missing = length - permits.bytes();
-            permits.acquire(memory, missing.max(STEP)).await?;
+            permits.acquire(memory, missing.max(RESERVATION_BYTES)).await?;
         }
         if length > bytes.capacity() as u64 {
-            let room = usize::try_from(permits.bytes()).unwrap_or(usize::MAX);
-            bytes.reserve_exact(room.saturating_sub(bytes.len()));
+            let capacity = usize::try_from(permits.bytes()).unwrap_or(usize::MAX);
+            bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
         }
         bytes.extend_from_slice(&data);
     }
@@ -154,14 +160,14 @@ mod tests {
     use crate::{compute::Ledger, telemetry::Metrics};
 
     const LIMITS: BodyLimits = BodyLimits {
-        bytes: 4 << 20,
-        idle: Duration::from_secs(10),
-        total: Duration::from_mins(1),
+        max_bytes: 4 << 20,
+        idle_timeout: Duration::from_secs(10),
+        total_timeout: Duration::from_mins(1),
     };
 
-    fn memory(total: u64) -> Memory {
+    fn memory(total_bytes: u64) -> Memory {
         Memory::build(
-            total,
+            total_bytes,
             16,
             Duration::from_secs(1),
             Ledger::default(),
@@ -169,7 +175,7 @@ mod tests {
         )
     }
 
-    /// A body that sends a piece of so many bytes after each pause.
+    /// A body of `count` pieces of `bytes` bytes, each after a pause.
     fn pieces(
         bytes: usize,
         count: usize,
@@ -186,35 +192,35 @@ mod tests {
         memory: &Memory,
         body: impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
     ) -> ErrorKind {
-        collect(memory, body, LIMITS).await.unwrap_err().kind()
+        read_body(memory, body, LIMITS).await.unwrap_err().kind()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_is_collected_whole_under_a_permit_of_its_size() {
+    async fn a_body_is_read_under_a_permit_of_its_size() {
         let memory = memory(16 << 20);
-        let (bytes, mut permits) = collect(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
+        let (bytes, mut permits) = read_body(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
             .await
             .unwrap();
         assert_eq!(bytes.len(), 3_000_000);
-        assert!(permits.bytes() >= 3_000_000 && permits.bytes() < 3_000_000 + STEP);
+        assert!(permits.bytes() >= 3_000_000 && permits.bytes() < 3_000_000 + RESERVATION_BYTES);
         permits.shrink_to(300 << 10);
         assert_eq!(permits.bytes(), 300 << 10);
         permits.shrink_to(0);
         assert_eq!(permits.bytes(), 0);
-        let (bytes, permits) = collect(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
+        let (bytes, permits) = read_body(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
             .await
             .unwrap();
         assert_eq!((bytes.as_ref(), permits.bytes()), (b"{}".as_slice(), 1024));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_slowness_and_size_are_bounded() {
+    async fn idle_time_total_time_and_size_are_limited() {
         let memory = memory(16 << 20);
         assert_eq!(
             kind(&memory, pieces(1, 2, Duration::from_secs(11))).await,
             ErrorKind::RequestTimeout
         );
-        // Never silent for long, and never done.
+        // Never idle for long, but too slow in total.
         assert_eq!(
             kind(&memory, pieces(1, 1000, Duration::from_secs(9))).await,
             ErrorKind::RequestTimeout
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_budget_takes_no_bytes() {
+    async fn no_bytes_are_read_while_the_memory_budget_is_exhausted() {
         let memory = memory(1 << 20);
         let held = memory.acquire(&Tenant::default(), 1 << 20).await.unwrap();
         assert_eq!(
@@ -244,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_sends_nothing_holds_little() {
+    async fn an_idle_client_reserves_little_memory() {
         let memory = memory(64 << 20);
         let idle = (0..200).map(|_| {
             let memory = memory.clone();
@@ -252,7 +258,7 @@ mod tests {
         });
         let idle: Vec<_> = idle.collect();
         tokio::task::yield_now().await;
-        // 200 bodies that may have 4 MiB each leave room for others.
+        // 200 idle bodies of up to 4 MiB each leave memory for others.
         memory.acquire(&Tenant::default(), 8 << 20).await.unwrap();
         for task in idle {
             assert_eq!(task.await.unwrap(), ErrorKind::RequestTimeout);

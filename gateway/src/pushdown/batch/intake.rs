@@ -1,4 +1,4 @@
-//! A batch request: collected, inflated, parsed, checked, each step within the memory budget.
+//! Intake of a batch request: reads, inflates, parses and checks it within the memory budget.
 
 use std::{io::Read as _, ops::Deref};
 
@@ -9,7 +9,7 @@ use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::{
     Pushdown,
-    body::{BodyLimits, Permits, collect, too_large},
+    body::{BodyLimits, BodyPermits, read_body, too_large},
 };
 use crate::{
     body::BoxError,
@@ -17,14 +17,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// A batch request that holds the memory for its own bytes.
+/// A batch request with the memory reservation for its own bytes.
 #[derive(Debug)]
-pub(in crate::pushdown) struct HeldRequest {
+pub(in crate::pushdown) struct ReservedRequest {
     request: BatchRequest,
-    _permits: Permits,
+    _permits: BodyPermits,
 }
 
-impl Deref for HeldRequest {
+impl Deref for ReservedRequest {
     type Target = BatchRequest;
 
     fn deref(&self) -> &BatchRequest {
@@ -34,15 +34,15 @@ impl Deref for HeldRequest {
 
 impl Pushdown {
     /// Reads and checks the request.
-    pub(super) async fn intake<B>(&self, parts: &Parts, body: B) -> Result<HeldRequest>
+    pub(super) async fn intake<B>(&self, parts: &Parts, body: B) -> Result<ReservedRequest>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
         let limits = BodyLimits {
-            bytes: self.limits.batch_body_bytes,
-            idle: self.limits.batch_body_idle_timeout,
-            total: self.limits.batch_body_timeout,
+            max_bytes: self.limits.batch_body_bytes,
+            idle_timeout: self.limits.batch_body_idle_timeout,
+            total_timeout: self.limits.batch_body_timeout,
         };
         let gzip = match parts
             .headers
@@ -54,27 +54,27 @@ impl Pushdown {
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
                 return Err(invalid(format!(
-                    "the Content-Encoding is `{other}`, expected gzip or none"
+                    "invalid Content-Encoding: expected gzip or none, found `{other}`"
                 )));
             }
         };
-        let (bytes, mut permits) = collect(&self.memory, body, limits).await?;
+        let (bytes, mut permits) = read_body(&self.memory, body, limits).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
-        // What is inflated, and what is parsed, which has at most as many bytes as its JSON.
-        let inflated = if gzip { limits.bytes } else { 0 };
+        // The inflated bytes, and the parsed request, which is at most as large as its JSON.
+        let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&self.memory, inflated + parsed).await?;
         let request = match self.parse(bytes.clone(), gzip).await {
-            // The pipeline may name a model that has not been looked at yet.
+            // The pipeline may name a model that has not been inspected yet.
             Err(_) if !self.models.are_ready() => {
-                self.models.ready(self.limits.queue_wait).await?;
+                self.models.wait_until_ready(self.limits.queue_wait).await?;
                 self.parse(bytes, gzip).await
             }
             request => request,
         }?;
         if request.samples.iter().any(|sample| sample.member.is_some()) {
             return Err(invalid(
-                "members of shard objects are not served by this version: leave `member` out",
+                "unsupported field `member`: this version does not read members of shard objects; omit it",
             ));
         }
         for sample in &request.samples {
@@ -87,14 +87,14 @@ impl Pushdown {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        permits.shrink_to(bytes_of(&request));
-        Ok(HeldRequest {
+        permits.shrink_to(memory_bytes(&request));
+        Ok(ReservedRequest {
             request,
             _permits: permits,
         })
     }
 
-    /// Thousands of samples take milliseconds to parse: too long for the I/O threads.
+    /// Parses on the CPU pool: thousands of samples take milliseconds, which is too long for the I/O threads.
     async fn parse(&self, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
         let (limit, max_samples) = (self.limits.batch_body_bytes, self.limits.batch_samples);
         let models = self.models.clone();
@@ -102,12 +102,12 @@ impl Pushdown {
             let json = if gzip { inflate(bytes, limit)? } else { bytes };
             Ok(BatchRequest::parse(&json, max_samples, &models)?)
         };
-        self.cpu.run(&Tenant::default().now(), parse).await?
+        self.cpu.run(&Tenant::default().position_now(), parse).await?
     }
 }
 
 /// The memory of a parsed request, in bytes.
-fn bytes_of(request: &BatchRequest) -> u64 {
+fn memory_bytes(request: &BatchRequest) -> u64 {
     let texts = request.samples.iter().map(|sample| {
         let BatchSample {
             path,

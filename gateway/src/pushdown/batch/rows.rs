@@ -1,4 +1,4 @@
-//! The samples of a batch, each fetched and run by a task of its own, given back in the order asked for.
+//! The samples of a batch. A task per sample fetches and runs it; rows are returned in the requested order.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,51 +8,54 @@ use pushdown::wire::{BatchRequest, BatchSample, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    HeldRequest, Pushdown,
-    turn::{Line, Turn},
+    Pushdown, ReservedRequest,
+    admission_order::{AdmissionOrder, AdmissionTicket},
 };
 use crate::{
-    compute::{Permit, Standing},
+    compute::{Permit, QueuePosition},
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
     pushdown::{
-        in_flight::Running,
-        refused::Refused,
-        request::Job,
-        sample::{Computed, Fetched},
+        request::PipelineJob,
+        sample::{ComputedSample, FetchedSample},
+        store_refusal::StoreRefusal,
+        table::FetchedTable,
+        tenant_batches::InFlightBatch,
     },
     s3::errors::code,
 };
 
 /// A row and the permit for its value.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyRow {
     pub(super) row: Row,
     pub(super) permit: Option<Permit>,
 }
 
-/// All rows of `request`. Dropping the stream aborts what is under way.
+/// All rows of `request`. Dropping the stream aborts the samples in flight.
 pub(super) fn ready_rows(
-    faces: Pushdown,
-    request: Arc<HeldRequest>,
+    gateway: Pushdown,
+    request: Arc<ReservedRequest>,
     host: HeaderValue,
-    came: Standing,
-) -> impl Stream<Item = Ready> + Send {
-    let in_flight = faces.limits.batch_in_flight;
+    position: QueuePosition,
+) -> impl Stream<Item = ReadyRow> + Send {
+    let in_flight = gateway.limits.batch_in_flight;
     let order = request.order;
     let pipeline = Arc::new(request.pipeline.clone());
-    // Set by the first sample that the store accepts: before that the tenant is only claimed.
+    // Set by the first sample that the store authorizes: before that the tenant is only claimed.
     let running = Arc::new(OnceLock::new());
-    let mut line = Line::default();
+    let mut admission = AdmissionOrder::default();
     let tasks = stream::iter(0..request.samples.len()).map(move |index| {
-        let (faces, request, host, turn) = (faces.clone(), Arc::clone(&request), host.clone(), line.next());
-        let job = Job::of_sample(&request, index, &pipeline, came.again());
+        let (gateway, request, host) = (gateway.clone(), Arc::clone(&request), host.clone());
+        let ticket = admission.next_ticket();
+        let job = PipelineJob::for_sample(&request, index, &pipeline, position.renewed());
         let running = Arc::clone(&running);
-        let task = tokio::spawn(async move { faces.row(&request, index, job, host, turn, &running).await });
+        let task =
+            tokio::spawn(async move { gateway.row(&request, index, job, host, ticket, &running).await });
         async move {
             AbortOnDropHandle::new(task)
                 .await
-                .unwrap_or_else(|_| crashed(index))
+                .unwrap_or_else(|_| failed_task(index))
         }
     });
     match order {
@@ -66,32 +69,32 @@ impl Pushdown {
         &self,
         request: &BatchRequest,
         index: usize,
-        job: Job,
+        job: PipelineJob,
         host: HeaderValue,
-        turn: Turn,
-        running: &OnceLock<Running>,
-    ) -> Ready {
+        ticket: AdmissionTicket,
+        running: &OnceLock<InFlightBatch>,
+    ) -> ReadyRow {
         let deadline = self.limits.request_deadline;
         let done =
-            tokio::time::timeout(deadline, self.sample(request, index, &job, host, turn, running)).await;
+            tokio::time::timeout(deadline, self.sample(request, index, &job, host, ticket, running)).await;
         let done = done.unwrap_or_else(|_elapsed| {
-            Err(Refusal::from(Error::new(
+            Err(SampleError::from(Error::new(
                 ErrorKind::OriginTimeout,
-                format!("the sample took longer than {deadline:?}"),
+                format!("the sample timed out: expected an answer within {deadline:?}"),
             )))
         });
         let row = u32::try_from(index).unwrap_or(u32::MAX);
         match done {
-            Ok(computed) => Ready {
+            Ok(computed) => ReadyRow {
                 row: Row {
                     row,
                     stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
-                    seconds: computed.seconds.as_secs_f32(),
+                    seconds: computed.compute_time.as_secs_f32(),
                     value: Ok(computed.sample),
                 },
                 permit: Some(computed.permit),
             },
-            Err(Refusal(error)) => Ready {
+            Err(SampleError(error)) => ReadyRow {
                 row: Row {
                     row,
                     stage: 0,
@@ -107,66 +110,73 @@ impl Pushdown {
         &self,
         request: &BatchRequest,
         index: usize,
-        job: &Job,
+        job: &PipelineJob,
         host: HeaderValue,
-        mut turn: Turn,
-        running: &OnceLock<Running>,
-    ) -> Result<Computed, Refusal> {
+        mut ticket: AdmissionTicket,
+        running: &OnceLock<InFlightBatch>,
+    ) -> Result<ComputedSample, SampleError> {
         let target = match target(&request.samples[index], &request.presign) {
             Ok(target) => OriginRequest::presigned(host, target),
             Err(error) => {
-                turn.come().await;
+                ticket.wait().await;
                 return Err(error.into());
             }
         };
-        if job.scan().is_some() {
-            match self.scanned(target.clone(), job, turn, running).await? {
-                Ok(done) => return Ok(done),
-                Err(still) => turn = still,
+        if job.scan_stage().is_some() {
+            match self.scan_row(target.clone(), job, ticket, running).await? {
+                ScannedRow::Computed(computed) => return Ok(computed),
+                ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
             }
         }
         let opened = self.open(target, job).await;
-        turn.come().await;
+        ticket.wait().await;
         let opened = match opened? {
-            Fetched::Object(opened) => opened,
-            Fetched::Refused(answer) => return Err(Refused::read(answer).await.into()),
+            FetchedSample::Object(opened) => opened,
+            FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
         };
-        running.get_or_init(|| self.in_flight.enter(job.standing.tenant()));
+        running.get_or_init(|| self.tenant_batches.enter(job.position.tenant()));
         let admitted = self.admit(opened, job).await?;
-        drop(turn);
+        drop(ticket);
         Ok(self.compute(admitted, job).await?)
     }
 }
 
 impl Pushdown {
-    /// The rows of an object that is read in parts; the turn comes back where `smallest` is the object as it is stored.
-    async fn scanned(
+    /// Computes the table of an object that is read in parts, unless `smallest` resolves to the stored object.
+    async fn scan_row(
         &self,
         request: OriginRequest,
-        job: &Job,
-        mut turn: Turn,
-        running: &OnceLock<Running>,
-    ) -> Result<Result<Computed, Turn>, Refusal> {
-        let found = self.find(request).await;
-        turn.come().await;
-        let found = match found? {
-            Ok(found) => found,
-            Err(answer) => return Err(Refused::read(answer).await.into()),
+        job: &PipelineJob,
+        mut ticket: AdmissionTicket,
+        running: &OnceLock<InFlightBatch>,
+    ) -> Result<ScannedRow, SampleError> {
+        let table = self.open_table(request).await;
+        ticket.wait().await;
+        let table = match table? {
+            FetchedTable::Table(table) => table,
+            FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
         };
-        running.get_or_init(|| self.in_flight.enter(job.standing.tenant()));
-        let Some(planned) = self.plan_row(found, job).await? else {
-            return Ok(Err(turn));
+        running.get_or_init(|| self.tenant_batches.enter(job.position.tenant()));
+        let Some(planned) = self.plan_row(table, job).await? else {
+            return Ok(ScannedRow::ObjectIsSmaller(ticket));
         };
         let admitted = self.admit_row(planned, job).await?;
-        drop(turn);
-        Ok(Ok(self.compute_row(admitted, job).await?))
+        drop(ticket);
+        Ok(ScannedRow::Computed(self.compute_row(admitted, job).await?))
     }
 }
 
-/// Why a sample has no value, as its row says it.
-struct Refusal(RowError);
+/// The outcome of a scan for a row.
+enum ScannedRow {
+    Computed(ComputedSample),
+    /// The stored object is smaller than its rows; the ticket is returned unused.
+    ObjectIsSmaller(AdmissionTicket),
+}
 
-impl From<Error> for Refusal {
+/// The error of a sample, for its row.
+struct SampleError(RowError);
+
+impl From<Error> for SampleError {
     fn from(error: Error) -> Self {
         Self(RowError {
             code: code(error.kind()).to_owned(),
@@ -175,31 +185,31 @@ impl From<Error> for Refusal {
     }
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
+impl From<StoreRefusal> for SampleError {
+    fn from(refusal: StoreRefusal) -> Self {
         Self(RowError {
-            code: refused.code,
-            message: refused.message,
+            code: refusal.code,
+            message: refusal.message,
         })
     }
 }
 
-/// What is asked of the store for a sample.
+/// The presigned request target of a sample.
 pub(in crate::pushdown) fn target(sample: &BatchSample, presign: &str) -> Result<PathAndQuery> {
     sample.target(presign).parse().map_err(|error| {
         Error::new(
             ErrorKind::InvalidRequest,
-            format!("`{}` is no path of a request: {error}", sample.path),
+            format!("invalid path `{}`: {error}", sample.path),
         )
     })
 }
 
-fn crashed(index: usize) -> Ready {
+fn failed_task(index: usize) -> ReadyRow {
     let error = RowError {
         code: code(ErrorKind::Internal).to_owned(),
-        message: "the sample's task failed".to_owned(),
+        message: "the sample's task panicked".to_owned(),
     };
-    Ready {
+    ReadyRow {
         row: Row {
             row: u32::try_from(index).unwrap_or(u32::MAX),
             stage: 0,

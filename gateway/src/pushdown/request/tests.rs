@@ -6,11 +6,11 @@ use super::*;
 const SIGNED: &str =
     "AWS4-HMAC-SHA256 Credential=A/d/r/s3/aws4_request, SignedHeaders=host;range, Signature=0";
 
-fn job(builder: http::request::Builder) -> Result<Job> {
+fn job(builder: http::request::Builder) -> Result<PipelineJob> {
     let Ok(request) = builder.body(()) else {
-        panic!("a request that cannot be")
+        panic!("the request cannot be built")
     };
-    Job::of(&request.into_parts().0, &NoModels)
+    PipelineJob::for_request(&request.into_parts().0, &NoModels)
 }
 
 fn get(uri: &str) -> http::request::Builder {
@@ -22,7 +22,7 @@ fn message(builder: http::request::Builder) -> String {
 }
 
 #[test]
-fn header_and_query_say_the_same() {
+fn header_and_query_are_equivalent() {
     let header = job(get("/b/a%20b")
         .header(wire::header::PIPELINE, "decode | to_float")
         .header(wire::header::SPLIT, "1"));
@@ -36,20 +36,26 @@ fn header_and_query_say_the_same() {
 }
 
 #[test]
-fn the_tenant_is_who_signed() {
+fn the_tenant_is_the_access_key() {
     let pipeline = wire::header::PIPELINE;
     let presigned = get("/b/k?X-Amz-Credential=A%2Fd%2Fr%2Fs3%2Faws4_request").header(pipeline, "decode");
     let signed = get("/b/k")
         .header(pipeline, "decode")
         .header("authorization", SIGNED);
     let unsigned = get("/b/k").header(pipeline, "decode");
-    assert_eq!(job(presigned).unwrap().standing.tenant(), &Tenant::of(Some("A")));
-    assert_eq!(job(signed).unwrap().standing.tenant(), &Tenant::of(Some("A")));
-    assert_eq!(job(unsigned).unwrap().standing.tenant(), &Tenant::default());
+    assert_eq!(
+        job(presigned).unwrap().position.tenant(),
+        &Tenant::from_access_key(Some("A"))
+    );
+    assert_eq!(
+        job(signed).unwrap().position.tenant(),
+        &Tenant::from_access_key(Some("A"))
+    );
+    assert_eq!(job(unsigned).unwrap().position.tenant(), &Tenant::default());
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_reason() {
+fn invalid_requests_are_refused_with_a_reason() {
     let pipeline = wire::header::PIPELINE;
     insta::assert_snapshot!(
         [
@@ -87,7 +93,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
 }
 
 #[test]
-fn unsigned_conditions_address_the_result() {
+fn unsigned_conditions_apply_to_the_result() {
     let unsigned = SIGNED.replace(";range", "");
     assert!(
         job(get("/b/k")

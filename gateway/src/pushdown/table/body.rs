@@ -1,4 +1,4 @@
-//! The body of an answer whose rows flow: computed by a task of its own, a few record batches ahead of the client.
+//! The body of streamed rows: a task computes them, a few record batches ahead of the client.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use http_body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::scan::Rows;
+use super::scan::EncodedRows;
 use crate::{
     body::BoxError,
     compute::Permit,
@@ -22,44 +22,44 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// Groups of pieces that may lie ready: the task waits until the client has taken one.
-const AHEAD: usize = 2;
+/// Groups of pieces that are computed ahead. Then the task waits until the client has read one (backpressure).
+const PREFETCHED_GROUPS: usize = 2;
 
-/// Pieces of the body, or `None` behind the last ones.
-type Group = Option<Vec<Bytes>>;
+/// Pieces of the body, or `None` after the last ones.
+type PieceGroup = Option<Vec<Bytes>>;
 
-/// Rows on their way to the client. Dropping it stops the scan.
+/// Rows that are being sent. Dropping the body stops the scan.
 #[derive(Debug)]
 pub(super) struct RowsBody {
     parts: VecDeque<Bytes>,
-    groups: mpsc::Receiver<Result<Group>>,
-    ended: bool,
+    groups: mpsc::Receiver<Result<PieceGroup>>,
+    has_ended: bool,
     _task: AbortOnDropHandle<()>,
-    _held: [Permit; 2],
+    _permits: [Permit; 2],
     _guard: Option<StallGuard>,
 }
 
 impl RowsBody {
-    /// The body that starts with `first`; `name` is that of the step in the metrics.
+    /// A body that starts with `first`. `name` is the step's name in the metrics.
     pub(super) fn start(
         first: Vec<Bytes>,
-        mut rows: Rows,
-        held: [Permit; 2],
+        mut rows: EncodedRows,
+        permits: [Permit; 2],
         guard: Option<StallGuard>,
         deadline: Duration,
         metrics: Metrics,
         name: &'static str,
     ) -> Self {
-        let (sender, groups) = mpsc::channel(AHEAD);
+        let (sender, groups) = mpsc::channel(PREFETCHED_GROUPS);
         let task = tokio::spawn(async move {
             let mut spent = Duration::ZERO;
             loop {
                 let group = tokio::time::timeout(deadline, rows.next()).await;
                 let group = group.unwrap_or_else(|_| {
-                    let message = format!("the next rows took longer than {deadline:?}");
+                    let message = format!("the scan timed out: expected the next rows within {deadline:?}");
                     Err(Error::new(ErrorKind::OriginTimeout, message))
                 });
-                metrics.step(name, rows.spent().saturating_sub(spent));
+                metrics.add_step_time(name, rows.spent().saturating_sub(spent));
                 spent = rows.spent();
                 let last = !matches!(group, Ok(Some(_)));
                 if sender.send(group).await.is_err() || last {
@@ -70,9 +70,9 @@ impl RowsBody {
         Self {
             parts: first.into(),
             groups,
-            ended: false,
+            has_ended: false,
             _task: AbortOnDropHandle::new(task),
-            _held: held,
+            _permits: permits,
             _guard: guard,
         }
     }
@@ -90,16 +90,16 @@ impl Body for RowsBody {
             if let Some(frame) = next_frame(&mut self.parts) {
                 return Poll::Ready(Some(Ok(frame)));
             }
-            if self.ended {
+            if self.has_ended {
                 return Poll::Ready(None);
             }
             match ready!(self.groups.poll_recv(task)) {
                 Some(Ok(Some(parts))) => self.parts = parts.into(),
-                Some(Ok(None)) => self.ended = true,
-                // The connection breaks off: what was sent must not look whole.
+                Some(Ok(None)) => self.has_ended = true,
+                // Cuts the connection, so that the truncated answer does not look complete.
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 None => {
-                    let error = Error::new(ErrorKind::Internal, "the scan was given up");
+                    let error = Error::new(ErrorKind::Internal, "the task of a scan ended early");
                     return Poll::Ready(Some(Err(error.into())));
                 }
             }
@@ -107,6 +107,6 @@ impl Body for RowsBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended && self.parts.iter().all(Bytes::is_empty)
+        self.has_ended && self.parts.iter().all(Bytes::is_empty)
     }
 }

@@ -1,4 +1,4 @@
-//! A table that is a row of a batch: read in parts as any other, and whole when it leaves.
+//! A table as a row of a batch: read in parts like any table, and sent as a whole.
 
 use std::sync::Arc;
 
@@ -9,41 +9,53 @@ use pushdown::{
 };
 
 use super::{
-    pays,
-    scan::{Admitted, Found, Planned},
+    is_smaller_than_object,
+    scan::{AdmittedScan, OpenedTable, PlannedScan},
 };
 use crate::{
     error::Result,
-    pushdown::{Pushdown, request::Job, sample::Computed},
+    pushdown::{Pushdown, request::PipelineJob, sample::ComputedSample},
 };
 
-/// What an answer is taken to have where nothing is known of it; more is asked for as it comes.
-const ANSWER_BYTES: u64 = 1 << 20;
+/// Assumed size of an answer without an estimate. The reservation grows with the answer.
+const UNKNOWN_ANSWER_BYTES: u64 = 1 << 20;
 
 impl Pushdown {
-    /// Plans the scan of one sample; `None` where `smallest` is the object as it is stored.
-    pub(in crate::pushdown) async fn plan_row(&self, found: Found, job: &Job) -> Result<Option<Planned>> {
-        let planned = self.plan(found, job).await?;
-        // A row of a batch is an Arrow stream.
+    /// Plans the scan of one sample; `None` if `smallest` resolves to the stored object.
+    pub(in crate::pushdown) async fn plan_row(
+        &self,
+        table: OpenedTable,
+        job: &PipelineJob,
+    ) -> Result<Option<PlannedScan>> {
+        let planned = self.plan(table, job).await?;
+        // A row of a batch contains an Arrow stream.
         let form = TableForm::ArrowStream(Compression::None);
-        Ok((job.split != Split::Smallest || pays(&planned, form)).then_some(planned))
+        Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
     }
 
-    /// Waits for the memory of the scan and of all its rows.
-    pub(in crate::pushdown) async fn admit_row(&self, planned: Planned, job: &Job) -> Result<Admitted> {
-        let answer = planned.estimate().output_bytes.unwrap_or(ANSWER_BYTES);
-        // What is over the limit fails when it comes: the estimate is none of what a filter leaves.
+    /// Waits for the memory of the scan and of all rows.
+    pub(in crate::pushdown) async fn admit_row(
+        &self,
+        planned: PlannedScan,
+        job: &PipelineJob,
+    ) -> Result<AdmittedScan> {
+        let answer = planned.estimate().answer.unwrap_or(UNKNOWN_ANSWER_BYTES);
+        // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
         let answer = answer.min(self.limits.max_output_bytes);
         self.admit_scan(planned, job, answer).await
     }
 
-    /// All rows of the scan.
-    pub(in crate::pushdown) async fn compute_row(&self, admitted: Admitted, job: &Job) -> Result<Computed> {
-        let Admitted {
+    /// Computes all rows of the scan.
+    pub(in crate::pushdown) async fn compute_row(
+        &self,
+        admitted: AdmittedScan,
+        job: &PipelineJob,
+    ) -> Result<ComputedSample> {
+        let AdmittedScan {
             mut scan,
-            mut turns,
+            mut task,
             fault,
-            held,
+            source_permit,
             mut permit,
             mut timing,
         } = admitted;
@@ -54,26 +66,26 @@ impl Pushdown {
                 (scan, batch)
             };
             let batch;
-            (scan, batch) = turns.run(next).await?;
-            let Some(batch) = batch.transpose().map_err(|error| fault.of(error))? else {
+            (scan, batch) = task.run(next).await?;
+            let Some(batch) = batch.transpose().map_err(|error| fault.gateway_error(error))? else {
                 break;
             };
             table.push(batch)?;
-            let short = table.bytes().saturating_sub(permit.bytes());
-            self.memory.grow(&mut permit, short)?;
+            let missing = table.bytes().saturating_sub(permit.bytes());
+            self.memory.grow(&mut permit, missing)?;
         }
-        drop((scan, held));
+        drop((scan, source_permit));
         permit.shrink_to(table.bytes());
         let name = job.pipeline.steps().first().map_or("", Step::name);
-        let seconds = turns.spent();
-        self.metrics.step(name, seconds);
-        timing.add(name, seconds);
-        Ok(Computed {
-            stage: job.scan().unwrap_or(job.pipeline.len()),
+        let compute_time = task.spent();
+        self.metrics.add_step_time(name, compute_time);
+        timing.add(name, compute_time);
+        Ok(ComputedSample {
+            stage: job.scan_stage().unwrap_or(job.pipeline.len()),
             sample: Sample::Table(table.build()),
             permit,
             timing,
-            seconds,
+            compute_time,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A scan of one object: opened, admitted, and its rows as pieces of an answer.
+//! The scan of one object: open, plan, admit, and encode its rows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,119 +13,132 @@ use pushdown::{
 };
 use tokio::time::Instant;
 
-use super::source::{Fault, Footer, Ranged};
+use super::source::{FooterMemory, RangedSource, SourceFault};
 use crate::{
-    compute::{Permit, Turns},
+    compute::{CooperativeTask, Permit},
     error::{Error, ErrorKind, Result},
-    origin::{self, End, OriginObject, OriginRequest},
-    pushdown::{Pushdown, request::Job, timing::Timing},
+    origin::{self, FetchedTail, ObjectTail, OriginObject, OriginRequest},
+    pushdown::{Pushdown, request::PipelineJob, timing::Timing},
 };
 
-/// Bytes at the end of an object that are read first: most footers fit, and small objects are read whole.
-const END_BYTES: u64 = 64 * 1024;
-/// What a scan may hold before its plan is made: the object's end, and what it says.
+/// Bytes at the end of an object that are read first: most footers fit, and small objects are read as a whole.
+const TAIL_BYTES: u64 = 64 * 1024;
+/// Memory of a scan before it is planned: the object's end, and the parsed footer.
 const OPENING_BYTES: u64 = 256 * 1024;
-/// What a scan is taken to hold of an object that tells nothing beforehand: pieces of a stream, and what inflates them.
+/// Memory of a streamed object without an estimate: pieces of the stream, and the decompressor.
 const STREAM_BYTES: u64 = 8 << 20;
-/// What comes on top where the object has as much: a record batch of 16 MiB as text, and the one that is made of it.
+/// Additional memory of such an object, if it is large enough: 16 MiB of text, and the record batch that is parsed from it.
 const TEXT_BYTES: u64 = 32 << 20;
-/// How many times its size such an object is taken to have, once it is inflated.
-const INFLATED: u64 = 16;
-/// What record batches are taken to have where nothing is known of them.
-const UNKNOWN_BYTES: u64 = 1 << 20;
-/// Record batches that are there at a time: one in the making, those that lie ready, and one on its way.
-pub(in crate::pushdown) const BATCHES: usize = 4;
+/// Assumed ratio of the inflated size of such an object to its stored size.
+const INFLATION_RATIO: u64 = 16;
+/// Assumed size of a record batch without an estimate.
+const UNKNOWN_BATCH_BYTES: u64 = 1 << 20;
+/// Record batches in memory at a time: one that is computed, those that are ready, and one that is being sent.
+pub(in crate::pushdown) const LIVE_BATCHES: usize = 4;
 
-/// An object whose end is at hand, and nothing computed yet.
+/// The store's answer to the request for a table.
 #[derive(Debug)]
-pub(in crate::pushdown) struct Found {
+pub(in crate::pushdown) enum FetchedTable {
+    Table(OpenedTable),
+    /// Any status except 200 and 206: the store's answer to the caller.
+    Refused(OriginObject),
+}
+
+/// An object whose end has been read. Nothing is computed yet.
+#[derive(Debug)]
+pub(in crate::pushdown) struct OpenedTable {
     /// The store's headers.
     pub(super) headers: HeaderMap,
     pub(super) timing: Timing,
-    end: End,
+    tail: ObjectTail,
 }
 
-/// How an object is read, and the memory for what is read until the plan is made.
-enum Reading {
-    Parts(Footer),
+/// The memory for the parts of the source that are read before the scan is planned.
+enum SourceMemory {
+    Footer(FooterMemory),
     Whole(Permit),
 }
 
-/// A scan whose plan is made.
+/// A planned scan.
 #[derive(Debug)]
-pub(in crate::pushdown) struct Planned {
+pub(in crate::pushdown) struct PlannedScan {
     scan: Scan,
-    turns: Turns,
-    fault: Fault,
-    /// What the object's footer takes, or all of it.
-    held: Permit,
-    /// What was asked of the store until now.
-    asked: u64,
+    task: CooperativeTask,
+    fault: SourceFault,
+    /// Memory of the object's footer, or of the whole object.
+    source_permit: Permit,
+    /// Bytes that were requested from the store so far.
+    requested_bytes: u64,
     pub(super) timing: Timing,
 }
 
-/// A scan for which there is memory.
+/// A scan with a memory reservation.
 #[derive(Debug)]
-pub(in crate::pushdown) struct Admitted {
+pub(in crate::pushdown) struct AdmittedScan {
     pub(in crate::pushdown) scan: Scan,
-    pub(in crate::pushdown) turns: Turns,
-    pub(in crate::pushdown) fault: Fault,
-    /// What the object's footer takes, or all of it.
-    pub(in crate::pushdown) held: Permit,
-    /// What scanning takes.
+    pub(in crate::pushdown) task: CooperativeTask,
+    pub(in crate::pushdown) fault: SourceFault,
+    /// Memory of the object's footer, or of the whole object.
+    pub(in crate::pushdown) source_permit: Permit,
+    /// Memory of the scan.
     pub(in crate::pushdown) permit: Permit,
     pub(in crate::pushdown) timing: Timing,
 }
 
-/// The rows of a scan as pieces of an answer.
+/// The encoded rows of a scan.
 #[derive(Debug)]
-pub(super) struct Rows {
-    turns: Turns,
-    fault: Fault,
-    /// `None` behind the last row.
+pub(super) struct EncodedRows {
+    task: CooperativeTask,
+    fault: SourceFault,
+    /// `None` after the last row.
     next: Option<(Scan, TableEncoder)>,
 }
 
 impl Pushdown {
-    /// Reads the end of an object on the caller's behalf; or what the store refused.
-    pub(in crate::pushdown) async fn find(
-        &self,
-        request: OriginRequest,
-    ) -> Result<Result<Found, OriginObject>> {
+    /// Reads the end of an object on the caller's behalf.
+    pub(in crate::pushdown) async fn open_table(&self, request: OriginRequest) -> Result<FetchedTable> {
         let started = Instant::now();
-        let end = match self.origin.end(request, END_BYTES).await? {
-            Ok(end) => end,
-            Err(refused) => return Ok(Err(refused)),
+        let tail = match self.origin.read_tail(request, TAIL_BYTES).await? {
+            FetchedTail::Tail(tail) => tail,
+            FetchedTail::Refused(answer) => return Ok(FetchedTable::Refused(answer)),
         };
-        let headers = match &end {
-            End::Part(part) => part.headers.clone(),
-            End::Whole(object) => object.headers.clone(),
+        let headers = match &tail {
+            ObjectTail::Part(part) => part.headers.clone(),
+            ObjectTail::Whole(object) => object.headers.clone(),
         };
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
-        Ok(Ok(Found { headers, timing, end }))
+        Ok(FetchedTable::Table(OpenedTable {
+            headers,
+            timing,
+            tail,
+        }))
     }
 
-    /// Reads what the object is, and plans the scan.
-    pub(in crate::pushdown) async fn plan(&self, found: Found, job: &Job) -> Result<Planned> {
-        let Found { end, mut timing, .. } = found;
+    /// Reads the object's schema, and plans the scan.
+    pub(in crate::pushdown) async fn plan(
+        &self,
+        table: OpenedTable,
+        job: &PipelineJob,
+    ) -> Result<PlannedScan> {
+        let OpenedTable { tail, mut timing, .. } = table;
         let started = Instant::now();
-        let fault = Fault::default();
-        let mut turns = Turns::new(self.cpu.clone(), job.standing.tenant().clone())?;
-        let (source, reading): (Arc<dyn Source>, Reading) = match end {
-            End::Part(part) => {
-                let permit = self.memory.acquire(job.standing.tenant(), OPENING_BYTES).await?;
-                let footer = Footer::new(self.memory.clone(), permit);
-                let ranged = Ranged::new(*part, footer.clone(), turns.awake(), fault.clone());
-                (Arc::new(ranged), Reading::Parts(footer))
+        let fault = SourceFault::default();
+        let mut task = CooperativeTask::new(self.cpu.clone(), job.position.tenant().clone())?;
+        let (source, memory): (Arc<dyn Source>, SourceMemory) = match tail {
+            ObjectTail::Part(part) => {
+                let permit = self.memory.acquire(job.position.tenant(), OPENING_BYTES).await?;
+                let footer = FooterMemory::new(self.memory.clone(), permit);
+                let ranged = RangedSource::new(*part, footer.clone(), task.waker(), fault.clone());
+                (Arc::new(ranged), SourceMemory::Footer(footer))
             }
-            End::Whole(object) => {
+            ObjectTail::Whole(object) => {
                 let (bytes, permit) = self.read_whole(object, job).await?;
-                (Arc::new(bytes), Reading::Whole(permit))
+                (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
-        let no_rows = || Error::new(ErrorKind::Internal, "the prefix makes no rows of an object");
-        let stretch = 0..job.scan().ok_or_else(no_rows)?;
+        let not_a_scan = || Error::new(ErrorKind::Internal, "the prefix is not a table scan");
+        let prefix = 0..job.scan_stage().ok_or_else(not_a_scan)?;
         let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
         let (seed, epoch, limits) = (job.seed, job.epoch, self.sample_limits());
         let planning = async move {
@@ -135,142 +148,147 @@ impl Pushdown {
                 limits,
                 ..Context::new(&sample_id)
             };
-            pipeline.scan(stretch, source, &context).await
+            pipeline.scan(prefix, source, &context).await
         };
-        let scan = turns.run(planning).await?.map_err(|error| fault.of(error))?;
-        let (asked, held) = match reading {
-            Reading::Parts(footer) => footer.end()?,
-            Reading::Whole(permit) => (scan.estimate().object_bytes, permit),
+        let scan = task
+            .run(planning)
+            .await?
+            .map_err(|error| fault.gateway_error(error))?;
+        let (requested_bytes, source_permit) = match memory {
+            SourceMemory::Footer(footer) => footer.finish()?,
+            SourceMemory::Whole(permit) => (scan.estimate().stored, permit),
         };
         timing.add("plan", started.elapsed());
-        Ok(Planned {
+        Ok(PlannedScan {
             scan,
-            turns,
+            task,
             fault,
-            held,
-            asked,
+            source_permit,
+            requested_bytes,
             timing,
         })
     }
 
-    /// Waits for the memory that the scan will take, all at once, and `more`.
+    /// Waits for the memory of the scan and `additional_bytes`, all at once.
     pub(in crate::pushdown) async fn admit_scan(
         &self,
-        planned: Planned,
-        job: &Job,
-        more: u64,
-    ) -> Result<Admitted> {
-        let Planned {
+        planned: PlannedScan,
+        job: &PipelineJob,
+        additional_bytes: u64,
+    ) -> Result<AdmittedScan> {
+        let PlannedScan {
             scan,
-            turns,
+            task,
             fault,
-            held,
+            source_permit,
             mut timing,
             ..
         } = planned;
         let queued = Instant::now();
-        let query = self.sample_limits().tables.max_query_bytes;
-        let steps = &job.pipeline.steps()[..job.scan().unwrap_or_default()];
-        let bytes = working(scan.estimate(), steps, query).saturating_add(more);
-        let permit = self.memory.acquire(job.standing.tenant(), bytes).await?;
+        let max_query_bytes = self.sample_limits().tables.max_query_bytes;
+        let steps = &job.pipeline.steps()[..job.scan_stage().unwrap_or_default()];
+        let bytes = working_bytes(scan.estimate(), steps, max_query_bytes).saturating_add(additional_bytes);
+        let permit = self.memory.acquire(job.position.tenant(), bytes).await?;
         timing.add("queue", queued.elapsed());
-        Ok(Admitted {
+        Ok(AdmittedScan {
             scan,
-            turns,
+            task,
             fault,
-            held,
+            source_permit,
             permit,
             timing,
         })
     }
 
-    /// All of an object that the store gives no parts of.
-    async fn read_whole(&self, mut object: OriginObject, job: &Job) -> Result<(Bytes, Permit)> {
+    /// Reads a whole object, of a store that does not support ranges.
+    async fn read_whole(&self, mut object: OriginObject, job: &PipelineJob) -> Result<(Bytes, Permit)> {
         let length = self.check_length(&object)?;
-        let permit = self.memory.acquire(job.standing.tenant(), length).await?;
-        let bytes = origin::whole(&[], &mut object.body, length).await?;
+        let permit = self.memory.acquire(job.position.tenant(), length).await?;
+        let bytes = origin::read_to_end(&[], &mut object.body, length).await?;
         Ok((bytes, permit))
     }
 }
 
-/// What a scan holds at once, its source apart: a row group as it is stored, record batches, and what grouping and joining
-/// take. What sorting takes is part of the estimate.
-fn working(estimate: &Estimate, steps: &[Step], query: u64) -> u64 {
-    let batch = match (estimate.output_bytes, estimate.max_rows) {
+/// Memory of a scan without its source: a stored row group, record batches, and the state of grouping and joins
+/// (`max_query_bytes`). The memory of sorting is part of the estimate.
+fn working_bytes(estimate: &Estimate, steps: &[Step], max_query_bytes: u64) -> u64 {
+    let batch = match (estimate.answer, estimate.rows) {
         (Some(bytes), Some(rows)) => {
             let rows = rows.max(1);
             (bytes / rows)
                 .saturating_mul(rows.min(BATCH_ROWS as u64))
                 .min(BATCH_BYTES)
         }
-        _ => UNKNOWN_BYTES,
+        _ => UNKNOWN_BATCH_BYTES,
     };
     let each = steps.iter().any(|step| matches!(step, Step::Each(_)));
     let (batch, values) = if each {
-        // An image in the making is not counted.
+        // An image that is being decoded is not counted.
         (batch.min(EACH_BYTES as u64), EACH_BYTES as u64)
     } else {
         (batch, 0)
     };
-    let computing = match (steps.first(), estimate.output_bytes) {
-        (Some(Step::Sql(_)), None) => query,
+    let computing = match (steps.first(), estimate.answer) {
+        (Some(Step::Sql(_)), None) => max_query_bytes,
         _ => 0,
     };
-    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.object_bytes.saturating_mul(INFLATED));
+    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.stored.saturating_mul(INFLATION_RATIO));
     estimate
         .peak_memory_bytes
         .unwrap_or_else(streamed)
-        .saturating_add(batch.saturating_add(values).saturating_mul(BATCHES as u64))
+        .saturating_add(batch.saturating_add(values).saturating_mul(LIVE_BATCHES as u64))
         .saturating_add(computing)
 }
 
-// === impl Planned ===
+// === impl PlannedScan ===
 
-impl Planned {
+impl PlannedScan {
     /// The columns.
     pub(in crate::pushdown) const fn schema(&self) -> &SchemaRef {
         self.scan.schema()
     }
 
-    /// What the scan will read and give.
+    /// The estimate of what the scan reads and returns.
     pub(in crate::pushdown) const fn estimate(&self) -> &Estimate {
         self.scan.estimate()
     }
 
-    /// Bytes of the object that are read, what was read for the plan among them.
+    /// Bytes of the object that are read, including those read for the plan.
     pub(in crate::pushdown) fn source_bytes(&self) -> u64 {
-        let Estimate {
-            object_bytes,
-            scan_bytes,
-            ..
-        } = *self.estimate();
-        let scan_bytes = scan_bytes.unwrap_or(object_bytes);
-        self.asked.saturating_add(scan_bytes).min(object_bytes)
+        let Estimate { stored, read, .. } = *self.estimate();
+        self.requested_bytes
+            .saturating_add(read.unwrap_or(stored))
+            .min(stored)
     }
 }
 
-// === impl Rows ===
+// === impl EncodedRows ===
 
-impl Rows {
-    /// The rows of a scan in a form.
+impl EncodedRows {
+    /// The rows of a scan, encoded in `form`.
     ///
     /// # Errors
-    /// [`InvalidRequest`](crate::error::ErrorKind) for columns that the form cannot hold.
-    pub(super) fn new(scan: Scan, turns: Turns, fault: Fault, form: TableForm) -> Result<Self> {
+    /// [`InvalidRequest`](crate::error::ErrorKind) for columns that the form cannot encode.
+    pub(super) fn new(
+        scan: Scan,
+        task: CooperativeTask,
+        fault: SourceFault,
+        form: TableForm,
+    ) -> Result<Self> {
         let encoder = TableEncoder::new(form, scan.schema())?;
         Ok(Self {
-            turns,
+            task,
             fault,
             next: Some((scan, encoder)),
         })
     }
 
-    /// The next pieces, of a record batch or more; `None` at the end.
+    /// The next pieces, of one or more record batches; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Bytes>>> {
         let Some((mut scan, mut encoder)) = self.next.take() else {
             return Ok(None);
         };
-        let writing = async move {
+        let encoding = async move {
             loop {
                 let Some(batch) = scan.next().await.transpose()? else {
                     return Ok((encoder.finish()?, None));
@@ -282,17 +300,17 @@ impl Rows {
             }
         };
         let (pieces, next) = self
-            .turns
-            .run(writing)
+            .task
+            .run(encoding)
             .await?
-            .map_err(|error| self.fault.of(error))?;
+            .map_err(|error| self.fault.gateway_error(error))?;
         self.next = next;
         Ok(Some(pieces))
     }
 
-    /// What the rows so far took of the CPU pool.
+    /// Time of the rows so far on the CPU pool.
     pub(super) const fn spent(&self) -> Duration {
-        self.turns.spent()
+        self.task.spent()
     }
 }
 
@@ -303,26 +321,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_taken_to_hold_its_text_and_its_rows() {
+    fn a_stream_reserves_memory_for_its_text_and_its_rows() {
         let select: Pipeline = "select()".parse().unwrap();
         let sql: Pipeline = "sql('select 1 from object')".parse().unwrap();
-        let of = |stored, pipeline: &Pipeline| {
+        let bytes = |stored, pipeline: &Pipeline| {
             let estimate = Estimate {
                 object_bytes: stored,
                 ..Estimate::default()
             };
-            working(&estimate, pipeline.steps(), 256 << 20)
+            working_bytes(&estimate, pipeline.steps(), 256 << 20)
         };
-        let batches = BATCHES as u64 * UNKNOWN_BYTES;
-        assert_eq!(of(0, &select), STREAM_BYTES + batches);
-        assert_eq!(of(1 << 20, &select), STREAM_BYTES + (16 << 20) + batches);
-        assert_eq!(of(1 << 40, &select), STREAM_BYTES + TEXT_BYTES + batches);
-        assert_eq!(of(0, &sql), STREAM_BYTES + batches + (256 << 20));
+        let batches = LIVE_BATCHES as u64 * UNKNOWN_BATCH_BYTES;
+        assert_eq!(bytes(0, &select), STREAM_BYTES + batches);
+        assert_eq!(bytes(1 << 20, &select), STREAM_BYTES + (16 << 20) + batches);
+        assert_eq!(bytes(1 << 40, &select), STREAM_BYTES + TEXT_BYTES + batches);
+        assert_eq!(bytes(0, &sql), STREAM_BYTES + batches + (256 << 20));
     }
 
-    /// Tensors of 602 KB: 8,192 of them are never in memory together.
+    /// 8,192 tensors of 602 KB are never in memory together.
     #[test]
-    fn record_batches_of_large_values_are_taken_to_have_few_rows() {
+    fn record_batches_of_large_values_have_few_rows() {
         let select: Pipeline = "select".parse().unwrap();
         let each: Pipeline = "select | each(photo: decode | resize(224, 224) | to_float)"
             .parse()
@@ -333,8 +351,8 @@ mod tests {
             peak_memory_bytes: Some(1000),
             ..Estimate::default()
         };
-        let of = |pipeline: &Pipeline| working(&estimate, pipeline.steps(), 0) - 1000;
-        assert_eq!(of(&select), BATCHES as u64 * BATCH_BYTES);
-        assert_eq!(of(&each), BATCHES as u64 * 2 * EACH_BYTES as u64);
+        let bytes = |pipeline: &Pipeline| working_bytes(&estimate, pipeline.steps(), 0) - 1000;
+        assert_eq!(bytes(&select), LIVE_BATCHES as u64 * BATCH_BYTES);
+        assert_eq!(bytes(&each), LIVE_BATCHES as u64 * 2 * EACH_BYTES as u64);
     }
 }

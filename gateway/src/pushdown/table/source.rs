@@ -1,4 +1,4 @@
-//! What a scan reads through: parts of one version of an object, fetched on the I/O threads.
+//! The source of a scan: ranges of one version of an object, fetched on the I/O threads.
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,74 +17,74 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    compute::{Awake, Memory, Permit},
+    compute::{Memory, Permit, ScanWaker},
     error::{Error, ErrorKind},
-    origin::{Part, Version, next},
+    origin::{ObjectVersion, TailPart, next_bytes},
 };
 
-/// Ranges of one read that are fetched at a time.
-const SIDE_BY_SIDE: usize = 4;
-/// Pieces of a streamed object that may lie ready.
-const AHEAD: usize = 4;
-/// What a footer takes in memory once it is read, against its bytes.
-const IN_MEMORY: u64 = 4;
+/// Ranges of one read that are in flight at a time.
+const RANGES_IN_FLIGHT: usize = 4;
+/// Pieces of a streamed object that are prefetched.
+const PREFETCHED_PIECES: usize = 4;
+/// Ratio of a parsed footer's memory to its bytes.
+const FOOTER_MEMORY_RATIO: u64 = 4;
 
-/// An object at the store. Clones share it.
+/// An object at the store, read by ranges. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Ranged(Arc<Inner>);
+pub(super) struct RangedSource(Arc<Inner>);
 
-/// The gateway's own error behind a scan's, which carries only a text.
+/// The gateway's error that caused an error of a scan, which has only a text.
 #[derive(Debug, Clone, Default)]
-pub(in crate::pushdown) struct Fault(Arc<Mutex<Option<Error>>>);
+pub(in crate::pushdown) struct SourceFault(Arc<Mutex<Option<Error>>>);
 
 #[derive(Debug)]
 struct Inner {
-    version: Version,
-    /// The end of the object, which is at hand, and where it begins.
-    end: (u64, Bytes),
+    version: ObjectVersion,
+    /// The end of the object, already read, and its offset.
+    tail: (u64, Bytes),
     io: Handle,
-    awake: Awake,
-    fault: Fault,
-    footer: Footer,
+    waker: ScanWaker,
+    fault: SourceFault,
+    footer: FooterMemory,
 }
 
-/// What is read until the plan is made, and the memory for it. Clones share it.
+/// The bytes that are read before the scan is planned, and the memory for them. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Footer(Arc<Mutex<Reading>>);
+pub(super) struct FooterMemory(Arc<Mutex<FooterUse>>);
 
 #[derive(Debug)]
-struct Reading {
+struct FooterUse {
     memory: Memory,
-    /// Gone once the plan is made: what is read then is in another's permit.
+    /// `None` after planning: later reads are covered by the permit of the scan.
     permit: Option<Permit>,
     bytes: u64,
 }
 
-// === impl Ranged ===
+// === impl RangedSource ===
 
-impl Ranged {
-    /// The object of which `part` is the end. Has to be called within the io's runtime; who reads is awakened by
-    /// `awake`.
-    pub(super) fn new(part: Part, footer: Footer, awake: Awake, fault: Fault) -> Self {
+impl RangedSource {
+    /// The object whose end is `part`. Must be called within the runtime of the I/O threads. `waker` wakes the scan when a
+    /// read is done.
+    pub(super) fn new(part: TailPart, footer: FooterMemory, waker: ScanWaker, fault: SourceFault) -> Self {
         let read = part.bytes.len() as u64;
         footer.0.lock().bytes += read;
         Self(Arc::new(Inner {
-            end: (part.version.total() - read, part.bytes),
+            tail: (part.version.total_bytes() - read, part.bytes),
             version: part.version,
             io: Handle::current(),
-            awake,
+            waker,
             fault,
             footer,
         }))
     }
 }
 
-impl Source for Ranged {
+impl Source for RangedSource {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
         let inner = Arc::clone(&self.0);
         async move {
-            let total = inner.version.total();
-            let bytes = inner.part(total.saturating_sub(length)..total).await?;
+            let total = inner.version.total_bytes();
+            let bytes = inner.range(total.saturating_sub(length)..total).await?;
             Ok(Suffix { bytes, total })
         }
         .boxed()
@@ -94,152 +94,164 @@ impl Source for Ranged {
         let inner = Arc::clone(&self.0);
         let reads = ranges.into_iter().map(move |range| {
             let inner = Arc::clone(&inner);
-            async move { inner.part(range).await }
+            async move { inner.range(range).await }
         });
-        stream::iter(reads).buffered(SIDE_BY_SIDE).try_collect().boxed()
+        stream::iter(reads)
+            .buffered(RANGES_IN_FLIGHT)
+            .try_collect()
+            .boxed()
     }
 
     fn stream(&self) -> BoxStream<'static, pushdown::Result<Bytes>> {
         let inner = Arc::clone(&self.0);
-        stream::once(async move { inner.flow() }).flatten().boxed()
+        stream::once(async move { inner.stream_object() })
+            .flatten()
+            .boxed()
     }
 }
 
 // === impl Inner ===
 
 impl Inner {
-    async fn part(&self, range: Range<u64>) -> pushdown::Result<Bytes> {
-        if let Some(bytes) = self.at_hand(&range) {
+    async fn range(&self, range: Range<u64>) -> pushdown::Result<Bytes> {
+        if let Some(bytes) = self.within_tail(&range) {
             return Ok(bytes);
         }
         let length = range.end.saturating_sub(range.start);
         self.footer
             .reserve(length)
-            .map_err(|error| self.fault.keep(error))?;
-        let (version, awake) = (self.version.clone(), self.awake.clone());
+            .map_err(|error| self.fault.record(error))?;
+        let (version, waker) = (self.version.clone(), self.waker.clone());
         let (done, read) = oneshot::channel();
         let _reading = AbortOnDropHandle::new(self.io.spawn(async move {
-            // Dropped in the opposite order, after a panic too: there is something to see when the turn comes.
-            let _awake = awake.on_drop();
+            // Locals are dropped in reverse order, after a panic too: the channel is closed before the scan wakes.
+            let _wake_on_drop = waker.wake_on_drop();
             let done = done;
             drop(done.send(version.read(range).await));
         }));
-        let read = read.await.unwrap_or_else(|_| Err(given_up()));
-        read.map_err(|error| self.fault.keep(error))
+        let read = read.await.unwrap_or_else(|_| Err(interrupted()));
+        read.map_err(|error| self.fault.record(error))
     }
 
-    /// A part of the object's end.
-    fn at_hand(&self, range: &Range<u64>) -> Option<Bytes> {
-        let (at, bytes) = &self.end;
-        let place = |position: u64| usize::try_from(position.checked_sub(*at)?).ok();
-        let (start, end) = (place(range.start)?, place(range.end)?);
+    /// The bytes of a range that lies within the object's end.
+    fn within_tail(&self, range: &Range<u64>) -> Option<Bytes> {
+        let (offset, bytes) = &self.tail;
+        let index = |position: u64| usize::try_from(position.checked_sub(*offset)?).ok();
+        let (start, end) = (index(range.start)?, index(range.end)?);
         (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
     }
 
-    /// All of the object, fetched by a task that is at most [`AHEAD`] pieces ahead.
-    fn flow(self: Arc<Self>) -> impl futures::Stream<Item = pushdown::Result<Bytes>> + Send {
-        let total = self.version.total();
-        let (sender, receiver) = mpsc::channel(AHEAD);
-        let (version, awake) = (self.version.clone(), self.awake.clone());
+    /// Streams the whole object. A task fetches it, at most [`PREFETCHED_PIECES`] pieces ahead.
+    fn stream_object(self: Arc<Self>) -> impl futures::Stream<Item = pushdown::Result<Bytes>> + Send {
+        let total = self.version.total_bytes();
+        let (sender, receiver) = mpsc::channel(PREFETCHED_PIECES);
+        let (version, waker) = (self.version.clone(), self.waker.clone());
         let task = AbortOnDropHandle::new(self.io.spawn(async move {
-            let _awake = awake.on_drop();
+            let _wake_on_drop = waker.wake_on_drop();
             let sender = sender;
-            if let Err(error) = forward(&version, &sender, &awake).await {
+            if let Err(error) = forward(&version, &sender, &waker).await {
                 drop(sender.send(Err(error)).await);
             }
         }));
-        stream::unfold((receiver, task, Some(0)), move |(mut receiver, task, so_far)| {
-            let fault = self.fault.clone();
-            async move {
-                let so_far: u64 = so_far?;
-                let (item, so_far) = match receiver.recv().await {
-                    Some(Ok(data)) => {
-                        let so_far = so_far + data.len() as u64;
-                        (Ok(data), Some(so_far))
-                    }
-                    None if so_far == total => return None,
-                    None => (Err(fault.keep(given_up())), None),
-                    Some(Err(error)) => (Err(fault.keep(error)), None),
-                };
-                Some((item, (receiver, task, so_far)))
-            }
-        })
+        stream::unfold(
+            (receiver, task, Some(0)),
+            move |(mut receiver, task, received)| {
+                let fault = self.fault.clone();
+                async move {
+                    let received: u64 = received?;
+                    let (item, received) = match receiver.recv().await {
+                        Some(Ok(data)) => {
+                            let received = received + data.len() as u64;
+                            (Ok(data), Some(received))
+                        }
+                        None if received == total => return None,
+                        None => (Err(fault.record(interrupted())), None),
+                        Some(Err(error)) => (Err(fault.record(error)), None),
+                    };
+                    Some((item, (receiver, task, received)))
+                }
+            },
+        )
     }
 }
 
-/// Sends the object's bytes as they come, for as long as somebody takes them.
+/// Sends the object's bytes as they arrive, until the receiver is dropped.
 async fn forward(
-    version: &Version,
+    version: &ObjectVersion,
     sender: &mpsc::Sender<Result<Bytes, Error>>,
-    awake: &Awake,
+    waker: &ScanWaker,
 ) -> Result<(), Error> {
     let mut object = version.read_all().await?;
-    while let Some(data) = next(&mut object.body).await? {
+    while let Some(data) = next_bytes(&mut object.body).await? {
         if sender.send(Ok(data)).await.is_err() {
             break;
         }
-        awake.wake();
+        waker.wake();
     }
     Ok(())
 }
 
-fn given_up() -> Error {
-    Error::new(ErrorKind::OriginUnavailable, "the store's answer was given up")
+fn interrupted() -> Error {
+    Error::new(
+        ErrorKind::OriginUnavailable,
+        "reading the store's answer was interrupted",
+    )
 }
 
-// === impl Footer ===
+// === impl FooterMemory ===
 
-impl Footer {
+impl FooterMemory {
     pub(super) fn new(memory: Memory, permit: Permit) -> Self {
-        Self(Arc::new(Mutex::new(Reading {
+        Self(Arc::new(Mutex::new(FooterUse {
             memory,
             permit: Some(permit),
             bytes: 0,
         })))
     }
 
-    /// Before the plan is made nobody knows what will be read: who cannot have the memory at once does not wait for it.
+    /// Reserves memory for a read during planning. Does not wait: the total is not known yet, and the scan already has memory
+    /// (deadlock).
     fn reserve(&self, length: u64) -> Result<(), Error> {
-        let Reading {
+        let FooterUse {
             memory,
             permit,
             bytes,
         } = &mut *self.0.lock();
         if let Some(permit) = permit {
-            memory.grow(permit, length.saturating_mul(IN_MEMORY))?;
+            memory.grow(permit, length.saturating_mul(FOOTER_MEMORY_RATIO))?;
             *bytes += length;
         }
         Ok(())
     }
 
-    /// The plan is made: how many bytes were read for it, and what they take.
+    /// Ends planning. Returns the bytes that were read, and the permit for their memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`] when it was made before.
-    pub(super) fn end(&self) -> Result<(u64, Permit), Error> {
-        let mut reading = self.0.lock();
-        let permit = reading.permit.take();
-        let permit = permit.ok_or_else(|| Error::new(ErrorKind::Internal, "a scan is planned once"))?;
-        Ok((reading.bytes, permit))
+    /// [`ErrorKind::Internal`] if called twice.
+    pub(super) fn finish(&self) -> Result<(u64, Permit), Error> {
+        let mut used = self.0.lock();
+        let permit = used.permit.take();
+        let permit = permit.ok_or_else(|| Error::new(ErrorKind::Internal, "a scan was planned twice"))?;
+        Ok((used.bytes, permit))
     }
 }
 
-// === impl Fault ===
+// === impl SourceFault ===
 
-impl Fault {
-    /// Keeps the first error, and gives the scan's own.
-    fn keep(&self, error: Error) -> pushdown::Error {
+impl SourceFault {
+    /// Records the first error, and returns an error for the scan.
+    fn record(&self, error: Error) -> pushdown::Error {
         let text = error.to_string();
         self.0.lock().get_or_insert(error);
         pushdown::Error::new(pushdown::ErrorKind::Source, text)
     }
 
-    /// The gateway's error for one that came out of a scan.
-    pub(in crate::pushdown) fn of(&self, error: pushdown::Error) -> Error {
-        let kept = match error.kind() {
+    /// The gateway's error for an error of a scan: the recorded one, if the source failed.
+    pub(in crate::pushdown) fn gateway_error(&self, error: pushdown::Error) -> Error {
+        let recorded = match error.kind() {
             pushdown::ErrorKind::Source => self.0.lock().take(),
             _ => None,
         };
-        kept.unwrap_or_else(|| error.into())
+        recorded.unwrap_or_else(|| error.into())
     }
 }

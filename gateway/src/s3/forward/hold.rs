@@ -1,7 +1,8 @@
-//! Holds a body back until the store wants it (`Expect: 100-continue`).
+//! Delays a body until the store accepts it (`Expect: 100-continue`).
 //!
-//! hyper tells the client to continue when its body is first polled. So the body is not polled before the
-//! store said 100, or said nothing for a second; a store that refuses at once is passed on without any 100.
+//! hyper sends 100 Continue to the client when the body is first polled. The body is therefore not polled before the
+//! store has sent 100, or has been silent for a second. If the store refuses at once, its answer is forwarded
+//! without a 100.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,29 +14,29 @@ use futures::task::AtomicWaker;
 use http::StatusCode;
 use tokio::time::Sleep;
 
-/// A store that knows nothing of `Expect` just waits for the body.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How long to wait for 100. A store that ignores `Expect` sends nothing and waits for the body.
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 const HELD: u8 = 0;
-/// The store wants the body.
-const WANTED: u8 = 1;
-/// The store answered without it: the client must not be told to continue any more.
+/// The store accepts the body.
+const RELEASED: u8 = 1;
+/// The store answered without the body: the client must no longer get a 100.
 const ANSWERED: u8 = 2;
-/// That answer has ended: the body will never be sent, and its connection is of no further use.
-const OVER: u8 = 3;
+/// That answer has ended: the body will never be sent, and the connection cannot be reused.
+const DISCARDED: u8 = 3;
 
 #[derive(Debug, Default)]
-struct State {
+struct HoldState {
     state: AtomicU8,
     waker: AtomicWaker,
 }
 
-impl State {
-    fn advance(&self, to: u8, only_from: impl Fn(u8) -> bool) {
+impl HoldState {
+    fn advance(&self, to: u8, is_allowed_from: impl Fn(u8) -> bool) {
         let advanced = self
             .state
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                only_from(now).then_some(to)
+                is_allowed_from(now).then_some(to)
             })
             .is_ok();
         if advanced {
@@ -44,35 +45,35 @@ impl State {
     }
 }
 
-/// The body's side.
+/// The half that the body polls.
 #[derive(Debug)]
 pub(super) struct Hold {
-    shared: Arc<State>,
+    shared: Arc<HoldState>,
     clock: Option<Pin<Box<Sleep>>>,
 }
 
-/// The side that knows what the store says.
+/// The half that is notified of the store's answers.
 #[derive(Debug, Clone)]
-pub(super) struct Release(Arc<State>);
+pub(super) struct Release(Arc<HoldState>);
 
-/// Ends the held request when dropped, if the store answered without its body.
+/// Discards the body on drop, if the store answered without it.
 #[derive(Debug)]
-pub(super) struct Refusal(Arc<State>);
+pub(super) struct DiscardOnDrop(Arc<HoldState>);
 
-/// What a held body does when it is polled.
+/// What to do with the body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Send it.
+pub(super) enum HoldOutcome {
+    /// Send the body.
     Send,
-    /// It will never be sent.
-    Never,
+    /// The body will never be sent.
+    Discard,
 }
 
 // === impl Hold ===
 
 impl Hold {
     pub(super) fn new() -> (Self, Release) {
-        let shared = Arc::new(State::default());
+        let shared = Arc::new(HoldState::default());
         (
             Self {
                 shared: Arc::clone(&shared),
@@ -82,24 +83,24 @@ impl Hold {
         )
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Verdict> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<HoldOutcome> {
         self.shared.waker.register(cx.waker());
         match self.shared.state.load(Ordering::Acquire) {
-            WANTED => return Poll::Ready(Verdict::Send),
-            OVER => return Poll::Ready(Verdict::Never),
+            RELEASED => return Poll::Ready(HoldOutcome::Send),
+            DISCARDED => return Poll::Ready(HoldOutcome::Discard),
             ANSWERED => return Poll::Pending,
             _held => {}
         }
         let clock = self
             .clock
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(CONTINUE_TIMEOUT)));
         if clock.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.shared.advance(WANTED, |now| now == HELD);
+        self.shared.advance(RELEASED, |now| now == HELD);
         match self.shared.state.load(Ordering::Acquire) {
-            WANTED => Poll::Ready(Verdict::Send),
-            OVER => Poll::Ready(Verdict::Never),
+            RELEASED => Poll::Ready(HoldOutcome::Send),
+            DISCARDED => Poll::Ready(HoldOutcome::Discard),
             _answered => Poll::Pending,
         }
     }
@@ -108,27 +109,27 @@ impl Hold {
 // === impl Release ===
 
 impl Release {
-    /// The store said something before its answer.
-    pub(super) fn informed(&self, status: StatusCode) {
+    /// Handles an informational (1xx) answer of the store.
+    pub(super) fn on_informational(&self, status: StatusCode) {
         if status == StatusCode::CONTINUE {
-            self.0.advance(WANTED, |now| now == HELD);
+            self.0.advance(RELEASED, |now| now == HELD);
         }
     }
 
-    /// The store's answer has begun.
-    pub(super) fn answered(&self) {
+    /// Handles the start of the store's final answer.
+    pub(super) fn on_answer(&self) {
         self.0.advance(ANSWERED, |now| now == HELD);
     }
 
-    /// To be kept as long as the answer's body.
-    pub(super) fn refuse_at_the_end(&self) -> Refusal {
-        Refusal(Arc::clone(&self.0))
+    /// A guard to keep as long as the answer's body.
+    pub(super) fn discard_on_drop(&self) -> DiscardOnDrop {
+        DiscardOnDrop(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Refusal {
+impl Drop for DiscardOnDrop {
     fn drop(&mut self) {
-        self.0.advance(OVER, |now| now == HELD || now == ANSWERED);
+        self.0.advance(DISCARDED, |now| now == HELD || now == ANSWERED);
     }
 }
 
@@ -141,32 +142,32 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn silence_lets_the_body_go_after_a_second() {
+    async fn a_body_is_sent_after_a_second_of_silence() {
         let start = Instant::now();
         let (mut hold, _release) = Hold::new();
-        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, Verdict::Send);
-        assert_eq!(start.elapsed(), SILENCE);
+        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, HoldOutcome::Send);
+        assert_eq!(start.elapsed(), CONTINUE_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_body_is_never_sent() {
+    async fn a_body_is_discarded_after_a_refusal() {
         let (mut hold, release) = Hold::new();
-        let refusal = release.refuse_at_the_end();
-        release.answered();
+        let guard = release.discard_on_drop();
+        release.on_answer();
         let held = tokio::time::timeout(Duration::from_mins(1), poll_fn(|cx| hold.poll(cx))).await;
-        assert!(held.is_err(), "not polled while the answer is under way");
-        drop(refusal);
-        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, Verdict::Never);
+        assert!(held.is_err(), "not polled before the answer has ended");
+        drop(guard);
+        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, HoldOutcome::Discard);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_once_wanted_stays_wanted() {
+    async fn a_released_body_stays_released() {
         let (mut hold, release) = Hold::new();
-        release.informed(StatusCode::PROCESSING);
+        release.on_informational(StatusCode::PROCESSING);
         assert!(futures::poll!(poll_fn(|cx| hold.poll(cx))).is_pending());
-        release.informed(StatusCode::CONTINUE);
-        release.answered();
-        drop(release.refuse_at_the_end());
-        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, Verdict::Send);
+        release.on_informational(StatusCode::CONTINUE);
+        release.on_answer();
+        drop(release.discard_on_drop());
+        assert_eq!(poll_fn(|cx| hold.poll(cx)).await, HoldOutcome::Send);
     }
 }

@@ -1,4 +1,4 @@
-//! The body of a request on its way to the store: counted, watched, and held back where the client asked.
+//! The body of an upload: counts its bytes, records progress, and delays the first poll for `Expect: 100-continue`.
 
 use std::io;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use prometheus_client::metrics::counter::Counter;
 
-use super::hold::{Hold, Verdict};
+use super::hold::{Hold, HoldOutcome};
 use crate::body::BoxError;
 use crate::origin::Progress;
 
-/// Wraps the client's body. It is polled only as fast as the store reads.
+/// Wraps the client's body. It is polled only as fast as the store reads (backpressure).
 #[derive(Debug)]
 pub(super) struct Upload {
     body: Incoming,
@@ -44,8 +44,8 @@ impl Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Some(hold) = &mut self.hold {
             match ready!(hold.poll(cx)) {
-                Verdict::Send => self.hold = None,
-                Verdict::Never => {
+                HoldOutcome::Send => self.hold = None,
+                HoldOutcome::Discard => {
                     let refused =
                         io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
                     return Poll::Ready(Some(Err(refused.into())));
@@ -53,10 +53,10 @@ impl Body for Upload {
             }
         }
         let Poll::Ready(item) = Pin::new(&mut self.body).poll_frame(cx) else {
-            self.progress.store_took();
+            self.progress.on_store_read();
             return Poll::Pending;
         };
-        self.progress.client_sent();
+        self.progress.on_client_sent();
         if let Some(data) = item
             .as_ref()
             .and_then(|item| item.as_ref().ok())

@@ -9,36 +9,38 @@ fn pool() -> CpuPool {
     CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap()
 }
 
-fn turns(pool: &CpuPool) -> Turns {
-    Turns::new(pool.clone(), Tenant::default()).unwrap()
+fn task(pool: &CpuPool) -> CooperativeTask {
+    CooperativeTask::new(pool.clone(), Tenant::default()).unwrap()
 }
 
 #[tokio::test]
-async fn who_waits_has_no_thread() {
+async fn a_waiting_task_has_no_thread() {
     let pool = pool();
-    let mut turns = turns(&pool);
-    let awake = turns.awake();
+    let mut task = task(&pool);
+    let waker = task.waker();
     let (send, receive) = oneshot::channel();
-    let running = turns.run(async move { receive.await.unwrap() });
+    let running = task.run(async move { receive.await.unwrap() });
     let others = async {
-        // The only thread is free for them.
+        // The only thread is free for other work.
         for number in 0..10 {
             assert_eq!(
-                pool.run(&Tenant::default().now(), move || number).await.unwrap(),
+                pool.run(&Tenant::default().position_now(), move || number)
+                    .await
+                    .unwrap(),
                 number
             );
         }
         send.send(7).unwrap();
-        awake.wake();
+        waker.wake();
     };
     assert_eq!(tokio::join!(running, others).0.unwrap(), 7);
 }
 
 #[tokio::test]
-async fn what_gives_way_and_what_is_spawned_goes_on_in_its_turn() {
+async fn yielding_futures_and_spawned_tasks_run_to_completion() {
     let pool = pool();
-    let mut turns = turns(&pool);
-    let sum = turns.run(async {
+    let mut task = task(&pool);
+    let sum = task.run(async {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             for number in 0..1000 {
@@ -54,16 +56,16 @@ async fn what_gives_way_and_what_is_spawned_goes_on_in_its_turn() {
         sum
     });
     assert_eq!(sum.await.unwrap(), 499_500);
-    assert_eq!(turns.run(async { 8 }).await.unwrap(), 8);
-    assert!(turns.spent() > Duration::ZERO);
+    assert_eq!(task.run(async { 8 }).await.unwrap(), 8);
+    assert!(task.spent() > Duration::ZERO);
 }
 
 #[tokio::test]
-async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped() {
+async fn an_endless_task_leaves_time_for_others_and_ends_when_dropped() {
     let pool = pool();
-    let mut turns = turns(&pool);
+    let mut task = task(&pool);
     let (kept, mut gone) = oneshot::channel::<()>();
-    let endless = turns.run(async move {
+    let endless = task.run(async move {
         let _kept = kept;
         loop {
             tokio::task::yield_now().await;
@@ -72,7 +74,9 @@ async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped(
     let others = async {
         for number in 0..5 {
             assert_eq!(
-                pool.run(&Tenant::default().now(), move || number).await.unwrap(),
+                pool.run(&Tenant::default().position_now(), move || number)
+                    .await
+                    .unwrap(),
                 number
             );
         }
@@ -82,28 +86,28 @@ async fn what_never_waits_leaves_others_their_turns_and_ends_when_it_is_dropped(
         never = endless => never.unwrap(),
     }
     // The only thread is free again.
-    pool.run(&Tenant::default().now(), || ()).await.unwrap();
+    pool.run(&Tenant::default().position_now(), || ()).await.unwrap();
     assert_eq!(gone.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_now_and_later() {
+async fn a_panic_is_an_error_of_this_and_all_later_runs() {
     let pool = pool();
-    let mut turns = turns(&pool);
+    let mut task = task(&pool);
     for future in [async { panic!("broken") }.boxed(), async {}.boxed()] {
-        let error = turns.run(future).await.unwrap_err();
+        let error = task.run(future).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
     }
-    pool.run(&Tenant::default().now(), || ()).await.unwrap();
+    pool.run(&Tenant::default().position_now(), || ()).await.unwrap();
 }
 
 #[tokio::test]
-async fn dropping_it_drops_what_waits() {
+async fn dropping_the_task_drops_its_future() {
     let pool = pool();
-    let mut turns = turns(&pool);
+    let mut task = task(&pool);
     let (kept, gone) = oneshot::channel::<()>();
     {
-        let running = turns.run(async move {
+        let running = task.run(async move {
             let _kept = kept;
             std::future::pending::<()>().await;
         });

@@ -1,7 +1,7 @@
-//! A stream on which hyper's own refusals have a body.
+//! A stream that replaces hyper's own refusals by S3 error answers.
 //!
-//! hyper answers a head that it cannot read with a bare status line, before any handler is called. S3 clients expect an error
-//! in XML and show an empty one as "unknown error".
+//! hyper answers a request head that it cannot parse with a bare status line, before it calls a handler. S3 clients expect
+//! an error in XML, and show an empty one as "unknown error".
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,48 +14,48 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Handler;
 
-/// Watches the writes of `T`.
+/// Replaces bare refusals in the writes to `T`.
 #[derive(Debug)]
-pub(super) struct Explained<T, H> {
+pub(super) struct RefusalRewriter<T, H> {
     io: T,
     handler: Arc<H>,
-    /// What is left to write of an answer in place of one of this many bytes.
-    instead: Option<(Bytes, usize)>,
+    /// The unwritten rest of a replacement, and the length of the answer that it replaces, in bytes.
+    replacement: Option<(Bytes, usize)>,
 }
 
-impl<T, H> Explained<T, H> {
+impl<T, H> RefusalRewriter<T, H> {
     pub(super) fn new(io: T, handler: Arc<H>) -> Self {
         Self {
             io,
             handler,
-            instead: None,
+            replacement: None,
         }
     }
 }
 
-impl<T: AsyncWrite + Unpin, H> Explained<T, H> {
-    /// Writes the longer answer, and tells hyper that its own has been written.
-    fn poll_instead(
+impl<T: AsyncWrite + Unpin, H> RefusalRewriter<T, H> {
+    /// Writes the replacement, and reports to hyper that its own answer was written.
+    fn poll_replacement(
         &mut self,
         cx: &mut Context<'_>,
-        mut left: Bytes,
+        mut rest: Bytes,
         length: usize,
     ) -> Poll<io::Result<usize>> {
-        while left.has_remaining() {
-            let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, &left) else {
-                self.instead = Some((left, length));
+        while rest.has_remaining() {
+            let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, &rest) else {
+                self.replacement = Some((rest, length));
                 return Poll::Pending;
             };
             match written? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => left.advance(written),
+                written => rest.advance(written),
             }
         }
         Poll::Ready(Ok(length))
     }
 }
 
-/// The status of an answer that says nothing but that the connection is closed, in the letters that hyper uses.
+/// The status, if these bytes are a bare refusal exactly as hyper writes it.
 fn bare_refusal(bytes: &[u8]) -> Option<StatusCode> {
     let text = std::str::from_utf8(bytes).ok()?.strip_prefix("HTTP/1.1 ")?;
     let (line, headers) = text.split_once("\r\n")?;
@@ -67,7 +67,7 @@ fn bare_refusal(bytes: &[u8]) -> Option<StatusCode> {
     (is_bare && status.is_client_error()).then_some(status)
 }
 
-impl<T: AsyncRead + Unpin, H> AsyncRead for Explained<T, H> {
+impl<T: AsyncRead + Unpin, H> AsyncRead for RefusalRewriter<T, H> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -77,13 +77,13 @@ impl<T: AsyncRead + Unpin, H> AsyncRead for Explained<T, H> {
     }
 }
 
-impl<T: AsyncWrite + Unpin, H: Handler> AsyncWrite for Explained<T, H> {
+impl<T: AsyncWrite + Unpin, H: Handler> AsyncWrite for RefusalRewriter<T, H> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if let Some((left, length)) = self.instead.take() {
-            return self.poll_instead(cx, left, length);
+        if let Some((rest, length)) = self.replacement.take() {
+            return self.poll_replacement(cx, rest, length);
         }
-        match bare_refusal(bytes).and_then(|status| self.handler.explain(status)) {
-            Some(answer) => self.poll_instead(cx, answer, bytes.len()),
+        match bare_refusal(bytes).and_then(|status| self.handler.rejection(status)) {
+            Some(answer) => self.poll_replacement(cx, answer, bytes.len()),
             None => Pin::new(&mut self.io).poll_write(cx, bytes),
         }
     }
@@ -105,8 +105,8 @@ impl<T: AsyncWrite + Unpin, H: Handler> AsyncWrite for Explained<T, H> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Some((left, length)) = self.instead.take() {
-            ready!(self.poll_instead(cx, left, length))?;
+        if let Some((rest, length)) = self.replacement.take() {
+            ready!(self.poll_replacement(cx, rest, length))?;
         }
         Pin::new(&mut self.io).poll_flush(cx)
     }

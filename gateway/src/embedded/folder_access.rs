@@ -1,4 +1,4 @@
-//! What a request may touch: files of the store's folder, by paths that do not leave it.
+//! Access control of the embedded store: requests reach only files below the store's folder.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,34 +8,34 @@ use s3s::dto::{CopyObjectInput, CopySource, DeleteObjectsInput, GetObjectInput, 
 use s3s::path::S3Path;
 use s3s::{S3Request, S3Result, s3_error};
 
-/// Lets every signed request in, as is the default of `s3s`, but none that follows a symbolic link out of the folder.
+/// Allows every signed request (the default of `s3s`), except those whose path follows a symbolic link out of the folder.
 ///
-/// s3s-fs opens paths as they are. Links cannot be made over S3, so that checking before opening is enough.
+/// s3s-fs opens paths without such a check. S3 requests cannot create links, so checking before opening is enough.
 #[derive(Debug)]
-pub(super) struct Confined {
-    /// The folder, without symbolic links in its path.
+pub(super) struct FolderAccess {
+    /// The canonical path of the folder, without symbolic links.
     root: PathBuf,
 }
 
-impl Confined {
+impl FolderAccess {
     /// # Errors
-    /// Where the folder cannot be found.
+    /// If the folder does not exist.
     pub(super) fn new(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             root: directory.canonicalize()?,
         })
     }
 
-    /// The path of an object, or of a bucket for an empty key.
+    /// The path of an object, or of the bucket if the key is empty.
     fn path(&self, bucket: &str, key: &str) -> S3Result<PathBuf> {
         let path = resolve(&self.root, &Path::new(bucket).join(key));
-        let path = path.ok_or_else(|| s3_error!(AccessDenied, "The path leaves the store's folder."))?;
-        if stays_below(&self.root, &path) {
+        let path = path.ok_or_else(|| s3_error!(AccessDenied, "The path is outside the store's folder."))?;
+        if is_below(&self.root, &path) {
             Ok(path)
         } else {
             Err(s3_error!(
                 AccessDenied,
-                "A symbolic link leads out of the store's folder."
+                "A symbolic link points out of the store's folder."
             ))
         }
     }
@@ -49,7 +49,7 @@ impl Confined {
 }
 
 #[async_trait::async_trait]
-impl S3Access for Confined {
+impl S3Access for FolderAccess {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         if context.credentials().is_none() {
             return Err(s3_error!(AccessDenied, "Signature is required"));
@@ -75,8 +75,8 @@ impl S3Access for Confined {
         keys.try_for_each(|key| self.path(bucket, key).map(drop))
     }
 
-    /// Of an object that is shorter than the suffix asked for, S3 sends all; s3s-fs fails, unless the same is asked for by a
-    /// range from the start.
+    /// Turns a suffix range longer than the object into a range from its start: S3 sends the whole object for it, and
+    /// s3s-fs fails.
     async fn get_object(&self, request: &mut S3Request<GetObjectInput>) -> S3Result<()> {
         let GetObjectInput {
             bucket, key, range, ..
@@ -91,7 +91,7 @@ impl S3Access for Confined {
     }
 }
 
-/// `path` below `root`, with `.` and `..` resolved by their names, as s3s-fs does; nothing where it leaves `root`.
+/// Joins `path` to `root` and resolves `.` and `..` lexically, as s3s-fs does. `None` if the result is outside `root`.
 fn resolve(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut below = PathBuf::new();
     for component in path.components() {
@@ -109,8 +109,8 @@ fn resolve(root: &Path, path: &Path) -> Option<PathBuf> {
     Some(root.join(below))
 }
 
-/// Whether `path`, or as much of it as exists, is below `root` once all links are followed.
-fn stays_below(root: &Path, path: &Path) -> bool {
+/// Whether `path`, or its longest existing prefix, is below `root` after following all links.
+fn is_below(root: &Path, path: &Path) -> bool {
     for existing in path.ancestors() {
         match existing.canonicalize() {
             Ok(real) => return real.starts_with(root),
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_within_the_folder_are_followed_and_links_out_of_it_are_not() {
+    fn links_out_of_the_folder_are_refused() {
         let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(outside.path().join("secret"), "s").unwrap();
         let bucket = folder.path().join("bucket");
@@ -143,9 +143,9 @@ mod tests {
         symlink(outside.path(), folder.path().join("linked-bucket")).unwrap();
         symlink("loop", bucket.join("loop")).unwrap();
         symlink("file", bucket.join("within")).unwrap();
-        let confined = Confined::new(folder.path()).unwrap();
+        let access = FolderAccess::new(folder.path()).unwrap();
         for key in ["file", "within", "new", "deep/er/new", "", "out/../file"] {
-            assert!(confined.path("bucket", key).is_ok(), "{key}");
+            assert!(access.path("bucket", key).is_ok(), "{key}");
         }
         for key in [
             "secret",
@@ -157,9 +157,9 @@ mod tests {
             "/etc/passwd",
             "../linked-bucket/secret",
         ] {
-            assert!(confined.path("bucket", key).is_err(), "{key}");
+            assert!(access.path("bucket", key).is_err(), "{key}");
         }
-        assert!(confined.path("linked-bucket", "").is_err());
-        assert!(confined.path("linked-bucket", "secret").is_err());
+        assert!(access.path("linked-bucket", "").is_err());
+        assert!(access.path("linked-bucket", "secret").is_err());
     }
 }

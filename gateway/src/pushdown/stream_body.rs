@@ -1,4 +1,4 @@
-//! Bodies whose pieces come in groups, as they are ready.
+//! Streamed bodies of groups of pieces.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -10,8 +10,12 @@ use crate::{
     error::Result,
 };
 
-/// The body that starts with `first`. Where a group fails the connection breaks off: what was sent must not look whole.
-pub(super) fn flow(first: Vec<Bytes>, rest: impl Stream<Item = Result<Vec<Bytes>>> + Send + 'static) -> Body {
+/// A body that starts with `first`. If a group fails, the connection is cut, so that the truncated answer does not look
+/// complete.
+pub(super) fn stream_body(
+    first: Vec<Bytes>,
+    rest: impl Stream<Item = Result<Vec<Bytes>>> + Send + 'static,
+) -> Body {
     let groups = stream::once(async { Ok(first) }).chain(rest);
     let frames = groups.flat_map(|group| {
         let pieces: Vec<Result<_, BoxError>> = match group {

@@ -1,4 +1,4 @@
-//! Samples of several requests, by a clock that stands still while anything runs.
+//! Samples of several requests, under a paused clock.
 
 use std::num::NonZeroUsize;
 
@@ -12,38 +12,38 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// The most that a sample may wait for others.
-const MOST: Duration = Duration::from_millis(2);
+/// The longest time that a sample may wait for others.
+const MAX_WAIT: Duration = Duration::from_millis(2);
 
-/// Weights that are nowhere, so that every sample fails, in its turn and with the model's name.
+/// Weights that cannot be loaded, so that every sample fails with the model's name.
 #[derive(Debug)]
-struct Nowhere;
+struct MissingWeights;
 
-impl WeightSource for Nowhere {
-    fn fetch(&self) -> pushdown::Result<ModelFiles> {
+impl Weights for MissingWeights {
+    fn fetch(&self) -> pushdown::Result<Files> {
         let kind = pushdown::ErrorKind::InvalidModel;
-        Err(pushdown::Error::new(kind, "nowhere"))
+        Err(pushdown::Error::new(kind, "no weights"))
     }
 
     fn runtime(&self) -> pushdown::Result<Runtime> {
         let kind = pushdown::ErrorKind::ModelRuntime;
-        Err(pushdown::Error::new(kind, "none"))
+        Err(pushdown::Error::new(kind, "no runtime"))
     }
 }
 
-/// Whatever it is called.
+/// Resolves every name to the same model.
 #[derive(Debug)]
-struct One(Arc<Model>);
+struct SingleModel(Arc<Model>);
 
-impl ModelResolver for One {
+impl ModelResolver for SingleModel {
     fn find(&self, _: &str) -> pushdown::Result<Arc<Model>> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-/// One thread, one model, and what is counted.
+/// A batcher with one thread, one model, and metrics.
 struct Lab {
-    layers: Layers,
+    batcher: MicroBatcher,
     model: ModelStep,
     metrics: Metrics,
 }
@@ -56,30 +56,33 @@ impl Lab {
             "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
         });
         let description = serde_json::from_value(description).unwrap();
-        let model = One(Arc::new(Model::from_description(description, Nowhere).unwrap()));
+        let model = SingleModel(Arc::new(Model::described(description, MissingWeights).unwrap()));
         let text = "decode | resize(2, 2) | to_float | model(n)";
         let pipeline = Pipeline::parse_with(text, &model).unwrap();
         let (_, model) = pipeline.first_model(0..pipeline.len()).unwrap();
         let cpu = CpuPool::build(NonZeroUsize::MIN, Ledger::default()).unwrap();
         let metrics = Metrics::default();
         Self {
-            layers: Layers::new(cpu, metrics.clone()),
+            batcher: MicroBatcher::new(cpu, metrics.clone()),
             model,
             metrics,
         }
     }
 
-    /// A request of a tenant, to its end.
+    /// Runs a request of a tenant to its end.
     async fn request(&self, tenant: &str) {
         let value = Tensor::new(DType::F32, Layout::Chw, vec![3, 2, 2], vec![0_u8; 48].into());
-        let (standing, value) = (Tenant::of(Some(tenant)).now(), value.unwrap());
-        let error = self.layers.run(&standing, &self.model, value).await.unwrap_err();
-        assert_eq!(error.to_string(), "the model `n`: nowhere");
+        let (position, value) = (
+            Tenant::from_access_key(Some(tenant)).position_now(),
+            value.unwrap(),
+        );
+        let error = self.batcher.run(&position, &self.model, value).await.unwrap_err();
+        assert_eq!(error.to_string(), "the model `n`: no weights");
     }
 
-    /// Batches, and the samples in them.
-    fn ran(&self) -> (u64, u64) {
-        let (batches, samples) = (&self.metrics.layer_batches, &self.metrics.layer_samples);
+    /// Batches so far, and the samples in them.
+    fn counts(&self) -> (u64, u64) {
+        let (batches, samples) = (&self.metrics.micro_batches, &self.metrics.micro_batch_samples);
         (batches.get(), samples.get())
     }
 }
@@ -88,67 +91,70 @@ impl Lab {
 async fn a_sample_waits_for_others_no_longer_than_two_milliseconds() {
     let (lab, started) = (Lab::new(), Instant::now());
     lab.request("alone").await;
-    assert_eq!(started.elapsed(), MOST);
-    assert_eq!(lab.ran(), (1, 1));
+    assert_eq!(started.elapsed(), MAX_WAIT);
+    assert_eq!(lab.counts(), (1, 1));
 }
 
-/// Those who come later keep nobody any longer.
+/// Later samples do not extend the wait.
 #[tokio::test(start_paused = true)]
-async fn the_first_to_come_says_how_long_all_wait() {
+async fn the_first_sample_determines_the_wait() {
     let (lab, started) = (Lab::new(), Instant::now());
     let late = async {
-        sleep(MOST / 2).await;
+        sleep(MAX_WAIT / 2).await;
         lab.request("late").await;
     };
     tokio::join!(lab.request("first"), lab.request("second"), late);
-    assert_eq!(started.elapsed(), MOST);
-    assert_eq!(lab.ran(), (1, 3));
+    assert_eq!(started.elapsed(), MAX_WAIT);
+    assert_eq!(lab.counts(), (1, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_batch_waits_for_nobody() {
+async fn a_full_batch_does_not_wait() {
     let (lab, started) = (Lab::new(), Instant::now());
     join_all(["a", "b", "c", "d", "e", "f", "g", "h"].map(|tenant| lab.request(tenant))).await;
     assert_eq!(started.elapsed(), Duration::ZERO);
-    assert_eq!(lab.ran(), (1, 8));
+    assert_eq!(lab.counts(), (1, 8));
 }
 
-/// The ninth goes by itself, and has its own time to wait.
+/// The ninth sample waits in a batch of its own.
 #[tokio::test(start_paused = true)]
-async fn a_batch_has_eight_samples_at_most() {
+async fn a_batch_has_at_most_eight_samples() {
     let (lab, started) = (Lab::new(), Instant::now());
     join_all((0..9).map(|_| lab.request("one"))).await;
-    assert_eq!(started.elapsed(), MOST);
-    assert_eq!(lab.ran(), (2, 9));
+    assert_eq!(started.elapsed(), MAX_WAIT);
+    assert_eq!(lab.counts(), (2, 9));
 }
 
-/// Whichever samples were queued first.
+/// The order in which the samples were queued does not matter.
 #[tokio::test(start_paused = true)]
-async fn a_batch_stands_where_the_oldest_sample_of_each_tenant_does() {
-    let (one, other) = (Tenant::of(Some("one")), Tenant::of(Some("other")));
-    let mut came = Vec::new();
+async fn a_batch_has_the_position_of_each_tenants_oldest_sample() {
+    let (one, other) = (
+        Tenant::from_access_key(Some("one")),
+        Tenant::from_access_key(Some("other")),
+    );
+    let mut arrivals = Vec::new();
     for tenant in [&other, &one, &one, &other] {
-        came.push(tenant.now());
-        sleep(MOST).await;
+        arrivals.push(tenant.position_now());
+        sleep(MAX_WAIT).await;
     }
-    let waiting = |nth: usize| Waiting {
-        standing: came[nth].clone(),
+    let waiting = |nth: usize| WaitingSample {
+        position: arrivals[nth].clone(),
         value: Tensor::new(DType::F32, Layout::Chw, vec![3, 2, 2], vec![0_u8; 48].into()).unwrap(),
         done: oneshot::channel().0,
     };
-    let standings = oldest(&[3, 2, 1, 0].map(waiting));
-    let of = |tenant| {
-        standings
+    let positions = oldest_positions(&[3, 2, 1, 0].map(waiting));
+    let times = |tenant| {
+        positions
             .iter()
             .filter(move |at| at.tenant() == tenant)
-            .map(Standing::since)
+            .map(QueuePosition::enqueued_at)
     };
-    assert_eq!(of(&one).collect::<Vec<_>>(), [came[1].since()]);
-    assert_eq!(of(&other).collect::<Vec<_>>(), [came[0].since()]);
+    assert_eq!(times(&one).collect::<Vec<_>>(), [arrivals[1].enqueued_at()]);
+    assert_eq!(times(&other).collect::<Vec<_>>(), [arrivals[0].enqueued_at()]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_before_the_batch_takes_the_sample_along() {
+async fn a_dropped_request_removes_its_sample() {
     let lab = Lab::new();
     {
         let gone = lab.request("gone");
@@ -157,21 +163,21 @@ async fn who_leaves_before_the_batch_takes_the_sample_along() {
         assert!(futures::poll!(&mut gone).is_pending());
     }
     lab.request("stays").await;
-    assert_eq!(lab.ran(), (1, 1));
+    assert_eq!(lab.counts(), (1, 1));
 }
 
 /// Runs of other models, or of other layers, are in other queues.
 #[tokio::test(start_paused = true)]
-async fn a_run_waits_for_threads_that_runs_in_other_queues_have() {
+async fn a_run_waits_for_threads_of_runs_in_other_queues() {
     let lab = Lab::new();
-    let others = lab.layers.threads.take(1);
+    let others = lab.batcher.threads.acquire(1);
     let request = lab.request("waits");
     tokio::pin!(request);
-    while lab.ran() == (0, 0) {
+    while lab.counts() == (0, 0) {
         assert!(futures::poll!(&mut request).is_pending());
-        sleep(MOST).await;
+        sleep(MAX_WAIT).await;
     }
-    // By the clock on the wall, long enough for what does not wait.
+    // Real time, long enough for a run that does not wait for threads.
     std::thread::sleep(Duration::from_millis(50));
     assert!(futures::poll!(&mut request).is_pending(), "there is one thread");
     drop(others);

@@ -65,10 +65,10 @@ fn metrics_count_traffic_and_gauges_return_to_zero() -> Result<()> {
         ("pushdown_requests_total{kind=\"forward\",status=\"4xx\"}", 1.0),
         ("pushdown_store_received_bytes_total", 40.0),
         ("pushdown_client_received_bytes_total", 1000.0),
-        ("pushdown_in_flight{kind=\"forward\"}", 0.0),
-        ("pushdown_permits_in_use_bytes", 0.0),
-        ("pushdown_permits_total_bytes", f64::from(1 << 30)),
-        ("pushdown_queued", 0.0),
+        ("pushdown_requests_in_flight{kind=\"forward\"}", 0.0),
+        ("pushdown_memory_reserved_bytes", 0.0),
+        ("pushdown_memory_budget_bytes", f64::from(1 << 30)),
+        ("pushdown_requests_queued", 0.0),
     ] {
         let found = gateway.metric(name)?;
         assert!(

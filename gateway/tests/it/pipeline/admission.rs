@@ -85,7 +85,7 @@ fn a_client_that_reads_nothing_loses_its_memory_permit() -> Result<()> {
     client.write(&lab.keys.sign(request, Payload::Signed)?.head())?;
     let mut answer = client.begin("GET")?;
     assert_eq!(answer.head.status, 200);
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     let deadline = Instant::now() + Duration::from_secs(30);
     // One byte now and then does not open the TCP window, so it does not count as progress.
     while lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {

@@ -121,7 +121,7 @@ fn rows_are_in_order_and_a_bad_sample_fails_alone() -> Result<()> {
             }
         }
     }
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn a_value_over_its_limit_is_replaced_by_the_object() -> Result<()> {
             assert_eq!(row.seconds > 0.0, ran, "{pipeline}, limit {max_bytes:?}");
         }
     }
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 
@@ -330,7 +330,7 @@ fn a_disconnect_during_a_batch_releases_all_memory() -> Result<()> {
     assert_eq!(client.head()?.status, 200);
     drop(client);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
+    while lab.gateway.metric("pushdown_memory_reserved_bytes")? > 0.0 {
         ensure!(
             std::time::Instant::now() < deadline,
             "permits are held after the client disconnected"

@@ -110,8 +110,8 @@ fn a_model_computes_at_the_gateway_what_it_computes_locally() -> Result<()> {
         Ok(line.split(' ').next_back().context("no value")?.parse()?)
     };
     let (samples, batches) = (
-        count("pushdown_layer_samples_total")?,
-        count("pushdown_layer_batches_total")?,
+        count("pushdown_micro_batch_samples_total")?,
+        count("pushdown_micro_batches_total")?,
     );
     assert_eq!(samples, 14);
     assert!(
@@ -247,7 +247,7 @@ fn serving_weights_can_be_disabled() -> Result<()> {
     assert!(
         refused
             .text()
-            .contains("keeps the weights of its models to itself")
+            .contains("does not serve the weights of its models")
     );
     Ok(())
 }
@@ -257,7 +257,7 @@ fn startup_warnings(lab: &Lab) -> Result<Vec<Value>> {
     let log = lab.gateway.log()?;
     let mut lines = Vec::new();
     for line in log.lines() {
-        if line.contains("`model` steps are refused, everything else works") {
+        if line.contains("`model` steps are refused, all other steps work") {
             lines.push(serde_json::from_str(line)?);
         }
     }

@@ -107,7 +107,7 @@ fn a_filtered_scan_returns_the_right_rows_and_reads_few_bytes() -> Result<()> {
             (403, Some("SignatureDoesNotMatch"))
         );
         assert_eq!(refused.header("x-pushdown-stage"), None);
-        assert!(store.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+        assert!(store.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     }
     Ok(())
 }
@@ -271,7 +271,7 @@ fn unreadable_tables_are_refused_with_the_reason() -> Result<()> {
             .replace("&apos;", "'");
         assert!(message.contains(text), "{message}");
     }
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 
@@ -298,7 +298,7 @@ fn a_bad_table_in_a_batch_fails_alone() -> Result<()> {
             }
         }
     }
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 
@@ -320,6 +320,6 @@ fn memory_is_reserved_before_rows_are_streamed() -> Result<()> {
         "{}",
         answer.text()
     );
-    assert!(lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }

@@ -81,7 +81,7 @@ fn a_wrong_answer_to_a_range_request_is_refused() -> Result<()> {
         (
             |exchange, object| answer_with(exchange, "200 OK", "ETag: \"one\"\r\n", object),
             502,
-            "the whole object, after it gave a part",
+            "found 200 and the whole object",
         ),
         (
             |exchange, object| {
@@ -89,7 +89,7 @@ fn a_wrong_answer_to_a_range_request_is_refused() -> Result<()> {
                 answer_with(exchange, "206 Partial Content", &range, &object[10..30])
             },
             502,
-            "a range with another range",
+            "Content-Range does not match the requested range",
         ),
         (
             |exchange, object| {
@@ -101,7 +101,7 @@ fn a_wrong_answer_to_a_range_request_is_refused() -> Result<()> {
                 )
             },
             502,
-            "a range with another range",
+            "Content-Range does not match the requested range",
         ),
         (
             |exchange, object| {
@@ -133,7 +133,7 @@ fn a_wrong_answer_to_a_range_request_is_refused() -> Result<()> {
     })?;
     let answer = get(&gateway, FILTER).send(gateway.listen())?;
     assert_eq!(answer.status, 502, "{}", answer.text());
-    assert!(answer.text().contains("without an ETag"), "{}", answer.text());
+    assert!(answer.text().contains("expected an ETag with a range, found none"), "{}", answer.text());
     Ok(())
 }
 

@@ -78,7 +78,7 @@ fn backpressure_pauses_the_scan_and_a_disconnect_ends_it() -> Result<()> {
         reads < groups,
         "{reads} reads of {groups} row groups although the client read no row"
     );
-    assert!(gateway.metric("pushdown_permits_in_use_bytes")? > 0.0);
+    assert!(gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     drop(client);
     eventually("the memory is released", TIMEOUT, || {
         Ok((gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))

@@ -43,7 +43,7 @@ const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time without progress while a client reads a page.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where to listen.
+/// Configuration of the admin port.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Address to listen on; port 0 takes a free one.
@@ -52,7 +52,7 @@ pub struct Config {
 
 /// The data that the pages show.
 #[derive(Debug)]
-pub struct Sources {
+pub struct PageSources {
     /// The configuration, for its limits.
     pub config: Arc<config::Config>,
     /// The store, for readiness probes.
@@ -73,7 +73,7 @@ pub struct Admin(Server);
 
 #[derive(Debug)]
 struct PageState {
-    sources: Sources,
+    sources: PageSources,
     started: Instant,
     probed: Mutex<Option<(Instant, bool)>>,
 }
@@ -106,7 +106,7 @@ impl Admin {
     }
 
     /// Serves until the process ends, also while the gateway drains, so that monitors see the end of the drain.
-    pub async fn serve(self, sources: Sources) {
+    pub async fn serve(self, sources: PageSources) {
         let pages = Arc::new(PageState {
             sources,
             started: Instant::now(),
@@ -148,12 +148,12 @@ async fn page() -> impl IntoResponse {
 async fn ready(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
     if pages.sources.drain.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if !pages.sources.models.are_ready() {
+    } else if !pages.sources.models.is_ready() {
         (StatusCode::SERVICE_UNAVAILABLE, "models are still loading\n")
     } else if pages.is_store_reachable().await {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot be reached\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the store is unreachable\n")
     }
 }
 
@@ -165,7 +165,7 @@ async fn metrics(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
 }
 
 async fn status(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
-    Json(status::Status::now(&pages.sources, pages.started.elapsed())).into_response()
+    Json(status::Status::current(&pages.sources, pages.started.elapsed())).into_response()
 }
 
 impl PageState {

@@ -21,17 +21,17 @@ use crate::admin::{self, Admin};
 use crate::body::{self, Body};
 use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Limits, Store};
-use crate::embedded::{self, Embedded};
-use crate::error::{Chain, Error, ErrorKind};
+use crate::embedded::{self, EmbeddedStore};
+use crate::error::{Error, ErrorChain, ErrorKind};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
 use crate::pushdown::Pushdown;
 use crate::s3::errors::{self, RequestId};
-use crate::s3::forward::Forward;
+use crate::s3::forward::Forwarder;
 use crate::s3::request::{self, Route};
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
-use tracked::Tracked;
+use tracked::TrackedBody;
 
 /// The gateway: built and bound, not serving yet.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct App {
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
-    embedded: Option<Embedded>,
+    embedded: Option<EmbeddedStore>,
     /// Loads the models in the background, while all other routes are served.
     model_loading: JoinHandle<anyhow::Result<()>>,
 }
@@ -51,7 +51,7 @@ pub struct App {
 struct Routes {
     origin: Origin,
     metrics: Metrics,
-    forward: Forward,
+    forwarder: Forwarder,
     pushdown: Pushdown,
     models: ModelRegistry,
     config: Arc<Config>,
@@ -103,7 +103,7 @@ impl App {
         .await;
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
-        let forward = Forward::new(origin.clone(), metrics.clone());
+        let forwarder = Forwarder::new(origin.clone(), metrics.clone());
         // The CPU pool and memory share one ledger: a tenant that used much CPU time also waits longer for memory.
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
@@ -127,7 +127,7 @@ impl App {
         let routes = Arc::new(Routes {
             origin,
             metrics,
-            forward,
+            forwarder,
             pushdown,
             models,
             config: Arc::clone(&config),
@@ -149,7 +149,7 @@ impl App {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let drain = CancellationToken::new();
         let (listen, admin) = (self.server.address(), self.admin.address());
-        let sources = admin::Sources {
+        let sources = admin::PageSources {
             config: Arc::clone(&self.config),
             origin: self.routes.origin.clone(),
             metrics: self.routes.metrics.clone(),
@@ -159,7 +159,7 @@ impl App {
         };
         let pages = tokio::spawn(self.admin.serve(sources));
         let server = tokio::spawn(self.server.serve(self.routes, drain.clone()));
-        let store = self.embedded.as_ref().map(Embedded::address);
+        let store = self.embedded.as_ref().map(EmbeddedStore::address);
         announce(&self.config, listen, admin, store);
         let ready = async {
             self.model_loading.await??;
@@ -168,7 +168,7 @@ impl App {
         };
 
         tokio::select! {
-            fault = ready => return fault,
+            result = ready => return result,
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
@@ -223,7 +223,7 @@ impl Routes {
         request::check(&parts)?;
         let request = Request::from_parts(parts, body);
         match route {
-            Route::Forward => self.forward.answer(request).await,
+            Route::Forward => self.forwarder.answer(request).await,
             Route::Pipeline => {
                 let (parts, body) = request.into_parts();
                 request::check_no_body(&body)?;
@@ -247,13 +247,14 @@ impl Handler for Routes {
         let answer = self.answer(route, Request::from_parts(parts, body)).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
         self.metrics.count_answer(route, response.status());
-        Tracked::new(response, self.metrics.bytes_to_clients.clone(), in_flight).map(BodyExt::boxed_unsync)
+        TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
+            .map(BodyExt::boxed_unsync)
     }
 
     fn rejection(&self, status: StatusCode) -> Option<Bytes> {
         let error = unreadable_head(status, &self.config.limits);
         let id = RequestId::random();
-        info!(%id, code = errors::code(error.kind()), cause = %Chain(&error), "request refused");
+        info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
         Some(errors::closing_answer(&error, id))
     }
 }
@@ -284,7 +285,7 @@ fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
 fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
     let id = RequestId::random();
     let (route, code) = (route.name(), errors::code(error.kind()));
-    let cause = Chain(error);
+    let cause = ErrorChain(error);
     if error.kind().is_fault() {
         warn!(%id, route, code, %method, %cause, "request failed");
     } else {

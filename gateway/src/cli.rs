@@ -31,13 +31,13 @@ enum Command {
     /// overrides the file.
     ///
     /// Write sizes like 4096, 64KiB or 256MiB, and times like 250ms, 30s or 5m.
-    Serve(Box<Serve>),
+    Serve(Box<ServeArguments>),
     /// Check the health of a running gateway; exit status 0 if it is healthy
-    Health(health::Health),
+    Health(health::HealthArguments),
 }
 
 #[derive(Debug, Args)]
-struct Serve {
+struct ServeArguments {
     /// Read settings from this TOML file
     #[arg(long, env = "PUSHDOWN_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -48,8 +48,8 @@ struct Serve {
 /// Runs the command line of this process.
 pub fn run() -> anyhow::Result<()> {
     match parse().command {
-        Command::Serve(serve) => self::serve(*serve),
-        Command::Health(health) => health.run(),
+        Command::Serve(arguments) => serve(*arguments),
+        Command::Health(arguments) => arguments.run(),
     }
 }
 
@@ -63,14 +63,14 @@ fn parse() -> Cli {
     }
 }
 
-fn serve(serve: Serve) -> anyhow::Result<()> {
-    let file = serve
+fn serve(arguments: ServeArguments) -> anyhow::Result<()> {
+    let file = arguments
         .config
         .as_deref()
         .map(Settings::from_file)
         .transpose()?
         .unwrap_or_default();
-    let config = Config::validate(&serve.settings.with_fallback(file))?;
+    let config = Config::validate(&arguments.settings.with_fallback(file))?;
     logs::init(&config.log_level, config.log_format);
     info!(config = %serde_json::to_string(&config)?, "configuration");
     let runtime = match config.io_threads.get() {

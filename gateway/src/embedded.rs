@@ -38,14 +38,14 @@ pub struct Config {
 
 /// A running store. Dropping it stops it.
 #[derive(Debug)]
-pub struct Embedded {
+pub struct EmbeddedStore {
     address: SocketAddr,
     _running: AbortOnDropHandle<()>,
 }
 
 impl Config {
     /// Starts the store.
-    pub async fn build(self) -> Result<Embedded, BoxError> {
+    pub async fn build(self) -> Result<EmbeddedStore, BoxError> {
         ensure_folder(&self.directory)?;
         // The error is not shown: it has no `Display`, and `ensure_folder` has already checked the usual causes.
         let files = FileSystem::new(&self.directory)
@@ -62,7 +62,7 @@ impl Config {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
-        Ok(Embedded {
+        Ok(EmbeddedStore {
             address,
             _running: running,
         })
@@ -100,9 +100,9 @@ fn not_a_folder(directory: &Path, found: &str) -> String {
     .to_string()
 }
 
-// === impl Embedded ===
+// === impl EmbeddedStore ===
 
-impl Embedded {
+impl EmbeddedStore {
     /// The address that the store listens on.
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -166,9 +166,9 @@ impl ErrorKind {
 /// Errors quote input of callers and stores. Characters that end a line, control a terminal or reorder text are escaped,
 /// so that input cannot forge log lines.
 #[derive(Debug)]
-pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
+pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Escaped(self.0))?;
         std::iter::successors(self.0.source(), |error| error.source())
@@ -224,12 +224,11 @@ mod tests {
     #[test]
     fn only_the_log_shows_the_cause() {
         let cause = std::io::Error::other("10.0.0.7 refused");
-        let error =
-            Error::new(ErrorKind::OriginUnavailable, "the store cannot be reached").with_source(cause);
-        assert_eq!(error.to_string(), "the store cannot be reached");
+        let error = Error::new(ErrorKind::OriginUnavailable, "the store is unreachable").with_source(cause);
+        assert_eq!(error.to_string(), "the store is unreachable");
         assert_eq!(
-            Chain(&error).to_string(),
-            "the store cannot be reached: 10.0.0.7 refused"
+            ErrorChain(&error).to_string(),
+            "the store is unreachable: 10.0.0.7 refused"
         );
         assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
     }
@@ -241,7 +240,7 @@ mod tests {
             "x-pushdown-seed is `1\r\n2026-01-01 INFO served\u{1b}[2K\u{9b}1A\u{2028}\u{202e}é`",
         );
         assert_eq!(
-            Chain(&error).to_string(),
+            ErrorChain(&error).to_string(),
             r"x-pushdown-seed is `1\r\n2026-01-01 INFO served\u{1b}[2K\u{9b}1A\u{2028}\u{202e}é`"
         );
     }

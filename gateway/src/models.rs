@@ -75,7 +75,7 @@ impl ModelRegistry {
     }
 
     /// Whether all models have been inspected, or no models are served.
-    pub fn are_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.0.models.is_none() || self.0.folder.borrow().is_some()
     }
 
@@ -84,7 +84,7 @@ impl ModelRegistry {
     /// # Errors
     /// [`ErrorKind::SlowDown`] if that takes longer than `wait`.
     pub async fn wait_until_ready(&self, wait: Duration) -> Result<()> {
-        if self.are_ready() {
+        if self.is_ready() {
             return Ok(());
         }
         let mut folder = self.0.folder.subscribe();
@@ -291,7 +291,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("broken.onnx"), b"no model").unwrap();
         let models = ModelRegistry::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
-        assert!(!models.are_ready());
+        assert!(!models.is_ready());
         let refused = models
             .wait_until_ready(Duration::from_millis(1))
             .await
@@ -301,7 +301,7 @@ mod tests {
         let waiting = tokio::spawn(async move { waiting.wait_until_ready(Duration::from_mins(1)).await });
         models.clone().load(NonZeroUsize::MIN).await.unwrap();
         waiting.await.unwrap().unwrap();
-        assert!(models.are_ready() && models.all().is_empty());
+        assert!(models.is_ready() && models.all().is_empty());
         let error = models.find("broken").unwrap_err().to_string();
         assert!(error.contains("the model `broken` cannot be used"), "{error}");
     }

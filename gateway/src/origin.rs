@@ -78,7 +78,7 @@ impl Origin {
     /// Sends a request without a body unchanged.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
         let answer = self.client.send_without_body(request).await?;
-        Ok(self.forwarded(answer, ()))
+        Ok(self.forward(answer, ()))
     }
 
     /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
@@ -92,7 +92,7 @@ impl Origin {
         G: Unpin + Send + 'static,
     {
         let answer = self.client.send(request, progress).await?;
-        Ok(self.forwarded(answer, guard))
+        Ok(self.forward(answer, guard))
     }
 
     /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
@@ -136,7 +136,7 @@ impl Origin {
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
-    fn forwarded<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>
+    fn forward<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>
     where
         G: Unpin + Send + 'static,
     {

@@ -206,7 +206,7 @@ async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
         tokio::select! {
             end = http.as_mut() => {
                 if let Err(error) = end {
-                    debug!(error = %crate::error::Chain(&error), peer = %connection.peer(), "connection ended early");
+                    debug!(error = %crate::error::ErrorChain(&error), peer = %connection.peer(), "connection ended early");
                 }
                 return;
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pushdown::step::model::{Model, Provider};
 use serde::Serialize;
 
-use super::Sources;
+use super::PageSources;
 use crate::config::Limits;
 
 /// The current state of the gateway.
@@ -52,7 +52,7 @@ struct Memory {
 }
 
 impl<'a> Status<'a> {
-    pub(super) fn now(sources: &'a Sources, uptime: Duration) -> Self {
+    pub(super) fn current(sources: &'a PageSources, uptime: Duration) -> Self {
         let (config, metrics) = (&sources.config, &sources.metrics);
         Self {
             version: env!("CARGO_PKG_VERSION"),

@@ -10,11 +10,11 @@ use http_body::{Frame, SizeHint};
 use prometheus_client::metrics::counter::Counter;
 
 use crate::body::{Body, BoxError};
-use crate::error::Chain;
+use crate::error::ErrorChain;
 use crate::telemetry::GaugeGuard;
 
 #[derive(Debug)]
-pub(super) struct Tracked {
+pub(super) struct TrackedBody {
     body: Body,
     bytes: Counter,
     /// The answer has `Content-Length: 0`. hyper would move this header after the others if the body had ended before
@@ -23,7 +23,7 @@ pub(super) struct Tracked {
     _in_flight: GaugeGuard,
 }
 
-impl Tracked {
+impl TrackedBody {
     pub(super) fn new(answer: Response<Body>, bytes: Counter, in_flight: GaugeGuard) -> Response<Self> {
         let length = answer.headers().get(CONTENT_LENGTH);
         let is_declared_empty = length.is_some_and(|length| length.as_bytes() == b"0");
@@ -36,7 +36,7 @@ impl Tracked {
     }
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -51,7 +51,7 @@ impl http_body::Body for Tracked {
                     self.bytes.inc_by(data.len() as u64);
                 }
             }
-            Some(Err(error)) => tracing::warn!(cause = %Chain(error.as_ref()), "answer was cut"),
+            Some(Err(error)) => tracing::warn!(cause = %ErrorChain(error.as_ref()), "answer was cut"),
             None => {}
         }
         Poll::Ready(item)

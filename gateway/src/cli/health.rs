@@ -11,7 +11,7 @@ use clap::Args;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
-pub(super) struct Health {
+pub(super) struct HealthArguments {
     /// Address of the admin port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9901")]
     admin: SocketAddr,
@@ -20,7 +20,7 @@ pub(super) struct Health {
     ready: bool,
 }
 
-impl Health {
+impl HealthArguments {
     /// Fails unless the gateway reports that it is healthy.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let page = if self.ready { "/readyz" } else { "/healthz" };
@@ -40,6 +40,9 @@ impl Health {
         if status.split(' ').nth(1) == Some("200") {
             return Ok(());
         }
-        bail!("{page} at {host} answers `{}`, expected 200", status.trim_end())
+        bail!(
+            "unhealthy: expected status 200 for {page} at {host}, found `{}`",
+            status.trim_end()
+        )
     }
 }

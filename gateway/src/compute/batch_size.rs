@@ -73,7 +73,7 @@ impl BatchSizeTuner {
         };
         Self {
             best: 0,
-            trials: TrialSchedule::every(TRIAL_INTERVAL),
+            trials: TrialSchedule::with_interval(TRIAL_INTERVAL),
             sizes: sizes.iter().map(unmeasured).collect(),
         }
     }
@@ -81,7 +81,7 @@ impl BatchSizeTuner {
     /// The maximum number of samples for the next batch.
     pub(super) fn next_max_samples(&mut self) -> usize {
         let is_measured = |size: &MeasuredSize| size.times.min().is_some();
-        // Large batches fill up only under load. Smaller sizes are measured after that was seen, in descending order.
+        // Large batches fill up only under load. After the first such batch, smaller sizes are measured in descending order.
         let Some(largest) = self
             .sizes
             .iter()
@@ -96,13 +96,13 @@ impl BatchSizeTuner {
         let (before, best) = (self.best, self.best());
         self.best = best;
         if best != before {
-            self.trials = TrialSchedule::every(if best > before {
+            self.trials = TrialSchedule::with_interval(if best > before {
                 FIRST_TRIAL_INTERVAL
             } else {
                 TRIAL_INTERVAL
             });
         }
-        if let Some(trial) = self.trials.due() {
+        if let Some(trial) = self.trials.next_trial() {
             // Round robin over the other sizes.
             let others = self.sizes.len().saturating_sub(1).max(1);
             return self.size_at((best + 1 + trial % others) % self.sizes.len());
@@ -143,7 +143,7 @@ impl BatchSizeTuner {
 }
 
 impl TrialSchedule {
-    const fn every(interval: u64) -> Self {
+    const fn with_interval(interval: u64) -> Self {
         Self {
             interval,
             remaining: interval,
@@ -152,7 +152,7 @@ impl TrialSchedule {
     }
 
     /// The index of the trial, if this batch is one.
-    fn due(&mut self) -> Option<usize> {
+    fn next_trial(&mut self) -> Option<usize> {
         self.remaining -= 1;
         if self.remaining > 0 {
             return None;

@@ -20,8 +20,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// Maximum length of a slice, if the future yields. Other tasks, and a drop of the task, wait no longer than this.
 const SLICE_TIME: Duration = Duration::from_millis(25);
 
-/// Runs futures of one request on the CPU pool in time slices. A slice ends when the future waits, or after
-/// [`SLICE_TIME`]. The tenant's fair share decides when the next slice runs.
+/// Runs futures of one request on the CPU pool in time slices. A slice ends when the future waits, or at the first yield
+/// after 25 ms. The tenant's fair share decides when the next slice runs.
 ///
 /// Tasks that the futures spawn run in the same slices, on a single-threaded runtime without timers and sockets.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct CooperativeTask {
     /// `None` after a future panicked or was dropped before its end.
     executor: Option<Executor>,
     waker: ScanWaker,
-    spent: Duration,
+    compute_time: Duration,
 }
 
 /// Schedules the next slice of a waiting [`CooperativeTask`]. I/O that the task waits for calls it after its result is
@@ -87,7 +87,7 @@ impl CooperativeTask {
             tenant,
             executor: Some(Executor::build()?),
             waker: ScanWaker::default(),
-            spent: Duration::ZERO,
+            compute_time: Duration::ZERO,
         })
     }
 
@@ -97,8 +97,8 @@ impl CooperativeTask {
     }
 
     /// Time of all slices so far on the CPU pool.
-    pub const fn spent(&self) -> Duration {
-        self.spent
+    pub const fn compute_time(&self) -> Duration {
+        self.compute_time
     }
 
     /// Runs `future` to completion. Dropping the returned future cancels it, at the end of a running slice.
@@ -122,9 +122,9 @@ impl CooperativeTask {
                 let slice = executor.run_slice(future);
                 (executor, slice, started.elapsed())
             };
-            let (returned, slice, spent) = self.cpu.run(&self.tenant.position_now(), work).await?;
+            let (returned, slice, compute_time) = self.cpu.run(&self.tenant.position_now(), work).await?;
             executor = returned;
-            self.spent += spent;
+            self.compute_time += compute_time;
             match slice {
                 Slice::Done(value) => {
                     self.executor = Some(executor);

@@ -53,7 +53,7 @@ impl CpuTimeReader {
     fn read(&self) -> Option<CpuTime> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         Some(CpuTime {
-            steps: self.ledger.spent().as_secs_f64(),
+            steps: self.ledger.total_time().as_secs_f64(),
             ..parse_cpu_time(&stat, &allowed_cpus()?)?
         })
     }

@@ -26,7 +26,7 @@ pub(super) struct Accounts {
     /// Items that wait in all queues. While this is 0, no tenant delays another, and nothing is recorded.
     waiting: usize,
     /// CPU time of all tenants so far.
-    spent: Duration,
+    total_time: Duration,
     /// Remaining credit in nanoseconds; negative for a debt. A tenant without an entry has a whole quantum.
     credit_nanoseconds: HashMap<Tenant, i64>,
 }
@@ -35,7 +35,7 @@ impl Ledger {
     /// Charges a tenant's account for used CPU time.
     pub fn charge(&self, tenant: &Tenant, time: Duration) {
         let mut accounts = self.0.lock();
-        accounts.spent = accounts.spent.saturating_add(time);
+        accounts.total_time = accounts.total_time.saturating_add(time);
         if accounts.waiting == 0 || accounts.credit_nanoseconds.len() >= MAX_ACCOUNTS {
             accounts.credit_nanoseconds.clear();
         }
@@ -50,8 +50,8 @@ impl Ledger {
     }
 
     /// The CPU time of all tenants so far.
-    pub(super) fn spent(&self) -> Duration {
-        self.0.lock().spent
+    pub(super) fn total_time(&self) -> Duration {
+        self.0.lock().total_time
     }
 
     /// Reads or changes the accounts under their lock.

@@ -52,7 +52,7 @@ pub struct MicroBatcher {
     memory_released_at: Arc<Mutex<Instant>>,
 }
 
-/// The digest of a model, and its first and last layer.
+/// The digest of a model, and the start and the end of its layers.
 type LayersKey = (String, Place, usize);
 
 /// The samples that wait for the same layers. Their number is bounded by the memory that they reserve.

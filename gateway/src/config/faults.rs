@@ -19,7 +19,7 @@ impl fmt::Display for Faults {
 }
 
 impl Faults {
-    pub(super) fn single(fault: String) -> Self {
+    pub(super) fn from_fault(fault: String) -> Self {
         Self(vec![fault])
     }
 

@@ -173,7 +173,8 @@ pub struct Settings {
 impl Settings {
     /// Reads a TOML file. An unknown key is a fault, so that a misspelt limit is not silently ignored.
     pub fn from_file(path: &Path) -> Result<Self, Faults> {
-        let fault = |error: String| Faults::single(format!("configuration file {}: {error}", path.display()));
+        let fault =
+            |error: String| Faults::from_fault(format!("configuration file {}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
         toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
     }

@@ -133,12 +133,12 @@ fn an_execution_provider_must_be_built_in() {
         );
         assert!(fault.contains("`--features cuda`"), "{fault}");
     }
-    let alone = Settings {
+    let orphan = Settings {
         execution_provider: Some("cpu".into()),
         ..upstream_only()
     };
-    let alone = Config::validate(&alone).unwrap_err().to_string();
-    assert!(alone.contains("execution-provider requires models"), "{alone}");
+    let orphan = Config::validate(&orphan).unwrap_err().to_string();
+    assert!(orphan.contains("execution-provider requires models"), "{orphan}");
     let shown = serde_json::to_value(Config::validate(&typed(None)).unwrap()).unwrap();
     assert_eq!(shown["models"]["execution_provider"], "cpu");
 }

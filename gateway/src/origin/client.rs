@@ -117,7 +117,7 @@ impl Client {
         let request = self.address(request)?;
         tokio::select! {
             answer = self.pool.request(request) => check_protocol(answer).map_err(Error::from),
-            error = progress.stalled(self.stall_timeouts) => Err(error),
+            error = progress.wait_for_stall(self.stall_timeouts) => Err(error),
         }
     }
 
@@ -219,7 +219,7 @@ impl From<ExchangeError> for Error {
                 .with_source(error);
         }
         let message = if error.is_connect() {
-            "the store cannot be reached".into()
+            "the store is unreachable".into()
         } else if cause.is_some_and(hyper::Error::is_parse_too_large) {
             Cow::from(format!(
                 "the headers of the store's answer are too large: expected at most {BUFFER} bytes and {} headers",

@@ -17,9 +17,9 @@ pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
     if !has_hop_by_hop(headers) {
         return;
     }
-    let whole = headers.clone();
-    let signature = Signature::read(&whole, query);
-    strip(headers, &whole, |name| signature.signs(name));
+    let original = headers.clone();
+    let signature = Signature::read(&original, query);
+    strip(headers, &original, |name| signature.has_signed(name));
 }
 
 /// Drops from a request without a body every header that could make the store wait for a body or parse the connection
@@ -65,8 +65,8 @@ fn is_framing(name: &HeaderName) -> bool {
 /// Drops the hop-by-hop headers of an answer, and its framing: hyper sets the framing of the next hop.
 pub fn strip_response(headers: &mut HeaderMap) {
     if has_hop_by_hop(headers) {
-        let whole = headers.clone();
-        strip(headers, &whole, |_| false);
+        let original = headers.clone();
+        strip(headers, &original, |_| false);
     }
     headers.remove(TRANSFER_ENCODING);
 }
@@ -76,8 +76,8 @@ fn has_hop_by_hop(headers: &HeaderMap) -> bool {
 }
 
 /// Rebuilds the map, because removing a header from a map moves its last header into the gap.
-fn strip(headers: &mut HeaderMap, whole: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
-    let named: Vec<HeaderName> = whole
+fn strip(headers: &mut HeaderMap, original: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
+    let named: Vec<HeaderName> = original
         .get_all(CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
@@ -85,7 +85,7 @@ fn strip(headers: &mut HeaderMap, whole: &HeaderMap, keep: impl Fn(&HeaderName) 
         .filter_map(|name| name.trim().parse().ok())
         .collect();
     headers.clear();
-    for (name, value) in whole {
+    for (name, value) in original {
         if keep(name) || !(HOP_BY_HOP.contains(name) || named.contains(name)) {
             headers.append(name, value.clone());
         }

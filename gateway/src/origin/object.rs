@@ -54,7 +54,7 @@ impl OriginRequest {
         let signature = Signature::from_parts(caller);
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
         for (name, value) in &caller.headers {
-            if signature.signs(name) || !is_for_gateway(name) {
+            if signature.has_signed(name) || !is_for_gateway(name) {
                 headers.append(name, value.clone());
             }
         }

@@ -55,7 +55,7 @@ impl Progress {
     }
 
     /// Resolves after a stall, with an error that names the stalled end.
-    pub async fn stalled(&self, timeouts: StallTimeouts) -> Error {
+    pub async fn wait_for_stall(&self, timeouts: StallTimeouts) -> Error {
         loop {
             let (limit, kind, message) = if self.is_waiting_for_client.load(Ordering::Relaxed) {
                 (
@@ -95,7 +95,7 @@ mod tests {
     async fn a_stalled_store_times_out_after_its_limit() {
         let start = Instant::now();
         let progress = Progress::default();
-        let error = progress.stalled(TIMEOUTS).await;
+        let error = progress.wait_for_stall(TIMEOUTS).await;
         assert_eq!(error.kind(), ErrorKind::OriginTimeout);
         assert_eq!(start.elapsed().as_secs(), 30);
     }
@@ -105,7 +105,10 @@ mod tests {
         let start = Instant::now();
         let progress = Progress::default();
         progress.on_store_read();
-        assert_eq!(progress.stalled(TIMEOUTS).await.kind(), ErrorKind::RequestTimeout);
+        assert_eq!(
+            progress.wait_for_stall(TIMEOUTS).await.kind(),
+            ErrorKind::RequestTimeout
+        );
         assert_eq!(start.elapsed().as_secs(), 300);
     }
 
@@ -122,7 +125,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            error = progress.stalled(TIMEOUTS) => assert_eq!(error.kind(), ErrorKind::OriginTimeout),
+            error = progress.wait_for_stall(TIMEOUTS) => assert_eq!(error.kind(), ErrorKind::OriginTimeout),
             () = upload => unreachable!(),
         }
         assert_eq!(start.elapsed().as_secs(), 2030);

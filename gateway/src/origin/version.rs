@@ -74,9 +74,11 @@ impl Origin {
         }
         let (range, total) = content_range(&answer.headers)
             .filter(|(range, total)| range.end == *total && range.end - range.start <= length)
-            .ok_or_else(|| invalid("Content-Range does not match the requested suffix"))?;
+            .ok_or_else(|| invalid_answer("Content-Range does not match the requested suffix"))?;
         let etag = answer.headers.get(ETAG).cloned().ok_or_else(|| {
-            invalid("expected an ETag with a range, found none; a table is read in parts only with an ETag")
+            invalid_answer(
+                "expected an ETag with a range, found none; a table is read in parts only with an ETag",
+            )
         })?;
         let bytes = frames::read_to_end(&[], &mut answer.body, range.end - range.start).await?;
         let version = ObjectVersion {
@@ -110,15 +112,15 @@ impl ObjectVersion {
         request.add(RANGE, range_value(&format!("{}-{last}", range.start))?);
         let mut answer = self.origin.read(request).await?;
         if answer.status == StatusCode::OK {
-            return Err(invalid(
+            return Err(invalid_answer(
                 "expected 206 for a range, as for the earlier range, found 200 and the whole object",
             ));
         }
         self.check(&answer, StatusCode::PARTIAL_CONTENT)?;
         match content_range(&answer.headers) {
             Some((found, total)) if total == self.total_bytes && found == range => {}
-            Some((_, total)) if total != self.total_bytes => return Err(replaced()),
-            _ => return Err(invalid("Content-Range does not match the requested range")),
+            Some((_, total)) if total != self.total_bytes => return Err(replaced_error()),
+            _ => return Err(invalid_answer("Content-Range does not match the requested range")),
         }
         frames::read_to_end(&[], &mut answer.body, range.end - range.start).await
     }
@@ -132,7 +134,7 @@ impl ObjectVersion {
         self.check(&answer, StatusCode::OK)?;
         match answer.content_length {
             Some(length) if length == self.total_bytes => Ok(answer),
-            _ => Err(replaced()),
+            _ => Err(replaced_error()),
         }
     }
 
@@ -147,10 +149,10 @@ impl ObjectVersion {
         let status = answer.status;
         if status == expected {
             let is_same = answer.headers.get(ETAG) == Some(&self.etag);
-            return if is_same { Ok(()) } else { Err(replaced()) };
+            return if is_same { Ok(()) } else { Err(replaced_error()) };
         }
         Err(match status {
-            StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE => replaced(),
+            StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE => replaced_error(),
             StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => Error::new(
                 ErrorKind::AccessDenied,
                 "the store authorized the request and then refused it during the scan: the signature has expired, or \
@@ -167,14 +169,14 @@ impl ObjectVersion {
     }
 }
 
-fn replaced() -> Error {
+fn replaced_error() -> Error {
     Error::new(
         ErrorKind::Replaced,
         "the object was replaced while it was read; retry to read the new one",
     )
 }
 
-fn invalid(reason: &str) -> Error {
+fn invalid_answer(reason: &str) -> Error {
     Error::new(
         ErrorKind::OriginUnavailable,
         format!("invalid answer of the store: {reason}"),

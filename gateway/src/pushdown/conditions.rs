@@ -25,14 +25,14 @@ pub(super) fn evaluate(
     let modified = modified.and_then(date);
     let since = |name: HeaderName| Some((modified?, request.get(name).and_then(date)?));
     if request.contains_key(header::IF_MATCH) {
-        if !matches_etag(request, header::IF_MATCH, etag) {
+        if !has_matching_etag(request, header::IF_MATCH, etag) {
             return ConditionResult::Failed;
         }
     } else if since(header::IF_UNMODIFIED_SINCE).is_some_and(|(modified, limit)| modified > limit) {
         return ConditionResult::Failed;
     }
     if request.contains_key(header::IF_NONE_MATCH) {
-        if matches_etag(request, header::IF_NONE_MATCH, etag) {
+        if has_matching_etag(request, header::IF_NONE_MATCH, etag) {
             return ConditionResult::NotModified;
         }
     } else if since(header::IF_MODIFIED_SINCE).is_some_and(|(modified, limit)| modified <= limit) {
@@ -47,12 +47,12 @@ pub(super) fn evaluate(
 /// conditional on another ETag.
 ///
 /// # Errors
-/// [`Unsatisfiable`] for a range outside the answer.
+/// [`UnsatisfiableRange`] for a range outside the answer.
 pub(super) fn range(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
     length: u64,
-) -> Result<Option<Range<u64>>, Unsatisfiable> {
+) -> Result<Option<Range<u64>>, UnsatisfiableRange> {
     let Some(text) = request.get(header::RANGE).and_then(|value| value.to_str().ok()) else {
         return Ok(None);
     };
@@ -78,16 +78,16 @@ pub(super) fn range(
     if range.start < range.end {
         Ok(Some(range))
     } else {
-        Err(Unsatisfiable)
+        Err(UnsatisfiableRange)
     }
 }
 
 /// A range outside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unsatisfiable;
+pub(super) struct UnsatisfiableRange;
 
 /// Whether a list of entity tags matches `etag` by weak comparison; `*` matches any.
-fn matches_etag(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
+fn has_matching_etag(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
     let etag = etag.map(|etag| etag.trim_start_matches("W/"));
     let values = request
         .get_all(name)
@@ -173,8 +173,8 @@ mod tests {
             ("bytes=-5", Ok(Some(95..100))),
             ("bytes=-500", Ok(Some(0..100))),
             ("bytes=50-500", Ok(Some(50..100))),
-            ("bytes=100-", Err(Unsatisfiable)),
-            ("bytes=-0", Err(Unsatisfiable)),
+            ("bytes=100-", Err(UnsatisfiableRange)),
+            ("bytes=-0", Err(UnsatisfiableRange)),
             ("bytes=5-4", Ok(None)),
             ("bytes=0-1,3-4", Ok(None)),
             ("lines=0-1", Ok(None)),

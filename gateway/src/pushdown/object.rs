@@ -13,7 +13,7 @@ use pushdown::{
 use super::{
     Pushdown,
     answer::{ValueBody, slice},
-    conditions::{self, Unsatisfiable},
+    conditions::{self, UnsatisfiableRange},
     form::AnswerForm,
     headers::{check_conditions, derived_headers, insert, insert_timing, insert_warnings, respond},
     request::PipelineJob,
@@ -34,7 +34,7 @@ impl Pushdown {
     pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
         let job = match PipelineJob::for_request(parts, &self.models) {
             // The text may name a model that has not been inspected yet.
-            Err(_) if !self.models.are_ready() => {
+            Err(_) if !self.models.is_ready() => {
                 self.models.wait_until_ready(self.limits.queue_wait).await?;
                 PipelineJob::for_request(parts, &self.models)
             }
@@ -134,7 +134,7 @@ impl Pushdown {
                 insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
                 (StatusCode::PARTIAL_CONTENT, slice(&encoded.parts, range))
             }
-            Err(Unsatisfiable) => {
+            Err(UnsatisfiableRange) => {
                 let message =
                     format!("invalid range: expected one within the derived answer of {length} bytes");
                 return Err(Error::new(ErrorKind::InvalidRange, message));

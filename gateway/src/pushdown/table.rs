@@ -89,7 +89,7 @@ impl Pushdown {
         let mut rows = EncodedRows::new(admitted.scan, admitted.task, admitted.fault, form)?;
         let first = rows.next().await?.unwrap_or_default();
         let name = job.pipeline.steps().first().map_or("", Step::name);
-        timing.add(name, rows.spent());
+        timing.add(name, rows.compute_time());
         insert_timing(&mut headers, &timing);
         let body = RowsBody::start(
             first,

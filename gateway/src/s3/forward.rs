@@ -23,12 +23,12 @@ use upload::Upload;
 
 /// Forwards plain S3 requests.
 #[derive(Debug, Clone)]
-pub struct Forward {
+pub struct Forwarder {
     origin: Origin,
     metrics: Metrics,
 }
 
-impl Forward {
+impl Forwarder {
     /// Forwards to `origin`.
     pub fn new(origin: Origin, metrics: Metrics) -> Self {
         Self { origin, metrics }

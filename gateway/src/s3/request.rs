@@ -94,7 +94,7 @@ pub fn check(parts: &Parts) -> Result<()> {
     }
     if parts.headers.contains_key(CONNECTION) {
         let signature = Signature::from_parts(parts);
-        if let Some(name) = connection_names(parts).find(|name| signature.signs(name)) {
+        if let Some(name) = connection_names(parts).find(|name| signature.has_signed(name)) {
             return Err(invalid(format!(
                 "the header {name} is signed, but Connection names it as one to drop: expected one or the other"
             )));

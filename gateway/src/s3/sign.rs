@@ -95,7 +95,7 @@ impl<'a> Signature<'a> {
     }
 
     /// Whether this header was signed, and so must reach the store unchanged.
-    pub fn signs(&self, name: &HeaderName) -> bool {
+    pub fn has_signed(&self, name: &HeaderName) -> bool {
         self.signed
             .split(';')
             .any(|signed| signed.eq_ignore_ascii_case(name.as_str()))
@@ -148,8 +148,8 @@ mod tests {
         let signature = Signature::from_parts(&parts);
         assert_eq!(signature.carrier(), Carrier::Header);
         assert_eq!(signature.access_key(), Some("AK/ID"));
-        assert!(signature.signs(&header::RANGE));
-        assert!(!signature.signs(&header::ACCEPT));
+        assert!(signature.has_signed(&header::RANGE));
+        assert!(!signature.has_signed(&header::ACCEPT));
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let signature = Signature::from_parts(&parts);
         assert_eq!(signature.carrier(), Carrier::Query);
         assert_eq!(signature.access_key(), Some("AK"));
-        assert!(signature.signs(&header::RANGE) && signature.signs(&header::HOST));
+        assert!(signature.has_signed(&header::RANGE) && signature.has_signed(&header::HOST));
     }
 
     #[test]

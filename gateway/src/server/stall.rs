@@ -29,7 +29,7 @@ impl<T> StallDetector<T> {
         }
     }
 
-    fn check<R>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
+    fn check_stall<R>(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if write.is_ready() {
             self.waiting_since = None;
             return write;
@@ -65,7 +65,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for StallDetector<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for StallDetector<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.check(cx, write)
+        self.check_stall(cx, write)
     }
 
     fn poll_write_vectored(
@@ -74,7 +74,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StallDetector<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.check(cx, write)
+        self.check_stall(cx, write)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -86,7 +86,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StallDetector<T> {
         if flush.is_ready() {
             flush
         } else {
-            self.check(cx, flush)
+            self.check_stall(cx, flush)
         }
     }
 

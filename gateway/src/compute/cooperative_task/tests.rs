@@ -57,16 +57,16 @@ async fn yielding_futures_and_spawned_tasks_run_to_completion() {
     });
     assert_eq!(sum.await.unwrap(), 499_500);
     assert_eq!(task.run(async { 8 }).await.unwrap(), 8);
-    assert!(task.spent() > Duration::ZERO);
+    assert!(task.compute_time() > Duration::ZERO);
 }
 
 #[tokio::test]
 async fn an_endless_task_leaves_time_for_others_and_ends_when_dropped() {
     let pool = pool();
     let mut task = task(&pool);
-    let (kept, mut gone) = oneshot::channel::<()>();
+    let (owned, mut dropped) = oneshot::channel::<()>();
     let endless = task.run(async move {
-        let _kept = kept;
+        let _owned = owned;
         loop {
             tokio::task::yield_now().await;
         }
@@ -87,7 +87,7 @@ async fn an_endless_task_leaves_time_for_others_and_ends_when_dropped() {
     }
     // The only thread is free again.
     pool.run(&Tenant::default().position_now(), || ()).await.unwrap();
-    assert_eq!(gone.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    assert_eq!(dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 }
 
 #[tokio::test]
@@ -105,14 +105,14 @@ async fn a_panic_is_an_error_of_this_and_all_later_runs() {
 async fn dropping_the_task_drops_its_future() {
     let pool = pool();
     let mut task = task(&pool);
-    let (kept, gone) = oneshot::channel::<()>();
+    let (owned, dropped) = oneshot::channel::<()>();
     {
         let running = task.run(async move {
-            let _kept = kept;
+            let _owned = owned;
             std::future::pending::<()>().await;
         });
         let running = tokio::time::timeout(Duration::from_millis(50), running);
         assert!(running.await.is_err());
     }
-    assert!(gone.await.is_err());
+    assert!(dropped.await.is_err());
 }

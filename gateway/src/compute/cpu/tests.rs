@@ -43,8 +43,8 @@ async fn dropped_work_is_not_run() {
     let release = block(&pool).await;
     let (ran, runs) = mpsc::channel();
     {
-        let nobody = Tenant::default().position_now();
-        let waiting = pool.run(&nobody, move || ran.send(()).is_ok());
+        let position = Tenant::default().position_now();
+        let waiting = pool.run(&position, move || ran.send(()).is_ok());
         tokio::pin!(waiting);
         // Polled once, so that it is queued, then dropped.
         assert!(futures::poll!(&mut waiting).is_pending());
@@ -61,7 +61,7 @@ async fn running_work_notices_that_its_future_was_dropped() {
     let (started, starts) = oneshot::channel();
     let (stopped, stops) = oneshot::channel();
     {
-        let nobody = Tenant::default().position_now();
+        let position = Tenant::default().position_now();
         let work = move |is_awaited: &dyn Fn() -> bool| {
             started.send(is_awaited()).unwrap();
             while is_awaited() {
@@ -69,7 +69,7 @@ async fn running_work_notices_that_its_future_was_dropped() {
             }
             stopped.send(()).unwrap();
         };
-        let running = pool.run_while_awaited(&nobody, work);
+        let running = pool.run_while_awaited(&position, work);
         tokio::pin!(running);
         assert!(futures::poll!(&mut running).is_pending());
         assert!(starts.await.unwrap(), "the future exists");

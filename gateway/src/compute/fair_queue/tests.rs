@@ -109,9 +109,9 @@ async fn older_requests_go_first() {
     let second = tenant(0).position_now();
     let push = |position, item| queue.push(position, item);
     let (_b, _c) = (push(&second, 'c'), push(&second, 'd'));
-    let (gone, _a) = (push(&first, 'x'), push(&first, 'a'));
+    let (removed, _a) = (push(&first, 'x'), push(&first, 'a'));
     let _d = push(&first.renewed(), 'b');
-    drop(gone);
+    drop(removed);
     let order: String = std::iter::from_fn(|| queue.pop()).collect();
     assert_eq!(order, "abcd");
 }

@@ -90,7 +90,7 @@ impl Lab {
 #[tokio::test(start_paused = true)]
 async fn a_sample_waits_for_others_no_longer_than_two_milliseconds() {
     let (lab, started) = (Lab::new(), Instant::now());
-    lab.request("alone").await;
+    lab.request("single").await;
     assert_eq!(started.elapsed(), MAX_WAIT);
     assert_eq!(lab.counts(), (1, 1));
 }
@@ -157,12 +157,12 @@ async fn a_batch_has_the_position_of_each_tenants_oldest_sample() {
 async fn a_dropped_request_removes_its_sample() {
     let lab = Lab::new();
     {
-        let gone = lab.request("gone");
-        tokio::pin!(gone);
+        let dropped = lab.request("dropped");
+        tokio::pin!(dropped);
         // Polled once, so that it is queued, then dropped.
-        assert!(futures::poll!(&mut gone).is_pending());
+        assert!(futures::poll!(&mut dropped).is_pending());
     }
-    lab.request("stays").await;
+    lab.request("remaining").await;
     assert_eq!(lab.counts(), (1, 1));
 }
 
@@ -171,7 +171,7 @@ async fn a_dropped_request_removes_its_sample() {
 async fn a_run_waits_for_threads_of_runs_in_other_queues() {
     let lab = Lab::new();
     let others = lab.batcher.threads.acquire(1);
-    let request = lab.request("waits");
+    let request = lab.request("waiting");
     tokio::pin!(request);
     while lab.counts() == (0, 0) {
         assert!(futures::poll!(&mut request).is_pending());

@@ -66,7 +66,7 @@ impl Pushdown {
         permits.acquire(&self.memory, inflated + parsed).await?;
         let request = match self.parse(bytes.clone(), gzip).await {
             // The pipeline may name a model that has not been inspected yet.
-            Err(_) if !self.models.are_ready() => {
+            Err(_) if !self.models.is_ready() => {
                 self.models.wait_until_ready(self.limits.queue_wait).await?;
                 self.parse(bytes, gzip).await
             }

@@ -185,7 +185,7 @@ impl TableObjects {
             }
         }
         let name = self.pipeline.steps().first().map_or("", Step::name);
-        self.gateway.metrics.add_step_time(name, task.spent());
+        self.gateway.metrics.add_step_time(name, task.compute_time());
         drop(scan);
         Ok(Some(Box::new(FinishedObject {
             _memory: [admitted.source_permit, admitted.permit],

@@ -52,15 +52,15 @@ impl RowsBody {
     ) -> Self {
         let (sender, groups) = mpsc::channel(PREFETCHED_GROUPS);
         let task = tokio::spawn(async move {
-            let mut spent = Duration::ZERO;
+            let mut compute_time = Duration::ZERO;
             loop {
                 let group = tokio::time::timeout(deadline, rows.next()).await;
                 let group = group.unwrap_or_else(|_| {
                     let message = format!("the scan timed out: expected the next rows within {deadline:?}");
                     Err(Error::new(ErrorKind::OriginTimeout, message))
                 });
-                metrics.add_step_time(name, rows.spent().saturating_sub(spent));
-                spent = rows.spent();
+                metrics.add_step_time(name, rows.compute_time().saturating_sub(compute_time));
+                compute_time = rows.compute_time();
                 let last = !matches!(group, Ok(Some(_)));
                 if sender.send(group).await.is_err() || last {
                     return;

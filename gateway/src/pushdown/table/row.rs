@@ -77,7 +77,7 @@ impl Pushdown {
         drop((scan, source_permit));
         permit.shrink_to(table.bytes());
         let name = job.pipeline.steps().first().map_or("", Step::name);
-        let compute_time = task.spent();
+        let compute_time = task.compute_time();
         self.metrics.add_step_time(name, compute_time);
         timing.add(name, compute_time);
         Ok(ComputedSample {

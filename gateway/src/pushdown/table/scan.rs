@@ -309,8 +309,8 @@ impl EncodedRows {
     }
 
     /// Time of the rows so far on the CPU pool.
-    pub(super) const fn spent(&self) -> Duration {
-        self.task.spent()
+    pub(super) const fn compute_time(&self) -> Duration {
+        self.task.compute_time()
     }
 }
 

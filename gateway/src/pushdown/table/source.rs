@@ -129,7 +129,7 @@ impl Inner {
             let done = done;
             drop(done.send(version.read(range).await));
         }));
-        let read = read.await.unwrap_or_else(|_| Err(interrupted()));
+        let read = read.await.unwrap_or_else(|_| Err(interrupted_error()));
         read.map_err(|error| self.fault.record(error))
     }
 
@@ -165,7 +165,7 @@ impl Inner {
                             (Ok(data), Some(received))
                         }
                         None if received == total => return None,
-                        None => (Err(fault.record(interrupted())), None),
+                        None => (Err(fault.record(interrupted_error())), None),
                         Some(Err(error)) => (Err(fault.record(error)), None),
                     };
                     Some((item, (receiver, task, received)))
@@ -191,7 +191,7 @@ async fn forward(
     Ok(())
 }
 
-fn interrupted() -> Error {
+fn interrupted_error() -> Error {
     Error::new(
         ErrorKind::OriginUnavailable,
         "reading the store's answer was interrupted",

@@ -133,7 +133,13 @@ fn a_wrong_answer_to_a_range_request_is_refused() -> Result<()> {
     })?;
     let answer = get(&gateway, FILTER).send(gateway.listen())?;
     assert_eq!(answer.status, 502, "{}", answer.text());
-    assert!(answer.text().contains("expected an ETag with a range, found none"), "{}", answer.text());
+    assert!(
+        answer
+            .text()
+            .contains("expected an ETag with a range, found none"),
+        "{}",
+        answer.text()
+    );
     Ok(())
 }
 

@@ -1,14 +1,14 @@
-//! Feeds the planner: what is seen while samples are read becomes the plan for the next batches.
+//! Feeds the planner: observations made while samples are read become the plan for the next batches.
 
 mod assignment;
-mod classes;
 pub(crate) mod cpus;
-mod look;
-mod on_the_way;
-mod planned;
-mod since;
-mod unable;
-mod unlisted;
+mod in_flight;
+mod interval;
+mod model_support;
+mod plan_report;
+mod probe;
+mod size_classes;
+mod unlisted_sizes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,41 +22,41 @@ use pushdown::{
 use tokio::sync::watch;
 
 pub(crate) use assignment::Assignment;
-use assignment::Ground;
-use classes::classes;
-pub(crate) use on_the_way::Awaited;
-pub use planned::Planned;
-use since::Since;
-pub(crate) use unable::behind_models;
-use unlisted::Unlisted;
+use assignment::PlanContext;
+pub(crate) use in_flight::InFlight;
+use interval::IntervalStart;
+pub(crate) use model_support::stages_after_models;
+pub use plan_report::PlanReport;
+use size_classes::size_classes;
+use unlisted_sizes::UnlistedSizes;
 
 pub(crate) use crate::profile::float;
 use crate::{
-    meter::Meter,
-    models::{of_steps, prepare},
+    link_meter::LinkMeter,
+    models::{models_of, preload},
     stats::Traffic,
     store::Object,
 };
 
-/// Batches that go both ways, before there is a plan.
-pub(crate) const EXPLORING: usize = 2;
+/// Batches that try both routes before the first plan.
+pub(crate) const EXPLORATION_BATCHES: usize = 2;
 
-/// What a reader in [`Mode::Auto`](crate::Mode::Auto) knows.
+/// The state of a reader in [`Mode::Auto`](crate::Mode::Auto).
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pipeline: Pipeline,
     models: Vec<Arc<Model>>,
-    ground: Arc<Ground>,
-    /// Whether the size of every object was known beforehand.
-    listed: bool,
-    /// Objects of an epoch.
-    samples: usize,
-    /// And of a batch.
+    context: Arc<PlanContext>,
+    /// Whether the size of every object was known when the reader was built.
+    has_all_sizes: bool,
+    /// Samples of an epoch.
+    epoch_samples: usize,
+    /// Samples of a batch.
     batch_size: usize,
-    /// What names the CPUs that steps run on here.
+    /// Identifies the CPUs that run steps on this host.
     cpus: Option<String>,
     state: Mutex<State>,
-    planned: watch::Sender<bool>,
+    has_plan: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -64,35 +64,34 @@ struct State {
     replanner: Replanner,
     host_cores: f64,
     assignment: Arc<Assignment>,
-    /// Of the objects where not all are listed.
-    unlisted: Unlisted,
-    meter: Meter,
+    /// Sizes of the objects seen so far, if not all are known from a listing.
+    unlisted: UnlistedSizes,
+    meter: LinkMeter,
     batches: usize,
     changes: u64,
-    /// Weights that were lacking have been sent for.
-    fetching: bool,
-    /// Batches that were asked for and are not here.
-    under_way: usize,
-    /// Samples of batches that have begun and are not done.
-    begun: usize,
-    /// Since when it is told what happens in a time, and what had happened by then; from the first object that was asked
-    /// for.
-    since: Option<Since>,
-    /// What the gateway's CPUs have done, as it told last.
+    /// Whether the download of missing weights has begun.
+    is_fetching_weights: bool,
+    /// Batch requests in flight.
+    pending_batches: usize,
+    /// Samples of batches that have begun and have not ended.
+    begun_samples: usize,
+    /// Start of the current measuring interval; `None` until the first object is requested.
+    interval: Option<IntervalStart>,
+    /// CPU time that the gateway stated last.
     gateway_cpu: Option<CpuTime>,
 }
 
-/// A value that the gateway sent.
+/// A value received from the gateway.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Came {
+pub(crate) struct ReceivedValue {
     pub(crate) stage: u8,
     pub(crate) bytes: u64,
-    /// That the steps took.
+    /// CPU time of the gateway's steps.
     pub(crate) seconds: f32,
 }
 
 impl Adapter {
-    /// Nothing is known yet. `None` where nothing of the pipeline could be pushed down.
+    /// An adapter without observations. `None` if no step of the pipeline could run at the gateway.
     pub(crate) fn new(
         pipeline: &Pipeline,
         objects: &[Object],
@@ -100,145 +99,153 @@ impl Adapter {
         threads: usize,
         max_expand: f64,
     ) -> Option<Self> {
-        let classes = classes(objects);
-        let bounds = classes.iter().map(|class| class.up_to).collect();
-        let ground = Arc::new(Ground::new(pipeline, bounds, max_expand)?);
-        let samples: Vec<_> = classes.iter().map(|class| (class.share, class.bytes)).collect();
-        let unlisted = Unlisted::default();
+        let classes = size_classes(objects);
+        let bounds = classes.iter().map(|class| class.max_bytes).collect();
+        let context = Arc::new(PlanContext::new(pipeline, bounds, max_expand)?);
+        let samples: Vec<_> = classes
+            .iter()
+            .map(|class| (class.share, class.mean_bytes))
+            .collect();
+        let unlisted = UnlistedSizes::default();
         Some(Self {
-            models: of_steps(pipeline.steps()),
+            models: models_of(pipeline.steps()),
             pipeline: pipeline.clone(),
-            samples: objects.len(),
+            epoch_samples: objects.len(),
             batch_size,
             cpus: cpus::name(threads),
-            listed: objects.iter().all(|object| object.bytes.is_some()),
-            planned: watch::Sender::new(false),
+            has_all_sizes: objects.iter().all(|object| object.bytes.is_some()),
+            has_plan: watch::Sender::new(false),
             state: Mutex::new(State {
                 replanner: Replanner::new(pipeline, &samples, float(threads as u64)),
                 host_cores: float(threads as u64),
-                assignment: Arc::new(Assignment::unknown(Arc::clone(&ground), unlisted.least())),
+                assignment: Arc::new(Assignment::unknown(Arc::clone(&context), unlisted.min_bytes())),
                 unlisted,
-                meter: Meter::default(),
+                meter: LinkMeter::default(),
                 batches: 0,
                 changes: 0,
-                fetching: false,
-                under_way: 0,
-                begun: 0,
-                since: None,
+                is_fetching_weights: false,
+                pending_batches: 0,
+                begun_samples: 0,
+                interval: None,
                 gateway_cpu: None,
             }),
-            ground,
+            context,
         })
     }
 
-    /// An epoch has so many samples: this reader's part of the objects.
-    pub(crate) fn with_samples(self, samples: usize) -> Self {
-        Self { samples, ..self }
+    /// Sets the number of samples of an epoch: this reader's part of the objects.
+    pub(crate) fn with_epoch_samples(self, epoch_samples: usize) -> Self {
+        Self {
+            epoch_samples,
+            ..self
+        }
     }
 
-    /// Waits until there is a plan, or until none can be made.
-    pub(crate) async fn planned(&self) {
-        // The sender lives as long as this.
-        drop(self.planned.subscribe().wait_for(|planned| *planned).await);
+    /// Waits until the first plan was attempted, even if it failed.
+    pub(crate) async fn wait_for_plan(&self) {
+        // The sender lives as long as `self`.
+        drop(self.has_plan.subscribe().wait_for(|has_plan| *has_plan).await);
     }
 
-    /// The ways of the objects, as the plan in force has them.
+    /// The routes of the objects under the plan in force.
     pub(crate) fn assignment(&self) -> Arc<Assignment> {
         Arc::clone(&self.state.lock().assignment)
     }
 
-    /// The plan in force, once there is one.
-    pub(crate) fn decision(&self) -> Option<Planned> {
+    /// The plan in force, if there is one.
+    pub(crate) fn plan_report(&self) -> Option<PlanReport> {
         let state = self.state.lock();
-        Some(Planned {
+        Some(PlanReport {
             pipeline: self.pipeline.clone(),
             decision: state.replanner.decision()?.clone(),
-            up_to: self.ground.bounds.clone(),
+            max_object_bytes: self.context.bounds.clone(),
             changes: state.changes,
         })
     }
 
-    /// Steps of a sample ran here.
-    pub(crate) fn host(&self, stored: Option<u64>, ran: &[StepTiming]) {
-        let class = self.ground.class(stored);
+    /// Records steps of a sample that ran on this host.
+    pub(crate) fn observe_host_steps(&self, stored: Option<u64>, ran: &[Timed]) {
+        let class = self.context.class(stored);
         let mut state = self.state.lock();
         for StepTiming { steps, time } in ran {
             state
                 .replanner
                 .observe_host_seconds(class, steps.start, steps.len(), time.as_secs_f64());
         }
-        if let Some(stored) = stored.filter(|_| !self.listed) {
-            state.found(class, stored);
+        if let Some(stored) = stored.filter(|_| !self.has_all_sizes) {
+            state.observe_size(class, stored);
         }
     }
 
-    /// The gateway was asked for a sample up to a stage, and this came.
-    pub(crate) fn gateway(&self, stored: Option<u64>, asked: Split, came: Came) {
-        let class = self.ground.class(stored);
-        // In place of a value that would be too large.
-        let stored_instead = came.stage == 0;
-        let stage = match asked {
-            Split::At(asked) if stored_instead => asked,
-            _ => came.stage,
+    /// Records a value that the gateway sent for a sample requested up to a stage.
+    pub(crate) fn observe_gateway_value(
+        &self,
+        stored: Option<u64>,
+        requested: Split,
+        received: ReceivedValue,
+    ) {
+        let class = self.context.class(stored);
+        // The gateway sends the object itself if the value would be too large.
+        let is_object = received.stage == 0;
+        let stage = match requested {
+            Split::At(requested) if is_object => requested,
+            _ => received.stage,
         };
-        let (stage, bytes) = (usize::from(stage), float(came.bytes));
+        let (stage, bytes) = (usize::from(stage), float(received.bytes));
         let mut state = self.state.lock();
-        // Where nothing ran, nothing is known of what it takes.
-        if came.seconds > 0.0 {
-            state
-                .replanner
-                .observe_gateway_seconds(class, stage, came.seconds.into());
+        // If no step ran, the cost of the steps is unknown.
+        if received.seconds > 0.0 {
+            state.replanner.gateway(class, stage, received.seconds.into());
         }
-        state
-            .replanner
-            .observe_value_bytes(class, stage, bytes, stored_instead);
+        state.replanner.value(class, stage, bytes, is_object);
     }
 
-    /// The gateway says how many cores it has for this reader's tenant, and how many batches share them.
-    pub(crate) fn gateway_cores(&self, cores: f64, batches: Option<f64>) {
+    /// Records how many cores the gateway has for this reader's tenant, and how many batches share them.
+    pub(crate) fn observe_gateway_cores(&self, cores: f64, batches: Option<f64>) {
         let mut state = self.state.lock();
-        let own = float(state.under_way.max(1) as u64);
+        let own = float(state.pending_batches.max(1) as u64);
         let part = batches.map_or(1.0, |all| own / all.max(own));
         state.replanner.set_gateway_cores(cores * part);
     }
 
-    /// The gateway says what its CPUs have done.
-    pub(crate) fn gateway_cpu(&self, time: CpuTime) {
+    /// Records the CPU time that the gateway states.
+    pub(crate) fn observe_gateway_cpu_time(&self, time: CpuTime) {
         let mut state = self.state.lock();
         state.gateway_cpu = Some(time);
-        if let Some(since) = &mut state.since {
-            since.gateway_cpu.get_or_insert(time);
+        if let Some(interval) = &mut state.interval {
+            interval.gateway_cpu.get_or_insert(time);
         }
     }
 
-    /// The gateway names its CPUs, if it does: those of this host add nothing to the same ones.
-    pub(crate) fn gateway_cpus(&self, name: Option<&str>) {
+    /// Records which CPUs the gateway runs on, if it names them. If they are those of this host, the two do not add up.
+    pub(crate) fn observe_gateway_cpus(&self, name: Option<&str>) {
         let shared = name.is_some() && name == self.cpus.as_deref();
         self.state.lock().replanner.set_shared(shared);
     }
 
-    /// The consumer took so long for a batch.
-    pub(crate) fn trainer(&self, time: Duration, samples: usize) {
+    /// Records how long the consumer took for a batch.
+    pub(crate) fn observe_trainer(&self, time: Duration, samples: usize) {
         if samples > 0 {
             let seconds = time.as_secs_f64() / float(samples as u64);
             self.state.lock().replanner.observe_trainer_seconds(seconds);
         }
     }
 
-    /// A batch is done, with so many samples of the epoch behind it: plans again, for those of them that have not begun.
-    pub(crate) fn batch_done(&self, left: usize, traffic: &Traffic) {
+    /// Records the end of a batch with `samples_left` samples of the epoch after it, and plans again for those of them that
+    /// have not begun.
+    pub(crate) fn observe_batch_end(&self, samples_left: usize, traffic: &Traffic) {
         let mut state = self.state.lock();
-        state.elapsed(traffic);
+        state.observe_interval(traffic);
         state.batches += 1;
-        if state.batches >= EXPLORING || left == 0 {
-            self.plan(&mut state, left);
+        if state.batches >= EXPLORATION_BATCHES || samples_left == 0 {
+            self.plan(&mut state, samples_left);
         }
     }
 
-    fn plan(&self, state: &mut State, left: usize) {
-        let far = self.models.iter().filter(|model| !model.is_local());
-        let weights: f64 = far.map(|model| float(model.description().bytes)).sum();
-        // A side takes as long to load layers as this host took.
+    fn plan(&self, state: &mut State, samples_left: usize) {
+        let missing = self.models.iter().filter(|model| !model.is_near());
+        let weights: f64 = missing.map(|model| float(model.description().bytes)).sum();
+        // Loading layers is assumed to take as long at the gateway as on this host.
         let all = self.pipeline.len();
         let loading = (0..=all).map(|stage| LoadingCost {
             gateway_seconds: self.pipeline.loading_time(0..stage).as_secs_f64(),
@@ -248,26 +255,27 @@ impl Adapter {
             weights_bytes: weights,
             loading: loading.collect(),
         };
-        // Behind the last batch the plan is one for the next epoch.
-        let left = match left.saturating_sub(state.begun) {
-            0 => self.samples,
+        // After the last batch, plan for the next epoch.
+        let samples_left = match samples_left.saturating_sub(state.begun_samples) {
+            0 => self.epoch_samples,
             left => left,
         };
         let rules = Rules {
-            samples_left: float(left as u64),
+            samples_left: float(samples_left as u64),
             batch_size: float(self.batch_size as u64),
-            max_expand: state.unlisted.max_expand(self.ground.max_expand),
-            weights_in_flight: state.fetching,
+            max_expand: state.unlisted.max_expand(self.context.max_expand),
+            weights_on_their_way: state.is_fetching_weights,
             ..Rules::default()
         };
         let before = state
             .replanner
             .decision()
             .map(|decision| decision.plan.shares.clone());
-        let unlisted = state.unlisted.least();
+        let unlisted_bytes = state.unlisted.min_bytes();
         if let Some(decision) = state.replanner.next_batch(lacking, &rules) {
-            let begin = |plan: &Plan| Assignment::planned(Arc::clone(&self.ground), unlisted, decision, plan);
-            let planned = begin(&decision.plan);
+            let assign =
+                |plan: &Plan| Assignment::planned(Arc::clone(&self.context), unlisted_bytes, decision, plan);
+            let planned = assign(&decision.plan);
             if before.as_ref() != Some(&decision.plan.shares) {
                 tracing::info!(
                     samples_per_second = 1.0 / decision.plan.load.seconds(),
@@ -276,27 +284,27 @@ impl Adapter {
                     assignment = ?planned,
                     "planned"
                 );
-                prepare(&self.pipeline.steps()[planned.first_stage()..]);
+                preload(&self.pipeline.steps()[planned.first_stage()..]);
                 state.changes += u64::from(before.is_some());
             }
-            // Samples that need weights which are still to come would wait for them, and all behind them in the order.
-            let waits = decision.needs_weights();
-            let meanwhile = waits.then(|| decision.plan_without_weights()).flatten();
-            state.assignment = Arc::new(meanwhile.map_or(planned, |plan| begin(&plan)));
-            state.fetching |= waits;
+            // Samples that need weights not yet downloaded would wait for them, and so would all later samples.
+            let needs_weights = decision.needs_weights();
+            let interim = needs_weights.then(|| decision.meanwhile()).flatten();
+            state.assignment = Arc::new(interim.map_or(planned, |plan| assign(&plan)));
+            state.is_fetching_weights |= needs_weights;
         }
-        self.planned.send_replace(true);
+        self.has_plan.send_replace(true);
     }
 }
 
 impl State {
-    /// An object has so many bytes stored, which no listing told. What was asked for before stays as it is.
-    fn found(&mut self, class: usize, stored: u64) {
-        self.unlisted.seen(stored);
-        self.replanner.set_object_bytes(class, self.unlisted.mean());
-        let least = self.unlisted.least();
-        if self.assignment.unlisted != least {
-            Arc::make_mut(&mut self.assignment).unlisted = least;
+    /// Records the stored size of an object without a listed size. Earlier assignments keep their routes.
+    fn observe_size(&mut self, class: usize, stored: u64) {
+        self.unlisted.observe(stored);
+        self.replanner.stored(class, self.unlisted.mean_bytes());
+        let min_bytes = self.unlisted.min_bytes();
+        if self.assignment.unlisted_bytes != min_bytes {
+            Arc::make_mut(&mut self.assignment).unlisted_bytes = min_bytes;
         }
     }
 }

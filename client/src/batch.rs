@@ -1,4 +1,4 @@
-//! A batch: what the consumer gets.
+//! Batches as the consumer receives them.
 
 mod stack;
 
@@ -8,7 +8,7 @@ use pushdown::{Sample, wire::RowError};
 
 pub use stack::Stacked;
 
-/// Samples that follow each other in the order of the epoch, each exactly once.
+/// Samples that are consecutive in the order of the epoch, each exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     number: usize,
@@ -18,16 +18,15 @@ pub struct Batch {
 /// One sample of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Position in the epoch order of all ranks together; from `take`, position in its list.
+    /// Position in the order of the epoch over all ranks; from `take`, position in its list.
     pub position: u64,
-    /// Index in the data set: the order of the listing, or of the keys that were given.
+    /// Index in the data set: the order of the listing, or of the given keys.
     pub index: usize,
     /// Key of the object.
     pub key: Arc<str>,
-    /// How many steps the value had been through when it arrived; the rest was done here. 0 where it never
-    /// arrived.
+    /// Number of steps already applied when the value arrived; this host ran the rest. 0 if no value arrived.
     pub stage: u8,
-    /// The value after the whole pipeline, or why there is none.
+    /// The value after the whole pipeline, or the error.
     pub value: Result<Sample, RowError>,
 }
 
@@ -36,7 +35,7 @@ impl Batch {
         Self { number, rows }
     }
 
-    /// Number of the batch among those of this shard, from 0: what `start_at` takes to resume.
+    /// Number of the batch within this shard, from 0: pass it to `start_at` to resume.
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -46,17 +45,17 @@ impl Batch {
         &self.rows
     }
 
-    /// Gives the rows up.
+    /// Returns the rows.
     pub fn into_rows(self) -> Vec<Row> {
         self.rows
     }
 
-    /// Rows, those without a value included.
+    /// Number of rows, including those without a value.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no rows at all.
+    /// Whether the batch has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -68,7 +67,7 @@ impl Batch {
             .filter_map(|row| Some((row, row.value.as_ref().ok()?)))
     }
 
-    /// The rows that have none.
+    /// The rows without a value.
     pub fn errors(&self) -> impl Iterator<Item = (&Row, &RowError)> {
         self.rows
             .iter()

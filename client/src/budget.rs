@@ -1,8 +1,8 @@
-//! How much is fetched ahead: bytes of batches that the consumer does not have yet.
+//! The prefetch budget: bytes of batches that the consumer does not have yet.
 //!
-//! A batch is admitted with what it is expected to hold and then counts what it holds. Past the budget only the
-//! oldest batch, the one that the consumer gets next, goes on; so at most the budget and one batch are held, and
-//! there is always one that makes progress.
+//! A batch is admitted with its expected size and then counts its actual size. Past the budget only the oldest batch,
+//! the next one for the consumer, continues. So at most the budget and one batch are held, and one batch always makes
+//! progress.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,12 +19,12 @@ pub(crate) struct Budget {
 
 #[derive(Debug, Default)]
 struct State {
-    held: u64,
+    held_bytes: u64,
     /// Numbers of the batches that are being fetched or wait for the consumer.
     alive: BTreeSet<usize>,
 }
 
-/// A batch's part of the budget. Dropping it gives everything back.
+/// A batch's part of the budget. Dropping it releases all of it.
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Arc<Budget>,
@@ -34,8 +34,8 @@ pub(crate) struct Charge {
 
 #[derive(Debug)]
 struct Share {
-    expected: u64,
-    actual: u64,
+    expected_bytes: u64,
+    actual_bytes: u64,
 }
 
 // === impl Budget ===
@@ -49,30 +49,32 @@ impl Budget {
         })
     }
 
-    /// Waits until a batch that is expected to hold so many bytes may start. Batches ask in the order of their
-    /// numbers.
-    pub(crate) async fn admit(self: &Arc<Self>, number: usize, expected: u64) -> Charge {
-        self.when(|state, limit| {
-            let room = state.alive.is_empty() || state.held.saturating_add(expected) <= limit;
-            if room {
-                state.held += expected;
+    /// Waits until a batch of `expected_bytes` may start. Batches call this in the order of their numbers.
+    pub(crate) async fn admit(self: &Arc<Self>, number: usize, expected_bytes: u64) -> Charge {
+        self.wait_until(|state, limit| {
+            let has_room = state.alive.is_empty() || state.held_bytes.saturating_add(expected_bytes) <= limit;
+            if has_room {
+                state.held_bytes += expected_bytes;
                 state.alive.insert(number);
             }
-            room
+            has_room
         })
         .await;
         Charge {
             budget: Arc::clone(self),
             number,
-            share: Mutex::new(Share { expected, actual: 0 }),
+            share: Mutex::new(Share {
+                expected_bytes,
+                actual_bytes: 0,
+            }),
         }
     }
 
-    async fn when(&self, mut condition: impl FnMut(&mut State, u64) -> bool) {
+    async fn wait_until(&self, mut condition: impl FnMut(&mut State, u64) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look at the state, so that no change slips through in between.
+            // Registered before the state is checked, so that no change in between is missed.
             changed.as_mut().enable();
             if condition(&mut self.state.lock(), self.limit) {
                 return;
@@ -85,31 +87,31 @@ impl Budget {
 // === impl Charge ===
 
 impl Charge {
-    /// The batch holds so many bytes more and so many less.
-    pub(crate) fn hold(&self, more: u64, less: u64) {
-        self.change(|share| share.actual = (share.actual + more).saturating_sub(less));
+    /// The batch holds `added` bytes more and `removed` bytes less.
+    pub(crate) fn adjust(&self, added: u64, removed: u64) {
+        self.change(|share| share.actual_bytes = (share.actual_bytes + added).saturating_sub(removed));
     }
 
-    /// All of the batch has arrived: what it was expected to hold no longer counts.
+    /// All of the batch has arrived: only its actual size counts from now on.
     pub(crate) fn settle(&self) {
-        self.change(|share| share.expected = 0);
+        self.change(|share| share.expected_bytes = 0);
     }
 
-    /// Waits until this batch may fetch more: while there is room, or when it is the oldest one.
-    pub(crate) async fn room(&self) {
+    /// Waits until this batch may fetch more: if the budget has room, or the batch is the oldest one.
+    pub(crate) async fn wait_for_room(&self) {
         let number = self.number;
         self.budget
-            .when(|state, limit| state.held <= limit || state.alive.first() == Some(&number))
+            .wait_until(|state, limit| state.held_bytes <= limit || state.alive.first() == Some(&number))
             .await;
     }
 
     fn change(&self, change: impl FnOnce(&mut Share)) {
         let mut share = self.share.lock();
-        let before = share.expected.max(share.actual);
+        let before = share.expected_bytes.max(share.actual_bytes);
         change(&mut share);
-        let after = share.expected.max(share.actual);
+        let after = share.expected_bytes.max(share.actual_bytes);
         let mut state = self.budget.state.lock();
-        state.held = (state.held + after).saturating_sub(before);
+        state.held_bytes = (state.held_bytes + after).saturating_sub(before);
         drop(state);
         if after < before {
             self.budget.changed.notify_waiters();
@@ -121,8 +123,8 @@ impl Drop for Charge {
     fn drop(&mut self) {
         self.change(|share| {
             *share = Share {
-                expected: 0,
-                actual: 0,
+                expected_bytes: 0,
+                actual_bytes: 0,
             }
         });
         self.budget.state.lock().alive.remove(&self.number);
@@ -141,43 +143,46 @@ mod tests {
         let budget = Budget::new(100);
         let first = budget.admit(0, 60).await;
         assert!(budget.admit(1, 60).now_or_never().is_none(), "120 of 100");
-        first.hold(10, 0);
+        first.adjust(10, 0);
         first.settle();
         let second = budget.admit(1, 60).now_or_never().unwrap();
         drop(first);
         drop(second);
-        assert_eq!(budget.state.lock().held, 0);
+        assert_eq!(budget.state.lock().held_bytes, 0);
         assert!(
             budget.admit(2, 1_000).now_or_never().is_some(),
-            "one batch always may start"
+            "one batch may always start"
         );
     }
 
     #[tokio::test]
-    async fn past_the_budget_only_the_oldest_goes_on() {
+    async fn past_the_budget_only_the_oldest_batch_continues() {
         let budget = Budget::new(100);
         let first = budget.admit(0, 10).await;
         let second = budget.admit(1, 10).await;
-        second.hold(200, 0);
-        assert!(first.room().now_or_never().is_some());
-        assert!(second.room().now_or_never().is_none());
+        second.adjust(200, 0);
+        assert!(first.wait_for_room().now_or_never().is_some());
+        assert!(second.wait_for_room().now_or_never().is_none());
         drop(first);
-        assert!(second.room().now_or_never().is_some(), "now it is the oldest");
+        assert!(
+            second.wait_for_room().now_or_never().is_some(),
+            "now it is the oldest"
+        );
     }
 
     #[tokio::test]
-    async fn waiting_ends_when_bytes_are_given_back() {
+    async fn waiting_ends_when_bytes_are_released() {
         let budget = Budget::new(100);
         let first = budget.admit(0, 0).await;
         let second = Arc::new(budget.admit(1, 0).await);
-        first.hold(300, 0);
+        first.adjust(300, 0);
         let waiting = tokio::spawn({
             let second = Arc::clone(&second);
-            async move { second.room().await }
+            async move { second.wait_for_room().await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        first.hold(50, 300);
+        first.adjust(50, 300);
         waiting.await.unwrap();
     }
 }

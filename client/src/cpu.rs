@@ -1,4 +1,4 @@
-//! The CPU pool: steps, signatures and shuffles never run on the I/O threads.
+//! The CPU pool: steps, signatures and shuffles never run on I/O threads.
 
 use std::{
     fmt,
@@ -13,27 +13,28 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
+    batch_queue::BatchQueue,
     error::{Error, Result},
-    oldest_first::OldestFirst,
 };
 
-/// A fixed number of threads for work that computes: what is of the oldest batch, which is waited for, goes first. Clones share it.
+/// A fixed number of threads for CPU work. Work of the oldest batch, the next one for the consumer, runs first. Clones share
+/// the threads.
 #[derive(Debug, Clone)]
 pub(crate) struct CpuPool {
     threads: Arc<rayon::ThreadPool>,
-    waiting: Arc<Mutex<OldestFirst<Job>>>,
+    waiting: Arc<Mutex<BatchQueue<PoolTask>>>,
 }
 
-/// What a thread does next.
-struct Job(Box<dyn FnOnce() + Send>);
+/// A unit of work for a thread.
+struct PoolTask(Box<dyn FnOnce() + Send>);
 
-/// Work on the pool. It runs whether this is polled or not; dropping it before it starts cancels it.
+/// Work on the pool. It runs whether or not this is polled; dropping it before it starts cancels it.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the work"]
 pub(crate) struct Work<T>(oneshot::Receiver<T>);
 
 impl CpuPool {
-    /// A pool of so many threads; by default as many as this process may use.
+    /// A pool of `threads` threads; by default as many as CPUs that this process may use.
     pub(crate) fn build(threads: Option<NonZeroUsize>) -> Result<Self> {
         let threads = threads
             .or_else(|| std::thread::available_parallelism().ok())
@@ -49,48 +50,48 @@ impl CpuPool {
         })
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads.current_num_threads()
     }
 
-    /// Starts `work` that all batches wait for, or that is short.
+    /// Starts `work` that is short, or that all batches wait for.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
         self.run_for(0, work)
     }
 
-    /// Starts `work` of a batch: behind what is there of the batches before it.
+    /// Starts `work` of a batch, after the queued work of this and older batches.
     pub(crate) fn run_for<T: Send + 'static>(
         &self,
         batch: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Work<T> {
         let (sender, receiver) = oneshot::channel();
-        let job = move || {
+        let task = move || {
             if sender.is_closed() {
                 return;
             }
-            // A panic must not take the thread with it; the caller hears of it through the closed channel.
+            // A panic must not end the thread; the caller sees the closed channel.
             if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
                 drop(sender.send(done));
             }
         };
-        self.waiting.lock().push(batch, Job(Box::new(job)));
+        self.waiting.lock().push(batch, PoolTask(Box::new(task)));
         let waiting = Arc::clone(&self.waiting);
-        // As many threads come for a job as there are jobs.
+        // One wake-up per task: each runs the task that is first in the queue by then.
         self.threads.spawn_fifo(move || {
             let next = waiting.lock().pop();
-            if let Some(Job(job)) = next {
-                job();
+            if let Some(PoolTask(task)) = next {
+                task();
             }
         });
         Work(receiver)
     }
 }
 
-impl fmt::Debug for Job {
+impl fmt::Debug for PoolTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").finish_non_exhaustive()
+        f.debug_struct("PoolTask").finish_non_exhaustive()
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
         CpuPool::build(Some(NonZeroUsize::MIN)).unwrap()
     }
 
-    /// A pool whose thread is busy until something is sent, and what it is busy with.
+    /// A pool whose thread is busy until something is sent, and the work it is busy with.
     fn busy() -> (CpuPool, mpsc::Sender<()>, Work<bool>) {
         let pool = pool();
         let (release, blocked) = mpsc::channel::<()>();
@@ -122,14 +123,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_and_the_pool_goes_on() {
+    async fn a_panic_is_an_error_and_the_pool_keeps_running() {
         let pool = pool();
         assert!(pool.run(|| panic!("broken")).await.is_err());
         assert_eq!(pool.run(|| 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn dropped_work_that_waits_is_not_run() {
+    async fn dropped_work_in_the_queue_is_not_run() {
         let (pool, release, first) = busy();
         let (ran, runs) = mpsc::channel();
         drop(pool.run(move || ran.send(()).is_ok()));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_batch_goes_first() {
+    async fn the_oldest_batch_runs_first() {
         let (pool, release, first) = busy();
         let (ran, order) = mpsc::channel();
         let work = |name: &'static str| {

@@ -1,25 +1,25 @@
-//! The gateway's engine beside the one of this host.
+//! Compares the gateway's engine with that of this host.
 
 use pushdown::Engine;
 
-/// So much is told of what is no engine.
+/// The most characters of an invalid engine in an error.
 const SHOWN: usize = 256;
 
-/// The gateway's engine, by what it says of itself, where its values may stand beside those computed here.
+/// Parses the engine that the gateway states, and checks that its values agree with those computed on this host.
 ///
 /// # Errors
-/// Why they may not.
-pub(crate) fn beside(here: &Engine, gateway: &str) -> Result<Engine, String> {
+/// The reason if they do not agree.
+pub(crate) fn check_engine(host: &Engine, gateway: &str) -> Result<Engine, String> {
     let found = gateway.parse::<Engine>().ok();
     let advice = match &found {
-        Some(found) if here.is_compatible_with(found) => return Ok(found.clone()),
-        Some(found) if here.has_other_rounding(found) => "; give both sides the same version of ONNX Runtime",
+        Some(found) if host.agrees_with(found) => return Ok(found.clone()),
+        Some(found) if host.rounds_otherwise(found) => "; use the same version of ONNX Runtime on both",
         _ => "",
     };
-    // Whoever answers may send anything, and of any length.
+    // The endpoint may send any text of any length.
     let shown: String = gateway.escape_default().take(SHOWN).collect();
     Err(format!(
-        "the gateway computes with engine {shown}, this host with {here}{advice}"
+        "the gateway computes with engine {shown}, this host with {host}{advice}"
     ))
 }
 
@@ -28,23 +28,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_stand_beside_the_other_is_told_why() {
-        let here: Engine = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2"
+    fn engines_that_do_not_agree_are_refused_with_the_reason() {
+        let host: Engine = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2"
             .parse()
             .unwrap();
-        let said = |gateway: &str| beside(&here, gateway).unwrap_err();
+        let reason = |gateway: &str| check_engine(&host, gateway).unwrap_err();
         assert_eq!(
-            said("5"),
+            reason("5"),
             "the gateway computes with engine 5, this host with 4; onnxruntime=1.31.1; provider=cpu; processor=avx2"
         );
-        assert!(said("none").starts_with("the gateway computes with engine none, this host"));
-        let other = said("4; onnxruntime=1.30.0; provider=cpu; processor=avx2");
+        assert!(reason("none").starts_with("the gateway computes with engine none, this host"));
+        let other = reason("4; onnxruntime=1.30.0; provider=cpu; processor=avx2");
         assert!(
-            other.ends_with("; give both sides the same version of ONNX Runtime"),
+            other.ends_with("; use the same version of ONNX Runtime on both"),
             "{other}"
         );
-        assert_eq!(beside(&here, "4"), Ok(Engine::default()));
-        let long = said(&"\u{1b}[2J".repeat(1 << 16));
+        assert_eq!(check_engine(&host, "4"), Ok(Engine::default()));
+        let long = reason(&"\u{1b}[2J".repeat(1 << 16));
         assert!(long.len() < 500 && !long.contains('\u{1b}'), "{long}");
     }
 }

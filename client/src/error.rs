@@ -1,34 +1,34 @@
-//! One error for the whole library: a kind that callers act on, a text that people read.
+//! One error type for the whole library: a kind for callers, a text for people.
 
 use std::borrow::Cow;
 
-/// What went wrong, as far as a caller has to tell cases apart.
+/// What went wrong, as far as a caller needs to distinguish cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A setting is missing or makes no sense. Never retried.
+    /// A setting is missing or invalid. Never retried.
     Config,
-    /// The pipeline or its split is wrong; [`Error::position`] says where. Never retried.
+    /// The pipeline or its split is invalid; [`Error::position`] is the place in its text. Never retried.
     Pipeline,
-    /// No credentials were found, or they could not be had.
+    /// No credentials were found, or their provider failed.
     Credentials,
     /// The endpoint does not serve pushdown batches. Never retried.
     NotAGateway,
-    /// The endpoint refused the request: its own code and message are in the text. Never retried.
+    /// The endpoint refused the request; the text contains its code and message. Never retried.
     Refused,
     /// The endpoint cannot be reached. Retried.
     Unreachable,
-    /// The endpoint has no time or capacity now. Retried, no sooner than it asks.
+    /// The endpoint is overloaded. Retried, not earlier than it asks for.
     Unavailable,
     /// A timeout ran out. Retried.
     Timeout,
-    /// An answer broke off. Retried; what arrived of it is kept.
+    /// An answer broke off. Retried; the part that arrived is kept.
     Interrupted,
-    /// An answer makes no sense. Never retried.
+    /// An answer is invalid. Never retried.
     Protocol,
     /// A sample could not be delivered; the text names it.
     Sample,
-    /// A defect of this library.
+    /// A bug in this library.
     Internal,
 }
 
@@ -43,7 +43,7 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The result of everything fallible in this crate.
+/// The result of every fallible function in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -74,17 +74,17 @@ impl Error {
         self
     }
 
-    /// What callers act on.
+    /// The kind of error, for callers.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Where in the pipeline's text, as a byte offset from 0.
+    /// Position in the pipeline's text, as a byte offset from 0.
     pub const fn position(&self) -> Option<u32> {
         self.position
     }
 
-    /// Whether the same request may fare better later. The reader has retried such an error already.
+    /// Whether the same request may succeed later. The reader has already retried such an error.
     pub const fn is_retryable(&self) -> bool {
         matches!(
             self.kind,
@@ -93,7 +93,7 @@ impl Error {
     }
 }
 
-/// A fault of the pipeline's text keeps its position; everything else is a value that makes no sense.
+/// An error in the pipeline's text keeps its position; every other error is an invalid value.
 impl From<pushdown::Error> for Error {
     fn from(error: pushdown::Error) -> Self {
         let kind = match error.kind() {
@@ -112,5 +112,5 @@ impl From<pushdown::Error> for Error {
 
 const _: () = assert!(
     size_of::<Error>() <= 64,
-    "errors travel in every Result: keep them small"
+    "errors are part of every Result: keep them small"
 );

@@ -1,4 +1,4 @@
-//! Reads samples through a pushdown gateway, or plainly, and runs the rest of the pipeline here.
+//! Reads samples through a pushdown gateway, or directly from the store, and runs the rest of the pipeline on this host.
 //!
 //! ```no_run
 //! use futures::TryStreamExt as _;
@@ -25,27 +25,26 @@
 //! # }
 //! ```
 //!
-//! Every sample of an epoch is delivered exactly once, in an order that seed and epoch fix, whatever fails on the
-//! way: what has arrived is kept, what is missing is asked for again, and a sample that cannot be had keeps its
-//! position and is reported by name. An outage that outlasts the retries is an error; a reader that starts at
-//! the batch after the last one goes on with the same epoch.
+//! Every sample of an epoch is delivered exactly once, in an order fixed by seed and epoch, even when requests fail:
+//! the reader keeps what has arrived, requests what is missing again, and reports a sample that cannot be read by name,
+//! at its position. An outage that outlasts the retries is an error. A reader that starts at the batch after the last
+//! one resumes the same epoch.
 //!
-//! While an endpoint fails and is retried, the library says so by [`tracing`]: what failed and for how long it goes on, as a
-//! warning, once per outage, and an event of level *info* when it answers again.
+//! While an endpoint fails and is retried, the library logs it with [`tracing`]: one warning per outage, with the error and
+//! the retries left, and one *info* event when the endpoint answers again.
 //!
-//! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline here, with the same
-//! result bit for bit.
+//! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline on this host. The result is
+//! the same bit for bit.
 
 mod adapt;
 mod batch;
+mod batch_queue;
 mod budget;
 mod cpu;
 mod engine;
 mod error;
-mod keep;
-mod meter;
+mod link_meter;
 mod models;
-mod oldest_first;
 mod order;
 mod outage;
 mod profile;
@@ -57,12 +56,12 @@ mod stats;
 mod store;
 mod table;
 mod transport;
+mod value_cache;
 
-pub use adapt::Planned;
+pub use adapt::PlanReport;
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
-pub use keep::NotKept;
-pub use models::pipeline_of_folder;
+pub use models::parse_with_model_folder;
 pub use profile::{Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder};
@@ -70,8 +69,9 @@ pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
 pub use store::{
-    Credentials, GetValue, Object, Store, StoreBuilder, StoredTable, StoredTables, TableRows, TablesScan,
-    Value, ValueStream,
+    Credentials, Object, Store, StoreBuilder, StoredTable, StoredTables, TableRows, TablesScan, Value,
+    ValueRequest, ValueStream,
 };
 pub use table::{RowId, TableBatch, TableReader};
 pub use transport::Timeouts;
+pub use value_cache::NotCached;

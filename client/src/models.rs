@@ -1,5 +1,5 @@
-//! The models that pipelines name: those of the gateway, whose weights come when layers run here, or those of a
-//! folder.
+//! The models that pipelines name: those of the gateway, whose weights are downloaded when layers run on this host, or
+//! those of a folder.
 
 mod download;
 
@@ -31,12 +31,12 @@ use crate::{
 const PATH: &str = "/_pushdown/v1/models";
 /// The most bytes of a list of models.
 const LIST_BYTES: u64 = 64 << 20;
-/// How many names of models an error tells.
+/// The most model names in an error.
 const NEAREST: usize = 8;
 
-/// What a gateway serves.
+/// The models that a gateway serves.
 #[derive(Debug)]
-struct Served {
+struct GatewayModels {
     models: BTreeMap<String, Arc<Model>>,
     endpoint: String,
 }
@@ -47,11 +47,11 @@ struct List {
 }
 
 impl Store {
-    /// Parses a pipeline; models in it are those of the gateway at this endpoint.
+    /// Parses a pipeline. Its models are those of the gateway at this endpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] when the pipeline names a model and the
-    /// endpoint serves none.
+    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] if the pipeline names a model and the
+    /// endpoint serves no models.
     pub async fn pipeline(&self, text: &str) -> Result<Pipeline> {
         match Pipeline::parse(text) {
             Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    async fn models(&self) -> Result<Served> {
+    async fn models(&self) -> Result<GatewayModels> {
         let answer = self
             .transport()
             .send(Method::GET, PATH, HeaderMap::new(), Bytes::new())
@@ -75,7 +75,7 @@ impl Store {
             .and_then(|body| serde_json::from_slice(&body).ok())
             .ok_or_else(|| {
                 let text = format!(
-                    "{} serves no models ({status}): give a pushdown gateway, or a folder of models",
+                    "{} serves no models ({status}): use a pushdown gateway as the endpoint, or set a folder of models",
                     self.endpoint()
                 );
                 Error::new(ErrorKind::NotAGateway, text)
@@ -85,7 +85,7 @@ impl Store {
             let name = description.name.clone();
             Ok((name, Arc::new(Model::from_description(description, weights)?)))
         });
-        Ok(Served {
+        Ok(GatewayModels {
             models: models.collect::<Result<_>>()?,
             endpoint: self.endpoint(),
         })
@@ -95,18 +95,18 @@ impl Store {
 /// Parses a pipeline whose models are those of a folder.
 ///
 /// # Errors
-/// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::Config`] when the folder cannot be read.
-pub fn pipeline_of_folder(text: &str, folder: &Path) -> Result<Pipeline> {
+/// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::Config`] if the folder cannot be read.
+pub fn parse_with_model_folder(text: &str, folder: &Path) -> Result<Pipeline> {
     let unreadable = |error: io::Error| {
-        let text = format!("the folder of models {} cannot be read", folder.display());
+        let text = format!("cannot read the folder of models {}", folder.display());
         Error::config(text).with_source(error)
     };
-    let folder = ModelFolder::open(folder, host()).map_err(unreadable)?;
+    let folder = Folder::open(folder, host_runtime()).map_err(unreadable)?;
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 
-/// The models of steps, each once.
-pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Model>> {
+/// The models of `steps`, each once.
+pub(crate) fn models_of(steps: &[Step]) -> Vec<Arc<Model>> {
     let mut models: Vec<Arc<Model>> = Vec::new();
     for model in steps.iter().flat_map(Step::models) {
         if !models.contains(model) {
@@ -116,18 +116,18 @@ pub(crate) fn of_steps(steps: &[Step]) -> Vec<Arc<Model>> {
     models
 }
 
-/// Fetches and loads the weights of `steps` beside other work, so that the first sample finds them.
-pub(crate) fn prepare(steps: &[Step]) {
-    for model in of_steps(steps) {
+/// Downloads and loads the weights of `steps` in the background, before the first sample needs them.
+pub(crate) fn preload(steps: &[Step]) {
+    for model in models_of(steps) {
         if model.is_loaded() {
             continue;
         }
         let load = move || {
-            if let Err(error) = model.prepare() {
-                tracing::warn!(%error, "the model cannot be run here");
+            if let Err(error) = model.load() {
+                tracing::warn!(%error, "this host cannot run the model");
             }
         };
-        // Without a thread the first sample loads them.
+        // If no thread can be started, the first sample loads them.
         drop(
             std::thread::Builder::new()
                 .name("pushdown-weights".to_owned())
@@ -136,7 +136,7 @@ pub(crate) fn prepare(steps: &[Step]) {
     }
 }
 
-impl ModelResolver for Served {
+impl ModelResolver for GatewayModels {
     fn find(&self, name: &str) -> pushdown::Result<Arc<Model>> {
         self.models.get(name).cloned().ok_or_else(|| {
             let mut known = nearest(self.models.keys().map(String::as_str), name);
@@ -149,7 +149,7 @@ impl ModelResolver for Served {
             pushdown::Error::new(
                 pushdown::ErrorKind::InvalidPipeline,
                 format!(
-                    "found the unknown model `{name}`, expected one of those that {} serves: {known}",
+                    "unknown model `{name}`: expected one of those that {} serves: {known}",
                     self.endpoint
                 ),
             )
@@ -157,8 +157,8 @@ impl ModelResolver for Served {
     }
 }
 
-/// ONNX Runtime of this host, loaded once: the library that `ORT_DYLIB_PATH` names, or where the system finds it.
-fn host() -> pushdown::Result<Runtime> {
+/// ONNX Runtime of this host, loaded once: the library that `ORT_DYLIB_PATH` names, or the system's.
+fn host_runtime() -> pushdown::Result<Runtime> {
     static HOST: OnceLock<pushdown::Result<Runtime>> = OnceLock::new();
     HOST.get_or_init(|| {
         let library = std::env::var_os("ORT_DYLIB_PATH").unwrap_or_else(|| "libonnxruntime.so".into());
@@ -168,7 +168,7 @@ fn host() -> pushdown::Result<Runtime> {
     .clone()
 }
 
-/// Where weights are kept: `pushdown/models` in the user's cache.
+/// Default folder of weights: `pushdown/models` in the user's cache.
 pub(crate) fn default_cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;

@@ -1,8 +1,8 @@
-//! The order of an epoch: a seeded shuffle that every rank computes alike, and the rank's share of it.
+//! The order of an epoch: a seeded shuffle that every rank computes identically, and the rank's share of it.
 //!
-//! The order is part of the product's promise: a reader that resumes, or another rank, must compute the same one
-//! years later. So it is a Fisher-Yates shuffle, written out here, over the key stream of `ChaCha12` (RFC 8439's
-//! round function, 12 rounds), whose key is `seed` and `epoch`.
+//! The order is a public promise: a reader that resumes, or another rank, must compute the same one years later. It is
+//! therefore a Fisher-Yates shuffle, implemented in this file, over the key stream of `ChaCha12` (RFC 8439's round
+//! function, 12 rounds), keyed by `seed` and `epoch`.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ pub(crate) struct Shard {
     world: usize,
 }
 
-/// A sample's place: where it stands in the epoch, and which one it is.
+/// A sample of an epoch: its position and its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Position in the epoch order of all ranks together.
+pub(crate) struct SampleRef {
+    /// Position in the order of the epoch over all ranks.
     pub(crate) position: u64,
     /// Index in the data set.
     pub(crate) index: usize,
@@ -39,7 +39,7 @@ pub(crate) struct EpochOrder {
 // === impl Shard ===
 
 impl Shard {
-    /// The share of `rank` among `world` ranks, counted from 0; `None` when there is no such rank.
+    /// The share of `rank` among `world` ranks, counted from 0; `None` if `rank` is not below `world`.
     pub(crate) const fn new(rank: usize, world: usize) -> Option<Self> {
         if rank < world {
             Some(Self { rank, world })
@@ -48,15 +48,15 @@ impl Shard {
         }
     }
 
-    /// How many of `len` samples fall to this shard: they are dealt out one by one, so that shards differ by one
-    /// at most.
-    pub(crate) const fn len_of(self, len: usize) -> usize {
-        (len + self.world - 1 - self.rank) / self.world
+    /// Number of samples of `total` in this shard. Samples are dealt out one by one, so shard sizes differ by at most
+    /// one.
+    pub(crate) const fn sample_count(self, total: usize) -> usize {
+        (total + self.world - 1 - self.rank) / self.world
     }
 
-    /// The positions of this shard among `len`, where each has a stretch: they differ by one at most.
-    pub(crate) fn stretch_of(self, len: u64) -> Range<u64> {
-        let (world, len) = (self.world as u128, u128::from(len));
+    /// The positions of this shard if each shard is a contiguous range of `total`. Sizes differ by at most one.
+    pub(crate) fn contiguous_range(self, total: u64) -> Range<u64> {
+        let (world, len) = (self.world as u128, u128::from(total));
         let start = |rank: usize| u64::try_from(len * rank as u128 / world).unwrap_or(u64::MAX);
         start(self.rank)..start(self.rank + 1)
     }
@@ -65,14 +65,14 @@ impl Shard {
 // === impl EpochOrder ===
 
 impl EpochOrder {
-    /// The order of `len` samples, at most `u32::MAX`. Without a seed it is that of the data set.
+    /// The order of `len` samples, at most `u32::MAX`. Without a seed it is the order of the data set.
     pub(crate) fn new(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Self {
         let shuffled = seed.map(|seed| {
             let all = permutation(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
             all.into_iter().skip(shard.rank).step_by(shard.world).collect()
         });
         Self {
-            len: shard.len_of(len),
+            len: shard.sample_count(len),
             shard,
             shuffled,
         }
@@ -84,27 +84,27 @@ impl EpochOrder {
     }
 
     /// The `nth` sample of this shard.
-    pub(crate) fn place(&self, nth: usize) -> Place {
+    pub(crate) fn sample(&self, nth: usize) -> SampleRef {
         let position = nth * self.shard.world + self.shard.rank;
         let index = self
             .shuffled
             .as_ref()
             .map_or(position, |indices| indices[nth] as usize);
-        Place {
+        SampleRef {
             position: position as u64,
             index,
         }
     }
 }
 
-/// What permutations of samples are drawn for.
+/// Purpose of a permutation of samples.
 const SAMPLES: &[u8; 16] = b"pushdown/order/1";
-/// What permutations of row groups are drawn for.
+/// Purpose of a permutation of row groups.
 pub(crate) const GROUPS: &[u8; 16] = b"pushdown/group/1";
-/// What permutations of a row group's rows are drawn for.
+/// Purpose of a permutation of a row group's rows.
 pub(crate) const ROWS: &[u8; 16] = b"pushdown/rows//1";
 
-/// A permutation of `0..len`, one of its own for each `number` and purpose.
+/// A permutation of `0..len`, a different one for each `number` and purpose.
 pub(crate) fn permutation(len: u32, seed: u64, epoch: u32, number: u32, purpose: &[u8; 16]) -> Vec<u32> {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -114,18 +114,18 @@ pub(crate) fn permutation(len: u32, seed: u64, epoch: u32, number: u32, purpose:
     let mut random = ChaCha12Rng::from_seed(key);
     let mut indices: Vec<u32> = (0..len).collect();
     for last in (1..indices.len()).rev() {
-        indices.swap(last, below(&mut random, last as u64 + 1));
+        indices.swap(last, random_below(&mut random, last as u64 + 1));
     }
     indices
 }
 
-/// An even draw from `0..bound`, by multiplication, rejecting the few draws that would favour some results.
-fn below(random: &mut ChaCha12Rng, bound: u64) -> usize {
+/// A uniform draw from `0..bound` by multiplication, with rejection of the draws that would bias the result.
+fn random_below(random: &mut ChaCha12Rng, bound: u64) -> usize {
     let rejected = bound.wrapping_neg() % bound;
     loop {
         let wide = u128::from(random.next_u64()) * u128::from(bound);
         if wide & u128::from(u64::MAX) >= u128::from(rejected) {
-            // Below `bound`, which came from a length.
+            // Less than `bound`, which is a length.
             return usize::try_from(wide >> 64).unwrap_or_default();
         }
     }
@@ -141,7 +141,7 @@ mod tests {
 
     fn indices(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
         let order = EpochOrder::new(len, shard, seed, epoch);
-        (0..order.len()).map(|nth| order.place(nth).index).collect()
+        (0..order.len()).map(|nth| order.sample(nth).index).collect()
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_seed_it_is_that_of_the_data_set() {
+    fn without_a_seed_the_order_is_that_of_the_data_set() {
         assert_eq!(indices(4, ALL, None, 9), [0, 1, 2, 3]);
         assert_eq!(indices(5, Shard::new(1, 2).unwrap(), None, 9), [1, 3]);
         assert_eq!(Shard::new(2, 2), None);
@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_as_likely_as_any_other() {
+    fn every_position_is_equally_likely() {
         // 10,000 epochs of 8 samples: each of the 64 cells expects 1,250, and a deviation of 33 is one sigma.
         let mut counts = [[0u32; 8]; 8];
         for epoch in 0..10_000 {
-            for (place, index) in permutation(8, 1, epoch, 0, SAMPLES).into_iter().enumerate() {
-                counts[place][index as usize] += 1;
+            for (position, index) in permutation(8, 1, epoch, 0, SAMPLES).into_iter().enumerate() {
+                counts[position][index as usize] += 1;
             }
         }
         assert!(
@@ -186,10 +186,10 @@ mod tests {
             for rank in 0..world {
                 let order = EpochOrder::new(len, Shard::new(rank, world).unwrap(), seed, epoch);
                 for nth in 0..order.len() {
-                    let place = order.place(nth);
-                    let position = usize::try_from(place.position).unwrap();
-                    prop_assert_eq!(whole[position], place.index, "all ranks see one order");
-                    prop_assert_eq!(seen[place.index].replace(rank), None, "no sample twice");
+                    let sample = order.sample(nth);
+                    let position = usize::try_from(sample.position).unwrap();
+                    prop_assert_eq!(whole[position], sample.index, "all ranks see one order");
+                    prop_assert_eq!(seen[sample.index].replace(rank), None, "no sample twice");
                 }
             }
             prop_assert!(seen.iter().all(Option::is_some), "no sample left out");

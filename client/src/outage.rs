@@ -1,14 +1,14 @@
-//! Says when an endpoint begins to fail, and when it answers again.
+//! Logs when an endpoint begins to fail, and when it answers again.
 //!
-//! An outage lasts from the first request that is to be tried again until none is left that failed. It is said once, whatever
-//! the number of requests, and no two within [`QUIET`].
+//! An outage lasts from the first failed request that will be retried until no failed request is left. It is logged once,
+//! independent of the number of requests, and at most once per [`QUIET`].
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// After an outage was said, another one is said no sooner: a link that drops a connection now and then fills no log.
+/// Minimum time between two logged outages, so that a link that drops a connection now and then does not fill the log.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// The outages of one endpoint.
@@ -20,52 +20,51 @@ pub(crate) struct Outages {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that failed and have not succeeded since.
+    /// Requests that have failed and have not succeeded since.
     failing: usize,
     /// When the first of them failed.
     since: Option<Instant>,
-    /// Whether this outage was said.
-    said: bool,
-    /// When the last outage was said.
-    last_said: Option<Instant>,
+    /// Whether the current outage was logged.
+    is_logged: bool,
+    /// When the last outage was logged.
+    last_logged: Option<Instant>,
 }
 
-/// A request that failed and is tried again. Dropping it ends it without success.
+/// A failed request that is being retried. Dropping it ends it without success.
 #[derive(Debug)]
-pub(crate) struct Failing {
+pub(crate) struct FailingRequest {
     outages: Arc<Outages>,
     succeeded: bool,
 }
 
-/// How long a request goes on being tried.
+/// How long a request will still be retried.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Left {
-    /// Attempts that are left.
+pub(crate) struct RetriesLeft {
     pub(crate) attempts: u32,
-    /// The longest that it pauses before them, all pauses together.
+    /// The longest total of all pauses before these attempts.
     pub(crate) pauses: Duration,
 }
 
 impl Outages {
-    pub(crate) fn of(endpoint: String) -> Arc<Self> {
+    pub(crate) fn new(endpoint: String) -> Arc<Self> {
         Arc::new(Self {
             endpoint,
             state: Mutex::default(),
         })
     }
 
-    /// A request failed for the first time.
-    pub(crate) fn begin(self: &Arc<Self>) -> Failing {
+    /// Registers the first failure of a request.
+    pub(crate) fn begin(self: &Arc<Self>) -> FailingRequest {
         let mut state = self.state.lock();
         state.failing += 1;
         state.since.get_or_insert_with(Instant::now);
-        Failing {
+        FailingRequest {
             outages: Arc::clone(self),
             succeeded: false,
         }
     }
 
-    /// One request less fails. Gives how long the outage took, where it is over and was said.
+    /// Removes one failing request. Returns the duration of the outage if it is over and was logged.
     fn end(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         state.failing = state.failing.saturating_sub(1);
@@ -73,22 +72,22 @@ impl Outages {
             return None;
         }
         let since = state.since.take();
-        let said = std::mem::take(&mut state.said);
-        since.filter(|_| said).map(|since| since.elapsed())
+        let is_logged = std::mem::take(&mut state.is_logged);
+        since.filter(|_| is_logged).map(|since| since.elapsed())
     }
 }
 
-impl Failing {
-    /// The request is to be tried again after `error`: said at the first one of an outage.
-    pub(crate) fn retrying(&self, error: &dyn fmt::Display, left: Left) {
+impl FailingRequest {
+    /// The request will be retried after `error`. Logs the first retry of an outage.
+    pub(crate) fn retrying(&self, error: &dyn fmt::Display, left: RetriesLeft) {
         let mut state = self.outages.state.lock();
-        if state.said || state.last_said.is_some_and(|last| last.elapsed() < QUIET) {
+        if state.is_logged || state.last_logged.is_some_and(|last| last.elapsed() < QUIET) {
             return;
         }
-        state.said = true;
-        state.last_said = Some(Instant::now());
+        state.is_logged = true;
+        state.last_logged = Some(Instant::now());
         drop(state);
-        let Left { attempts, pauses } = left;
+        let RetriesLeft { attempts, pauses } = left;
         let times = if attempts == 1 {
             "once".to_owned()
         } else {
@@ -98,13 +97,13 @@ impl Failing {
         tracing::warn!("{error}; retrying {times}, with pauses of up to {seconds:.1} s in all");
     }
 
-    /// The request succeeded: said when no other one fails any more.
+    /// The request succeeded. Logs the end of the outage if no other request is failing.
     pub(crate) fn recovered(mut self) {
         self.succeeded = true;
     }
 }
 
-impl Drop for Failing {
+impl Drop for FailingRequest {
     fn drop(&mut self) {
         if let Some(took) = self.outages.end()
             && self.succeeded
@@ -121,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// What is logged while `scene` runs, one line an event.
-    fn said(scene: impl FnOnce()) -> Vec<String> {
+    /// The lines logged while `scene` runs, one per event.
+    fn logged(scene: impl FnOnce()) -> Vec<String> {
         #[derive(Clone, Default)]
         struct Log(Arc<Mutex<Vec<u8>>>);
         impl io::Write for Log {
@@ -147,21 +146,21 @@ mod tests {
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
 
-    const LEFT: Left = Left {
+    const LEFT: RetriesLeft = RetriesLeft {
         attempts: 9,
         pauses: Duration::from_millis(45_500),
     };
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_is_said_once_and_so_is_its_end() {
-        let outages = Outages::of("http://store".to_owned());
-        let lines = said(|| {
+    async fn an_outage_and_its_end_are_logged_once() {
+        let outages = Outages::new("http://store".to_owned());
+        let lines = logged(|| {
             let failing: Vec<_> = (0..3).map(|_| outages.begin()).collect();
             for failing in &failing {
                 failing.retrying(&"refused", LEFT);
                 failing.retrying(&"refused", LEFT);
             }
-            failing.into_iter().for_each(Failing::recovered);
+            failing.into_iter().for_each(FailingRequest::recovered);
         });
         assert_eq!(
             lines,
@@ -173,12 +172,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_outage_is_said_after_a_while() {
-        let outages = Outages::of("http://store".to_owned());
+    async fn another_outage_is_logged_after_the_quiet_time() {
+        let outages = Outages::new("http://store".to_owned());
         let fail = || {
-            said(|| {
+            logged(|| {
                 let failing = outages.begin();
-                failing.retrying(&"refused", Left { attempts: 1, ..LEFT });
+                failing.retrying(&"refused", RetriesLeft { attempts: 1, ..LEFT });
                 failing.recovered();
             })
         };
@@ -193,9 +192,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_given_up_does_not_answer_again() {
-        let outages = Outages::of("http://store".to_owned());
-        let lines = said(|| {
+    async fn a_request_that_gives_up_does_not_end_an_outage_with_success() {
+        let outages = Outages::new("http://store".to_owned());
+        let lines = logged(|| {
             let (given_up, other) = (outages.begin(), outages.begin());
             given_up.retrying(&"refused", LEFT);
             other.retrying(&"refused", LEFT);

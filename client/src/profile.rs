@@ -1,4 +1,4 @@
-//! What a pipeline costs on each side, measured on a few samples: the planner's input.
+//! The costs of a pipeline at the gateway and on this host, measured on a few samples: the planner's input.
 
 mod link;
 mod measure;
@@ -17,76 +17,77 @@ use tokio::sync::oneshot;
 
 use crate::{
     adapt::cpus,
-    engine::beside,
+    engine::check_engine,
     error::{Error, ErrorKind, Result},
-    models::of_steps,
-    store::{GetValue, Object, Store},
+    models::models_of,
+    store::{Object, Store, ValueRequest},
 };
-use link::{Link, TOGETHER};
+use link::{LinkSampler, MAX_CONCURRENT_READS};
 pub(crate) use measure::float;
-use measure::{gateway_groups, run, ways};
+use measure::{candidates, gateway_groups, run};
 
-/// Models are cut in so many places.
-const MOST_CUTS: usize = 12;
+/// The most places in which models are cut.
+const MAX_CUTS: usize = 12;
 
-/// The shortest object whose way over the link tells how fast that is.
-pub(crate) const LONG: usize = 64 << 10;
+/// The shortest object in bytes whose transfer measures the bandwidth of the link.
+pub(crate) const LONG_OBJECT_BYTES: usize = 64 << 10;
 
-/// What samples of a bucket cost.
+/// The costs of a pipeline on samples of a bucket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// The pipeline that was measured: its models are cut where a split may be worth while.
+    /// The measured pipeline. Its models are cut where a split may be worthwhile.
     pub pipeline: Pipeline,
-    /// The samples that could be delivered.
+    /// The samples that were measured.
     pub samples: Vec<SampleProfile>,
-    /// The samples that could not, each with the reason.
+    /// Keys of the samples that failed, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// Bytes per second of objects that are read together: the link is at least as fast. `None` where these are few bytes.
-    pub link_bytes: Option<f64>,
-    /// Cores of the gateway, if it tells.
+    /// Bytes per second of concurrent object reads: the link is at least this fast. `None` if too few bytes were read.
+    pub link_bytes_per_second: Option<f64>,
+    /// Cores of the gateway, if it states them.
     pub gateway_cores: Option<f64>,
-    /// Whether the gateway computes on the same CPUs as this process, all of them on both sides: its work and this host's add up.
-    pub same_cpus: bool,
-    /// Why values of the gateway may not stand beside those computed here, if so: a reader reads plainly then, whatever the plan.
-    pub other_engine: Option<String>,
+    /// Whether the gateway and this process use the same CPUs, all of them on both, so that their work adds up.
+    pub has_shared_cpus: bool,
+    /// Why values of the gateway do not agree with those of this host. A reader then reads plainly, whatever the plan.
+    pub engine_mismatch: Option<String>,
 }
 
 /// What to measure.
 #[derive(Debug)]
-pub(crate) struct Measure<'a> {
+pub(crate) struct ProfileRequest<'a> {
     pub(crate) bucket: &'a str,
-    /// Its models are cut where a split may be worth while.
+    /// Its models are cut where a split may be worthwhile.
     pub(crate) pipeline: &'a Pipeline,
-    /// How many steps run here, too: those behind them are taken to differ from the gateway's as these do.
-    pub(crate) here: usize,
+    /// The number of steps that also run on this host. Later steps are assumed to differ from the gateway's by the same
+    /// factor.
+    pub(crate) host_steps: usize,
     pub(crate) seed: Option<u64>,
     pub(crate) epoch: u32,
 }
 
-/// What one sample costs.
+/// The costs of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleProfile {
     /// The object.
     pub key: String,
-    /// One for each stage at which a split can be planned, stage 0 first.
-    pub ways: Vec<Candidate>,
+    /// One candidate split for each stage that can be planned, stage 0 first.
+    pub candidates: Vec<Candidate>,
 }
 
-/// One sample, and what its answers told beside it.
+/// One sample, and what its answer states about the gateway.
 #[derive(Debug)]
-struct Measured {
+struct MeasuredSample {
     sample: SampleProfile,
     gateway_cores: Option<f64>,
-    /// What names the gateway's CPUs, if it tells.
+    /// Identifies the gateway's CPUs, if stated.
     gateway_cpus: Option<String>,
-    other_engine: Option<String>,
+    engine_mismatch: Option<String>,
 }
 
 impl Store {
-    /// Runs a pipeline on these objects, at the gateway and here, and measures both.
+    /// Runs a pipeline on these objects, at the gateway and on this host, and measures both.
     ///
     /// # Errors
-    /// When no gateway can be asked. Objects that it refuses are listed.
+    /// If no gateway can be reached. Objects that it refuses are listed in the profile.
     pub async fn profile(
         &self,
         bucket: &str,
@@ -95,58 +96,64 @@ impl Store {
         seed: Option<u64>,
         epoch: u32,
     ) -> Result<Profile> {
-        let what = Measure {
+        let request = ProfileRequest {
             bucket,
             pipeline: &refined(pipeline),
-            here: usize::MAX,
+            host_steps: usize::MAX,
             seed,
             epoch,
         };
-        self.measure_all(objects, &what).await
+        self.profile_all(objects, &request).await
     }
 
-    /// As [`profile`](Self::profile), of a pipeline that is cut already.
-    pub(crate) async fn measure_all(&self, objects: &[Object], what: &Measure<'_>) -> Result<Profile> {
+    /// As [`profile`](Self::profile), for a pipeline whose models are already cut.
+    pub(crate) async fn profile_all(
+        &self,
+        objects: &[Object],
+        request: &ProfileRequest<'_>,
+    ) -> Result<Profile> {
         let mut profile = Profile {
-            pipeline: what.pipeline.clone(),
+            pipeline: request.pipeline.clone(),
             samples: Vec::new(),
             failed: Vec::new(),
-            link_bytes: None,
+            link_bytes_per_second: None,
             gateway_cores: None,
-            same_cpus: false,
-            other_engine: None,
+            has_shared_cpus: false,
+            engine_mismatch: None,
         };
-        // Measuring here fetches their weights: what it costs to begin is seen now or never.
-        let mut far = of_steps(what.pipeline.steps());
-        far.retain(|model| !model.is_local());
-        let mut link = Link::default();
+        // Measuring on this host downloads the weights, so their download cost is only visible now.
+        let mut missing = models_of(request.pipeline.steps());
+        missing.retain(|model| !model.is_near());
+        let mut link = LinkSampler::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let here = cpus::name(threads);
-        for (turn, objects) in objects.chunks(TOGETHER).enumerate() {
-            let objects = link.read(self, what.bucket, objects).await;
-            // Weights are loaded and caches warm before anything counts.
+        let host_cpus = cpus::name(threads);
+        for (turn, objects) in objects.chunks(MAX_CONCURRENT_READS).enumerate() {
+            let objects = link.read(self, request.bucket, objects).await;
+            // A first run loads weights and fills caches; it does not count.
             if turn == 0
                 && let Some((key, Ok(stored))) = objects.first()
             {
-                drop(of_sample(self.measure(key, stored, what, &far).await)?);
+                drop(sample_failure(
+                    self.measure(key, stored, request, &missing).await,
+                )?);
             }
             for (key, stored) in objects {
                 let measured = match stored {
-                    Ok(stored) => self.measure(&key, &stored, what, &far).await,
+                    Ok(stored) => self.measure(&key, &stored, request, &missing).await,
                     Err(error) => Err(error),
                 };
-                match of_sample(measured)? {
+                match sample_failure(measured)? {
                     Ok(measured) => {
                         profile.samples.push(measured.sample);
                         profile.gateway_cores = measured.gateway_cores;
-                        profile.same_cpus = here.is_some() && measured.gateway_cpus == here;
-                        profile.other_engine = measured.other_engine;
+                        profile.has_shared_cpus = host_cpus.is_some() && measured.gateway_cpus == host_cpus;
+                        profile.engine_mismatch = measured.engine_mismatch;
                     }
                     Err(error) => profile.failed.push((key.to_string(), error.to_string())),
                 }
             }
         }
-        profile.link_bytes = link.rate();
+        profile.link_bytes_per_second = link.rate();
         Ok(profile)
     }
 
@@ -154,18 +161,18 @@ impl Store {
         &self,
         key: &Arc<str>,
         stored: &Bytes,
-        what: &Measure<'_>,
-        far: &[Arc<Model>],
-    ) -> Result<Measured> {
+        request: &ProfileRequest<'_>,
+        missing: &[Arc<Model>],
+    ) -> Result<MeasuredSample> {
         let limits = Limits::default();
-        let &Measure {
+        let &ProfileRequest {
             bucket,
             pipeline,
-            here,
+            host_steps,
             seed,
             epoch,
-        } = what;
-        let value = GetValue {
+        } = request;
+        let value = ValueRequest {
             pipeline,
             split: Split::Full,
             seed,
@@ -174,9 +181,9 @@ impl Store {
         };
         let pushed = self.get_value(bucket, key, &value, &limits).await?;
         let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(key));
-        let until = here.min(pipeline.len());
-        // On a thread of its own: weights may be fetched on the way, which waits for this runtime.
-        let here = aside(move || {
+        let until = host_steps.min(pipeline.len());
+        // On its own thread: a download of weights blocks, and needs this runtime.
+        let host_run = run_on_thread(move || {
             let context = Context {
                 seed,
                 epoch: Some(epoch),
@@ -185,33 +192,33 @@ impl Store {
             };
             run(&steps, until, Sample::Bytes(object_bytes), &context)
         });
-        let here = here.await??;
-        let there = gateway_groups(&pushed.headers, pipeline)?;
-        let kinds = pipeline.kinds_for(&Kind::of_object(Some(stored.len() as u64), stored))?;
+        let host_groups = host_run.await??;
+        let gateway_groups = gateway_groups(&pushed.headers, pipeline)?;
+        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), stored))?;
         let mut bytes: Vec<_> = kinds.iter().map(Kind::bytes).collect();
-        // Only what came tells what an encoder makes.
+        // The size of an encoder's output is only known from the value.
         if let Some(last) = bytes.last_mut() {
             last.get_or_insert(pushed.body.len() as u64);
         }
         let cores = number(pushed.headers.get(header::CORES));
-        // The layers have run here by now, or this host cannot run them.
-        let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
+        // By now the layers have run on this host, or cannot.
+        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
         let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
         let gateway = text(header::ENGINE);
-        Ok(Measured {
+        Ok(MeasuredSample {
             sample: SampleProfile {
                 key: key.to_string(),
-                ways: ways(pipeline, &bytes, &here, &there, far)?,
+                candidates: candidates(pipeline, &bytes, &host_groups, &gateway_groups, missing)?,
             },
             gateway_cores: cores,
             gateway_cpus: text(header::CPUS).map(str::to_owned),
-            other_engine: gateway.and_then(|gateway| beside(&engine, gateway).err()),
+            engine_mismatch: gateway.and_then(|gateway| check_engine(&engine, gateway).err()),
         })
     }
 }
 
-/// A sample that cannot be had says nothing of the others; that there is no gateway does.
-fn of_sample<T>(measured: Result<T>) -> Result<Result<T>> {
+/// Separates errors of one sample, the inner result, from those of the gateway, which end the profile.
+fn sample_failure<T>(measured: Result<T>) -> Result<Result<T>> {
     use ErrorKind::{Pipeline, Refused, Sample};
     match measured {
         Err(error) if !matches!(error.kind(), Refused | Sample | Pipeline) => Err(error),
@@ -219,43 +226,46 @@ fn of_sample<T>(measured: Result<T>) -> Result<Result<T>> {
     }
 }
 
-/// The pipeline with its models cut where a split may be worth while.
+/// The pipeline with its models cut where a split may be worthwhile.
 pub(crate) fn refined(pipeline: &Pipeline) -> Pipeline {
-    pipeline.refined(MOST_CUTS)
+    pipeline.refined(MAX_CUTS)
 }
 
-/// A number that a gateway tells.
+/// A number in a header.
 pub(crate) fn number(header: Option<&HeaderValue>) -> Option<f64> {
     header?.to_str().ok()?.parse().ok()
 }
 
-/// Runs `work` on a thread of its own.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+/// Runs `work` on its own thread.
+async fn run_on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, done) = oneshot::channel();
     let send = move || drop(sender.send(work()));
     std::thread::Builder::new()
         .name("pushdown-profile".to_owned())
         .spawn(send)
-        .map_err(|error| Error::internal("no thread to measure on").with_source(error))?;
+        .map_err(|error| Error::internal("cannot start a thread to measure on").with_source(error))?;
     done.await.map_err(|_closed| Error::internal("a step panicked"))
 }
 
 impl Profile {
-    /// The samples in at most `most` classes of as many samples each, from the smallest objects to the largest; costs are
-    /// means.
+    /// The samples in at most `max_classes` classes of equally many samples, from the smallest objects to the largest. Costs
+    /// are means.
     ///
-    /// Stages are those that can be planned for every sample.
-    pub fn classes(&self, most: usize) -> Vec<Class> {
+    /// The stages are those that can be planned for every sample.
+    pub fn classes(&self, max_classes: usize) -> Vec<Class> {
         let samples = self.by_size();
         let stages: Vec<usize> = (0..=self.pipeline.len())
             .filter(|stage| {
-                samples
-                    .iter()
-                    .all(|sample| sample.ways.iter().any(|way| way.stage == *stage))
+                samples.iter().all(|sample| {
+                    sample
+                        .candidates
+                        .iter()
+                        .any(|candidate| candidate.stage == *stage)
+                })
             })
             .collect();
         samples
-            .chunks(self.class_size(most))
+            .chunks(self.class_size(max_classes))
             .map(|chunk| Class {
                 share: float(chunk.len() as u64) / float(samples.len() as u64),
                 candidates: stages.iter().map(|stage| mean(chunk, *stage)).collect(),
@@ -263,10 +273,10 @@ impl Profile {
             .collect()
     }
 
-    /// The most bytes of an object of each class: halfway to the next class, and any number for the last.
-    pub fn bounds(&self, most: usize) -> Vec<f64> {
+    /// The most bytes of an object of each class: the midpoint to the next class, and infinity for the last.
+    pub fn bounds(&self, max_classes: usize) -> Vec<f64> {
         let samples = self.by_size();
-        let classes: Vec<_> = samples.chunks(self.class_size(most)).collect();
+        let classes: Vec<_> = samples.chunks(self.class_size(max_classes)).collect();
         let edge = |class: usize| {
             let last = classes[class].last().map_or(0.0, |sample| stored(sample));
             let next = classes.get(class + 1).and_then(|next| next.first());
@@ -281,29 +291,33 @@ impl Profile {
         samples
     }
 
-    fn class_size(&self, most: usize) -> usize {
-        self.samples.len().div_ceil(most.max(1)).max(1)
+    fn class_size(&self, max_classes: usize) -> usize {
+        self.samples.len().div_ceil(max_classes.max(1)).max(1)
     }
 }
 
 fn stored(sample: &SampleProfile) -> f64 {
-    sample.ways.first().map_or(0.0, |way| way.bytes)
+    sample.candidates.first().map_or(0.0, |candidate| candidate.bytes)
 }
 
 fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
-    let ways = || {
-        samples
-            .iter()
-            .filter_map(|sample| sample.ways.iter().find(|way| way.stage == stage))
+    let candidates = || {
+        samples.iter().filter_map(|sample| {
+            sample
+                .candidates
+                .iter()
+                .find(|candidate| candidate.stage == stage)
+        })
     };
-    let mean =
-        |what: fn(&Candidate) -> f64| ways().map(what).sum::<f64>() / float(samples.len().max(1) as u64);
+    let mean = |cost: fn(&Candidate) -> f64| {
+        candidates().map(cost).sum::<f64>() / float(samples.len().max(1) as u64)
+    };
     Candidate {
         stage,
-        bytes: mean(|way| way.bytes),
-        gateway_seconds: mean(|way| way.gateway_seconds),
-        host_seconds: mean(|way| way.host_seconds),
-        weights_bytes: mean(|way| way.weights_bytes),
-        loading: LoadingCost::default(),
+        bytes: mean(|candidate| candidate.bytes),
+        gateway_seconds: mean(|candidate| candidate.gateway_seconds),
+        host_seconds: mean(|candidate| candidate.host_seconds),
+        weights: mean(|candidate| candidate.weights),
+        loading: Loading::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 mod builder;
 mod driver;
-mod pace;
+mod pacer;
 
 use std::{
     pin::Pin,
@@ -18,35 +18,35 @@ pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
 
 use crate::{
-    adapt::{Adapter, Planned},
+    adapt::{Adapter, PlanReport},
     batch::Batch,
     error::{Error, Result},
-    order::{Place, Shard},
-    session::{Job, Mode, Progress, Session},
+    order::{SampleRef, Shard},
+    session::{BatchJob, BatchProgress, Mode, Session},
     stats::{Stats, add},
     store::Object,
 };
 
-/// Reads the samples of a data set in the order of an epoch, each exactly once, the end of the pipeline run
-/// here.
+/// Reads the samples of a data set in the order of an epoch, each exactly once, and runs the end of the pipeline on this
+/// host.
 ///
-/// It is a [`Stream`] of batches. Batches are fetched ahead, within the prefetch budget, from the first time that
-/// it is polled; dropping it ends all that is under way. After an error the stream ends; a reader built with
-/// [`start_at`](PushdownReaderBuilder::start_at) goes on where it ended.
+/// It is a [`Stream`] of batches. Batches are prefetched, within the prefetch budget, from the first poll on. Dropping the
+/// reader cancels everything in flight. After an error the stream ends; a reader built with
+/// [`start_at`](PushdownReaderBuilder::start_at) resumes where it ended.
 #[derive(Debug)]
 pub struct PushdownReader {
     session: Arc<Session>,
-    plan: Plan,
+    plan: ReadPlan,
     runtime: Handle,
     state: State,
     waiting_since: Option<Instant>,
-    /// When the last batch was handed over, and how many samples it had.
+    /// When the last batch was handed over, and its number of samples.
     handed_over: Option<(Instant, usize)>,
 }
 
-/// Which batches to read, of samples of either kind, and how far ahead.
+/// Which batches to read, of samples or rows, and how far to prefetch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct ReadPlan {
     pub(crate) batch_size: usize,
     pub(crate) shard: Shard,
     pub(crate) shuffle_seed: Option<u64>,
@@ -66,8 +66,8 @@ enum State {
     Ended,
 }
 
-impl Plan {
-    /// How many of a shard's samples are read in an epoch.
+impl ReadPlan {
+    /// Number of a shard's samples that are read in an epoch.
     pub(crate) fn limited(&self, shard: usize) -> usize {
         self.limit.map_or(shard, |limit| shard.min(limit))
     }
@@ -79,13 +79,13 @@ impl PushdownReader {
         PushdownReaderBuilder::default()
     }
 
-    /// Samples of an epoch that fall to this reader's shard, at most the [limit](PushdownReaderBuilder::limit).
+    /// Samples of an epoch in this reader's shard, at most the [limit](PushdownReaderBuilder::limit).
     pub fn len(&self) -> usize {
         self.plan
-            .limited(self.plan.shard.len_of(self.session.objects.len()))
+            .limited(self.plan.shard.sample_count(self.session.objects.len()))
     }
 
-    /// Whether there are none.
+    /// Whether the shard has no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,65 +95,64 @@ impl PushdownReader {
         self.len().div_ceil(self.plan.batch_size)
     }
 
-    /// The whole data set, all shards', in the order of sample indices.
+    /// The whole data set, over all shards, in the order of sample indices.
     pub fn objects(&self) -> &[Object] {
         &self.session.objects
     }
 
-    /// The pipeline, its models cut where a plan has them cut: what the stages of rows count.
+    /// The pipeline, with its models cut as planned. Stages of rows refer to it.
     pub fn pipeline(&self) -> &Pipeline {
         &self.session.pipeline
     }
 
-    /// What has been done so far.
+    /// Counts so far.
     pub fn stats(&self) -> Stats {
         self.session.counters.snapshot(self.session.store.traffic())
     }
 
-    /// The mode in force: plain, too, after the gateway turned out to compute with another engine.
+    /// The mode in force: plain as well after the gateway turned out to have another engine.
     pub fn mode(&self) -> Mode {
         self.session.mode()
     }
 
-    /// The plan in force and what it was made from, in [`Mode::Auto`]; `None` while too little is known.
-    pub fn plan(&self) -> Option<Planned> {
-        self.session.adapter.as_ref().and_then(Adapter::decision)
+    /// The plan in force and what it was made from, in [`Mode::Auto`]; `None` before the first plan.
+    pub fn plan(&self) -> Option<PlanReport> {
+        self.session.adapter.as_ref().and_then(Adapter::plan_report)
     }
 
-    /// Starts another epoch from its first batch. What was fetched ahead is dropped.
+    /// Starts another epoch from its first batch. Drops what was prefetched.
     pub fn set_epoch(&mut self, epoch: u32) {
         self.plan.epoch = epoch;
         self.plan.start = 0;
         self.state = State::Idle;
     }
 
-    /// The samples with these indices, in this order, as one batch: those that are asked for twice are there
-    /// twice. The epoch's random draws, not its order, apply.
+    /// The samples with these indices, in this order, as one batch, with duplicates if an index is repeated. Random steps
+    /// draw for the current epoch; its order does not matter.
     ///
-    /// Where `StreamExt` is in scope, its own `take` is found first: write `PushdownReader::take(&reader, ..)`.
+    /// If `StreamExt` is in scope, its own `take` is found first: write `PushdownReader::take(&reader, ..)`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind) for an index beyond the data set; otherwise as the stream.
+    /// [`ErrorKind::Config`](crate::ErrorKind) for an index beyond the data set; otherwise as for the stream.
     pub async fn take(&self, indices: &[usize]) -> Result<Batch> {
         let count = self.session.objects.len();
         if let Some(index) = indices.iter().find(|index| **index >= count) {
             return Err(Error::config(format!(
-                "there is no sample {index}: the data set has {count}"
+                "found sample index {index}, expected less than {count}"
             )));
         }
-        let place = |(position, index): (usize, &usize)| Place {
+        let sample = |(position, index): (usize, &usize)| SampleRef {
             position: position as u64,
             index: *index,
         };
-        let places = indices.iter().enumerate().map(place).collect();
-        let job = Job {
+        let job = BatchJob {
             number: 0,
-            places,
+            samples: indices.iter().enumerate().map(sample).collect(),
             epoch: self.plan.epoch,
-            left: self.len(),
+            samples_left: self.len(),
             assignment: self.session.assignment(),
             charge: None,
-            progress: Arc::new(Progress::new()),
+            progress: Arc::new(BatchProgress::new()),
         };
         self.session.hand_over(self.session.read(&job).await?)
     }
@@ -197,7 +196,7 @@ impl Stream for PushdownReader {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Batch>>> {
         let this = &mut *self;
         if let (Some((since, samples)), Some(adapter)) = (this.handed_over.take(), &this.session.adapter) {
-            adapter.trainer(since.elapsed(), samples);
+            adapter.observe_trainer(since.elapsed(), samples);
         }
         let polled = this.poll_batch(context);
         if polled.is_pending() {

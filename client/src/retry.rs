@@ -1,26 +1,26 @@
-//! When to try again, and how long to wait before.
+//! When to retry, and how long to wait before.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use tokio::time::sleep;
 
-use crate::outage::{Failing, Left, Outages};
+use crate::outage::{FailingRequest, Outages, RetriesLeft};
 
-/// A longer pause than this is not kept even if the other side asks for it.
+/// Upper limit on the pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Exponential backoff with full jitter: the pause after the n-th failure in a row is drawn evenly from 0 to
+/// Exponential backoff with full jitter: the pause after the n-th consecutive failure is drawn uniformly from 0 to
 /// `base * 2^(n-1)`, at most `cap`.
 ///
-/// Failures count in a row: whatever arrives in between starts the count anew.
+/// Only consecutive failures count: anything that arrives in between resets the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts in a row before giving up, the first one included. Default 10.
+    /// Consecutive attempts before giving up, including the first one. Default 10.
     pub attempts: u32,
     /// Longest pause after the first failure. Default 100 ms.
     pub base: Duration,
-    /// Longest pause after any failure, unless the other side asks for more. Default 20 s.
+    /// Longest pause after any failure, unless the endpoint asks for more. Default 20 s.
     pub cap: Duration,
 }
 
@@ -35,42 +35,42 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Every failure is final.
+    /// No retries: every failure is final.
     pub const NEVER: Self = Self {
         attempts: 1,
         base: Duration::ZERO,
         cap: Duration::ZERO,
     };
 
-    /// The longest pause after so many failures in a row.
+    /// The longest pause after this number of consecutive failures.
     pub fn ceiling(&self, failures: u32) -> Duration {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.base.saturating_mul(factor).min(self.cap)
     }
 
-    /// What is left after so many failures in a row, when the other side asks for a pause of `asked` now.
-    fn left(&self, failures: u32, asked: Duration) -> Left {
+    /// The retries left after this number of consecutive failures, if the endpoint now asks for a pause of `asked`.
+    fn left(&self, failures: u32, asked: Duration) -> RetriesLeft {
         let now = self.ceiling(failures).max(asked);
-        // Ceilings stop growing by then: a policy of a million attempts is not summed up one by one.
+        // Ceilings stop growing by then: a policy of a million attempts is not summed up term by term.
         let grown = self.attempts.min(u32::BITS + 2).max(failures + 1);
         let growing = (failures + 1..grown).map(|failures| self.ceiling(failures));
         let growing = growing.fold(now, Duration::saturating_add);
         let rest = self.ceiling(u32::MAX).saturating_mul(self.attempts - grown);
-        Left {
+        RetriesLeft {
             attempts: self.attempts - failures,
             pauses: growing.saturating_add(rest),
         }
     }
 }
 
-/// Counts failures in a row and pauses between them.
+/// Counts consecutive failures and pauses between attempts.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     policy: RetryPolicy,
     failures: u32,
     outages: Arc<Outages>,
-    /// From the first failure until all has arrived.
-    failing: Option<Failing>,
+    /// Set from the first failure until the request succeeds.
+    failing: Option<FailingRequest>,
 }
 
 impl Backoff {
@@ -83,12 +83,12 @@ impl Backoff {
         }
     }
 
-    /// Something arrived: the failures so far no longer count.
+    /// Something arrived: resets the count of failures.
     pub(crate) fn progressed(&mut self) {
         self.failures = 0;
     }
 
-    /// All that was asked for arrived: the outage is over, as far as this request knows.
+    /// Everything requested has arrived: for this request the outage is over.
     pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
         if let Some(failing) = self.failing.take() {
@@ -96,8 +96,8 @@ impl Backoff {
         }
     }
 
-    /// Waits before the next attempt, at least as long as the other side asked for. `false`, at once, when
-    /// there shall be none. An outage that begins with `error` is said.
+    /// Waits before the next attempt, at least as long as the endpoint asked for. Returns `false` at once if no attempt
+    /// is left. Logs the outage if `error` begins one.
     pub(crate) async fn pause(&mut self, error: &(dyn fmt::Display + Sync), asked: Option<Duration>) -> bool {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.policy.attempts {
@@ -112,13 +112,13 @@ impl Backoff {
     }
 }
 
-/// Whether an answer with this status may be another one later.
+/// Whether a later answer to the same request may have another status.
 pub(crate) fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Whether a row's error code may be another one later: the codes of the gateway, of S3, and of statuses that
-/// came without one.
+/// Whether a later answer may have another error code for this row. Covers the codes of the gateway, of S3, and of
+/// statuses without a code.
 pub(crate) fn is_transient_code(code: &str) -> bool {
     match code {
         "SlowDown"
@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     fn backoff(policy: RetryPolicy) -> Backoff {
-        Backoff::new(policy, Outages::of("http://store".to_owned()))
+        Backoff::new(policy, Outages::new("http://store".to_owned()))
     }
 
     #[test]
-    fn what_is_left_is_what_pauses_add_up_to() {
+    fn retries_left_are_the_sum_of_the_pauses() {
         let left = |policy: RetryPolicy, failures, asked| {
-            let Left { attempts, pauses } = policy.left(failures, Duration::from_secs(asked));
+            let RetriesLeft { attempts, pauses } = policy.left(failures, Duration::from_secs(asked));
             (attempts, pauses.as_secs_f64())
         };
         let policy = RetryPolicy::default();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_stay_below_the_ceiling_and_end() {
+    async fn pauses_stay_below_the_ceiling_and_attempts_end() {
         let policy = RetryPolicy {
             attempts: 6,
             ..RetryPolicy::default()
@@ -205,22 +205,22 @@ mod tests {
         assert_eq!(
             start.elapsed(),
             Duration::ZERO,
-            "the last failure is told at once"
+            "the last failure is reported at once"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_other_side_asks_for_is_kept() {
+    async fn a_pause_that_the_endpoint_asks_for_is_observed() {
         let mut waits = backoff(RetryPolicy::default());
-        for (asked, kept) in [(7, 7), (4_000, 300)] {
+        for (asked, expected) in [(7, 7), (4_000, 300)] {
             let start = Instant::now();
             assert!(waits.pause(&"why", Some(Duration::from_secs(asked))).await);
-            assert_eq!(start.elapsed().as_secs(), kept);
+            assert_eq!(start.elapsed().as_secs(), expected);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_starts_the_count_anew() {
+    async fn progress_resets_the_count() {
         let mut waits = backoff(RetryPolicy {
             attempts: 2,
             ..RetryPolicy::default()

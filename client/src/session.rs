@@ -1,11 +1,11 @@
-//! Reads batches: fetches values, at whatever stage, and takes them through the rest of the pipeline.
+//! Reads batches: fetches values, at any stage, and runs the rest of the pipeline on them.
 //!
-//! Both modes meet in [`Intake`]: a value that arrives at stage k, k = 0 for a plain object, runs through
-//! `[k, n)` on the CPU pool.
+//! All modes meet in [`Intake`]: a value that arrives at stage k, k = 0 for a plain object, runs through `[k, n)` on the
+//! CPU pool.
 
-mod gets;
+mod cached;
+mod get_permits;
 mod intake;
-mod kept;
 mod plain;
 mod progress;
 mod pushed;
@@ -28,43 +28,43 @@ use crate::{
     budget::Charge,
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
-    keep::Keep,
-    order::Place,
+    order::SampleRef,
     stats::{Counters, add},
     store::{Object, Store},
+    value_cache::ValueCache,
 };
-pub(crate) use gets::Gets;
+pub(crate) use get_permits::GetPermits;
 use intake::Intake;
-use plain::Queue;
-pub(crate) use progress::Progress;
+use plain::PlainQueue;
+pub(crate) use progress::BatchProgress;
 
-/// Objects that a batch reads at a time as they are while nothing is known.
-const FEW: usize = 2;
+/// Plain reads that a batch has in flight while nothing is known.
+const EXPLORATION_GETS: usize = 2;
 
 /// Where the steps run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// The prefix at the gateway, the suffix here.
+    /// The prefix runs at the gateway, the suffix on this host.
     #[default]
     Pushdown,
-    /// Each object as a plan has it. The first batches go both ways and tell what samples cost here, at the gateway and
-    /// on the way; the plan follows from that, and changes when conditions do. Reading plainly is one of the plans.
+    /// A plan chooses the split per object. The first batches try both routes and measure the costs on this host, at the
+    /// gateway and on the link. The plan follows from them and changes with them. Plain reading is one possible plan.
     Auto,
-    /// Everything here: objects are read directly, from a gateway or from any store.
+    /// Everything runs on this host: objects are read directly, from a gateway or from any store.
     Plain,
 }
 
-/// What becomes of a sample that cannot be delivered.
+/// How a reader treats a sample that cannot be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// It ends the stream with an error that names it.
+    /// End the stream with an error that names the sample.
     #[default]
     Raise,
-    /// It keeps its position as a row that has an error for a value.
+    /// Deliver a row at its position with the error in place of a value.
     SkipAndReport,
 }
 
-/// Everything that reading a batch takes, the same for all batches.
+/// Everything needed to read a batch, the same for all batches.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) store: Store,
@@ -72,56 +72,62 @@ pub(crate) struct Session {
     pub(crate) objects: Vec<Object>,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
-    /// Values before it are of no use in [`Mode::Auto`]: this host cannot run the models behind them.
+    /// The first usable stage in [`Mode::Auto`]: this host cannot run models after an earlier one.
     pub(crate) first_stage: usize,
     pub(crate) compression: Compression,
     pub(crate) mode: Mode,
-    /// In [`Mode::Auto`].
+    /// Set in [`Mode::Auto`].
     pub(crate) adapter: Option<Adapter>,
-    pub(crate) keep: Option<Keep>,
+    pub(crate) value_cache: Option<ValueCache>,
     pub(crate) on_error: OnError,
     pub(crate) seed: Option<u64>,
     pub(crate) limits: Limits,
     pub(crate) cpu: CpuPool,
-    pub(crate) gets: Gets,
+    pub(crate) gets: GetPermits,
     pub(crate) counters: Counters,
-    /// What computes here.
+    /// The engine of this host.
     pub(crate) engine: Engine,
-    /// Set when the gateway turns out to compute with another engine.
+    /// Set when the gateway turns out to have another engine.
     pub(crate) fallen_back: AtomicBool,
-    /// It was said that the gateway's models run otherwise.
-    pub(crate) told_of_rounding: AtomicBool,
+    /// Whether the log has the warning that the gateway's models round differently.
+    pub(crate) rounding_warning_logged: AtomicBool,
 }
 
-/// What to read.
+/// A batch to read.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct BatchJob {
     pub(crate) number: usize,
-    pub(crate) places: Vec<Place>,
+    pub(crate) samples: Vec<SampleRef>,
     pub(crate) epoch: u32,
-    /// Samples of the epoch that come after these.
-    pub(crate) left: usize,
-    /// The ways of the objects, in [`Mode::Auto`].
+    /// Samples of the epoch after this batch.
+    pub(crate) samples_left: usize,
+    /// The routes of the objects, in [`Mode::Auto`].
     pub(crate) assignment: Option<Arc<Assignment>>,
-    /// `None` for what the consumer asked for at once.
+    /// `None` for samples that the consumer requested directly.
     pub(crate) charge: Option<Arc<Charge>>,
-    /// How far it has come.
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<BatchProgress>,
 }
 
-impl Job {
-    /// One side has brought all it was to: these samples.
-    fn side_is_done(&self, samples: usize) {
-        if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.places.len() {
-            self.progress.half();
+/// Slots of a batch by the route of their samples.
+struct RoutedSlots {
+    pushed: Vec<usize>,
+    plain: Vec<usize>,
+}
+
+impl BatchJob {
+    /// One of the two routes has delivered all its samples, of which there are `samples`.
+    fn route_is_done(&self, samples: usize) {
+        if samples * Reading::PART >= self.samples.len() {
+            self.progress.mark_half();
         }
     }
 
-    /// What is left of it to begin once the gateway is done with its part, while nothing is known: the gateway's as well.
-    fn pushing(&self) -> Option<Self> {
-        let assignment = self.assignment.as_ref()?.pushing()?;
+    /// While nothing is known: the same batch with all remaining samples pushed down, for use once the gateway is done with
+    /// its part.
+    fn with_all_pushed(&self) -> Option<Self> {
+        let assignment = self.assignment.as_ref()?.with_all_pushed()?;
         Some(Self {
-            places: self.places.clone(),
+            samples: self.samples.clone(),
             assignment: Some(Arc::new(assignment)),
             charge: self.charge.clone(),
             progress: Arc::clone(&self.progress),
@@ -131,7 +137,7 @@ impl Job {
 }
 
 impl Session {
-    /// The mode in force: plain after the gateway turned out to be another engine's.
+    /// The mode in force: plain after the gateway turned out to have another engine.
     pub(crate) fn mode(&self) -> Mode {
         if self.fallen_back.load(Relaxed) {
             Mode::Plain
@@ -140,96 +146,105 @@ impl Session {
         }
     }
 
-    /// Where the gateway stops with an object.
-    pub(crate) fn split_of(&self, place: Place, assignment: Option<&Assignment>) -> Split {
-        let stored = self.objects[place.index].bytes;
-        let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(place, stored)));
-        self.up_to_what_is_kept(place.index, split)
+    /// The split of a sample.
+    pub(crate) fn split_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> Split {
+        let stored = self.objects[sample.index].bytes;
+        let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(sample, stored)));
+        self.clamp_to_cached_stage(sample.index, split)
     }
 
-    /// The most bytes of the value of an object that stops there, where they are not known beforehand.
-    pub(crate) fn most(&self, place: Place, split: Split, assignment: Option<&Assignment>) -> Option<u64> {
-        let stored = self.objects[place.index].bytes;
+    /// The most bytes of a value requested with `split`, if they are not known in advance.
+    pub(crate) fn max_value_bytes(
+        &self,
+        sample: SampleRef,
+        split: Split,
+        assignment: Option<&Assignment>,
+    ) -> Option<u64> {
+        let stored = self.objects[sample.index].bytes;
         match split {
-            Split::At(stage) => assignment?.most(stage, stored),
+            Split::At(stage) => assignment?.max_value_bytes(stage, stored),
             Split::Full | Split::Smallest => None,
         }
     }
 
-    /// The ways of the objects by the plan in force, in [`Mode::Auto`].
+    /// The routes of the objects under the plan in force, in [`Mode::Auto`].
     pub(crate) fn assignment(&self) -> Option<Arc<Assignment>> {
         self.adapter.as_ref().map(Adapter::assignment)
     }
 
     /// Reads one batch.
-    pub(crate) async fn read(self: &Arc<Self>, job: &Job) -> Result<Batch> {
+    pub(crate) async fn read(self: &Arc<Self>, job: &BatchJob) -> Result<Batch> {
         let intake = Intake::new(self, job);
-        kept::fetch(self, job, &intake).await?;
-        let (pushed, plain) = self.ways(job, intake.missing());
-        let most = self.gets.count();
-        // What has been begun is not taken back when the gateway turns out to be faster.
-        let unknown = job.assignment.as_ref().is_some_and(|ways| ways.is_unknown());
-        let few = if unknown && !pushed.is_empty() {
-            most.min(FEW)
+        cached::fetch(self, job, &intake).await?;
+        let RoutedSlots { pushed, plain } = self.route(job, intake.missing());
+        let max_gets = self.gets.count();
+        // Reads that have begun are not cancelled when the gateway turns out to be faster.
+        let unknown = job
+            .assignment
+            .as_ref()
+            .is_some_and(|assignment| assignment.is_unknown());
+        let gets = if unknown && !pushed.is_empty() {
+            max_gets.min(EXPLORATION_GETS)
         } else {
-            most
+            max_gets
         };
-        let (by_gateway, as_they_are) = (pushed.len(), plain.len());
-        let plain = Queue::new(plain);
-        let by_the_gateway = async {
+        let (pushed_samples, plain_samples) = (pushed.len(), plain.len());
+        let plain = PlainQueue::new(plain);
+        let pushed_route = async {
             pushed::fetch(self, job, &intake, pushed).await?;
-            match job.pushing().filter(|_| by_gateway > 0) {
+            match job.with_all_pushed().filter(|_| pushed_samples > 0) {
                 Some(job) => {
-                    let (rest, left) = self.ways(&job, plain.take());
-                    plain.put(left);
-                    intake.go(&rest, &job);
-                    pushed::fetch(self, &job, &intake, rest).await?;
+                    let rest = self.route(&job, plain.take_all());
+                    plain.put_back(rest.plain);
+                    intake.reroute(&rest.pushed, &job);
+                    pushed::fetch(self, &job, &intake, rest.pushed).await?;
                 }
-                None => job.side_is_done(by_gateway),
+                None => job.route_is_done(pushed_samples),
             }
             Ok::<_, Error>(())
         };
-        let directly = async {
-            plain::fetch(self, job, &intake, &plain, few).await?;
-            job.side_is_done(as_they_are);
+        let plain_route = async {
+            plain::fetch(self, job, &intake, &plain, gets).await?;
+            job.route_is_done(plain_samples);
             Ok::<_, Error>(())
         };
-        futures::try_join!(by_the_gateway, directly)?;
-        // What the gateway left: all of it when the engines turned out to differ.
-        plain::fetch(self, job, &intake, &Queue::new(intake.missing()), most).await?;
+        futures::try_join!(pushed_route, plain_route)?;
+        // The samples that the gateway did not deliver: all of them if the engines differ.
+        plain::fetch(self, job, &intake, &PlainQueue::new(intake.missing()), max_gets).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
-            adapter.batch_done(job.left, self.store.traffic());
+            adapter.observe_batch_end(job.samples_left, self.store.traffic());
         }
         if let Some(charge) = &job.charge {
             charge.settle();
         }
         let rows = finished
             .into_iter()
-            .zip(&job.places)
-            .map(|((stage, value), place)| Row {
-                position: place.position,
-                index: place.index,
-                key: Arc::clone(&self.objects[place.index].key),
+            .zip(&job.samples)
+            .map(|((stage, value), sample)| Row {
+                position: sample.position,
+                index: sample.index,
+                key: Arc::clone(&self.objects[sample.index].key),
                 stage,
                 value,
             });
         Ok(Batch::new(job.number, rows.collect()))
     }
 
-    /// Of these slots those that go by the gateway, and those that are read as they are.
-    fn ways(&self, job: &Job, slots: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
-        match self.mode() {
+    /// Divides slots by the route of their samples.
+    fn route(&self, job: &BatchJob, slots: Vec<usize>) -> RoutedSlots {
+        let (pushed, plain) = match self.mode() {
             Mode::Plain => (Vec::new(), slots),
             Mode::Pushdown => (slots, Vec::new()),
             Mode::Auto => slots.into_iter().partition(|slot| {
-                let split = self.split_of(job.places[*slot], job.assignment.as_deref());
+                let split = self.split_of(job.samples[*slot], job.assignment.as_deref());
                 split != Split::At(0)
             }),
-        }
+        };
+        RoutedSlots { pushed, plain }
     }
 
-    /// Counts a batch that is handed over, or raises its first error if that is asked for.
+    /// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
         if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
             add(&self.counters.errors, 1);
@@ -242,13 +257,13 @@ impl Session {
         Ok(batch)
     }
 
-    /// What a sample will hold in memory: when it arrives and at the end, whichever is more.
-    pub(crate) fn expected_bytes(&self, place: Place, assignment: Option<&Assignment>) -> u64 {
-        /// For an object whose size is not known: about the mean of a photo data set.
-        const OBJECT: u64 = 128 << 10;
-        let stored = self.objects[place.index].bytes.unwrap_or(OBJECT);
+    /// Bytes of a sample in memory: on arrival or after the pipeline, whichever is more.
+    pub(crate) fn expected_bytes(&self, sample: SampleRef, assignment: Option<&Assignment>) -> u64 {
+        /// Assumed size of an object of unknown size: about the mean of a photo data set.
+        const OBJECT_BYTES: u64 = 128 << 10;
+        let stored = self.objects[sample.index].bytes.unwrap_or(OBJECT_BYTES);
         let kinds = self.pipeline.kinds();
-        let arriving = match (self.mode(), self.split_of(place, assignment)) {
+        let arriving = match (self.mode(), self.split_of(sample, assignment)) {
             (Mode::Plain, _) | (_, Split::Smallest) => None,
             (_, Split::At(stage)) => kinds.get(usize::from(stage)),
             (_, Split::Full) => kinds.last(),
@@ -265,23 +280,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_with_a_part_in_the_plan_that_is_done_lets_the_next_batch_begin_and_a_trial_does_not() {
+    fn a_planned_route_that_is_done_lets_the_next_batch_begin_and_a_trial_does_not() {
         for (samples, begins) in [(0, false), (3, false), (4, true), (28, true)] {
-            let place = |index| Place {
+            let sample = |index| SampleRef {
                 index,
                 position: index as u64,
             };
-            let job = Job {
+            let job = BatchJob {
                 number: 0,
-                places: (0..32).map(place).collect(),
+                samples: (0..32).map(sample).collect(),
                 epoch: 0,
-                left: 0,
+                samples_left: 0,
                 assignment: None,
                 charge: None,
-                progress: Arc::new(Progress::new()),
+                progress: Arc::new(BatchProgress::new()),
             };
-            job.side_is_done(samples);
-            let half = job.progress.past_half().now_or_never();
+            job.route_is_done(samples);
+            let half = job.progress.wait_for_half().now_or_never();
             assert_eq!(half.is_some(), begins, "{samples} of 32");
         }
     }

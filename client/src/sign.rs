@@ -1,7 +1,7 @@
-//! Signature version 4 for GET of an object, as query parameters.
+//! AWS Signature Version 4 for GET of an object, as query parameters.
 //!
-//! All requests that carry a signature carry it this way, direct ones too: a batch then needs 64 bytes of
-//! signature per sample and the parameters once. Only `host` is signed, so that pipeline headers may be added.
+//! Every signed request uses query parameters, direct ones too: a batch then needs 64 bytes of signature per sample and
+//! the parameters once. Only `host` is signed, so that pipeline headers may be added.
 
 mod path;
 
@@ -18,7 +18,7 @@ pub(crate) use path::object_path;
 
 use crate::error::{Error, Result};
 
-/// How long a signature holds. Every attempt signs anew, so this is about clocks and slow answers.
+/// Validity of a signature. Every attempt is signed again, so this only covers clock differences and slow answers.
 const EXPIRES: Duration = Duration::from_mins(15);
 
 /// Signs any number of objects with one time stamp and one set of credentials.
@@ -32,14 +32,14 @@ pub(crate) struct Presigner {
 }
 
 impl Presigner {
-    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's own).
+    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default).
     ///
     /// # Errors
-    /// For a time that cannot be written down.
+    /// If the time cannot be formatted.
     pub(crate) fn new(credentials: &Credentials, region: &str, host: &str, time: SystemTime) -> Result<Self> {
         let stamp = DateTime::from(time)
             .fmt(DateTimeFormat::DateTime)
-            .map_err(|error| Error::internal("the time cannot be written down").with_source(error))?;
+            .map_err(|error| Error::internal("cannot format the time").with_source(error))?;
         // 2026-11-01T00:00:00.25Z -> 20261101T000000Z
         let digits: String = stamp
             .chars()
@@ -78,7 +78,7 @@ impl Presigner {
 
     /// The signature for `GET path`.
     pub(crate) fn signature(&self, path: &str) -> String {
-        // The parameters stand in the order of their names, as the canonical form wants them.
+        // The parameters are sorted by name, as the canonical request requires.
         let canonical = format!(
             "GET\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD",
             self.query, self.host

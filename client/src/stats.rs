@@ -1,13 +1,13 @@
-//! What a reader counts.
+//! Counters of a reader.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-use crate::keep::{NotKept, NotKeptCounters};
+use crate::value_cache::{NotCached, NotCachedCounters};
 
-/// What a reader has done so far. All counts are of this reader alone and only grow.
+/// What a reader has done so far. Counts cover this reader only and never decrease.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stats {
     /// Samples handed to the consumer with a value.
@@ -16,22 +16,21 @@ pub struct Stats {
     pub errors: u64,
     /// Samples passed over by `start_at`.
     pub skipped: u64,
-    /// Bytes of the values that arrived, at the stage at which they arrived: in plain mode, of the objects.
+    /// Bytes of received values, each at the stage at which it arrived; in plain mode, of the objects.
     pub value_bytes: u64,
-    /// Bytes received from the endpoint, heads, framing and TLS included; TCP and IP not, the listing not.
+    /// Bytes received from the endpoint, including HTTP heads, framing and TLS, without TCP and IP, and without the listing.
     pub wire_bytes_down: u64,
-    /// Bytes sent to the endpoint, likewise.
+    /// Bytes sent to the endpoint, counted in the same way.
     pub wire_bytes_up: u64,
-    /// Stored size of the objects whose values arrived, as far as the listing or a plain answer tells it.
+    /// Stored size of the objects whose values arrived, where the listing or a plain answer states it.
     pub stored_bytes: u64,
-    /// Values that came from the folder of [`keep`](crate::PushdownReaderBuilder::keep): the endpoint was not asked
-    /// for them.
-    pub kept: u64,
-    /// Values that were written to that folder.
-    pub newly_kept: u64,
-    /// Samples of which nothing was written to that folder, by the reason.
-    pub not_kept: NotKept,
-    /// Requests that were made again.
+    /// Values read from the [`value_cache`](crate::PushdownReaderBuilder::value_cache) and not requested from the endpoint.
+    pub cache_hits: u64,
+    /// Values written to that cache.
+    pub cache_writes: u64,
+    /// Samples without a value written to that cache, by reason.
+    pub not_cached: NotCached,
+    /// Requests that were repeated.
     pub retries: u64,
     /// Time that the consumer has waited for data.
     pub waiting: Duration,
@@ -45,13 +44,13 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Bytes that have come so far.
+    /// Bytes received so far.
     pub(crate) fn down(&self) -> u64 {
         self.down.load(Relaxed)
     }
 }
 
-/// The rest of the counts.
+/// All other counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) samples: AtomicU64,
@@ -59,9 +58,9 @@ pub(crate) struct Counters {
     pub(crate) skipped: AtomicU64,
     pub(crate) value_bytes: AtomicU64,
     pub(crate) stored_bytes: AtomicU64,
-    pub(crate) kept: AtomicU64,
-    pub(crate) newly_kept: AtomicU64,
-    pub(crate) not_kept: NotKeptCounters,
+    pub(crate) cache_hits: AtomicU64,
+    pub(crate) cache_writes: AtomicU64,
+    pub(crate) not_cached: NotCachedCounters,
     pub(crate) retries: AtomicU64,
     pub(crate) waiting_nanos: AtomicU64,
 }
@@ -76,9 +75,9 @@ impl Counters {
             wire_bytes_down: traffic.down(),
             wire_bytes_up: traffic.up.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
-            kept: self.kept.load(Relaxed),
-            newly_kept: self.newly_kept.load(Relaxed),
-            not_kept: self.not_kept.snapshot(),
+            cache_hits: self.cache_hits.load(Relaxed),
+            cache_writes: self.cache_writes.load(Relaxed),
+            not_cached: self.not_cached.snapshot(),
             retries: self.retries.load(Relaxed),
             waiting: Duration::from_nanos(self.waiting_nanos.load(Relaxed)),
         }

@@ -1,14 +1,14 @@
-//! An S3 endpoint and the right to read from it.
+//! An S3 endpoint, and the credentials to read from it.
 
 mod aws;
 mod get;
 mod list;
-mod parts;
+mod multi_object;
+mod placement;
 mod rate;
 mod rows;
-mod several;
-mod sooner;
 mod table;
+mod versioned_object;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,10 +20,10 @@ use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsP
 use parking_lot::Mutex;
 
 pub(crate) use get::Failure;
-pub use get::{GetValue, Value, ValueStream};
+pub use get::{Value, ValueRequest, ValueStream};
 pub use list::Object;
+pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
-pub use several::{StoredTables, TablesScan};
 pub use table::StoredTable;
 
 use crate::{
@@ -48,16 +48,16 @@ struct Shared {
     listing: aws_sdk_s3::Client,
     region: String,
     provider: SharedCredentialsProvider,
-    /// Where the weights of models are kept, if anywhere.
+    /// Cache folder for the weights of models, if any.
     cache: Option<PathBuf>,
-    /// The last credentials: not every provider keeps its own.
+    /// The last credentials: not every provider caches its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
     retry: RetryPolicy,
     outages: Arc<Outages>,
 }
 
-/// Settings of a [`Store`]. What is not set comes from where the AWS tools take it: environment, profile and the
-/// rest of the usual chain.
+/// Settings of a [`Store`]. Missing settings are taken from the same sources as by the AWS tools: environment, profile and
+/// the rest of the usual chain.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct StoreBuilder {
@@ -111,39 +111,38 @@ impl StoreBuilder {
         self
     }
 
-    /// When to try again.
+    /// When to retry.
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Folder where the weights of models are kept once they were fetched. Default: `pushdown/models` in the user's
-    /// cache.
+    /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
     pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache = Some(folder.into());
         self
     }
 
-    /// Resolves the settings. Connects to nothing.
+    /// Resolves the settings, without network I/O.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when no endpoint is found, or a setting makes no sense.
+    /// [`ErrorKind::Config`] if no endpoint is found, or a setting is invalid.
     pub async fn build(self) -> Result<Store> {
         let sources = aws::Sources::load(&self).await;
         let endpoint = sources.endpoint.ok_or_else(|| {
-            Error::config("no endpoint is set: give the gateway's URL, or set AWS_ENDPOINT_URL or `endpoint_url` in the profile")
+            Error::config("no endpoint is set: set the gateway's URL, AWS_ENDPOINT_URL, or `endpoint_url` in the profile")
         })?;
         let endpoint = Endpoint::parse(&endpoint)?;
         let provider = sources.provider.ok_or_else(|| {
             Error::new(
                 ErrorKind::Credentials,
-                "no credentials are set: give an access key and its secret",
+                "no credentials are set: set an access key and its secret",
             )
         })?;
         let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.timeouts);
         Ok(Store {
             shared: Arc::new(Shared {
-                outages: Outages::of(endpoint.to_string()),
+                outages: Outages::new(endpoint.to_string()),
                 transport: Transport::new(endpoint, self.timeouts)?,
                 listing,
                 region: sources.region,
@@ -186,14 +185,14 @@ impl Store {
         Backoff::new(self.shared.retry, Arc::clone(&self.shared.outages))
     }
 
-    /// Signs with credentials and a time stamp as they are now.
+    /// A presigner with the current credentials and time.
     pub(crate) async fn presigner(&self) -> Result<Presigner> {
         let now = SystemTime::now();
         let known = self.shared.credentials.lock().clone();
         let fresh = |credentials: &aws_credential_types::Credentials| {
             credentials
                 .expiry()
-                .is_none_or(|expiry| expiry > now + aws::EARLY)
+                .is_none_or(|expiry| expiry > now + aws::RENEW_BEFORE)
         };
         let credentials = if let Some(credentials) = known.filter(fresh) {
             credentials
@@ -231,7 +230,7 @@ impl Credentials {
         }
     }
 
-    /// The same, with the token of a session.
+    /// The same, with a session token.
     #[must_use]
     pub fn with_session_token(mut self, token: impl Into<String>) -> Self {
         self.session_token = Some(token.into());

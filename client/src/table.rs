@@ -2,10 +2,10 @@
 
 mod batches;
 mod build;
+mod expansion_guard;
 mod order;
-mod outgrown;
 mod read;
-mod space;
+mod row_groups;
 
 use std::{
     ops::Range,
@@ -26,28 +26,29 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     budget::Budget,
     error::Result,
-    reader::Plan,
+    reader::ReadPlan,
     stats::{Stats, add},
     store::Object,
 };
-use batches::Started;
-pub(crate) use build::Settings;
-use order::{EpochOrder, Stretch};
-use read::Rows;
-pub(crate) use read::Source;
+use batches::RowGroupTask;
+pub(crate) use build::TableSettings;
+use order::{RowGroupSlice, RowOrder};
+use read::RowReader;
+pub(crate) use read::TableSource;
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///
-/// The samples are the rows of all objects that fulfil the condition of the pipeline's `select`, which is found out once, when
-/// the reader is built: every rank has the same counts. With a seed, row groups come in a shuffled order, and the rows of each
-/// one are shuffled; each rank has a stretch of that order, so that a row group is read by one rank, at the ends by two.
+/// The samples are the rows of all objects that satisfy the condition of the pipeline's `select`. The condition is evaluated
+/// once, when the reader is built, so every rank has the same counts. With a seed, the order of row groups is shuffled, and so
+/// are the rows within each. Each rank has a contiguous range of that order, so a row group is read by one rank, or by two at
+/// the ends of ranges.
 ///
-/// It is a [`Stream`] of batches; row groups are fetched ahead, within the prefetch budget. After an error it ends; a reader
-/// built with [`start_at`](crate::PushdownReaderBuilder::start_at) goes on where it ended.
+/// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget. After an error it ends; a reader
+/// built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
 #[derive(Debug)]
 pub struct TableReader {
-    rows: Arc<Rows>,
-    plan: Plan,
+    rows: Arc<RowReader>,
+    plan: ReadPlan,
     state: State,
     waiting_since: Option<Instant>,
 }
@@ -68,30 +69,30 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Rows that follow each other in the order of the epoch.
+/// Rows that are consecutive in the order of the epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableBatch {
-    /// Number of the batch among those of this shard, from 0: what `start_at` takes to resume.
+    /// Number of the batch within this shard, from 0: pass it to `start_at` to resume.
     pub number: usize,
     /// The rows, after the whole pipeline.
     pub rows: RecordBatch,
-    /// Where each row comes from.
+    /// The source of each row.
     pub ids: Vec<RowId>,
 }
 
-/// Where a row comes from.
+/// The source of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId {
     /// Index of the object in the data set: [`TableReader::objects`] has its key.
     pub object: usize,
-    /// The row's place in the object, from 0.
+    /// The row's number in the object, from 0.
     pub row: u64,
 }
 
 // === impl TableReader ===
 
 impl TableReader {
-    /// Rows of an epoch that fall to this reader's shard, at most the [limit](crate::PushdownReaderBuilder::limit).
+    /// Rows of an epoch in this reader's shard, at most the [limit](crate::PushdownReaderBuilder::limit).
     pub fn len(&self) -> u64 {
         let share = self.share();
         share.end - share.start
@@ -99,12 +100,12 @@ impl TableReader {
 
     /// The positions that this reader reads, in the order of the rows of all shards.
     fn share(&self) -> Range<u64> {
-        let shard = self.plan.shard.stretch_of(self.rows.space.len());
+        let shard = self.plan.shard.contiguous_range(self.rows.samples.len());
         let limit = self.plan.limit.map_or(u64::MAX, |limit| limit as u64);
         shard.start..shard.end.min(shard.start.saturating_add(limit))
     }
 
-    /// Whether there are none.
+    /// Whether the shard has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -119,17 +120,17 @@ impl TableReader {
         &self.rows.schema
     }
 
-    /// The whole data set, all shards'.
+    /// The whole data set, over all shards.
     pub fn objects(&self) -> &[Object] {
         &self.rows.source.objects
     }
 
-    /// How many steps the gateway runs; 0 where the columns are read as they are stored, and everything runs here.
+    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host.
     pub fn stage(&self) -> usize {
         self.rows.stage
     }
 
-    /// What has been done so far.
+    /// Counts so far.
     pub fn stats(&self) -> Stats {
         self.rows
             .source
@@ -137,7 +138,7 @@ impl TableReader {
             .snapshot(self.rows.source.store.traffic())
     }
 
-    /// Starts another epoch from its first batch. What was fetched ahead is dropped.
+    /// Starts another epoch from its first batch. Drops what was prefetched.
     pub fn set_epoch(&mut self, epoch: u32) {
         self.plan.epoch = epoch;
         self.plan.start = 0;
@@ -145,7 +146,7 @@ impl TableReader {
     }
 
     fn start(&self) -> BoxStream<'static, Result<TableBatch>> {
-        let Plan {
+        let ReadPlan {
             batch_size,
             shuffle_seed,
             epoch,
@@ -154,26 +155,28 @@ impl TableReader {
             requests,
             ..
         } = self.plan;
-        let order = EpochOrder::new(shuffle_seed, epoch);
+        let order = RowOrder::new(shuffle_seed, epoch);
         let mut share = self.share();
         let passed = (first as u64).saturating_mul(batch_size as u64);
         let skipped = share.start.saturating_add(passed).min(share.end);
         add(&self.rows.source.counters.skipped, skipped - share.start);
         share.start = skipped;
-        let stretches = order.stretches(&self.rows.space, share);
+        let slices = order.slices(&self.rows.samples, share);
         let budget = Budget::new(prefetch_bytes);
         let rows = Arc::clone(&self.rows);
-        let start = move |(number, stretch): (usize, Stretch)| {
+        let start = move |(number, slice): (usize, RowGroupSlice)| {
             let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
             async move {
-                let charge = budget.admit(number, rows.space.bytes_of(stretch.unit)).await;
-                let reading = async move { rows.read(&stretch, order, epoch).await };
-                Started::new(AbortOnDropHandle::new(tokio::spawn(reading)), charge)
+                let charge = budget
+                    .admit(number, rows.samples.expected_bytes(slice.group))
+                    .await;
+                let reading = async move { rows.read(&slice, order, epoch).await };
+                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), charge)
             }
         };
-        let started = stream::iter(stretches.into_iter().enumerate()).then(start);
-        let parts = started.map(Started::part).buffered(requests).boxed();
-        batches::of(parts, SchemaRef::clone(&self.rows.schema), batch_size, first)
+        let started = stream::iter(slices.into_iter().enumerate()).then(start);
+        let blocks = started.map(RowGroupTask::finish).buffered(requests).boxed();
+        batches::assemble(blocks, SchemaRef::clone(&self.rows.schema), batch_size, first)
     }
 }
 

@@ -1,7 +1,7 @@
-//! HTTP to one endpoint: connections, timeouts and counted bytes.
+//! HTTP to one endpoint: connections, timeouts and byte counters.
 
 mod answer;
-mod meter;
+mod metered;
 
 use std::{error::Error as StdError, io, sync::Arc, time::Duration};
 
@@ -21,22 +21,22 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 
 pub(crate) use answer::{Answer, Refusal};
-use meter::Metered;
+use metered::MeteredConnector;
 
 use crate::{
     error::{Error, ErrorKind, Result},
     stats::Traffic,
 };
 
-/// Idle connections are closed before the gateway closes them (75 s), so that none is found dead.
+/// Idle connections are closed before the gateway closes them (75 s), so that no request uses a dead one.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
-/// How long to wait for the endpoint before a try counts as failed.
+/// How long to wait for the endpoint before an attempt fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until a TCP connection stands. Default 5 s.
+    /// Until a TCP connection is established. Default 5 s.
     pub connect: Duration,
-    /// From a request to the head of its answer, connecting included. Default 60 s.
+    /// From a request to the head of its answer, including connecting. Default 60 s.
     pub first_byte: Duration,
     /// Between any two pieces of an answer. Default 60 s.
     pub idle: Duration,
@@ -58,14 +58,14 @@ impl Default for Timeouts {
 pub(crate) struct Endpoint {
     scheme: Scheme,
     authority: Authority,
-    /// As the Host header has it, and as it is signed.
+    /// The Host header; it is signed.
     host: String,
 }
 
 /// A pool of connections to one endpoint.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    client: Client<HttpsConnector<Metered>, Full<Bytes>>,
+    client: Client<HttpsConnector<MeteredConnector>, Full<Bytes>>,
     endpoint: Endpoint,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
@@ -74,29 +74,29 @@ pub(crate) struct Transport {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Reads `http://host:port` or `https://host`.
+    /// Parses `http://host:port` or `https://host`.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let fault = |found: &str| {
+        let invalid = |found: &str| {
             Error::config(format!(
-                "the endpoint is `{url}`: {found}; expected a URL such as http://127.0.0.1:9900"
+                "invalid endpoint `{url}`: expected a URL such as http://127.0.0.1:9900, found {found}"
             ))
         };
         let uri: Uri = url
             .parse()
-            .map_err(|error: InvalidUri| fault("no URL").with_source(error))?;
+            .map_err(|error: InvalidUri| invalid("no URL").with_source(error))?;
         let parts = uri.into_parts();
         let scheme = parts
             .scheme
             .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
-        let scheme = scheme.ok_or_else(|| fault("it starts with neither http:// nor https://"))?;
-        let authority = parts.authority.ok_or_else(|| fault("it names no host"))?;
+        let scheme = scheme.ok_or_else(|| invalid("neither http:// nor https://"))?;
+        let authority = parts.authority.ok_or_else(|| invalid("no host"))?;
         if authority.as_str().contains('@') {
             return Err(Error::config(
-                "the endpoint has a user name or password in it, expected scheme, host and port",
+                "invalid endpoint: expected scheme, host and port, found a user name or password",
             ));
         }
         if parts.path_and_query.is_some_and(|path| path.as_str() != "/") {
-            return Err(fault("it has a path"));
+            return Err(invalid("a path"));
         }
         let own_port = if scheme == Scheme::HTTPS { 443 } else { 80 };
         let host = match authority.port_u16() {
@@ -118,13 +118,13 @@ impl Endpoint {
     fn uri(&self, target: &str) -> Result<Uri> {
         let path: PathAndQuery = target
             .parse()
-            .map_err(|error: InvalidUri| Error::internal("a request has no target").with_source(error))?;
+            .map_err(|error: InvalidUri| Error::internal("invalid request target").with_source(error))?;
         Uri::builder()
             .scheme(self.scheme.clone())
             .authority(self.authority.clone())
             .path_and_query(path)
             .build()
-            .map_err(|error| Error::internal("a request has no URL").with_source(error))
+            .map_err(|error| Error::internal("invalid request URL").with_source(error))
     }
 }
 
@@ -147,7 +147,7 @@ impl Transport {
             .with_tls_config(tls(&endpoint)?)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(Metered::new(tcp, Arc::clone(&traffic)));
+            .wrap_connector(MeteredConnector::new(tcp, Arc::clone(&traffic)));
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
@@ -169,7 +169,7 @@ impl Transport {
         &self.traffic
     }
 
-    /// Sends a request and waits for the head of the answer, whatever its status.
+    /// Sends a request and waits for the head of its answer, with any status.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -182,21 +182,22 @@ impl Transport {
         *request.uri_mut() = self.endpoint.uri(target)?;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = headers;
-        let host = HeaderValue::from_str(&self.endpoint.host)
-            .map_err(|error| Error::config("the endpoint's host is no header value").with_source(error))?;
+        let host = HeaderValue::from_str(&self.endpoint.host).map_err(|error| {
+            Error::config("the endpoint's host is not a valid header value").with_source(error)
+        })?;
         request.headers_mut().insert(header::HOST, host);
         let first_byte = self.timeouts.first_byte;
         match timeout(first_byte, self.client.request(request)).await {
             Ok(Ok(response)) => Ok(Answer::new(response, self.timeouts.idle)),
             Ok(Err(error)) if error.is_connect() => {
-                let text = format!("cannot connect to {}: {}", self.endpoint, root(&error));
+                let text = format!("cannot connect to {}: {}", self.endpoint, root_cause(&error));
                 Err(Error::new(ErrorKind::Unreachable, text).with_source(error))
             }
             Ok(Err(error)) => {
                 let text = format!(
                     "{} closed the connection before it answered: {}",
                     self.endpoint,
-                    root(&error)
+                    root_cause(&error)
                 );
                 Err(Error::new(ErrorKind::Interrupted, text).with_source(error))
             }
@@ -208,8 +209,8 @@ impl Transport {
     }
 }
 
-/// The last cause, which says most.
-pub(crate) fn root(error: &dyn StdError) -> String {
+/// The text of the innermost cause, the most specific one.
+pub(crate) fn root_cause(error: &dyn StdError) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -217,17 +218,17 @@ pub(crate) fn root(error: &dyn StdError) -> String {
     cause.to_string()
 }
 
-/// The system's roots for https; nothing is read for http.
+/// The system's root certificates for https; reads nothing for http.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig> {
-    let fault = |error: io::Error| {
+    let missing = |error: io::Error| {
         Error::config("no certificates to trust: install ca-certificates, or set SSL_CERT_FILE to a PEM file")
             .with_source(error)
     };
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal("TLS has no protocol version").with_source(error))?;
+        .map_err(|error| Error::internal("no TLS protocol version").with_source(error))?;
     let config = if endpoint.scheme == Scheme::HTTPS {
-        config.with_native_roots().map_err(fault)?
+        config.with_native_roots().map_err(missing)?
     } else {
         config.with_root_certificates(rustls::RootCertStore::empty())
     };
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_what_a_client_would_send() {
+    fn the_host_header_leaves_out_the_default_port() {
         for (url, host) in [
             ("http://127.0.0.1:9900", "127.0.0.1:9900"),
             ("http://store:80/", "store"),
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_with_the_reason() {
+    fn invalid_endpoints_are_refused_with_the_reason() {
         let messages: Vec<_> = [
             "",
             "127.0.0.1:9900",

@@ -47,7 +47,7 @@ class FakeTiers:
     def run(self, command: list, **environment: str) -> dict:
         self.commands.append([str(part) for part in command])
         cache = environment.get("XDG_CACHE_HOME")
-        folder = Path(cache) if cache else command[command.index("--keep") + 1] if "--keep" in command else None
+        folder = Path(cache) if cache else command[command.index("--value-cache") + 1] if "--value-cache" in command else None
         if folder is not None:
             self.found.append(folder.exists() and any(folder.iterdir()))
             folder.mkdir(exist_ok=True)

@@ -15,11 +15,11 @@ from ..results import Cell  # noqa: E402
 from ..scenario import Scenario  # noqa: E402
 
 LINE = {
-    "way": "plain", "samples": 100, "seconds": 4.0, "received_bytes": 9000, "sent_bytes": 100, "stored_bytes": 9000,
+    "method": "plain", "samples": 100, "seconds": 4.0, "received_bytes": 9000, "sent_bytes": 100, "stored_bytes": 9000,
     "cpu_seconds": 0.5, "gateway_cpu_seconds": 0.1, "balanced_accuracy": 0.75, "auc": 0.8, "other_predictions": 0,
     "train_seconds": 0.5, "peak_bytes": 80_000_000,
 }  # fmt: skip
-WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "keep": 1.5, "keep, again": 0.1}
+WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "cached": 1.5, "cached, again": 0.1}
 
 
 class Demo:
@@ -40,8 +40,8 @@ class Demo:
         return arm(), {"store": None, "gateway": 50_000_000 + len(self.asked)}
 
     def run(self, command: list) -> dict:
-        once = "--ways" in command
-        self.asked.append(command[command.index("--ways") + 1] if once else "all")
+        once = "--methods" in command
+        self.asked.append(command[command.index("--methods") + 1] if once else "all")
         ways = {"plain": 4.1} if once else WAYS
         lines = [LINE | {"way": way, "seconds": seconds} | self.more for way, seconds in ways.items()]
         # Only the part of one epoch reads cached values again.

@@ -1,113 +1,114 @@
-//! Which way each object goes.
+//! The route of each object.
 
 use std::sync::Arc;
 
 use pushdown::{
     Kind, Pipeline,
-    plan::{Decision, Plan},
+    plan::{Class, Decision, Plan},
 };
 
-use crate::{order::Place, profile::float};
+use crate::{order::SampleRef, profile::float};
 
-/// One object in so many goes another way than the plan has it, by turns each of those that are worth a trial. That is
-/// enough to be right again within three batches of a change (`plan::replanner` tests that); with half as many some plans are worse
-/// than plain reading by then.
-const EXPLORED: u64 = 100;
-/// The fewest, where each takes far longer than others: a link that becomes faster is found out by them.
-const FEWEST: u64 = 1024;
+/// One object in this many takes a route other than the planned one, in turn each route that is worth a trial. That is
+/// enough to correct the plan within three batches of a change (tested in `plan::replanner`); with half as many, some
+/// plans are still worse than plain reading by then.
+const TRIAL_STRIDE: u64 = 100;
+/// The longest stride, for trials that take far longer than planned routes. Without them a link that becomes faster would
+/// go unnoticed.
+const MAX_TRIAL_STRIDE: u64 = 1024;
 
-/// What is the same for all plans of a data set.
+/// What all plans of a data set have in common.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct PlanContext {
     /// The most bytes of an object of each class; any number for the last.
     pub(super) bounds: Vec<u64>,
-    /// What is known beforehand of a value's bytes, by stage.
-    values: Vec<Size>,
-    /// The stages to explore, the last one first: the last, and the last before any model.
-    explored: Vec<u8>,
-    /// A value has at most so many times the bytes of its object.
+    /// What is known in advance of a value's bytes, by stage.
+    values: Vec<ValueSize>,
+    /// The stages that trials use, the last one first: the last stage, and the last one before any model.
+    trial_stages: Vec<u8>,
+    /// The most bytes of a value, as a multiple of its object's bytes.
     pub(super) max_expand: f64,
 }
 
-/// How far the gateway takes each object of a batch.
+/// The stage up to which the gateway runs each object of a batch.
 #[derive(Debug, Clone)]
 pub(crate) struct Assignment {
-    ground: Arc<Ground>,
-    /// Bytes that an object of unknown size is taken to have stored.
-    pub(super) unlisted: u64,
-    ways: Ways,
-    /// The stages at which objects stop only to see how that goes; 0 is to be read as they are.
-    explored: Vec<u8>,
-    /// One object of so many goes one of these ways.
+    context: Arc<PlanContext>,
+    /// Assumed bytes of an object of unknown size.
+    pub(super) unlisted_bytes: u64,
+    routes: Routes,
+    /// The stages that trials use; 0 is a plain read.
+    trial_stages: Vec<u8>,
+    /// One object in this many is a trial.
     stride: u64,
 }
 
-/// What is known of the bytes of a stage's values beforehand.
+/// What is known in advance of the bytes of a stage's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
+enum ValueSize {
     Known(u64),
-    /// Nothing: the gateway is told how many there may be, and sends the object in place of a value that has more.
+    /// Unknown. The request states a maximum, and the gateway sends the object in place of a larger value.
     Bounded,
-    /// Nothing, and the gateway takes rows from an object that it never holds whole.
+    /// Unknown, and the gateway streams rows from an object that it never holds whole.
     Table,
 }
 
 #[derive(Debug, Clone)]
-enum Ways {
-    /// Nothing is known yet: by turns as they are and pushed down.
+enum Routes {
+    /// Nothing is known yet: objects are read plainly and pushed down in turn.
     Unknown,
-    /// Nothing is known but that the gateway is done sooner: all are pushed down.
-    Pushing,
-    /// For each class its stages, each with the share of objects that go there or to one before it.
+    /// Nothing is known except that the gateway finished first: all objects are pushed down.
+    AllPushed,
+    /// For each class its stages, each with the cumulative share of objects.
     Planned(Vec<Vec<(u8, f64)>>),
 }
 
-impl Ground {
-    /// `None` where the gateway could do nothing of use: all values are tables.
+impl PlanContext {
+    /// `None` if all values are tables, so that the gateway cannot help.
     pub(super) fn new(pipeline: &Pipeline, bounds: Vec<u64>, max_expand: f64) -> Option<Self> {
         let size = |kind: &Kind| match (kind, kind.bytes()) {
-            (_, Some(bytes)) => Size::Known(bytes),
-            (Kind::Table(_), None) => Size::Table,
-            _ => Size::Bounded,
+            (_, Some(bytes)) => ValueSize::Known(bytes),
+            (Kind::Table(_), None) => ValueSize::Table,
+            _ => ValueSize::Bounded,
         };
         let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
         let model = pipeline
             .steps()
             .iter()
             .position(|step| step.models().next().is_some());
-        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != Size::Table);
-        let mut explored = vec![last(pipeline.len())?];
-        explored.extend(model.and_then(last));
-        explored.dedup();
-        let explored = explored.into_iter().filter_map(|stage| u8::try_from(stage).ok());
+        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != ValueSize::Table);
+        let mut stages = vec![last(pipeline.len())?];
+        stages.extend(model.and_then(last));
+        stages.dedup();
+        let stages = stages.into_iter().filter_map(|stage| u8::try_from(stage).ok());
         Some(Self {
             bounds,
-            explored: explored.collect(),
+            trial_stages: stages.collect(),
             values,
             max_expand,
         })
     }
 
-    /// The class of an object of so many bytes; the last one where that is not known.
+    /// The class of an object of `stored` bytes; the last one if that is unknown.
     pub(super) fn class(&self, stored: Option<u64>) -> usize {
         let last = self.bounds.len().saturating_sub(1);
         let fits = |stored: u64| self.bounds.iter().position(|bound| stored <= *bound);
         stored.and_then(fits).unwrap_or(last)
     }
 
-    /// Whether a value of that stage has no more bytes than it may have, or can be kept from having more.
+    /// Whether a value of that stage is within its maximum, or can be kept within it.
     fn fits(&self, stage: u8, stored: u64) -> bool {
         match self.values.get(usize::from(stage)) {
             _ if stage == 0 => true,
-            Some(Size::Known(value)) => float(*value) <= float(stored) * self.max_expand,
-            Some(Size::Bounded) => true,
-            Some(Size::Table) | None => false,
+            Some(ValueSize::Known(value)) => float(*value) <= float(stored) * self.max_expand,
+            Some(ValueSize::Bounded) => true,
+            Some(ValueSize::Table) | None => false,
         }
     }
 
-    /// The most bytes that a value of that stage may have, where they are not known beforehand.
-    fn most(&self, stage: u8, stored: u64) -> Option<u64> {
-        let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&Size::Bounded);
+    /// The most bytes that a value of that stage may have, if its size is not known in advance.
+    fn max_value_bytes(&self, stage: u8, stored: u64) -> Option<u64> {
+        let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&ValueSize::Bounded);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -118,166 +119,189 @@ impl Ground {
 }
 
 impl Assignment {
-    pub(super) fn unknown(ground: Arc<Ground>, unlisted: u64) -> Self {
+    pub(super) fn unknown(context: Arc<PlanContext>, unlisted_bytes: u64) -> Self {
         Self {
-            unlisted,
-            ways: Ways::Unknown,
-            explored: ground.explored.clone(),
-            stride: EXPLORED,
-            ground,
+            unlisted_bytes,
+            routes: Routes::Unknown,
+            trial_stages: context.trial_stages.clone(),
+            stride: TRIAL_STRIDE,
+            context,
         }
     }
 
     /// Whether nothing is known yet.
     pub(crate) const fn is_unknown(&self) -> bool {
-        matches!(self.ways, Ways::Unknown)
+        matches!(self.routes, Routes::Unknown)
     }
 
-    /// While nothing is known: the way of what has not been begun when all that was pushed down is here.
-    pub(crate) fn pushing(&self) -> Option<Self> {
+    /// While nothing is known: the routes of objects not yet begun once everything pushed down has arrived.
+    pub(crate) fn with_all_pushed(&self) -> Option<Self> {
         self.is_unknown().then(|| Self {
-            ways: Ways::Pushing,
+            routes: Routes::AllPushed,
             ..self.clone()
         })
     }
 
-    /// The ways of a plan that was made from what a decision was. None is explored for which the host lacks weights: they
-    /// would be fetched for a trial. Nor is one that enough objects of every class go by the plan: it would be taken more
-    /// often than is best. And none more often than the plan has time for.
-    pub(super) fn planned(ground: Arc<Ground>, unlisted: u64, decision: &Decision, plan: &Plan) -> Self {
-        let enough = 1.0 / float(EXPLORED);
-        let seen = |stage: u8| {
-            decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
-                let taken = class.candidates.iter().zip(shares);
-                let taken = taken.filter(|(way, _)| way.stage == usize::from(stage));
-                taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
-            })
-        };
-        let lacks_weights = |stage: u8| {
-            let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
-            let mut there = candidates.filter(|way| way.stage == usize::from(stage));
-            there.any(|way| way.weights_bytes > 0.0)
-        };
-        let worthwhile = |stage: &u8| !seen(*stage) && !lacks_weights(*stage);
-        let explored = std::iter::once(0).chain(ground.explored.iter().copied());
-        let explored: Vec<u8> = explored.filter(worthwhile).collect();
-        let rooms = explored
-            .iter()
-            .map(|stage| decision.trial_share(plan, usize::from(*stage)));
-        let room = rooms.fold(1.0, f64::min);
-        let mut stride = EXPLORED;
-        while float(stride) * room < 1.0 && stride < FEWEST {
-            stride = (stride * 2).min(FEWEST);
-        }
-        let tried = if explored.contains(&0) {
-            1.0 / float(stride * explored.len() as u64)
+    /// The routes of `plan`, made from `decision`.
+    pub(super) fn planned(
+        context: Arc<PlanContext>,
+        unlisted_bytes: u64,
+        decision: &Decision,
+        plan: &Plan,
+    ) -> Self {
+        let trial_stages = trial_stages(&context, decision, plan);
+        let stride = trial_stride(&trial_stages, decision, plan);
+        let plain_trials = if trial_stages.contains(&0) {
+            1.0 / float(stride * trial_stages.len() as u64)
         } else {
             0.0
         };
         let classes = decision.classes.iter().zip(&plan.shares);
-        let ways = classes.map(|(class, shares)| {
-            let taken = class.candidates.iter().zip(shares);
-            let taken = taken.filter(|(_, share)| **share > 0.0);
-            let taken: Vec<_> = taken
-                .map(|(way, share)| (way.stage, share / class.share))
-                .collect();
-            let plain = taken.iter().find(|(stage, _)| *stage == 0);
-            let plain = plain.map_or(0.0, |(_, share)| *share);
-            // What is read plainly as a trial is a part of what the plan has read plainly, not more of it.
-            let rest = ((plain - tried) / (1.0 - tried)).max(0.0);
-            let mut sum = 0.0;
-            let taken = taken.into_iter().map(|(stage, share)| {
-                sum += match stage {
-                    _ if plain >= 1.0 => share,
-                    0 => rest,
-                    _ => share * (1.0 - rest) / (1.0 - plain),
-                };
-                (u8::try_from(stage).unwrap_or(u8::MAX), sum)
-            });
-            taken.collect()
-        });
+        let routes = classes.map(|(class, shares)| class_routes(class, shares, plain_trials));
         Self {
-            ground,
-            unlisted,
-            ways: Ways::Planned(ways.collect()),
-            explored,
+            context,
+            unlisted_bytes,
+            routes: Routes::Planned(routes.collect()),
+            trial_stages,
             stride,
         }
     }
 
-    /// The stage of an object: by its size, and among objects of a size in turns, so that any stretch of the data set has
-    /// the shares of the plan; or another one, to see how that goes. Stage 0 where the value could have more bytes than
-    /// it may have.
-    pub(crate) fn stage(&self, place: Place, stored: Option<u64>) -> u8 {
-        let ground = &self.ground;
-        let fits = |stage: u8| ground.fits(stage, stored.unwrap_or(self.unlisted));
-        let explored = |turn: u64| {
-            let fitting = self.explored.iter().copied();
+    /// The stage of an object. It follows from its size; objects of one size are spread so that any part of the data set has
+    /// the shares of the plan. Trials have another stage. Stage 0 if the value could exceed its maximum.
+    pub(crate) fn stage(&self, sample: SampleRef, stored: Option<u64>) -> u8 {
+        let context = &self.context;
+        let fits = |stage: u8| context.fits(stage, stored.unwrap_or(self.unlisted_bytes));
+        let trial_stage = |turn: u64| {
+            let fitting = self.trial_stages.iter().copied();
             let fitting: Vec<u8> = fitting.filter(|stage| fits(*stage)).collect();
             let turn = usize::try_from(turn).unwrap_or_default();
             (!fitting.is_empty()).then(|| fitting[turn % fitting.len()])
         };
-        match &self.ways {
-            Ways::Unknown if place.position.is_multiple_of(2) => 0,
-            Ways::Unknown | Ways::Pushing => explored(place.position / 2).unwrap_or_default(),
-            Ways::Planned(ways) => {
+        match &self.routes {
+            Routes::Unknown if sample.position.is_multiple_of(2) => 0,
+            Routes::Unknown | Routes::AllPushed => trial_stage(sample.position / 2).unwrap_or_default(),
+            Routes::Planned(routes) => {
                 let planned = || {
-                    let of_class = ways.get(ground.class(stored)).map_or(&[][..], Vec::as_slice);
-                    way(of_class, place.index)
+                    let of_class = routes.get(context.class(stored)).map_or(&[][..], Vec::as_slice);
+                    planned_stage(of_class, sample.index)
                 };
-                // Of the positions that a rank has as many are trials as of all.
-                let trial = trial(place.position, self.stride);
-                let stage = trial.and_then(explored).unwrap_or_else(planned);
+                // Trials are spread evenly over the positions of any rank.
+                let trial = trial_turn(sample.position, self.stride);
+                let stage = trial.and_then(trial_stage).unwrap_or_else(planned);
                 if fits(stage) { stage } else { 0 }
             }
         }
     }
 
-    /// The most bytes that the value of an object may have at a stage, where they are not known beforehand.
-    pub(crate) fn most(&self, stage: u8, stored: Option<u64>) -> Option<u64> {
-        self.ground.most(stage, stored.unwrap_or(self.unlisted))
+    /// The most bytes that the value of an object may have at a stage, if they are not known in advance.
+    pub(crate) fn max_value_bytes(&self, stage: u8, stored: Option<u64>) -> Option<u64> {
+        self.context
+            .max_value_bytes(stage, stored.unwrap_or(self.unlisted_bytes))
     }
 
-    /// The first stage that any object stops at: steps from there on run here.
+    /// The first stage at which any object arrives: this host runs the steps after it.
     pub(super) fn first_stage(&self) -> usize {
-        match &self.ways {
-            Ways::Unknown | Ways::Pushing => 0,
-            Ways::Planned(ways) => {
-                let stages = ways.iter().flatten();
+        match &self.routes {
+            Routes::Unknown | Routes::AllPushed => 0,
+            Routes::Planned(routes) => {
+                let stages = routes.iter().flatten();
                 usize::from(stages.map(|(stage, _)| *stage).min().unwrap_or_default())
             }
         }
     }
 }
 
-/// The golden ratio. Its multiples are spread evenly between whole numbers, wherever one starts, and whatever step one takes.
+/// The stages that trials use. Without those for which the host lacks weights, since a trial would download them, and
+/// without those that the plan uses enough in every class, since they would get more than their best share.
+fn trial_stages(context: &PlanContext, decision: &Decision, plan: &Plan) -> Vec<u8> {
+    let enough = 1.0 / float(TRIAL_STRIDE);
+    let is_planned = |stage: u8| {
+        decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
+            let taken = class.candidates.iter().zip(shares);
+            let taken = taken.filter(|(candidate, _)| candidate.stage == usize::from(stage));
+            taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
+        })
+    };
+    let lacks_weights = |stage: u8| {
+        let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
+        let mut at_stage = candidates.filter(|candidate| candidate.stage == usize::from(stage));
+        at_stage.any(|candidate| candidate.weights > 0.0)
+    };
+    std::iter::once(0)
+        .chain(context.trial_stages.iter().copied())
+        .filter(|stage| !is_planned(*stage) && !lacks_weights(*stage))
+        .collect()
+}
+
+/// The stride of trials: longer if the plan has too little time for them.
+fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
+    let rooms = trial_stages
+        .iter()
+        .map(|stage| decision.room(plan, usize::from(*stage)));
+    let room = rooms.fold(1.0, f64::min);
+    let mut stride = TRIAL_STRIDE;
+    while float(stride) * room < 1.0 && stride < MAX_TRIAL_STRIDE {
+        stride = (stride * 2).min(MAX_TRIAL_STRIDE);
+    }
+    stride
+}
+
+/// The stages of a class with their cumulative shares. Plain trials count as part of the planned plain reads.
+fn class_routes(class: &Class, shares: &[f64], plain_trials: f64) -> Vec<(u8, f64)> {
+    let taken: Vec<_> = class
+        .candidates
+        .iter()
+        .zip(shares)
+        .filter(|(_, share)| **share > 0.0)
+        .map(|(candidate, share)| (candidate.stage, share / class.share))
+        .collect();
+    let plain = taken.iter().find(|(stage, _)| *stage == 0);
+    let plain = plain.map_or(0.0, |(_, share)| *share);
+    let plain_rest = ((plain - plain_trials) / (1.0 - plain_trials)).max(0.0);
+    let mut sum = 0.0;
+    let cumulative = taken.into_iter().map(|(stage, share)| {
+        sum += match stage {
+            _ if plain >= 1.0 => share,
+            0 => plain_rest,
+            _ => share * (1.0 - plain_rest) / (1.0 - plain),
+        };
+        (u8::try_from(stage).unwrap_or(u8::MAX), sum)
+    });
+    cumulative.collect()
+}
+
+/// The golden ratio. Its multiples modulo 1 are spread evenly, for any start and any step.
 const GOLDEN: f64 = 0.618_033_988_749_895;
-/// The silver ratio, whose multiples have nothing to do with those.
+/// The silver ratio. Its multiples are independent of those of the golden ratio.
 const SILVER: f64 = 0.414_213_562_373_095;
 
-/// Where a number's multiple of a ratio stands between 0 and 1.
-fn turn(number: u64, ratio: f64) -> f64 {
+/// A number's multiple of a ratio, modulo 1.
+fn fraction(number: u64, ratio: f64) -> f64 {
     (float(number) * ratio).fract()
 }
 
-/// Which trial the sample at a position is, if it is one; of so many positions one is.
-fn trial(position: u64, stride: u64) -> Option<u64> {
-    /// As many ways as trials are told apart by.
-    const WAYS: f64 = 12.0;
-    let among = turn(position, SILVER) * float(stride);
+/// The turn of the trial at a position, if the sample is one; one in `stride` positions is.
+fn trial_turn(position: u64, stride: u64) -> Option<u64> {
+    /// Number of different turns.
+    const TURNS: f64 = 12.0;
+    let among = fraction(position, SILVER) * float(stride);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "less than 12"
     )]
-    (among < 1.0).then_some((among * WAYS) as u64)
+    (among < 1.0).then_some((among * TURNS) as u64)
 }
 
-/// The way of an object, by its turn among those of its class.
-fn way(ways: &[(u8, f64)], index: usize) -> u8 {
-    let turn = turn(index as u64, GOLDEN);
-    let way = ways.iter().find(|(_, sum)| turn < *sum).or_else(|| ways.last());
-    way.map(|(stage, _)| *stage).unwrap_or_default()
+/// The planned stage of an object, by its index among those of its class.
+fn planned_stage(routes: &[(u8, f64)], index: usize) -> u8 {
+    let turn = fraction(index as u64, GOLDEN);
+    let route = routes
+        .iter()
+        .find(|(_, sum)| turn < *sum)
+        .or_else(|| routes.last());
+    route.map(|(stage, _)| *stage).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The CPUs of this host, for a gateway that may have the same ones.
+//! Identifies the CPUs of this host, to detect a gateway on the same ones.
 
 use std::fs;
 
-/// What names the CPUs that so many threads of this process work on; `None` where the system does not tell, and where some
-/// are left to others.
+/// Identifies the CPUs that `threads` threads of this process run on. `None` if the system does not state them, or if
+/// this process does not use all of them.
 pub(crate) fn name(threads: usize) -> Option<String> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let status = fs::read_to_string("/proc/self/status").ok()?;

@@ -1,75 +1,75 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::*;
-use crate::order::Place;
-use classes::tests::objects;
+use crate::order::SampleRef;
+use size_classes::tests::objects;
 
-fn came(adapter: &Adapter, stored: Option<u64>, stage: u8) {
-    let came = Came {
+fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {
+    let received = ReceivedValue {
         stage,
         bytes: 30_000,
         seconds: 0.04,
     };
-    adapter.gateway(stored, Split::At(stage), came);
+    adapter.observe_gateway_value(stored, Split::At(stage), received);
 }
 
-/// The two sides told apart, from what a reader would see of 128 samples.
+/// Costs at the gateway and on the host, from what a reader observes of 128 samples.
 #[test]
 fn two_batches_make_a_plan() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-    adapter.gateway_cores(8.0, Some(2.0));
+    adapter.observe_gateway_cores(8.0, Some(2.0));
     let traffic = Traffic {
         down: AtomicU64::new(0),
         ..Traffic::default()
     };
     for _ in 0..2 {
-        assert!(adapter.decision().is_none());
+        assert!(adapter.plan_report().is_none());
         for position in 0..64 {
-            let place = Place { position, index: 0 };
+            let sample = SampleRef { position, index: 0 };
             let stored = Some(4_000_000);
-            match adapter.assignment().stage(place, stored) {
+            match adapter.assignment().stage(sample, stored) {
                 0 => {
-                    let mut on_its_way = adapter.asked(&traffic);
-                    on_its_way.found(stored);
+                    let mut read = adapter.begin_read(&traffic);
+                    read.on_headers(stored);
                     traffic.down.fetch_add(4_000_000, Relaxed);
                     std::thread::sleep(Duration::from_millis(2));
-                    drop(on_its_way);
-                    let ran = StepTiming {
+                    drop(read);
+                    let ran = Timed {
                         steps: 0..2,
                         time: Duration::from_millis(40),
                     };
-                    adapter.host(stored, &[ran]);
+                    adapter.observe_host_steps(stored, &[ran]);
                 }
-                stage => came(&adapter, stored, stage),
+                stage => receive(&adapter, stored, stage),
             }
         }
-        adapter.batch_done(128, &traffic);
+        adapter.observe_batch_end(128, &traffic);
     }
-    let planned = adapter.decision().unwrap();
+    let planned = adapter.plan_report().unwrap();
     assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
-    assert!(planned.samples_per_second() >= planned.plainly());
+    assert!(planned.samples_per_second() >= planned.plain_samples_per_second());
 }
 
-/// Those of other batches that have begun go before the samples that a plan is made for.
+/// Samples of other batches that have begun come first.
 #[test]
-fn a_plan_is_made_for_what_has_not_begun() {
+fn a_plan_covers_the_samples_that_have_not_begun() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-    adapter.gateway_cores(8.0, None);
+    adapter.observe_gateway_cores(8.0, None);
     let stored = Some(4_000_000);
     let ran = StepTiming {
         steps: 0..2,
         time: Duration::from_millis(40),
     };
-    adapter.host(stored, &[ran]);
-    came(&adapter, stored, 2);
+    adapter.observe_host_steps(stored, &[ran]);
+    receive(&adapter, stored, 2);
     let rules = |left: usize| {
         let traffic = Traffic::default();
-        adapter.batch_done(left, &traffic);
-        adapter.batch_done(left, &traffic);
-        let rules = adapter.decision().unwrap().decision.rules;
-        (rules.samples_left, rules.in_flight.bytes)
+        adapter.observe_batch_end(left, &traffic);
+        adapter.observe_batch_end(left, &traffic);
+        let rules = adapter.plan_report().unwrap().decision.rules;
+        (rules.samples_left, rules.under_way.bytes)
     };
     let near = |found: (f64, f64), expected: (f64, f64)| {
         let apart = (found.0 - expected.0).abs() + (found.1 - expected.1).abs();
@@ -77,25 +77,25 @@ fn a_plan_is_made_for_what_has_not_begun() {
     };
     near(rules(128), (128.0, 0.0));
     let splits = [Split::At(0), Split::At(0), Split::At(2), Split::Full];
-    let awaited = adapter.awaits(splits.iter().map(|split| (stored, *split)));
+    let in_flight = adapter.track_batch(splits.iter().map(|split| (stored, *split)));
     near(rules(128), (124.0, 8_060_000.0));
-    awaited.ended(0);
-    awaited.ended(0);
+    in_flight.end(0);
+    in_flight.end(0);
     near(rules(128), (124.0, 4_060_000.0));
-    awaited.goes(1, Split::At(2));
-    // What has come goes nowhere.
-    awaited.goes(0, Split::At(0));
+    in_flight.reroute(1, Split::At(2));
+    // A sample that has arrived is not rerouted.
+    in_flight.reroute(0, Split::At(0));
     near(rules(128), (124.0, 90_000.0));
-    // All have begun: the plan is one for the next epoch.
+    // All have begun: the plan is for the next epoch.
     near(rules(4), (256.0, 90_000.0));
-    drop(awaited);
+    drop(in_flight);
     near(rules(4), (4.0, 0.0));
     near(rules(0), (256.0, 0.0));
 }
 
-/// A value of 30,000 bytes is never made of an object that may have fewer.
+/// A value of 30,000 bytes is never requested from an object that may have fewer.
 #[test]
-fn sizes_that_no_listing_tells_are_learned() {
+fn sizes_without_a_listing_are_learned() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
     let mut objects = objects(&[0; 256]);
     for object in &mut objects {
@@ -104,12 +104,12 @@ fn sizes_that_no_listing_tells_are_learned() {
     let adapter = Adapter::new(&pipeline, &objects, 64, 2, 1.0).unwrap();
     let pushed = || {
         let assignment = adapter.assignment();
-        let place = |index: usize| Place {
+        let sample = |index: usize| SampleRef {
             position: index as u64,
             index,
         };
         (0..64)
-            .filter(|index| assignment.stage(place(*index), None) > 0)
+            .filter(|index| assignment.stage(sample(*index), None) > 0)
             .count()
     };
     assert_eq!(pushed(), 0, "any object may be smaller");
@@ -118,38 +118,38 @@ fn sizes_that_no_listing_tells_are_learned() {
         time: Duration::from_millis(40),
     }];
     let before = adapter.assignment();
-    adapter.host(Some(30_000), &ran);
+    adapter.observe_host_steps(Some(30_000), &ran);
     assert_eq!(pushed(), 32);
     assert_eq!(
         before.stage(
-            Place {
+            SampleRef {
                 position: 1,
                 index: 0
             },
             None
         ),
         0,
-        "a batch keeps its ways"
+        "a batch keeps its routes"
     );
-    adapter.gateway_cores(8.0, None);
-    came(&adapter, None, 2);
+    adapter.observe_gateway_cores(8.0, None);
+    receive(&adapter, None, 2);
     let plan = || {
         let traffic = Traffic::default();
-        adapter.batch_done(128, &traffic);
-        adapter.batch_done(128, &traffic);
-        adapter.decision().unwrap().decision
+        adapter.observe_batch_end(128, &traffic);
+        adapter.observe_batch_end(128, &traffic);
+        adapter.plan_report().unwrap().decision
     };
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
     assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
-    adapter.host(Some(29_999), &ran);
-    assert_eq!(pushed(), 0, "with the plan that is in force, too");
-    adapter.host(Some(240_001), &ran);
+    adapter.observe_host_steps(Some(29_999), &ran);
+    assert_eq!(pushed(), 0, "the plan in force is bounded, too");
+    adapter.observe_host_steps(Some(240_001), &ran);
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
     assert!(
         decision.plan.shares[0][1] < 1e-9,
-        "no plan is made that is not kept to: {decision:?}"
+        "no plan exceeds the bound: {decision:?}"
     );
     assert_eq!(pushed(), 0);
 }

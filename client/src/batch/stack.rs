@@ -6,52 +6,67 @@ use pushdown::{DType, Layout, Sample, Tensor};
 use super::Batch;
 use crate::error::{Error, Result};
 
-/// The values of a batch, one after the other, with a batch axis in front.
+/// The values of a batch, consecutive in one array with a batch axis in front.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stacked {
     /// Shape `[n, ...]`; images are u8, height x width x 3. The layout is that of the values.
     pub tensor: Tensor,
-    /// Which rows of the batch the values are: those without a value are left out.
+    /// Index in the batch of each value. Rows without a value are left out.
     pub rows: Vec<usize>,
-    /// The quantisation scale of each value, where values have one.
+    /// The quantisation scale of each value, if values have one.
     pub scales: Option<Vec<f32>>,
 }
 
-/// What has to be the same for all values.
-type Form = (DType, Layout, Vec<usize>, bool);
+/// The properties that all stacked values share.
+#[derive(Debug, Clone, PartialEq)]
+struct ArrayType {
+    dtype: DType,
+    layout: Layout,
+    shape: Vec<usize>,
+    is_quantized: bool,
+}
 
 impl Batch {
-    /// Copies the values into one contiguous array; `None` when no row has a value.
+    /// Copies the values into one contiguous array; `None` if no row has a value.
     ///
     /// # Errors
-    /// When dtypes or shapes differ, or values are bytes.
+    /// If dtypes or shapes differ, or values are bytes.
     pub fn stack(&self) -> Result<Option<Stacked>> {
         let mut rows = Vec::with_capacity(self.len());
         let mut data = Vec::new();
         let mut scales = Vec::new();
-        let mut common: Option<Form> = None;
+        let mut common: Option<ArrayType> = None;
         for (index, row) in self.rows().iter().enumerate() {
             let Ok(value) = &row.value else { continue };
-            let (form, elements, scale) = parts(value).ok_or_else(|| {
-                Error::config(format!("`{}` is bytes, and only arrays can be stacked", row.key))
+            let (found, elements, scale) = parts(value).ok_or_else(|| {
+                Error::config(format!(
+                    "cannot stack: found bytes at `{}`, expected an image or a tensor",
+                    row.key
+                ))
             })?;
             match &common {
                 None => data.reserve_exact(elements.len() * self.len()),
-                Some(common) if *common == form => {}
-                Some((dtype, _, shape, _)) => {
+                Some(common) if *common == found => {}
+                Some(ArrayType { dtype, shape, .. }) => {
                     return Err(Error::config(format!(
                         "cannot stack: found {} {:?} at `{}`, expected {dtype} {shape:?} as before it; \
                          let the pipeline fix the shape, with `resize(w, h)` or a crop",
-                        form.0, form.2, row.key
+                        found.dtype, found.shape, row.key
                     )));
                 }
             }
-            common = Some(form);
+            common = Some(found);
             data.extend_from_slice(elements);
             scales.extend(scale);
             rows.push(index);
         }
-        let Some((dtype, layout, mut shape, quantized)) = common else {
+        let Some(ArrayType {
+            dtype,
+            layout,
+            mut shape,
+            is_quantized,
+        }) = common
+        else {
             return Ok(None);
         };
         shape.insert(0, rows.len());
@@ -59,25 +74,30 @@ impl Batch {
         Ok(Some(Stacked {
             tensor,
             rows,
-            scales: quantized.then_some(scales),
+            scales: is_quantized.then_some(scales),
         }))
     }
 }
 
-fn parts(value: &Sample) -> Option<(Form, &[u8], Option<f32>)> {
+fn parts(value: &Sample) -> Option<(ArrayType, &[u8], Option<f32>)> {
     match value {
         Sample::Image(image) => {
-            let shape = vec![image.height() as usize, image.width() as usize, 3];
-            Some(((DType::U8, Layout::Hwc, shape, false), image.pixels(), None))
+            let array_type = ArrayType {
+                dtype: DType::U8,
+                layout: Layout::Hwc,
+                shape: vec![image.height() as usize, image.width() as usize, 3],
+                is_quantized: false,
+            };
+            Some((array_type, image.pixels(), None))
         }
         Sample::Tensor(tensor) => {
-            let form = (
-                tensor.dtype(),
-                tensor.layout(),
-                tensor.shape().to_vec(),
-                tensor.scale().is_some(),
-            );
-            Some((form, tensor.data().as_slice(), tensor.scale()))
+            let array_type = ArrayType {
+                dtype: tensor.dtype(),
+                layout: tensor.layout(),
+                shape: tensor.shape().to_vec(),
+                is_quantized: tensor.scale().is_some(),
+            };
+            Some((array_type, tensor.data().as_slice(), tensor.scale()))
         }
         Sample::Bytes(_) | Sample::Table(_) => None,
     }
@@ -106,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn values_follow_each_other_and_errors_leave_no_gap() {
+    fn values_are_consecutive_and_errors_leave_no_gap() {
         let stacked = batch(vec![
             Ok(image(2, 1)),
             Err(RowError::new("NoSuchKey", "gone")),
@@ -124,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_travel_along() {
+    fn scales_are_stacked_with_their_values() {
         let code = |scale| {
             let tensor = Tensor::new(DType::I8, Layout::Flat, vec![1], Buffer::from_vec(vec![7u8])).unwrap();
             Ok(Sample::Tensor(tensor.with_scale(Some(scale))))
@@ -134,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_common_shape_is_refused() {
+    fn values_without_a_common_shape_cannot_be_stacked() {
         let error = batch(vec![Ok(image(2, 1)), Ok(image(3, 1))])
             .stack()
             .unwrap_err()

@@ -1,4 +1,4 @@
-//! The files of a gateway's models: fetched by digest, and kept in the user's cache.
+//! Downloads the files of a gateway's models by digest, and stores them in the user's cache.
 
 use std::{
     fs, io,
@@ -13,81 +13,81 @@ use pushdown::step::model::{
 };
 use tokio::runtime::Handle;
 
-use super::{PATH, host};
+use super::{PATH, host_runtime};
 use crate::{
     error::{Error, Result},
     store::Store,
 };
 
-/// What names of ONNX files in the cache end with.
+/// Extension of ONNX files in the cache.
 const ONNX: &str = "onnx";
-/// And those of files with weights.
+/// Extension of weight files in the cache.
 const DATA: &str = "data";
 
-/// Files of a model at a gateway, kept in the user's cache once they were here.
+/// The files of a model at a gateway, cached on this host after the first download.
 #[derive(Debug)]
 pub(super) struct Download {
     store: Store,
     description: ModelDescription,
     runtime: Handle,
-    /// Where no cache takes them: they are asked for more than once.
-    unkept: OnceLock<ModelFiles>,
+    /// The files, if the cache cannot store them: `fetch` is called more than once.
+    uncached: OnceLock<Files>,
 }
 
-impl WeightSource for Download {
-    fn fetch(&self) -> pushdown::Result<ModelFiles> {
-        if let Some(files) = self.unkept.get() {
+impl Weights for Download {
+    fn fetch(&self) -> pushdown::Result<Files> {
+        if let Some(files) = self.uncached.get() {
             return Ok(files.clone());
         }
-        if let Some(files) = self.kept()
+        if let Some(files) = self.cached()
             && self.description.check(&files).is_ok()
         {
             return Ok(files);
         }
-        let mut all_kept = true;
-        let mut files = ModelFiles::default();
+        let mut all_cached = true;
+        let mut files = Files::default();
         for file in &self.description.files {
             let check = |bytes: &Arc<[u8]>| file.check(bytes);
-            let (bytes, kept) = self.file((file.digest.as_str(), DATA), file.bytes, check)?;
+            let (bytes, cached) = self.file((file.digest.as_str(), DATA), file.bytes, check)?;
             files.data.insert(file.name.clone(), bytes);
-            all_kept &= kept;
+            all_cached &= cached;
         }
         let check = |bytes: &Arc<[u8]>| {
             files.model = Arc::clone(bytes);
             self.description.check(&files)
         };
-        let (_, kept) = self.file(
+        let (_, cached) = self.file(
             (self.description.digest.as_str(), ONNX),
             MAX_MODEL_BYTES as u64,
             check,
         )?;
-        if !(all_kept && kept) {
-            // Another thread's are the same.
-            drop(self.unkept.set(files.clone()));
+        if !(all_cached && cached) {
+            // If another thread was first, its files are the same.
+            drop(self.uncached.set(files.clone()));
         }
         Ok(files)
     }
 
-    fn is_local(&self) -> bool {
-        let mut places = self
+    fn is_near(&self) -> bool {
+        let mut paths = self
             .names()
-            .map(|(digest, extension)| self.place(digest, extension));
-        self.unkept.get().is_some() || places.all(|place| place.is_some_and(|file| file.is_file()))
+            .map(|(digest, extension)| self.cache_path(digest, extension));
+        self.uncached.get().is_some() || paths.all(|path| path.is_some_and(|file| file.is_file()))
     }
 
     fn runtime(&self) -> pushdown::Result<Runtime> {
-        host()
+        host_runtime()
     }
 }
 
 impl Download {
-    /// Of the model that a gateway has described.
-    pub(super) const fn new(store: Store, description: ModelDescription, runtime: Handle) -> Self {
+    /// The files of a model that a gateway has described.
+    pub(super) const fn new(store: Store, description: Description, runtime: Handle) -> Self {
         Self {
             store,
             description,
             runtime,
-            unkept: OnceLock::new(),
+            uncached: OnceLock::new(),
         }
     }
 
@@ -98,15 +98,15 @@ impl Download {
             .chain([(self.description.digest.as_str(), ONNX)])
     }
 
-    /// The place of a file in the user's cache.
-    fn place(&self, digest: &str, extension: &str) -> Option<PathBuf> {
+    /// The path of a file in the user's cache.
+    fn cache_path(&self, digest: &str, extension: &str) -> Option<PathBuf> {
         Some(self.store.cache()?.join(format!("{digest}.{extension}")))
     }
 
-    /// The files of the cache, where it has all of them.
-    fn kept(&self) -> Option<ModelFiles> {
-        let read = |digest: &str, extension| read_file(&self.place(digest, extension)?).ok();
-        let mut files = ModelFiles::default();
+    /// The files, if the cache has all of them.
+    fn cached(&self) -> Option<Files> {
+        let read = |digest: &str, extension| read_file(&self.cache_path(digest, extension)?).ok();
+        let mut files = Files::default();
         for file in &self.description.files {
             files.data.insert(file.name.clone(), read(&file.digest, DATA)?);
         }
@@ -114,15 +114,15 @@ impl Download {
         Some(files)
     }
 
-    /// A file of the model that passes `check`, from the cache or the gateway, and whether the cache has it.
+    /// A file of the model that passes `check`, from the cache or the gateway, and whether it is in the cache.
     fn file(
         &self,
         (digest, extension): (&str, &str),
         max_bytes: u64,
         mut check: impl FnMut(&Arc<[u8]>) -> pushdown::Result<()>,
     ) -> pushdown::Result<(Arc<[u8]>, bool)> {
-        let place = self.place(digest, extension);
-        if let Some(bytes) = place.as_ref().and_then(|file| read_file(file).ok())
+        let path = self.cache_path(digest, extension);
+        if let Some(bytes) = path.as_ref().and_then(|file| read_file(file).ok())
             && check(&bytes).is_ok()
         {
             return Ok((bytes, true));
@@ -133,19 +133,19 @@ impl Download {
         let bytes = self.runtime.block_on(download).map_err(unavailable)?;
         let bytes: Arc<[u8]> = Arc::from(&*bytes);
         check(&bytes)?;
-        let kept = place.is_some_and(|file| match keep(&file, &bytes) {
+        let cached = path.is_some_and(|file| match write_atomically(&file, &bytes) {
             Ok(()) => true,
             Err(error) => {
-                tracing::info!(%error, file = %file.display(), "the weights are not kept");
+                tracing::info!(%error, file = %file.display(), "cannot cache the weights");
                 false
             }
         });
-        Ok((bytes, kept))
+        Ok((bytes, cached))
     }
 
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
-        let ModelDescription { name, bytes, .. } = &self.description;
-        tracing::info!(name, digest, bytes, "fetching the weights of a model");
+        let Description { name, bytes, .. } = &self.description;
+        tracing::info!(name, digest, bytes, "downloading the weights of a model");
         let path = format!("{PATH}/{digest}");
         let transport = self.store.transport();
         let answer = transport
@@ -164,11 +164,11 @@ impl Download {
     }
 }
 
-/// Written beside and renamed, so that no one reads half of it.
-fn keep(file: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a temporary file and renames it, so that no reader sees a partial file.
+fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    // Several models may come at once.
+    // Several processes may download at once.
     let draft = file.with_extension(format!("{}.tmp", std::process::id()));
     fs::write(&draft, bytes)?;
     fs::rename(draft, file)

@@ -1,4 +1,4 @@
-//! How fast the link is.
+//! Measures the bandwidth of the link.
 
 use std::{
     sync::Arc,
@@ -9,25 +9,25 @@ use bytes::Bytes;
 use futures::future::join_all;
 use pushdown::Limits;
 
-use super::{LONG, float};
+use super::{LONG_OBJECT_BYTES, float};
 use crate::{
     error::Result,
     store::{Object, Store},
 };
 
-/// Objects that are read at a time, as a reader does.
-pub(super) const TOGETHER: usize = 12;
+/// Concurrent object reads, as in a reader.
+pub(super) const MAX_CONCURRENT_READS: usize = 12;
 
-/// What came over the link, and how long that took. Objects are read together: one alone fits into what a link lets
-/// through at once, and tells of its latency.
+/// Bytes received over the link, and the time that took. Objects are read concurrently: a single one fits into the link's
+/// buffers and only measures latency.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(super) struct LinkSampler {
     bytes: usize,
     time: Duration,
 }
 
-impl Link {
-    /// Reads these objects, at most [`TOGETHER`], each with its key.
+impl LinkSampler {
+    /// Reads these objects, at most [`MAX_CONCURRENT_READS`], and returns each with its key.
     pub(super) async fn read(
         &mut self,
         store: &Store,
@@ -47,8 +47,8 @@ impl Link {
         read
     }
 
-    /// Bytes per second: the link is at least as fast. `None` where these were too few bytes to tell.
+    /// Bytes per second: the link is at least this fast. `None` if too few bytes were read.
     pub(super) fn rate(&self) -> Option<f64> {
-        (self.bytes >= LONG).then(|| float(self.bytes as u64) / self.time.as_secs_f64())
+        (self.bytes >= LONG_OBJECT_BYTES).then(|| float(self.bytes as u64) / self.time.as_secs_f64())
     }
 }

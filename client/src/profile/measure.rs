@@ -1,4 +1,4 @@
-//! Seconds of groups of steps, on both sides, and what they make of a split.
+//! Seconds of groups of steps, at the gateway and on this host, and the cost of each candidate split.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,27 +12,27 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     error::{Error, Result},
-    models::of_steps,
+    models::models_of,
 };
 
-/// Steps that ran as one, with what they took.
+/// Fused steps, and the seconds they took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct StepGroup {
     first: usize,
     steps: usize,
     seconds: f64,
 }
 
-/// Runs the first steps and gives the CPU seconds of each group of them, all threads together.
+/// Runs the first `until` steps and returns the CPU seconds of each group of them, over all threads.
 pub(super) fn run(
     pipeline: &Pipeline,
     until: usize,
     sample: Sample,
     context: &Context<'_>,
-) -> Result<Vec<Group>> {
-    let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+) -> Result<Vec<StepGroup>> {
+    let cpu = || Ok(Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default());
     let (_, groups) = pipeline.run_timed(0..until, sample, context, cpu)?;
-    let groups = groups.into_iter().map(|group| Group {
+    let groups = groups.into_iter().map(|group| StepGroup {
         first: group.steps.start,
         steps: group.steps.len(),
         seconds: group.time.as_secs_f64(),
@@ -40,9 +40,9 @@ pub(super) fn run(
     Ok(groups.collect())
 }
 
-/// The gateway's groups: the last entries of `Server-Timing`, behind origin, queue and read. Each is named after its
+/// The gateway's groups: the last entries of `Server-Timing`, after origin, queue and read. Each is named after its
 /// steps.
-pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result<Vec<Group>> {
+pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result<Vec<StepGroup>> {
     let timing = headers
         .get("server-timing")
         .and_then(|timing| timing.to_str().ok())
@@ -53,7 +53,7 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
         let milliseconds = milliseconds.filter(|time| time.is_finite() && *time >= 0.0)?;
         Some((name, milliseconds / 1e3))
     });
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<StepGroup> = Vec::new();
     for (name, seconds) in entries {
         let first = groups.last().map_or(0, |last| last.first + last.steps);
         let rest = &pipeline.steps()[first..];
@@ -61,7 +61,7 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
             let names: Vec<_> = rest[..*steps].iter().map(Step::name).collect();
             names.join("_") == name
         });
-        groups.extend(steps.map(|steps| Group {
+        groups.extend(steps.map(|steps| StepGroup {
             first,
             steps,
             seconds,
@@ -70,58 +70,62 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
     match groups.last() {
         Some(last) if last.first + last.steps == pipeline.len() => Ok(groups),
         _ => Err(Error::protocol(format!(
-            "the gateway's Server-Timing `{timing}` does not tell of all steps of the pipeline"
+            "invalid Server-Timing from the gateway: expected all steps of the pipeline, found `{timing}`"
         ))),
     }
 }
 
-/// What splits at the end of each group come to, and within layers, whose costs are in the ratio of their
-/// multiplications. A stage whose bytes are not known is none to plan with.
+/// The cost of a split after each group, and between layers, whose costs are proportional to their multiplications. A stage
+/// of unknown size is left out.
 ///
-/// Groups that did not run here are taken to differ from the gateway's as those do that did. Weights are those of the `far`
-/// models, which this host has to fetch.
-pub(super) fn ways(
+/// Groups that did not run on this host are assumed to differ from the gateway's by the same factor as those that did.
+/// Weights are those of the `missing` models, which this host would have to download.
+pub(super) fn candidates(
     pipeline: &Pipeline,
     bytes: &[Option<u64>],
-    here: &[Group],
-    there: &[Group],
-    far: &[Arc<Model>],
+    host_groups: &[StepGroup],
+    gateway_groups: &[StepGroup],
+    missing: &[Arc<Model>],
 ) -> Result<Vec<Candidate>> {
-    let alike = |(a, b): (&Group, &Group)| (a.first, a.steps) == (b.first, b.steps);
-    if here.len() > there.len() || !here.iter().zip(there).all(alike) {
+    let same_steps = |(a, b): (&StepGroup, &StepGroup)| (a.first, a.steps) == (b.first, b.steps);
+    if host_groups.len() > gateway_groups.len() || !host_groups.iter().zip(gateway_groups).all(same_steps) {
         return Err(Error::protocol(
-            "the gateway runs steps together that run apart here",
+            "the gateway and this host fuse steps differently: use the same version on both",
         ));
     }
-    let sum = |groups: &[Group]| groups.iter().map(|group| group.seconds).sum::<f64>();
-    let slower = sum(&there[..here.len()]) / sum(here);
-    let slower = if slower.is_finite() && slower > 0.0 {
-        slower
+    let sum = |groups: &[StepGroup]| groups.iter().map(|group| group.seconds).sum::<f64>();
+    let slowdown = sum(&gateway_groups[..host_groups.len()]) / sum(host_groups);
+    let slowdown = if slowdown.is_finite() && slowdown > 0.0 {
+        slowdown
     } else {
         1.0
     };
-    let groups = there.iter().enumerate().map(|(index, there)| {
-        let seconds = here
+    let groups = gateway_groups.iter().enumerate().map(|(index, at_gateway)| {
+        let seconds = host_groups
             .get(index)
-            .map_or(there.seconds / slower, |here| here.seconds);
-        (Group { seconds, ..*there }, there.seconds)
+            .map_or(at_gateway.seconds / slowdown, |on_host| on_host.seconds);
+        let on_host = StepGroup {
+            seconds,
+            ..*at_gateway
+        };
+        (on_host, at_gateway.seconds)
     });
-    let groups: Vec<(Group, f64)> = groups.collect();
+    let groups: Vec<(StepGroup, f64)> = groups.collect();
     let total: f64 = groups.iter().map(|(group, _)| group.seconds).sum();
-    let mut ways = Vec::new();
-    let mut way = |stage: usize, gateway: f64, done_here: f64| {
-        ways.extend(bytes[stage].map(|bytes| Candidate {
+    let mut candidates = Vec::new();
+    let mut add = |stage: usize, gateway: f64, host_before: f64| {
+        candidates.extend(bytes[stage].map(|bytes| Candidate {
             stage,
             bytes: float(bytes),
             gateway_seconds: gateway,
-            host_seconds: (total - done_here).max(0.0),
-            weights_bytes: weights(&pipeline.steps()[stage..], far),
-            loading: LoadingCost::default(),
+            host_seconds: (total - host_before).max(0.0),
+            weights: weights(&pipeline.steps()[stage..], missing),
+            loading: Loading::default(),
         }));
     };
-    way(0, 0.0, 0.0);
+    add(0, 0.0, 0.0);
     let (mut gateway, mut host) = (0.0, 0.0);
-    for (group, there) in groups {
+    for (group, gateway_seconds) in groups {
         let steps = &pipeline.steps()[group.first..group.first + group.steps];
         let macs: Vec<f64> = steps
             .iter()
@@ -137,22 +141,24 @@ pub(super) fn ways(
             let last = index + 1 == steps.len();
             if last || all > 0.0 {
                 let part = if last { 1.0 } else { done / all };
-                way(
+                add(
                     group.first + index + 1,
-                    gateway + there * part,
+                    gateway + gateway_seconds * part,
                     host + group.seconds * part,
                 );
             }
         }
-        gateway += there;
+        gateway += gateway_seconds;
         host += group.seconds;
     }
-    Ok(ways)
+    Ok(candidates)
 }
 
-/// Bytes of the `far` models that `steps` need.
-fn weights(steps: &[Step], far: &[Arc<Model>]) -> f64 {
-    let needed = of_steps(steps).into_iter().filter(|model| far.contains(model));
+/// Bytes of the `missing` models that `steps` need.
+fn weights(steps: &[Step], missing: &[Arc<Model>]) -> f64 {
+    let needed = models_of(steps)
+        .into_iter()
+        .filter(|model| missing.contains(model));
     needed.map(|model| float(model.description().bytes)).sum()
 }
 

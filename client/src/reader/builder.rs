@@ -22,14 +22,14 @@ use crate::{
     transport::Timeouts,
 };
 
-/// Settings of a [`PushdownReader`]. Bucket, pipeline, and either a prefix or keys are needed; everything else
-/// has a default.
+/// Settings of a [`PushdownReader`]. Required are the bucket, the pipeline, and either a prefix or keys; everything else has
+/// a default.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PushdownReaderBuilder {
     store: StoreBuilder,
     bucket: Option<String>,
-    keys: Keys,
+    keys: DataSetKeys,
     pipeline: Option<String>,
     split: Split,
     compression: Compression,
@@ -42,31 +42,31 @@ pub struct PushdownReaderBuilder {
     shard: (usize, usize),
     start: usize,
     limit: Option<usize>,
-    listing: Option<Listing>,
+    listing: Option<ListingCallback>,
     prefetch_bytes: u64,
     requests: usize,
     gets: usize,
     threads: Option<NonZeroUsize>,
     limits: Limits,
     models: Option<PathBuf>,
-    keep: Option<PathBuf>,
-    keep_bytes: u64,
+    value_cache: Option<PathBuf>,
+    value_cache_bytes: u64,
     max_expand: f64,
 }
 
 #[derive(Debug, Clone)]
-enum Keys {
+enum DataSetKeys {
     Prefix(String),
-    These(Vec<Object>),
+    Objects(Vec<Object>),
 }
 
-/// What is called while a prefix is listed.
+/// Called while a prefix is listed.
 #[derive(Clone)]
-struct Listing(Arc<dyn Fn(usize) + Send + Sync>);
+struct ListingCallback(Arc<dyn Fn(usize) + Send + Sync>);
 
-impl fmt::Debug for Listing {
+impl fmt::Debug for ListingCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listing").finish_non_exhaustive()
+        f.debug_struct("ListingCallback").finish_non_exhaustive()
     }
 }
 
@@ -75,7 +75,7 @@ impl Default for PushdownReaderBuilder {
         Self {
             store: Store::builder(),
             bucket: None,
-            keys: Keys::Prefix(String::new()),
+            keys: DataSetKeys::Prefix(String::new()),
             pipeline: None,
             split: Split::Smallest,
             compression: Compression::None,
@@ -95,8 +95,8 @@ impl Default for PushdownReaderBuilder {
             threads: None,
             limits: Limits::default(),
             models: None,
-            keep: None,
-            keep_bytes: 10 << 30,
+            value_cache: None,
+            value_cache_bytes: 10 << 30,
             max_expand: 1.0,
         }
     }
@@ -116,7 +116,7 @@ macro_rules! setters {
 
 impl PushdownReaderBuilder {
     setters! {
-        /// Endpoint, credentials, timeouts and retries all at once, instead of by the setters after this one.
+        /// Endpoint, credentials, timeouts and retries at once, instead of by the setters after this one.
         store(store: StoreBuilder) => |builder| builder.store = store;
         /// URL of the gateway, or in plain mode of any store. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of
         /// the profile.
@@ -129,84 +129,84 @@ impl PushdownReaderBuilder {
         credentials(credentials: Credentials) => |builder| builder.store = builder.store.credentials(credentials);
         /// Timeouts of every request.
         timeouts(timeouts: Timeouts) => |builder| builder.store = builder.store.timeouts(timeouts);
-        /// When to try again.
+        /// When to retry.
         retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
-        /// Folder where the weights of models are kept. Default: `pushdown/models` in the user's cache.
+        /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
         cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.cache(folder);
         /// Bucket of all samples.
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
-        /// All objects under this prefix are the data set, in the order of the listing. Default: the whole
-        /// bucket.
-        prefix(prefix: impl Into<String>) => |builder| builder.keys = Keys::Prefix(prefix.into());
-        /// These objects are the data set, in this order; nothing is listed.
+        /// All objects under this prefix are the data set, in the order of the listing. Default: the whole bucket.
+        prefix(prefix: impl Into<String>) => |builder| builder.keys = DataSetKeys::Prefix(prefix.into());
+        /// These objects are the data set, in this order, without a listing.
         keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) => |builder|
-            builder.keys = Keys::These(keys.into_iter().map(|key| Object::of_key(key.into())).collect());
-        /// Objects of an earlier [`list`](Store::list), or some of them, are the data set, in this order, with what is
-        /// known of them.
-        objects(objects: Vec<Object>) => |builder| builder.keys = Keys::These(objects);
-        /// What to make of every sample, as text or as a JSON array.
+            builder.keys =
+                DataSetKeys::Objects(keys.into_iter().map(|key| Object::from_key(key.into())).collect());
+        /// Objects of an earlier [`list`](Store::list), or some of them, are the data set, in this order, with their known
+        /// sizes and ETags.
+        objects(objects: Vec<Object>) => |builder| builder.keys = DataSetKeys::Objects(objects);
+        /// The pipeline for every sample, as text or as a JSON array.
         pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
-        /// Where the gateway stops and this host goes on. Default: where a sample has the fewest bytes.
+        /// The stage at which the gateway stops and this host continues. Default: where a sample has the fewest bytes.
         split(split: Split) => |builder| builder.split = split;
-        /// Whether values are compressed on their way. Default: not at all. Features behind a rectifier are half zeros
-        /// and shrink; photos do not.
+        /// Compression of values in transit. Default: none. Features after a rectifier are half zeros and shrink; photos do
+        /// not.
         compression(compression: Compression) => |builder| builder.compression = compression;
-        /// Whether anything is left to the gateway at all. Default: pushdown.
+        /// Where the steps run. Default: pushdown.
         mode(mode: Mode) => |builder| builder.mode = mode;
-        /// In [`Mode::Auto`]: a value has at most so many times the bytes of its object. Default: 1, so that no sample
-        /// takes more of the link than it does plainly.
+        /// In [`Mode::Auto`]: the most bytes of a value, as a multiple of its object's bytes. Default: 1, so that no sample
+        /// uses more of the link than a plain read.
         max_expand(factor: f64) => |builder| builder.max_expand = factor;
-        /// What becomes of a sample that cannot be delivered. Default: it ends the stream.
+        /// How to treat a sample that cannot be delivered. Default: end the stream.
         on_error(on_error: OnError) => |builder| builder.on_error = on_error;
         /// Samples in a batch. Default: 64.
         batch_size(samples: usize) => |builder| builder.batch_size = samples;
-        /// Seed of the epoch's order and of random steps without a seed of their own. Default: none, so samples
-        /// come in the order of the data set.
+        /// Seed of the epoch's order and of random steps without their own seed. Default: none, so samples are in the
+        /// order of the data set.
         seed(seed: u64) => |builder| builder.seed = Some(seed);
-        /// Whether the seed shuffles the samples, too. Default: yes.
+        /// Whether the seed also shuffles the samples. Default: yes.
         shuffle(shuffle: bool) => |builder| builder.shuffle = shuffle;
-        /// Epoch, from 0: with another one order and random steps draw anew.
+        /// Epoch, from 0: determines the order and the draws of random steps.
         epoch(epoch: u32) => |builder| builder.epoch = epoch;
         /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
         shard(shard: (usize, usize)) => |builder| builder.shard = shard;
-        /// Number of the first batch, to resume: those before it are not read. Default: 0.
+        /// Number of the first batch, to resume: earlier batches are not read. Default: 0.
         start_at(batch: usize) => |builder| builder.start = batch;
-        /// The most samples (rows, of a table reader) of this shard in an epoch: the first ones in the epoch's order. The last
-        /// batch is as short as that takes. Default: all.
+        /// The most samples (or rows, of a table reader) of this shard in an epoch: the first ones in its order. The last
+        /// batch may be short. Default: all.
         limit(samples: usize) => |builder| builder.limit = Some(samples);
         /// Called after each page of the listing of [`prefix`](Self::prefix), with the number of objects so far. Default:
-        /// nothing is called.
+        /// none.
         on_listing(progress: impl Fn(usize) + Send + Sync + 'static) => |builder|
-            builder.listing = Some(Listing(Arc::new(progress)));
-        /// Bytes of batches fetched ahead. Default: 256 MiB. At most this and one batch are held beside what the
-        /// consumer has.
+            builder.listing = Some(ListingCallback(Arc::new(progress)));
+        /// Bytes of prefetched batches. Default: 256 MiB. In addition to the consumer's batch, at most this and one batch
+        /// are in memory.
         prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;
-        /// Batches fetched at a time. Default: 4. Each begins once half of the one before is there, or earlier by what an answer
-        /// takes to begin, so that none holds up the one that is waited for.
+        /// Batches fetched concurrently. Default: 4. Each begins once half of the previous one has arrived, or earlier by
+        /// the latency of an answer, so that it does not delay the batch that the consumer waits for.
         requests(requests: usize) => |builder| builder.requests = requests;
-        /// Objects read at a time as they are, of all batches together, those of the oldest first. Default: 32.
+        /// Concurrent plain object reads, over all batches, the oldest batch first. Default: 32.
         gets(gets: usize) => |builder| builder.gets = gets;
-        /// Threads that run steps here. Default: the CPUs that this process may use.
+        /// Threads that run steps on this host. Default: the CPUs that this process may use.
         threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
-        /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are fetched
-        /// when layers run here. The library that runs them is the one that `ORT_DYLIB_PATH` names.
+        /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are downloaded when
+        /// layers run on this host. `ORT_DYLIB_PATH` names the library that runs them.
         models(folder: impl Into<PathBuf>) => |builder| builder.models = Some(folder.into());
-        /// Folder where values are kept that are the same in every epoch, in every mode: what is there is not asked for
-        /// again, in later epochs and later runs. Default: none.
+        /// Folder of the value cache: values that are the same in every epoch. In every mode, a cached value is not
+        /// requested again, in later epochs and later runs. Default: none.
         ///
-        /// Of each object the last value before the first random step is kept, or an earlier one, such that it has no
-        /// more bytes than the object; where that is only the object itself, nothing is kept. An object that was
-        /// replaced is read anew, as the listing tells by size and ETag; of [`keys`](Self::keys) that are given nothing
-        /// is listed, and the key alone stands for the object. A broken file is read anew, too. Nothing is ever removed. Why
-        /// values were not kept is counted in [`Stats::not_kept`](crate::Stats::not_kept).
-        keep(folder: impl Into<PathBuf>) => |builder| builder.keep = Some(folder.into());
-        /// The most bytes in the folder of [`keep`](Self::keep): past them nothing more is kept. Default: 10 GiB.
-        keep_bytes(bytes: u64) => |builder| builder.keep_bytes = bytes;
+        /// The cached value of an object is the last one before the first random step, or an earlier one, that has no more
+        /// bytes than the object. If that is only the object itself, nothing is cached. A replaced object is read again,
+        /// as detected by its listed size and ETag; for [`keys`](Self::keys) without a listing the key alone identifies
+        /// the object. A corrupt file is read again, too. Nothing is ever removed.
+        /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
+        value_cache(folder: impl Into<PathBuf>) => |builder| builder.value_cache = Some(folder.into());
+        /// The most bytes of the [`value_cache`](Self::value_cache). Nothing is added beyond it. Default: 10 GiB.
+        value_cache_bytes(bytes: u64) => |builder| builder.value_cache_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
     }
 
-    /// Checks what can be checked before anything is asked of the endpoint: all but models.
+    /// Checks everything but models before the endpoint is contacted.
     fn check(&self) -> Result<Shard> {
         let text = self
             .pipeline
@@ -227,14 +227,14 @@ impl PushdownReaderBuilder {
         }
         if !(self.max_expand.is_finite() && self.max_expand >= 0.0) {
             return Err(Error::config(format!(
-                "the most that a value may expand is {}, expected a number from 0",
+                "invalid max_expand: expected a number of at least 0, found {}",
                 self.max_expand
             )));
         }
         let (rank, world) = self.shard;
         let shard = Shard::new(rank, world).ok_or_else(|| {
             Error::config(format!(
-                "there is no rank {rank} among {world}: ranks count from 0"
+                "invalid shard: expected a rank below {world}, found {rank}"
             ))
         })?;
         Ok(shard)
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused_before_anything_is_read() {
+    fn invalid_settings_are_refused_before_anything_is_read() {
         let random = PushdownReader::builder()
             .pipeline("decode | flip_h")
             .check()

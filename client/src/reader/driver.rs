@@ -1,4 +1,4 @@
-//! Fetches batches ahead: a task that starts one task per batch, in order, while there is room.
+//! Prefetches batches: a task that starts one task per batch, in order, while the budget has room.
 
 use std::{
     pin::Pin,
@@ -13,25 +13,25 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Plan, pace::Pace};
+use super::{ReadPlan, pacer::BatchPacer};
 use crate::{
-    adapt::EXPLORING,
+    adapt::EXPLORATION_BATCHES,
     batch::Batch,
     budget::{Budget, Charge},
     error::Result,
     order::EpochOrder,
-    session::{Job, Progress, Session},
+    session::{BatchJob, BatchProgress, Session},
     stats::add,
 };
 
-/// Batches on their way, in order. Dropping it ends them all.
+/// Batches in flight, in order. Dropping it cancels them.
 #[derive(Debug)]
 pub(super) struct Driver {
     deliveries: mpsc::UnboundedReceiver<Delivery>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// A batch on its way. It counts against the budget until it is handed over.
+/// A batch in flight. It counts against the budget until it is handed over.
 #[derive(Debug)]
 pub(super) struct Delivery {
     task: AbortOnDropHandle<Result<Batch>>,
@@ -39,8 +39,8 @@ pub(super) struct Delivery {
 }
 
 impl Driver {
-    pub(super) fn start(runtime: &Handle, session: Arc<Session>, plan: Plan) -> Self {
-        // As many entries as the budget admits.
+    pub(super) fn start(runtime: &Handle, session: Arc<Session>, plan: ReadPlan) -> Self {
+        // The budget bounds the number of entries.
         let (sender, deliveries) = mpsc::unbounded_channel();
         let task = AbortOnDropHandle::new(runtime.spawn(async move { drive(session, plan, sender).await }));
         Self {
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// The next batch on its way; `None` after the last one.
+    /// The next batch in flight; `None` after the last one.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
         self.deliveries.poll_recv(context)
     }
@@ -63,9 +63,9 @@ impl Future for Delivery {
     }
 }
 
-async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<Delivery>) {
+async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSender<Delivery>) {
     let objects = session.objects.len();
-    let Plan {
+    let ReadPlan {
         shard,
         shuffle_seed,
         epoch,
@@ -76,7 +76,7 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         .cpu
         .run(move || EpochOrder::new(objects, shard, shuffle_seed, epoch))
         .await;
-    // Without an order there is nothing to hand over; it can fail only by a panic.
+    // This fails only by a panic, and without an order nothing can be handed over.
     let Ok(order) = shuffled else { return };
     let samples = plan.limited(order.len());
     add(
@@ -85,44 +85,44 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
     );
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
-    let pace = Arc::new(Pace::default());
+    let pacer = Arc::new(BatchPacer::default());
     for number in plan.start..samples.div_ceil(batch_size) {
         if let Some(adapter) = &session.adapter
-            && number >= plan.start + EXPLORING
+            && number >= plan.start + EXPLORATION_BATCHES
         {
-            adapter.planned().await;
+            adapter.wait_for_plan().await;
         }
         let first = number * batch_size;
-        let places: Vec<_> = (first..samples.min(first + batch_size))
-            .map(|nth| order.place(nth))
+        let batch_samples: Vec<_> = (first..samples.min(first + batch_size))
+            .map(|nth| order.sample(nth))
             .collect();
-        // In this order for every batch: a later batch never holds what an earlier one still needs.
+        // The same order of acquisition for every batch: a later batch never holds what an earlier one still needs.
         let Ok(request) = Arc::clone(&requests).acquire_owned().await else {
             return;
         };
-        // By the plan that is in force now, not by the one when it began to wait.
+        // Uses the plan that is in force after the wait.
         let assignment = session.assignment();
-        let expected = places
+        let expected = batch_samples
             .iter()
-            .map(|place| session.expected_bytes(*place, assignment.as_deref()))
+            .map(|sample| session.expected_bytes(*sample, assignment.as_deref()))
             .sum();
         let charge = Arc::new(budget.admit(number, expected).await);
-        let progress = Arc::new(Progress::new());
-        let job = Job {
+        let progress = Arc::new(BatchProgress::new());
+        let job = BatchJob {
             number,
-            left: samples.saturating_sub(first + places.len()),
-            places,
+            samples_left: samples.saturating_sub(first + batch_samples.len()),
+            samples: batch_samples,
             epoch,
             assignment,
             charge: Some(Arc::clone(&charge)),
             progress: Arc::clone(&progress),
         };
-        let (session, pace_of_all) = (Arc::clone(&session), Arc::clone(&pace));
-        let reading = progress.reading();
+        let (session, shared_pacer) = (Arc::clone(&session), Arc::clone(&pacer));
+        let read_guard = progress.read_guard();
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let read = session.read(&job).await;
-            pace_of_all.came(&job.progress);
-            drop((request, reading));
+            shared_pacer.observe(&job.progress);
+            drop((request, read_guard));
             read
         }));
         if sender
@@ -134,6 +134,6 @@ async fn drive(session: Arc<Session>, plan: Plan, sender: mpsc::UnboundedSender<
         {
             return;
         }
-        pace.next(&progress).await;
+        pacer.wait_for_next(&progress).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Where values arrive: counted, checked, and sent through the rest of the pipeline.
+//! Receives values: counts and checks them, and runs the rest of the pipeline on them.
 
 use std::sync::{
     Arc,
@@ -11,12 +11,12 @@ use pushdown::{
     wire::{Row, RowError, Split},
 };
 
-use super::{Job, Session};
+use super::{BatchJob, Session};
 use crate::{
-    adapt::{Awaited, Came},
+    adapt::{InFlight, ReceivedValue},
     cpu::Work,
     error::{Error, Result},
-    order::Place,
+    order::SampleRef,
     stats::add,
 };
 
@@ -24,11 +24,11 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
-    job: &'a Job,
+    job: &'a BatchJob,
     slots: Mutex<Vec<Slot>>,
     arrived: AtomicUsize,
-    /// In [`Mode::Auto`](super::Mode::Auto).
-    awaited: Option<Awaited<'a>>,
+    /// Set in [`Mode::Auto`](super::Mode::Auto).
+    in_flight: Option<InFlight<'a>>,
 }
 
 #[derive(Debug)]
@@ -39,65 +39,65 @@ enum Slot {
 }
 
 impl<'a> Intake<'a> {
-    pub(super) fn new(session: &'a Arc<Session>, job: &'a Job) -> Self {
-        let sample = |place: &Place| {
-            let split = session.split_of(*place, job.assignment.as_deref());
-            (session.objects[place.index].bytes, split)
+    pub(super) fn new(session: &'a Arc<Session>, job: &'a BatchJob) -> Self {
+        let sample = |sample: &SampleRef| {
+            let split = session.split_of(*sample, job.assignment.as_deref());
+            (session.objects[sample.index].bytes, split)
         };
-        let awaited = session
+        let in_flight = session
             .adapter
             .as_ref()
-            .map(|adapter| adapter.awaits(job.places.iter().map(sample)));
+            .map(|adapter| adapter.track_batch(job.samples.iter().map(sample)));
         Self {
             session,
             job,
-            slots: Mutex::new(job.places.iter().map(|_| Slot::Missing).collect()),
+            slots: Mutex::new(job.samples.iter().map(|_| Slot::Missing).collect()),
             arrived: AtomicUsize::new(0),
-            awaited,
+            in_flight,
         }
     }
 
-    /// These slots go as `job` has them, which is this one with another assignment.
-    pub(super) fn go(&self, slots: &[usize], job: &Job) {
+    /// Changes the routes of these slots to those of `job`, the same batch with another assignment.
+    pub(super) fn reroute(&self, slots: &[usize], job: &BatchJob) {
         for slot in slots {
             let split = self
                 .session
-                .split_of(job.places[*slot], job.assignment.as_deref());
-            if let Some(awaited) = &self.awaited {
-                awaited.goes(*slot, split);
+                .split_of(job.samples[*slot], job.assignment.as_deref());
+            if let Some(in_flight) = &self.in_flight {
+                in_flight.reroute(*slot, split);
             }
         }
     }
 
-    /// The slots that nothing has arrived for.
+    /// The slots without a value or an error so far.
     pub(super) fn missing(&self) -> Vec<usize> {
         let missing = |(slot, state)| matches!(state, &Slot::Missing).then_some(slot);
         self.slots.lock().iter().enumerate().filter_map(missing).collect()
     }
 
-    /// Takes a row of a gateway's answer that belongs to `slot`, asked for up to a stage.
+    /// Takes a row of a gateway's answer for `slot`, requested with the split `requested`.
     ///
     /// # Errors
-    /// When the row cannot be right: there twice, or at a stage where no such value can stand.
-    pub(super) fn row(&self, slot: usize, asked: Split, row: Row) -> Result<()> {
+    /// If the row is invalid: a duplicate, or a kind of value that its stage cannot have.
+    pub(super) fn row(&self, slot: usize, requested: Split, row: Row) -> Result<()> {
         match row.value {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
                     let kind = pushdown::Kind::from(&sample);
                     return Err(Error::protocol(format!(
-                        "the gateway sent {kind} at stage {}",
+                        "invalid row from the gateway: found {kind} at stage {}",
                         row.stage
                     )));
                 }
                 if let Some(adapter) = &self.session.adapter {
-                    let place = self.job.places[slot];
-                    let stored = self.session.objects[place.index].bytes;
-                    let came = Came {
+                    let sample_ref = self.job.samples[slot];
+                    let stored = self.session.objects[sample_ref.index].bytes;
+                    let received = ReceivedValue {
                         stage: row.stage,
                         bytes: sample.bytes(),
                         seconds: row.seconds,
                     };
-                    adapter.gateway(stored, asked, came);
+                    adapter.observe_gateway_value(stored, requested, received);
                 }
                 self.value(slot, row.stage, sample)
             }
@@ -105,11 +105,11 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// A value at a stage has arrived.
+    /// Takes a value that has arrived at a stage.
     pub(super) fn value(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
         self.check_empty(slot)?;
         let bytes = sample.bytes();
-        let object = &self.session.objects[self.job.places[slot].index];
+        let object = &self.session.objects[self.job.samples[slot].index];
         add(&self.session.counters.value_bytes, bytes);
         add(
             &self.session.counters.stored_bytes,
@@ -118,22 +118,22 @@ impl<'a> Intake<'a> {
         self.begin(slot, stage, sample, false)
     }
 
-    /// A value that was kept.
-    pub(super) fn kept(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
-        add(&self.session.counters.kept, 1);
+    /// Takes a value from the value cache.
+    pub(super) fn cached(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+        add(&self.session.counters.cache_hits, 1);
         self.begin(slot, stage, sample, true)
     }
 
-    fn begin(&self, slot: usize, stage: u8, sample: Sample, kept: bool) -> Result<()> {
+    fn begin(&self, slot: usize, stage: u8, sample: Sample, is_cached: bool) -> Result<()> {
         self.check_empty(slot)?;
         let bytes = sample.bytes();
-        let index = self.job.places[slot].index;
+        let index = self.job.samples[slot].index;
         if let Some(charge) = &self.job.charge {
-            charge.hold(bytes, 0);
+            charge.adjust(bytes, 0);
         }
         let steps = usize::from(stage)..self.session.pipeline.len();
-        let keeps = !kept && self.session.keeps_from(index, stage);
-        let arrived = if steps.is_empty() && !keeps {
+        let is_new = !is_cached && self.session.should_cache(index, stage);
+        let arrived = if steps.is_empty() && !is_new {
             Slot::Done(stage, Ok(sample))
         } else {
             let (session, charge, epoch) =
@@ -145,14 +145,14 @@ impl<'a> Intake<'a> {
                     limits: session.limits,
                     ..Context::new(session.objects[index].key.as_bytes())
                 };
-                let value = if keeps {
-                    session.run_and_keep(index, steps, sample, &context)
+                let value = if is_new {
+                    session.run_and_cache(index, steps, sample, &context)
                 } else {
                     session.run_steps(index, steps, sample, &context)
                 };
                 let value = value.map_err(|error| RowError::from(&error));
                 if let Some(charge) = charge {
-                    charge.hold(value.as_ref().map_or(0, Sample::bytes), bytes);
+                    charge.adjust(value.as_ref().map_or(0, Sample::bytes), bytes);
                 }
                 value
             });
@@ -164,15 +164,15 @@ impl<'a> Intake<'a> {
 
     fn arrived(&self, slot: usize, arrived: Slot) {
         self.slots.lock()[slot] = arrived;
-        if 2 * (self.arrived.fetch_add(1, Ordering::Relaxed) + 1) >= self.job.places.len() {
-            self.job.progress.half();
+        if 2 * (self.arrived.fetch_add(1, Ordering::Relaxed) + 1) >= self.job.samples.len() {
+            self.job.progress.mark_half();
         }
-        if let Some(awaited) = &self.awaited {
-            awaited.ended(slot);
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.end(slot);
         }
     }
 
-    /// A sample will not arrive.
+    /// Records that a sample will not arrive.
     pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
         self.check_empty(slot)?;
         self.arrived(slot, Slot::Done(0, Err(error)));
@@ -183,12 +183,12 @@ impl<'a> Intake<'a> {
         match self.slots.lock().get(slot) {
             Some(Slot::Missing) => Ok(()),
             _ => Err(Error::protocol(
-                "the gateway sent a row twice, or one that was not asked for",
+                "invalid row from the gateway: a duplicate, or one that was not requested",
             )),
         }
     }
 
-    /// Waits for the suffix of every row.
+    /// Waits until the suffix of every row has run.
     pub(super) async fn finish(self) -> Vec<(u8, Result<Sample, RowError>)> {
         let slots = self.slots.into_inner();
         let mut rows = Vec::with_capacity(slots.len());

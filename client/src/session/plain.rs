@@ -1,4 +1,4 @@
-//! Plain mode: objects are read directly, a few at a time.
+//! Plain reads: objects are read directly, a limited number at a time.
 
 use std::{collections::VecDeque, iter};
 
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use pushdown::{Sample, wire::RowError};
 
 use super::{
-    Job, Session,
-    gets::{Gets, Turn},
+    BatchJob, Session,
+    get_permits::{GetPermit, GetPermits},
     intake::Intake,
 };
 use crate::{
@@ -20,41 +20,41 @@ use crate::{
     store::Failure,
 };
 
-/// Slots that no object has been asked for yet.
+/// Slots whose objects have not been requested yet.
 #[derive(Debug)]
-pub(super) struct Queue(Mutex<VecDeque<usize>>);
+pub(super) struct PlainQueue(Mutex<VecDeque<usize>>);
 
-impl Queue {
+impl PlainQueue {
     pub(super) fn new(slots: Vec<usize>) -> Self {
         Self(Mutex::new(slots.into()))
     }
 
-    /// Takes all of them, for another way.
-    pub(super) fn take(&self) -> Vec<usize> {
+    /// Removes all slots, to move them to another route.
+    pub(super) fn take_all(&self) -> Vec<usize> {
         std::mem::take(&mut *self.0.lock()).into()
     }
 
-    /// Brings back what cannot go that way.
-    pub(super) fn put(&self, slots: Vec<usize>) {
+    /// Returns slots that cannot take the other route.
+    pub(super) fn put_back(&self, slots: Vec<usize>) {
         self.0.lock().extend(slots);
     }
 
-    fn next(&self) -> Option<usize> {
+    fn pop(&self) -> Option<usize> {
         self.0.lock().pop_front()
     }
 }
 
-/// Reads the objects of these slots, so many at a time, or of as many slots as no one else takes meanwhile.
+/// Reads the objects of these slots, `concurrency` at a time. Slots may leave the queue concurrently.
 pub(super) async fn fetch(
     session: &Session,
-    job: &Job,
+    job: &BatchJob,
     intake: &Intake<'_>,
-    slots: &Queue,
-    at_a_time: usize,
+    slots: &PlainQueue,
+    concurrency: usize,
 ) -> Result<()> {
-    let reads = stream::iter(iter::from_fn(|| slots.next()))
-        .map(|slot| async move { (slot, object(session, job, job.places[slot].index).await) });
-    let mut reads = std::pin::pin!(reads.buffer_unordered(at_a_time));
+    let reads = stream::iter(iter::from_fn(|| slots.pop()))
+        .map(|slot| async move { (slot, object(session, job, job.samples[slot].index).await) });
+    let mut reads = std::pin::pin!(reads.buffer_unordered(concurrency));
     while let Some((slot, read)) = reads.next().await {
         match read? {
             Ok(sample) => intake.value(slot, 0, sample)?,
@@ -64,27 +64,27 @@ pub(super) async fn fetch(
     Ok(())
 }
 
-/// Waits for a turn and for the batch to have room. Nobody waits for room while others could go.
-async fn turn(gets: &Gets, job: &Job) -> Turn {
+/// Waits for a permit, and for room in the budget. A batch that waits for room holds no permit.
+async fn permit(gets: &GetPermits, job: &BatchJob) -> GetPermit {
     loop {
         if let Some(charge) = &job.charge {
-            charge.room().await;
+            charge.wait_for_room().await;
         }
-        let turn = gets.turn(job.number).await;
-        let room = |charge: &Charge| charge.room().now_or_never().is_some();
-        if job.charge.as_deref().is_none_or(room) {
-            return turn;
+        let permit = gets.acquire(job.number).await;
+        let has_room = |charge: &Charge| charge.wait_for_room().now_or_never().is_some();
+        if job.charge.as_deref().is_none_or(has_room) {
+            return permit;
         }
     }
 }
 
-/// Reads an object, as often as it takes. What concerns only this object is its row's error.
-async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sample, RowError>> {
+/// Reads an object, with retries. An error that concerns only this object is the inner result, its row's error.
+async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<Result<Sample, RowError>> {
     let mut backoff = session.store.backoff();
     loop {
-        let turn = turn(&session.gets, job).await;
+        let permit = permit(&session.gets, job).await;
         let attempted = attempt(session, job, index).await;
-        drop(turn);
+        drop(permit);
         let failure = match attempted {
             Ok(sample) => {
                 backoff.succeeded();
@@ -118,9 +118,9 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
             }
             Failure::TooLarge(limit) => Ok(Err(RowError::new(
                 pushdown::ErrorKind::TooLarge.code(),
-                format!("the object has more than the limit of {limit} bytes"),
+                format!("the object is too large: expected at most {limit} bytes"),
             ))),
-            // The store answers others, but not this object to its end.
+            // The store answers other requests, but this object's answer does not end.
             Failure::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
                 Ok(Err(RowError::new("RequestTimeout", error.to_string())))
             }
@@ -129,17 +129,17 @@ async fn object(session: &Session, job: &Job, index: usize) -> Result<Result<Sam
     }
 }
 
-async fn attempt(session: &Session, job: &Job, index: usize) -> Result<Sample, Failure> {
+async fn attempt(session: &Session, job: &BatchJob, index: usize) -> Result<Sample, Failure> {
     let path = object_path(&session.bucket, &session.objects[index].key);
     let limit = session.limits.max_object_bytes;
     let adapter = session.adapter.as_ref();
-    let mut on_its_way = adapter.map(|adapter| adapter.asked(session.store.traffic()));
+    let mut pending = adapter.map(|adapter| adapter.begin_read(session.store.traffic()));
     let answer = session.store.open(&path, HeaderMap::new()).await?;
-    job.progress.answered();
-    if let Some(on_its_way) = &mut on_its_way {
-        on_its_way.found(answer.length());
+    job.progress.mark_answered();
+    if let Some(pending) = &mut pending {
+        pending.on_headers(answer.length());
     }
     let body = answer.collect(limit).await?;
-    drop(on_its_way);
+    drop(pending);
     body.map(Sample::Bytes).ok_or(Failure::TooLarge(limit))
 }

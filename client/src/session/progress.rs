@@ -1,24 +1,24 @@
-//! How far a batch has come: what the next one waits for.
+//! Progress of a batch, for the pacing of the next one.
 
 use std::{sync::OnceLock, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What has come of a batch, from when it began.
+/// Progress of a batch since it began.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct BatchProgress {
     began: Instant,
-    /// Until an answer began.
+    /// Time until the first answer began.
     answered: OnceLock<Duration>,
-    /// Until half of the samples were there.
+    /// Time until half of the samples had arrived.
     half: OnceLock<Duration>,
-    /// Cancelled with `half`, or once the batch is no longer read.
+    /// Cancelled with `half`, or when the batch is no longer read.
     past_half: CancellationToken,
 }
 
-impl Progress {
-    /// Of a batch that begins now.
+impl BatchProgress {
+    /// Progress of a batch that begins now.
     pub(crate) fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -28,34 +28,34 @@ impl Progress {
         }
     }
 
-    /// When it began.
+    /// When the batch began.
     pub(crate) const fn began(&self) -> Instant {
         self.began
     }
 
-    /// An answer begins.
-    pub(crate) fn answered(&self) {
+    /// Records that an answer begins.
+    pub(crate) fn mark_answered(&self) {
         self.answered.get_or_init(|| self.began.elapsed());
     }
 
-    /// Half of the samples are there, or all that one of the two sides brings, which has nothing to do then.
-    pub(crate) fn half(&self) {
+    /// Records that half of the samples have arrived, or that one of the two routes is done and idle.
+    pub(crate) fn mark_half(&self) {
         self.half.get_or_init(|| self.began.elapsed());
         self.past_half.cancel();
     }
 
-    /// How long the first answer took to begin, and half of the samples to come, where both have.
-    pub(crate) fn took(&self) -> Option<(Duration, Duration)> {
+    /// Time until the first answer began, and until half of the samples had arrived, if both have happened.
+    pub(crate) fn durations(&self) -> Option<(Duration, Duration)> {
         Some((*self.answered.get()?, *self.half.get()?))
     }
 
-    /// Waits until half of it is there, or nobody reads it.
-    pub(crate) async fn past_half(&self) {
+    /// Waits until half of the batch has arrived, or the batch is no longer read.
+    pub(crate) async fn wait_for_half(&self) {
         self.past_half.cancelled().await;
     }
 
-    /// What is held as long as it is read.
-    pub(crate) fn reading(&self) -> DropGuard {
+    /// A guard to hold while the batch is read.
+    pub(crate) fn read_guard(&self) -> DropGuard {
         self.past_half.clone().drop_guard()
     }
 }

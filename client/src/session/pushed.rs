@@ -1,4 +1,4 @@
-//! Pushdown mode: a batch is one request, and what is missing of its answer is asked for again.
+//! Pushdown: a batch is one request, and rows missing from its answer are requested again.
 
 mod refusals;
 
@@ -15,51 +15,51 @@ use http::{
 };
 use pushdown::wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError};
 
-use super::{Job, Session, intake::Intake};
+use super::{BatchJob, Session, intake::Intake};
 use crate::{
     adapt::Adapter,
     error::{Error, ErrorKind, Result},
-    order::Place,
+    order::SampleRef,
     profile::number,
     retry::is_transient_code,
     sign::object_path,
     stats::add,
     transport::Answer,
 };
-use refusals::{not_a_gateway, other_engine, refused, whole};
+use refusals::{batch_refused, check_gateway_engine, fail_or_fall_back, not_a_gateway};
 
-/// Type of the answer.
+/// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// The most samples in a request: the gateway's default limit.
 const MAX_SAMPLES: usize = 4096;
-/// What a request may take beside its samples: the pipeline's text and the signing parameters.
-const REQUEST_HEAD: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
-/// What a sample takes in JSON beside its path.
-const SAMPLE_FRAME: usize = 128;
+/// The most bytes of a request apart from its samples: the pipeline's text and the signing parameters.
+const REQUEST_HEAD_BYTES: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
+/// The most bytes of a sample in JSON apart from its path.
+const SAMPLE_FRAME_BYTES: usize = 128;
 
-/// How an attempt ended that did not fail for good.
+/// The outcome of an attempt without a permanent error.
 enum Attempt {
-    /// Every row came, well or not.
+    /// Every row has arrived, with a value or an error.
     Complete,
-    /// Not every row came.
+    /// Some rows are missing.
     Partial(Error, Option<Duration>),
-    /// From here on everything is read plainly.
-    Plainly,
+    /// Everything is read plainly from now on.
+    FallBack,
 }
 
-/// What went wrong with samples, by slot.
+/// Failed samples by slot.
 #[derive(Debug, Default)]
-struct Troubles {
-    /// What may pass: the error, should it never end.
-    passing: BTreeMap<usize, RowError>,
-    /// What the gateway cannot make, and this host may.
-    given_up: BTreeSet<usize>,
+struct RowFailures {
+    /// Errors that may pass with a retry.
+    transient: BTreeMap<usize, RowError>,
+    /// Samples that the gateway cannot compute, but this host may.
+    left_to_host: BTreeSet<usize>,
 }
 
-/// Reads the values of these slots, or leaves them missing where everything is to be read plainly.
+/// Reads the values of these slots. Leaves them missing if everything is to be read plainly.
 pub(super) async fn fetch(
     session: &Arc<Session>,
-    job: &Job,
+    job: &BatchJob,
     intake: &Intake<'_>,
     mut slots: Vec<usize>,
 ) -> Result<()> {
@@ -71,12 +71,12 @@ pub(super) async fn fetch(
             return Ok(());
         }
         if let Some(charge) = &job.charge {
-            charge.room().await;
+            charge.wait_for_room().await;
         }
-        let mut troubles = Troubles::default();
-        let attempt = attempt(session, job, &wanted, intake, &mut troubles).await?;
+        let mut failures = RowFailures::default();
+        let attempt = attempt(session, job, &wanted, intake, &mut failures).await?;
         let failed = match attempt {
-            Attempt::Plainly => {
+            Attempt::FallBack => {
                 backoff.succeeded();
                 return Ok(());
             }
@@ -84,14 +84,14 @@ pub(super) async fn fetch(
             Attempt::Partial(error, asked) => Some((error, asked)),
         };
         let missing = intake.missing();
-        slots.retain(|slot| missing.binary_search(slot).is_ok() && !troubles.given_up.contains(slot));
+        slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
         if slots.len() < before {
             backoff.progressed();
         }
-        let again = match (&failed, troubles.passing.first_key_value()) {
+        let again = match (&failed, failures.transient.first_key_value()) {
             (Some((error, asked)), _) => backoff.pause(error, *asked).await,
             (None, Some((slot, error))) => {
-                let key = &session.objects[job.places[*slot].index].key;
+                let key = &session.objects[job.samples[*slot].index].key;
                 let text = format!("s3://{}/{key}: {error}", session.bucket);
                 backoff.pause(&text, None).await
             }
@@ -107,20 +107,21 @@ pub(super) async fn fetch(
         if let Some((error, _)) = failed {
             return Err(error);
         }
-        // The gateway is well and these samples are not: they are reported by name.
-        slots.retain(|slot| !troubles.passing.contains_key(slot));
-        let mut passing = troubles.passing.into_iter();
-        passing.try_for_each(|(slot, error)| intake.failed(slot, error))?;
+        // The gateway works, but these samples fail: report them by name.
+        slots.retain(|slot| !failures.transient.contains_key(slot));
+        let mut transient = failures.transient.into_iter();
+        transient.try_for_each(|(slot, error)| intake.failed(slot, error))?;
     }
 }
 
-/// As many of the missing slots as one request may ask for.
-fn request_slots(session: &Session, job: &Job, missing: &[usize]) -> Vec<usize> {
-    let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD);
+/// The first of the missing slots, as many as fit into one request.
+fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]) -> Vec<usize> {
+    let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD_BYTES);
     let bucket = session.bucket.len();
     let fits = |slot: &&usize| {
-        // Percent-encoding makes a byte three.
-        let path = 3 * (bucket + session.objects[job.places[**slot].index].key.len()) + SAMPLE_FRAME;
+        // Percent-encoding turns a byte into three.
+        let key = &session.objects[job.samples[**slot].index].key;
+        let path = 3 * (bucket + key.len()) + SAMPLE_FRAME_BYTES;
         let fits = path <= room;
         room = room.saturating_sub(path);
         fits
@@ -133,16 +134,16 @@ fn request_slots(session: &Session, job: &Job, missing: &[usize]) -> Vec<usize> 
         .collect()
 }
 
-/// Asks for the samples of `slots` once and takes what comes.
+/// Requests the samples of `slots` once and takes the rows of the answer.
 async fn attempt(
     session: &Arc<Session>,
-    job: &Job,
+    job: &BatchJob,
     slots: &[usize],
     intake: &Intake<'_>,
-    troubles: &mut Troubles,
+    failures: &mut RowFailures,
 ) -> Result<Attempt> {
     let body = request(session, job, slots).await?;
-    let _under_way = session.adapter.as_ref().map(Adapter::batch);
+    let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
@@ -153,60 +154,60 @@ async fn attempt(
         .await;
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
-        Ok(answer) => return whole(session, refused(session, answer.refusal().await)),
+        Ok(answer) => return fail_or_fall_back(session, batch_refused(session, answer.refusal().await)),
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };
-    job.progress.answered();
-    let arrow = answer
+    job.progress.mark_answered();
+    let is_arrow = answer
         .header(CONTENT_TYPE.as_str())
-        .is_some_and(|form| form.starts_with(ARROW));
+        .is_some_and(|content_type| content_type.starts_with(ARROW));
     if let Some(adapter) = &session.adapter {
         let number = |name| number(answer.headers.get(name));
         if let Some(cores) = number(wire::header::CORES) {
-            adapter.gateway_cores(cores, number(wire::header::BATCHES));
+            adapter.observe_gateway_cores(cores, number(wire::header::BATCHES));
         }
         if let Some(Ok(time)) = answer.header(wire::header::CPU).map(str::parse) {
-            adapter.gateway_cpu(time);
+            adapter.observe_gateway_cpu_time(time);
         }
-        adapter.gateway_cpus(answer.header(wire::header::CPUS));
+        adapter.observe_gateway_cpus(answer.header(wire::header::CPUS));
     }
     let engine = answer.header(wire::header::ENGINE);
-    if let Some(plainly) = engine.and_then(|engine| other_engine(session, engine)) {
-        return Ok(plainly);
+    if let Some(fall_back) = engine.and_then(|engine| check_gateway_engine(session, engine)) {
+        return Ok(fall_back);
     }
-    // Without the header, as a proxy may have it, the stream itself names the engine.
-    if !arrow {
-        return whole(
+    // A proxy may drop the engine header; the stream names the engine, too.
+    if !is_arrow {
+        return fail_or_fall_back(
             session,
-            Err(not_a_gateway(session, "its answer is no Arrow stream")),
+            Err(not_a_gateway(session, "its answer is not an Arrow stream")),
         );
     }
-    match rows(session, job, slots, answer, intake, troubles).await {
+    match read_rows(session, job, slots, answer, intake, failures).await {
         Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
         done => done,
     }
 }
 
-/// The request's body: every sample with a signature of its own, made anew for every attempt.
-async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<Bytes> {
+/// The request's body: every sample with its own signature, signed again for every attempt.
+async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Result<Bytes> {
     let presigner = session.store.presigner().await?;
-    let places: Vec<Place> = slots.iter().map(|slot| job.places[*slot]).collect();
+    let samples: Vec<SampleRef> = slots.iter().map(|slot| job.samples[*slot]).collect();
     let (session, epoch, assignment) = (Arc::clone(session), job.epoch, job.assignment.clone());
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
     let json = cpu.run(move || {
-        let sample = |place: Place| {
-            let path = object_path(&session.bucket, &session.objects[place.index].key);
+        let sample = |sample: SampleRef| {
+            let path = object_path(&session.bucket, &session.objects[sample.index].key);
             let signature = presigner.signature(&path);
-            let split = session.split_of(place, assignment.as_deref());
+            let split = session.split_of(sample, assignment.as_deref());
             BatchSample {
                 split: (split != session.split).then_some(split),
-                max_bytes: session.most(place, split, assignment.as_deref()),
+                max_bytes: session.max_value_bytes(sample, split, assignment.as_deref()),
                 ..BatchSample::new(path, signature)
             }
         };
-        let samples = places.into_iter().map(sample).collect();
+        let samples = samples.into_iter().map(sample).collect();
         let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);
         request.split = session.split;
         request.seed = session.seed;
@@ -219,27 +220,29 @@ async fn request(session: &Arc<Session>, job: &Job, slots: &[usize]) -> Result<B
 }
 
 /// Takes the rows of an answer until its end.
-async fn rows(
+async fn read_rows(
     session: &Session,
-    job: &Job,
+    job: &BatchJob,
     slots: &[usize],
     mut answer: Answer,
     intake: &Intake<'_>,
-    troubles: &mut Troubles,
+    failures: &mut RowFailures,
 ) -> Result<Attempt> {
     let mut reader = BatchReader::new(session.limits);
-    let (mut taken, mut known) = (0, false);
+    let (mut taken, mut engine_checked) = (0, false);
     loop {
         if let Some(charge) = &job.charge {
-            charge.room().await;
+            charge.wait_for_room().await;
         }
         let Some(chunk) = answer.chunk().await? else { break };
         let rows = reader.push(chunk)?;
-        // It stands at the start of the stream: once is enough.
-        if let Some(engine) = reader.engine().filter(|_| !std::mem::replace(&mut known, true))
-            && let Some(plainly) = other_engine(session, engine)
+        // The stream states the engine at its start: check it once.
+        if let Some(engine) = reader
+            .engine()
+            .filter(|_| !std::mem::replace(&mut engine_checked, true))
+            && let Some(fall_back) = check_gateway_engine(session, engine)
         {
-            return Ok(plainly);
+            return Ok(fall_back);
         }
         for row in rows {
             let slot = *usize::try_from(row.row)
@@ -247,23 +250,23 @@ async fn rows(
                 .and_then(|row| slots.get(row))
                 .ok_or_else(|| {
                     Error::protocol(format!(
-                        "the gateway sent row {}, and {} were asked for",
+                        "invalid row {} from the gateway: expected less than {}",
                         row.row,
                         slots.len()
                     ))
                 })?;
             taken += 1;
-            let first = match row.value {
+            let is_first = match row.value {
                 Err(error) if is_transient_code(&error.code) => {
-                    troubles.passing.insert(slot, error).is_none()
+                    failures.transient.insert(slot, error).is_none()
                 }
-                Err(_) if session.adapter.is_some() => troubles.given_up.insert(slot),
+                Err(_) if session.adapter.is_some() => failures.left_to_host.insert(slot),
                 _ => {
-                    let asked = session.split_of(job.places[slot], job.assignment.as_deref());
-                    intake.row(slot, asked, row).map(|()| true)?
+                    let requested = session.split_of(job.samples[slot], job.assignment.as_deref());
+                    intake.row(slot, requested, row).map(|()| true)?
                 }
             };
-            if !first {
+            if !is_first {
                 return Err(Error::protocol("the gateway sent the error of a row twice"));
             }
         }

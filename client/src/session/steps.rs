@@ -1,4 +1,4 @@
-//! Steps that run here, timed where a plan follows from it.
+//! Runs steps on this host, timed for the planner.
 
 use std::{ops::Range, time::Instant};
 
@@ -7,7 +7,7 @@ use pushdown::{Context, Sample};
 use super::Session;
 
 impl Session {
-    /// Runs steps of a sample, and tells the planner what they took.
+    /// Runs steps of a sample, and reports their time to the planner.
     pub(super) fn run_steps(
         &self,
         index: usize,
@@ -25,8 +25,8 @@ impl Session {
         let since = Instant::now();
         let (value, ran) = self
             .pipeline
-            .run_timed(steps, sample, context, || since.elapsed())?;
-        adapter.host(stored, &ran);
+            .run_timed(steps, sample, context, || Ok(since.elapsed()))?;
+        adapter.observe_host_steps(stored, &ran);
         Ok(value)
     }
 }

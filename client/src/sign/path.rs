@@ -1,15 +1,15 @@
-//! Keys as paths: percent-encoded by S3's rules, once.
+//! Keys as URL paths, percent-encoded once by S3's rules.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but the unreserved characters of RFC 3986.
+/// All characters but the unreserved ones of RFC 3986.
 pub(super) const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// The same, but slashes are kept.
+/// The same, without slashes.
 const KEY: &AsciiSet = &QUERY_VALUE.remove(b'/');
 
 /// The path of an object in path style: `/bucket/key`.
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_the_unreserved_is_encoded() {
+    fn all_characters_but_the_unreserved_are_encoded() {
         assert_eq!(
             object_path("b", "photos/cat-1_a.b~c.jpg"),
             "/b/photos/cat-1_a.b~c.jpg"

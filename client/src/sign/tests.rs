@@ -1,4 +1,4 @@
-//! Our signatures against AWS's example and against `aws-sigv4`'s own presigner.
+//! Signatures checked against AWS's example and `aws-sigv4`'s own presigner.
 
 use aws_sigv4::{
     http_request::{
@@ -85,7 +85,7 @@ fn agrees_with_the_presigner_of_aws() {
 }
 
 #[test]
-fn the_query_is_what_a_batch_may_carry() {
+fn the_query_has_the_parameters_of_a_batch() {
     let presigner = Presigner::new(&credentials(Some("t/+=")), "eu-west-1", "h", time()).unwrap();
     assert_eq!(
         presigner.query(),

@@ -1,4 +1,4 @@
-//! What the AWS SDK does for us: where settings and credentials come from, and the listing's client.
+//! The parts that the AWS SDK provides: sources of settings and credentials, and the client for listings.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use super::{Credentials, StoreBuilder};
 use crate::transport::{Endpoint, Timeouts};
 
-/// Credentials are renewed so long before they expire.
-pub(super) const EARLY: Duration = Duration::from_mins(5);
+/// Credentials are renewed this long before they expire.
+pub(super) const RENEW_BEFORE: Duration = Duration::from_mins(5);
 
-/// What the builder, the environment and the profile say together.
+/// Settings resolved from the builder, the environment and the profile.
 pub(super) struct Sources {
     pub(super) endpoint: Option<String>,
     pub(super) region: String,
@@ -34,7 +34,7 @@ impl Sources {
         if let Some(credentials) = &builder.credentials {
             loader = loader.credentials_provider(credentials.to_aws());
         }
-        // Not the default chain, which would ask the instance metadata service and wait for it.
+        // Not the default chain, which queries the instance metadata service and waits for it.
         let region = RegionProviderChain::first_try(builder.region.clone().map(Region::new))
             .or_else(EnvironmentVariableRegionProvider::new())
             .or_else(profile.build())
@@ -53,7 +53,7 @@ impl Sources {
     }
 }
 
-/// A client for listing, in path style. It tries each request once: when to try again is decided where all other requests are.
+/// A client for listings, in path style. It does not retry: retries follow the same policy as for all other requests.
 pub(super) fn client(
     endpoint: &Endpoint,
     region: &str,

@@ -1,4 +1,4 @@
-//! One object: as it is stored, or what a pipeline makes of it.
+//! Reads one object: as stored, or the value that a pipeline computes from it.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use pushdown::{Engine, Limits, Pipeline, Sample, wire};
 
 use super::Store;
 use crate::{
-    engine::beside,
+    engine::check_engine,
     error::{Error, ErrorKind, Result},
     sign::object_path,
     transport::Answer,
 };
 
-/// What to ask the gateway for.
+/// A request for a value.
 #[derive(Debug, Clone)]
-pub struct GetValue<'a> {
-    /// What to compute.
+pub struct ValueRequest<'a> {
+    /// The pipeline to run.
     pub pipeline: &'a Pipeline,
-    /// Where to stop.
+    /// The stage to stop at.
     pub split: wire::Split,
-    /// Seed of the random steps that have none of their own.
+    /// Seed of random steps without their own seed.
     pub seed: Option<u64>,
     /// Epoch for the random steps.
     pub epoch: Option<u32>,
@@ -29,34 +29,34 @@ pub struct GetValue<'a> {
     pub accept: Option<&'a str>,
 }
 
-/// What the gateway answers, as it comes: the rows of a table, say.
+/// The gateway's answer as a stream, such as the rows of a table.
 #[derive(Debug)]
 pub struct ValueStream {
-    /// How many steps the value has been through.
+    /// Number of steps already applied to the value.
     pub stage: usize,
     /// `Content-Type`.
     pub content_type: String,
     answer: Answer,
 }
 
-/// What the gateway answered.
+/// The gateway's whole answer.
 #[derive(Debug, Clone)]
 pub struct Value {
-    /// How many steps the value has been through.
+    /// Number of steps already applied to the value.
     pub stage: usize,
     /// `Content-Type`.
     pub content_type: String,
     /// The answer's headers.
     pub headers: HeaderMap,
-    /// The value in the form that was asked for.
+    /// The value in the requested form.
     pub body: Bytes,
 }
 
 impl Store {
-    /// The object as it is stored.
+    /// Reads an object as stored.
     ///
     /// # Errors
-    /// As the store refuses it, or when it cannot be had after retries.
+    /// If the store refuses it, or the retries are exhausted.
     pub async fn get(&self, bucket: &str, key: &str, limits: &Limits) -> Result<Bytes> {
         let answer = self
             .fetch(bucket, key, HeaderMap::new(), limits.max_object_bytes)
@@ -64,19 +64,18 @@ impl Store {
         Ok(answer.1)
     }
 
-    /// What the gateway makes of the object.
+    /// Requests the value that the gateway computes from an object.
     ///
     /// # Errors
-    /// As the gateway or the store refuses it; [`ErrorKind::NotAGateway`] when the endpoint sent the object
-    /// itself.
+    /// If the gateway or the store refuses it; [`ErrorKind::NotAGateway`] if the endpoint sent the object itself.
     pub async fn get_value(
         &self,
         bucket: &str,
         key: &str,
-        what: &GetValue<'_>,
+        request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        let headers = what.headers()?;
+        let headers = request.headers()?;
         let (headers, body) = self
             .fetch(
                 bucket,
@@ -94,28 +93,33 @@ impl Store {
         })
     }
 
-    /// What the gateway makes of the object, in pieces. It is tried again until the answer begins, and not after that.
+    /// The same as a stream. The request is retried until the answer begins, but not after that.
     ///
     /// # Errors
     /// As [`get_value`](Self::get_value).
-    pub async fn stream_value(&self, bucket: &str, key: &str, what: &GetValue<'_>) -> Result<ValueStream> {
+    pub async fn stream_value(
+        &self,
+        bucket: &str,
+        key: &str,
+        request: &ValueRequest<'_>,
+    ) -> Result<ValueStream> {
         let about = format!("s3://{bucket}/{key}");
-        self.stream_at(&object_path(bucket, key), &about, what).await
+        self.stream_at(&object_path(bucket, key), &about, request).await
     }
 
-    /// The same of an object at a path.
+    /// The same for an object's path.
     pub(super) async fn stream_at(
         &self,
         path: &str,
         about: &str,
-        what: &GetValue<'_>,
+        request: &ValueRequest<'_>,
     ) -> Result<ValueStream> {
-        let headers = what.headers()?;
-        let answer = self.retrying(about, || self.open(path, headers.clone()));
+        let headers = request.headers()?;
+        let answer = self.with_retries(about, || self.open(path, headers.clone()));
         self.value_stream(answer.await?)
     }
 
-    /// The value that an answer brings.
+    /// The value in an answer.
     pub(super) fn value_stream(&self, answer: Answer) -> Result<ValueStream> {
         let (stage, content_type) = self.value_head(&answer.headers)?;
         Ok(ValueStream {
@@ -125,8 +129,8 @@ impl Store {
         })
     }
 
-    /// Tries until it is done, or until it is no use.
-    pub(super) async fn retrying<T, A: Future<Output = Result<T, Failure>>>(
+    /// Repeats `attempt` until it succeeds, fails permanently, or exhausts the retries.
+    pub(super) async fn with_retries<T, A: Future<Output = Result<T, Failure>>>(
         &self,
         what: &str,
         attempt: impl Fn() -> A,
@@ -146,21 +150,21 @@ impl Store {
         }
     }
 
-    /// The stage and the type of a value, by the headers of the gateway's answer.
+    /// The stage and the content type of a value, from the headers of the gateway's answer.
     fn value_head(&self, headers: &HeaderMap) -> Result<(usize, String)> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(stage) = text(wire::header::STAGE).and_then(|stage| stage.parse().ok()) else {
             let text = format!(
-                "{} sent the object itself: it is no pushdown gateway; use plain mode",
+                "{} sent the object itself, so it is not a pushdown gateway: use plain mode",
                 self.endpoint()
             );
             return Err(Error::new(ErrorKind::NotAGateway, text));
         };
         let content_type = text("content-type").unwrap_or_default().to_owned();
-        // Models do not count: none runs here on what comes.
-        let (here, gateway) = (Engine::default(), text(wire::header::ENGINE).unwrap_or("none"));
-        if let Err(why) = beside(&here, gateway) {
-            tracing::warn!("{why}: its values may differ from those computed here");
+        // Engines of models are not compared: this host runs none on the value.
+        let (host, gateway) = (Engine::default(), text(wire::header::ENGINE).unwrap_or("none"));
+        if let Err(why) = check_engine(&host, gateway) {
+            tracing::warn!("{why}: values may differ from those computed on this host");
         }
         Ok((stage, content_type))
     }
@@ -173,7 +177,7 @@ impl Store {
         limit: u64,
     ) -> Result<(HeaderMap, Bytes)> {
         let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
-        self.retrying(&about, || self.attempt(&path, headers.clone(), limit))
+        self.with_retries(&about, || self.attempt(&path, headers.clone(), limit))
             .await
     }
 
@@ -189,8 +193,8 @@ impl Store {
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 
-    /// Sends a signed GET and waits for the answer, whatever it is.
-    pub(super) async fn ask(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+    /// Sends a signed GET and waits for the head of its answer, with any status.
+    pub(super) async fn send_get(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
         let target = self.presigner().await?.target(path);
         let answer = self
             .transport()
@@ -199,9 +203,9 @@ impl Store {
         Ok(answer)
     }
 
-    /// Sends a signed GET and waits for an answer that is none of an error.
+    /// Sends a signed GET and waits for the head of a successful answer.
     pub(crate) async fn open(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
-        let answer = self.ask(path, headers).await?;
+        let answer = self.send_get(path, headers).await?;
         if answer.status.is_success() {
             Ok(answer)
         } else {
@@ -215,9 +219,9 @@ impl Store {
 pub(crate) enum Failure {
     /// The endpoint answered with an error.
     Refused(crate::transport::Refusal),
-    /// There was no whole answer.
+    /// No complete answer arrived.
     Lost(Error),
-    /// The answer has more bytes than the limit.
+    /// The answer exceeds this limit in bytes.
     TooLarge(u64),
 }
 
@@ -226,7 +230,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Lost(error) => error.fmt(f),
-            Self::TooLarge(limit) => write!(f, "more than the limit of {limit} bytes"),
+            Self::TooLarge(limit) => write!(f, "too large: expected at most {limit} bytes"),
         }
     }
 }
@@ -238,7 +242,7 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// As an error about an object, and the pause that the endpoint asks for.
+    /// Converts to an error about `what`, and the pause that the endpoint asks for.
     pub(super) fn into_error(self, what: &str) -> (Error, Option<std::time::Duration>) {
         match self {
             Self::Refused(refusal) => {
@@ -249,7 +253,7 @@ impl Failure {
             Self::TooLarge(limit) => (
                 Error::new(
                     ErrorKind::Sample,
-                    format!("{what} has more than the limit of {limit} bytes"),
+                    format!("{what} is too large: expected at most {limit} bytes"),
                 ),
                 None,
             ),
@@ -257,12 +261,13 @@ impl Failure {
     }
 }
 
-impl GetValue<'_> {
+impl ValueRequest<'_> {
     fn headers(&self) -> Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         let mut insert = |name: &'static str, value: String| {
-            let value = HeaderValue::try_from(value)
-                .map_err(|error| Error::config(format!("{name} is no header value")).with_source(error))?;
+            let value = HeaderValue::try_from(value).map_err(|error| {
+                Error::config(format!("{name} is not a valid header value")).with_source(error)
+            })?;
             headers.insert(HeaderName::from_static(name), value);
             Ok::<_, Error>(())
         };
@@ -274,15 +279,15 @@ impl GetValue<'_> {
         if let Some(epoch) = self.epoch {
             insert(wire::header::EPOCH, epoch.to_string())?;
         }
-        headers.extend(self.accepted()?);
+        headers.extend(self.accept_header()?);
         Ok(headers)
     }
 
-    /// What is accepted as an answer.
-    pub(super) fn accepted(&self) -> Result<HeaderMap> {
+    /// The `Accept` header, if set.
+    pub(super) fn accept_header(&self) -> Result<HeaderMap> {
         let accept = self.accept.map(|accept| {
             HeaderValue::try_from(accept)
-                .map_err(|error| Error::config("accept is no header value").with_source(error))
+                .map_err(|error| Error::config("accept is not a valid header value").with_source(error))
         });
         Ok(accept
             .transpose()?
@@ -293,20 +298,20 @@ impl GetValue<'_> {
 }
 
 impl ValueStream {
-    /// The next piece; `None` at the end, when the value is whole.
+    /// The next piece; `None` at the end of a complete value.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] or [`ErrorKind::Timeout`] for an answer that breaks off.
+    /// [`ErrorKind::Interrupted`] or [`ErrorKind::Timeout`] if the answer breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         self.answer.chunk().await
     }
 }
 
 impl Value {
-    /// Reads the value back.
+    /// Decodes the value.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] when the body is not what its headers say.
+    /// [`ErrorKind::Protocol`] if the body does not match its headers.
     pub fn decode(&self, limits: &Limits) -> Result<Sample> {
         let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
         Ok(wire::decode(

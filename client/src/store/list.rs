@@ -13,23 +13,23 @@ use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
     retry::is_transient,
-    transport::root,
+    transport::root_cause,
 };
 
-/// An object that is a sample.
+/// An object of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// The key, as it is, not percent-encoded.
+    /// The key, not percent-encoded.
     pub key: Arc<str>,
-    /// Stored size in bytes, where it is known.
+    /// Stored size in bytes, if known.
     pub bytes: Option<u64>,
-    /// The ETag, as the listing has it.
+    /// The ETag from the listing.
     pub etag: Option<Arc<str>>,
 }
 
 impl Object {
     /// An object of which only the key is known.
-    pub(crate) fn of_key(key: Arc<str>) -> Self {
+    pub(crate) fn from_key(key: Arc<str>) -> Self {
         Self {
             key,
             bytes: None,
@@ -39,16 +39,15 @@ impl Object {
 }
 
 impl Store {
-    /// All objects under a prefix, in the order of the listing, without the empty objects that stand for
-    /// folders (`photos/`).
+    /// All objects under a prefix, in the order of the listing, without empty objects that represent folders (`photos/`).
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] with what the store said; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries.
+    /// [`ErrorKind::Refused`] with the store's message; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries.
     pub async fn list(&self, bucket: &str, prefix: &str) -> Result<Vec<Object>> {
         self.list_with(bucket, prefix, |_| ()).await
     }
 
-    /// The same, with a call after each page of the listing: `progress` is given the number of objects so far.
+    /// The same, and calls `progress` after each page with the number of objects so far.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -81,7 +80,7 @@ impl Store {
                 return Ok(objects);
             }
             if next == token {
-                let what = listed(bucket, prefix, self);
+                let what = describe(bucket, prefix, self);
                 return Err(Error::protocol(format!(
                     "cannot list {what}: expected another page, found the same one again"
                 )));
@@ -90,9 +89,9 @@ impl Store {
         }
     }
 
-    /// A page of a listing, the first one without a token. It is tried again as any other request.
+    /// A page of a listing, the first one without a token. Retried like any other request.
     async fn page(&self, bucket: &str, prefix: &str, token: Option<String>) -> Result<ListObjectsV2Output> {
-        let what = listed(bucket, prefix, self);
+        let what = describe(bucket, prefix, self);
         let listing = self
             .shared
             .listing
@@ -109,8 +108,8 @@ impl Store {
                 }
                 Err(error) => error,
             };
-            let asked = pause_asked(&error);
-            let error = fault(&what, &error);
+            let asked = retry_after(&error);
+            let error = list_error(&what, &error);
             if !error.is_retryable() || !backoff.pause(&error, asked).await {
                 return Err(error);
             }
@@ -118,13 +117,13 @@ impl Store {
     }
 }
 
-/// What is listed, for errors.
-fn listed(bucket: &str, prefix: &str, store: &Store) -> String {
+/// The listed location, for errors.
+fn describe(bucket: &str, prefix: &str, store: &Store) -> String {
     format!("s3://{bucket}/{prefix} at {}", store.endpoint())
 }
 
-/// An error of the SDK, with the store's own code and message where it answered.
-fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(
+/// Converts an error of the SDK, with the store's own code and message if it answered.
+fn list_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
     what: &str,
     error: &SdkError<E, HttpResponse>,
 ) -> Error {
@@ -139,13 +138,13 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(
     let cause = match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        _ => root(error),
+        _ => root_cause(error),
     };
     Error::new(kind, format!("cannot list {what}: {cause}"))
 }
 
 /// The pause that the store asks for.
-fn pause_asked<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
+fn retry_after<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
     let seconds = error.raw_response()?.headers().get("retry-after")?.trim();
     seconds.parse().ok().map(Duration::from_secs)
 }

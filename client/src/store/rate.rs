@@ -1,43 +1,43 @@
-//! How fast parts of an object come.
+//! Measures how fast ranges of an object arrive.
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{meter::Meter, stats::Traffic};
+use crate::{link_meter::LinkMeter, stats::Traffic};
 
-/// The rate at which what was asked for comes.
+/// The rate at which requested ranges arrive.
 #[derive(Debug, Default)]
-pub(super) struct Rate(Mutex<(Meter, Seen)>);
+pub(super) struct ReadRate(Mutex<(LinkMeter, RateSamples)>);
 
-/// What was seen of it so far.
+/// The measurements so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Seen {
-    /// Bytes per second, link and store together, in the fastest measurement.
-    pub(super) fastest: f64,
-    /// Measurements.
-    pub(super) times: usize,
+pub(super) struct RateSamples {
+    /// Rate of link and store together in the fastest measurement.
+    pub(super) max_bytes_per_second: f64,
+    /// Number of measurements.
+    pub(super) count: usize,
 }
 
-/// A part on its way, until this is dropped.
+/// A range read in flight; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct OnItsWay<'a> {
-    rate: &'a Rate,
+pub(super) struct PendingRange<'a> {
+    rate: &'a ReadRate,
     traffic: &'a Traffic,
     long: bool,
 }
 
-impl Rate {
-    /// What was seen of it so far, parts that are on their way with the rest.
-    pub(super) fn seen(&self, traffic: &Traffic) -> Seen {
+impl ReadRate {
+    /// The measurements so far, including ranges in flight.
+    pub(super) fn samples(&self, traffic: &Traffic) -> RateSamples {
         let mut rate = self.0.lock();
-        let measured = rate.0.look(Instant::now(), traffic.down());
-        rate.1.and(measured)
+        let measured = rate.0.sample(Instant::now(), traffic.down());
+        rate.1.add(measured)
     }
 
-    /// A part is asked for.
-    pub(super) fn asked<'a>(&'a self, traffic: &'a Traffic) -> OnItsWay<'a> {
-        self.0.lock().0.asked(Instant::now(), traffic.down());
-        OnItsWay {
+    /// Registers a range read.
+    pub(super) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
+        self.0.lock().0.on_request(Instant::now(), traffic.down());
+        PendingRange {
             rate: self,
             traffic,
             long: false,
@@ -45,30 +45,30 @@ impl Rate {
     }
 }
 
-impl Seen {
-    /// With one more measurement, where there is one.
-    fn and(&mut self, measured: Option<f64>) -> Self {
+impl RateSamples {
+    /// Adds a measurement, if there is one, and returns the sum.
+    fn add(&mut self, measured: Option<f64>) -> Self {
         if let Some(measured) = measured {
-            self.fastest = self.fastest.max(measured);
-            self.times += 1;
+            self.max_bytes_per_second = self.max_bytes_per_second.max(measured);
+            self.count += 1;
         }
         *self
     }
 }
 
-impl OnItsWay<'_> {
-    /// The head of the answer is here.
-    pub(super) fn found(&mut self, length: Option<u64>) {
+impl PendingRange<'_> {
+    /// The head of the answer has arrived.
+    pub(super) fn on_headers(&mut self, length: Option<u64>) {
         let mut rate = self.rate.0.lock();
-        self.long = rate.0.found(length, Instant::now(), self.traffic.down());
+        self.long = rate.0.on_headers(length, Instant::now(), self.traffic.down());
     }
 }
 
-impl Drop for OnItsWay<'_> {
+impl Drop for PendingRange<'_> {
     fn drop(&mut self) {
         let mut rate = self.rate.0.lock();
-        let measured = rate.0.arrived(self.long, Instant::now(), self.traffic.down());
-        rate.1.and(measured);
+        let measured = rate.0.on_end(self.long, Instant::now(), self.traffic.down());
+        rate.1.add(measured);
     }
 }
 
@@ -82,15 +82,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_fastest_measurement_counts() {
-        let (rate, traffic) = (Rate::default(), Traffic::default());
+        let (rate, traffic) = (ReadRate::default(), Traffic::default());
         for milliseconds in [40, 20, 80] {
-            let mut part = rate.asked(&traffic);
-            part.found(Some(1 << 20));
+            let mut range = rate.begin_read(&traffic);
+            range.on_headers(Some(1 << 20));
             advance(Duration::from_millis(milliseconds)).await;
             traffic.down.fetch_add(1 << 20, Relaxed);
         }
-        let seen = rate.seen(&traffic);
-        assert_eq!(seen.times, 3);
-        assert!((seen.fastest - 1_048_576.0 / 0.020).abs() < 1.0, "{seen:?}");
+        let samples = rate.samples(&traffic);
+        assert_eq!(samples.count, 3);
+        assert!(
+            (samples.max_bytes_per_second - 1_048_576.0 / 0.020).abs() < 1.0,
+            "{samples:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The rows of tables from where they are there sooner. What comes of the gateway ends where not much more than the objects' bytes
-//! would travel: how many bytes rows have is a guess.
+//! The rows of tables, from the gateway or from this host, whichever is expected to be faster. The size of rows is an estimate,
+//! so rows from the gateway end once they have much more bytes than the objects.
 
 use std::vec;
 
@@ -11,75 +11,74 @@ use pushdown::{
     wire::{Compression, Split, TableDecoder, TableForm},
 };
 
-use super::{GetValue, StoredTable, StoredTables, TablesScan, ValueStream, sooner::Sooner};
+use super::{StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream, placement::Placement};
 use crate::error::{Error, Result};
 
-/// The rows that a pipeline makes of one table or of several.
+/// The rows that a pipeline computes from one table or several.
 #[derive(Debug)]
 pub struct TableRows {
     schema: SchemaRef,
-    here: Here,
-    there: Option<There>,
-    /// Of the rows that are read here, how many have come from the gateway already.
-    given: u64,
+    local: LocalRows,
+    remote: Option<RemoteRows>,
+    /// Rows to skip when local reading begins: those already delivered by the gateway.
+    rows_to_skip: u64,
 }
 
-/// Rows that are read here.
+/// Rows computed on this host.
 #[derive(Debug)]
-enum Here {
-    One(Box<One>),
-    Several(Box<TablesScan>),
+enum LocalRows {
+    Single(Box<SingleTable>),
+    Multi(Box<TablesScan>),
 }
 
 /// Rows of one table.
 #[derive(Debug)]
-struct One {
+struct SingleTable {
     table: StoredTable,
     pipeline: Pipeline,
     seed: Option<u64>,
     epoch: u32,
-    /// `None` until they are read here.
+    /// `None` until rows are read locally.
     scan: Option<Scan>,
 }
 
-/// Rows that come from the gateway.
+/// Rows received from the gateway.
 #[derive(Debug)]
-struct There {
+struct RemoteRows {
     value: ValueStream,
-    /// `None` behind the last byte.
+    /// `None` after the last byte.
     decoder: Option<TableDecoder>,
     decoded: vec::IntoIter<RecordBatch>,
-    /// Bytes that may still come.
-    left: u64,
-    /// Rows that were given.
-    given: u64,
+    /// Bytes until the limit.
+    bytes_left: u64,
+    rows_delivered: u64,
 }
 
-/// What the gateway gives next.
-enum Next {
+/// The next item from the gateway.
+enum RemoteItem {
     Rows(RecordBatch),
     End,
-    /// More than may come.
-    Enough,
+    /// The answer exceeds its limit in bytes.
+    LimitExceeded,
 }
 
 impl StoredTable {
-    /// The rows that a pipeline makes of the object, from where they are there sooner. No more than a sixteenth more than the
-    /// object's bytes comes, its footer and the heads of answers apart.
+    /// The rows that a pipeline computes from the object, from the gateway or on this host, whichever is expected to be
+    /// faster. At most the object's bytes and a sixteenth are received, apart from its footer and the heads of answers.
     ///
     /// # Errors
     /// As [`scan`](Self::scan) and [`Store::stream_value`](super::Store::stream_value).
     pub async fn rows(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<TableRows> {
         let scan = self.scan(pipeline, seed, epoch).await?;
         let (schema, all) = (SchemaRef::clone(scan.schema()), *scan.estimate());
-        let (scan, there) = match self.sooner_here(&all, scan).await? {
-            Sooner::Here(scan) => (Some(scan), None),
-            Sooner::There(left) => {
-                let value = self.value(&whole(pipeline, seed, epoch)).await?;
-                (None, Some(There::new(value, left)))
+        let (scan, remote) = match self.choose_placement(&all, scan).await? {
+            Placement::Local(scan) => (Some(scan), None),
+            Placement::Remote { max_bytes } => {
+                let value = self.value(&full_request(pipeline, seed, epoch)).await?;
+                (None, Some(RemoteRows::new(value, max_bytes)))
             }
         };
-        let one = One {
+        let single = SingleTable {
             table: self.clone(),
             pipeline: pipeline.clone(),
             seed,
@@ -88,40 +87,40 @@ impl StoredTable {
         };
         Ok(TableRows {
             schema,
-            here: Here::One(Box::new(one)),
-            there,
-            given: 0,
+            local: LocalRows::Single(Box::new(single)),
+            remote,
+            rows_to_skip: 0,
         })
     }
 }
 
 impl StoredTables {
-    /// The rows that a pipeline makes of all objects, from where they are there sooner, as the first object shows. As
-    /// [`StoredTable::rows`].
+    /// The rows that a pipeline computes from all objects, as [`StoredTable::rows`]. The first object decides where they are
+    /// computed.
     ///
     /// # Errors
     /// As [`StoredTables::scan`] and [`StoredTables::stream`].
     pub async fn rows(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<TableRows> {
         let mut scan = self.scan(pipeline, seed, epoch).await?;
-        let there = match scan.sooner_here().await? {
+        let remote = match scan.max_remote_bytes().await? {
             None => None,
-            Some(left) => {
-                let value = self.stream(&whole(pipeline, seed, epoch)).await?;
-                Some(There::new(value, left))
+            Some(max_bytes) => {
+                let value = self.stream(&full_request(pipeline, seed, epoch)).await?;
+                Some(RemoteRows::new(value, max_bytes))
             }
         };
         Ok(TableRows {
             schema: SchemaRef::clone(scan.schema()),
-            here: Here::Several(Box::new(scan)),
-            there,
-            given: 0,
+            local: LocalRows::Multi(Box::new(scan)),
+            remote,
+            rows_to_skip: 0,
         })
     }
 }
 
-/// All that a pipeline makes, as record batches.
-fn whole(pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> GetValue<'_> {
-    GetValue {
+/// A request for all rows, as record batches.
+fn full_request(pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> ValueRequest<'_> {
+    ValueRequest {
         pipeline,
         split: Split::Full,
         seed,
@@ -138,99 +137,105 @@ impl TableRows {
         &self.schema
     }
 
-    /// The next rows; `None` behind the last ones.
+    /// The next rows; `None` after the last ones.
     ///
     /// # Errors
-    /// As [`StoredTable::rows`]; [`ErrorKind::Sample`](crate::ErrorKind::Sample) for an object that is replaced meanwhile.
+    /// As [`StoredTable::rows`]; [`ErrorKind::Sample`](crate::ErrorKind::Sample) for an object replaced during the read.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        if let Some(there) = &mut self.there {
-            match there.next(&self.schema).await? {
-                Next::Rows(rows) => return Ok(Some(rows)),
-                Next::End => return Ok(None),
-                Next::Enough => {
+        if let Some(remote) = &mut self.remote {
+            match remote.next(&self.schema).await? {
+                RemoteItem::Rows(rows) => return Ok(Some(rows)),
+                RemoteItem::End => return Ok(None),
+                RemoteItem::LimitExceeded => {
                     tracing::info!(
-                        rows = there.given,
-                        "the rows have more bytes than was to be expected: they are read here"
+                        rows = remote.rows_delivered,
+                        "the rows from the gateway have more bytes than expected: reading the rest on this host"
                     );
-                    self.given = there.given;
-                    self.there = None;
-                    self.here.start().await?;
+                    self.rows_to_skip = remote.rows_delivered;
+                    self.remote = None;
+                    self.local.restart().await?;
                 }
             }
         }
-        while let Some(rows) = self.here.next().await? {
-            let known = usize::try_from(self.given)
+        while let Some(rows) = self.local.next().await? {
+            let skipped = usize::try_from(self.rows_to_skip)
                 .unwrap_or(usize::MAX)
                 .min(rows.num_rows());
-            self.given -= known as u64;
-            if known < rows.num_rows() {
-                return Ok(Some(rows.slice(known, rows.num_rows() - known)));
+            self.rows_to_skip -= skipped as u64;
+            if skipped < rows.num_rows() {
+                return Ok(Some(rows.slice(skipped, rows.num_rows() - skipped)));
             }
         }
         Ok(None)
     }
 }
 
-impl Here {
-    /// Begins with the first row.
-    async fn start(&mut self) -> Result<()> {
+impl LocalRows {
+    /// Begins at the first row.
+    async fn restart(&mut self) -> Result<()> {
         match self {
-            Self::One(one) => {
-                let scan = one.table.scan(&one.pipeline, one.seed, one.epoch).await?;
-                one.scan = Some(scan);
+            Self::Single(single) => {
+                let scan = single
+                    .table
+                    .scan(&single.pipeline, single.seed, single.epoch)
+                    .await?;
+                single.scan = Some(scan);
             }
-            Self::Several(scan) => scan.start(),
+            Self::Multi(scan) => scan.restart(),
         }
         Ok(())
     }
 
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         match self {
-            Self::One(one) => {
-                let Some(scan) = &mut one.scan else {
+            Self::Single(single) => {
+                let Some(scan) = &mut single.scan else {
                     return Ok(None);
                 };
                 let rows = scan.next().await.transpose();
-                rows.map_err(|error| one.table.fault(error))
+                rows.map_err(|error| single.table.map_error(error))
             }
-            Self::Several(scan) => scan.next().await,
+            Self::Multi(scan) => scan.next().await,
         }
     }
 }
 
-impl There {
-    fn new(value: ValueStream, left: u64) -> Self {
+impl RemoteRows {
+    fn new(value: ValueStream, max_bytes: u64) -> Self {
         Self {
             value,
             decoder: Some(TableDecoder::new()),
             decoded: Vec::new().into_iter(),
-            left,
-            given: 0,
+            bytes_left: max_bytes,
+            rows_delivered: 0,
         }
     }
 
-    async fn next(&mut self, schema: &SchemaRef) -> Result<Next> {
+    async fn next(&mut self, schema: &SchemaRef) -> Result<RemoteItem> {
         loop {
             if let Some(rows) = self.decoded.next() {
                 if rows.schema().fields() != schema.fields() {
-                    return Err(Error::protocol("the gateway answered rows of other columns"));
+                    return Err(Error::protocol(format!(
+                        "invalid rows from the gateway: expected the columns {schema}, found {}",
+                        rows.schema()
+                    )));
                 }
-                self.given += rows.num_rows() as u64;
-                return Ok(Next::Rows(rows));
+                self.rows_delivered += rows.num_rows() as u64;
+                return Ok(RemoteItem::Rows(rows));
             }
             let Some(decoder) = &mut self.decoder else {
-                return Ok(Next::End);
+                return Ok(RemoteItem::End);
             };
             let Some(bytes) = self.value.next().await? else {
                 if let Some(decoder) = self.decoder.take() {
                     decoder.finish()?;
                 }
-                return Ok(Next::End);
+                return Ok(RemoteItem::End);
             };
-            let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
-                return Ok(Next::Enough);
+            let Some(left) = self.bytes_left.checked_sub(bytes.len() as u64) else {
+                return Ok(RemoteItem::LimitExceeded);
             };
-            self.left = left;
+            self.bytes_left = left;
             self.decoded = decoder.push(bytes)?.into_iter();
         }
     }

@@ -1,4 +1,4 @@
-//! A stored table: its rows are read here, by ranges.
+//! A stored table whose rows are computed on this host, by range reads.
 
 use std::{ops::Range, sync::Arc};
 
@@ -11,41 +11,42 @@ use futures::{
 use http::HeaderValue;
 use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
 
-use super::{GetValue, Store, ValueStream, parts::Parts, rate::Seen};
+use super::{Store, ValueRequest, ValueStream, rate::RateSamples, versioned_object::VersionedObject};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Ranges of one read that are fetched at a time.
-const SIDE_BY_SIDE: usize = 4;
-/// An object whose rows are read here, by ranges. Clones share what is known of it.
+/// Ranges of one read that are fetched concurrently.
+const CONCURRENT_RANGES: usize = 4;
+
+/// An object whose rows are computed on this host, by range reads. Clones share its version and footer.
 #[derive(Debug, Clone)]
-pub struct StoredTable(Arc<Parts>);
+pub struct StoredTable(Arc<VersionedObject>);
 
 impl Store {
-    /// An object that is read in parts. Nothing is read yet.
+    /// A stored table. Reads nothing yet.
     pub fn table(&self, bucket: &str, key: &str, limits: &Limits) -> StoredTable {
-        StoredTable(Arc::new(Parts::new(self.clone(), bucket, key, limits)))
+        StoredTable(Arc::new(VersionedObject::new(self.clone(), bucket, key, limits)))
     }
 }
 
 // === impl StoredTable ===
 
 impl StoredTable {
-    /// Reads what the object says of its rows.
+    /// Reads the object's schema, row count and row groups.
     ///
     /// # Errors
-    /// [`ErrorKind::Sample`] for an object that is no table, and as reading it fails.
+    /// [`ErrorKind::Sample`] for an object that is not a table; errors of reading it.
     pub async fn describe(&self) -> Result<Description> {
         let source = Arc::new(self.clone());
         let described = pushdown::describe(source, &self.context()).await;
-        described.map_err(|error| self.fault(error))
+        described.map_err(|error| self.map_error(error))
     }
 
-    /// Starts to run a pipeline's table steps here: what the gateway would answer, from the bytes that it would read. Seed
-    /// and epoch are those of random steps inside of `each`.
+    /// Starts to run a pipeline's table steps on this host. The rows and the bytes read are the same as at the gateway. Seed
+    /// and epoch are those of random steps inside `each`.
     ///
     /// # Errors
-    /// [`ErrorKind::Pipeline`] for a pipeline whose first step makes no table; [`ErrorKind::Sample`] for an object that
-    /// it cannot be applied to; and as reading the object fails.
+    /// [`ErrorKind::Pipeline`] for a pipeline whose first step does not make a table; [`ErrorKind::Sample`] for an object that
+    /// it does not apply to; errors of reading the object.
     pub async fn scan(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<Scan> {
         let source = Arc::new(self.clone());
         let context = Context {
@@ -54,26 +55,26 @@ impl StoredTable {
             ..self.context()
         };
         let scan = pipeline.scan(0..pipeline.len(), source, &context).await;
-        scan.map_err(|error| self.fault(error))
+        scan.map_err(|error| self.map_error(error))
     }
 
-    /// What the gateway makes of the object, in pieces.
-    pub(super) async fn value(&self, what: &GetValue<'_>) -> Result<ValueStream> {
-        self.0.value(what).await
+    /// Requests the value that the gateway computes from the object, as a stream.
+    pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
+        self.0.value(request).await
     }
 
-    /// At what rate it has come so far.
-    pub(super) fn seen(&self) -> Seen {
-        self.0.seen()
+    /// The measured rate at which it arrives.
+    pub(super) fn read_rate(&self) -> RateSamples {
+        self.0.read_rate()
     }
 
-    /// Bytes that have come so far, of whatever the store was asked for.
-    pub(super) fn come(&self) -> u64 {
-        self.0.come()
+    /// Bytes received so far, over all requests to the store.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.0.received_bytes()
     }
 
-    /// Whether this is the ETag of the version that is read, as far as both are known.
-    pub(crate) fn may_be(&self, etag: Option<&HeaderValue>) -> bool {
+    /// Whether `etag` is that of the version that is read, as far as both are known.
+    pub(crate) fn matches_etag(&self, etag: Option<&HeaderValue>) -> bool {
         let known = self.0.etag();
         known
             .as_ref()
@@ -88,38 +89,52 @@ impl StoredTable {
         }
     }
 
-    /// An error of a scan of this object, as this library has it.
-    pub fn fault(&self, error: pushdown::Error) -> Error {
-        let kept = match error.kind() {
-            pushdown::ErrorKind::Source => self.0.fault(),
+    /// Converts an error of a scan of this object.
+    pub fn map_error(&self, error: pushdown::Error) -> Error {
+        let known = match error.kind() {
+            pushdown::ErrorKind::Source => self.0.take_error(),
             pushdown::ErrorKind::InvalidPipeline | pushdown::ErrorKind::Internal => None,
             kind => Some(Error::new(
                 ErrorKind::Sample,
                 format!("{}: {}: {error}", self.0.name(), kind.code()),
             )),
         };
-        kept.unwrap_or_else(|| error.into())
+        known.unwrap_or_else(|| error.into())
     }
 }
 
 impl Source for StoredTable {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
-        let parts = Arc::clone(&self.0);
-        async move { parts.suffix(length).await.map_err(|error| parts.keep(error)) }.boxed()
+        let object = Arc::clone(&self.0);
+        async move {
+            object
+                .suffix(length)
+                .await
+                .map_err(|error| object.stash_error(error))
+        }
+        .boxed()
     }
 
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, pushdown::Result<Vec<Bytes>>> {
-        let parts = Arc::clone(&self.0);
+        let object = Arc::clone(&self.0);
         let reads = ranges.into_iter().map(move |range| {
-            let parts = Arc::clone(&parts);
-            async move { parts.part(range).await.map_err(|error| parts.keep(error)) }
+            let object = Arc::clone(&object);
+            async move {
+                object
+                    .range(range)
+                    .await
+                    .map_err(|error| object.stash_error(error))
+            }
         });
-        stream::iter(reads).buffered(SIDE_BY_SIDE).try_collect().boxed()
+        stream::iter(reads)
+            .buffered(CONCURRENT_RANGES)
+            .try_collect()
+            .boxed()
     }
 
     fn stream(&self) -> BoxStream<'static, pushdown::Result<Bytes>> {
-        let parts = Arc::clone(&self.0);
-        stream::once(async move { parts.flow().await.map_err(|error| parts.keep(error)) })
+        let object = Arc::clone(&self.0);
+        stream::once(async move { object.stream().await.map_err(|error| object.stash_error(error)) })
             .try_flatten()
             .boxed()
     }

@@ -1,4 +1,4 @@
-//! Batches, made of parts of row groups as they arrive.
+//! Assembles batches from blocks of rows as they arrive.
 
 use std::collections::VecDeque;
 
@@ -10,82 +10,82 @@ use futures::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{TableBatch, read::Part};
+use super::{TableBatch, read::RowBlock};
 use crate::{
     budget::Charge,
     error::{Error, Result},
 };
 
-/// A row group on its way. It counts against the budget until a batch is made of it: a batch may take several.
-pub(super) struct Started {
-    task: AbortOnDropHandle<Result<Part>>,
+/// The read of a row group in flight. It counts against the budget until a batch takes it; a batch may take several.
+pub(super) struct RowGroupTask {
+    task: AbortOnDropHandle<Result<RowBlock>>,
     charge: Charge,
 }
 
-impl Started {
-    pub(super) const fn new(task: AbortOnDropHandle<Result<Part>>, charge: Charge) -> Self {
+impl RowGroupTask {
+    pub(super) const fn new(task: AbortOnDropHandle<Result<RowBlock>>, charge: Charge) -> Self {
         Self { task, charge }
     }
 
-    /// The rows, once they are there.
-    pub(super) async fn part(self) -> Result<Part> {
+    /// Waits for the rows.
+    pub(super) async fn finish(self) -> Result<RowBlock> {
         let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
-        let part = self.task.await.unwrap_or_else(failed);
+        let block = self.task.await.unwrap_or_else(failed);
         drop(self.charge);
-        part
+        block
     }
 }
 
-/// Batches of `size` rows made of parts that follow each other, the first one with this number.
-pub(super) fn of(
-    parts: BoxStream<'static, Result<Part>>,
+/// Batches of `size` rows from consecutive blocks. `number` is that of the first batch.
+pub(super) fn assemble(
+    blocks: BoxStream<'static, Result<RowBlock>>,
     schema: SchemaRef,
     size: usize,
     number: usize,
 ) -> BoxStream<'static, Result<TableBatch>> {
-    let assembling = Assembling {
-        parts,
+    let assembler = BatchAssembler {
+        blocks,
         ready: VecDeque::new(),
         schema,
         size,
         number,
     };
-    stream::try_unfold(assembling, Assembling::next).boxed()
+    stream::try_unfold(assembler, BatchAssembler::next).boxed()
 }
 
-/// Batches in the making: parts of row groups, one behind the other.
-struct Assembling {
-    parts: BoxStream<'static, Result<Part>>,
-    ready: VecDeque<Part>,
+/// Assembles batches from consecutive blocks of row groups.
+struct BatchAssembler {
+    blocks: BoxStream<'static, Result<RowBlock>>,
+    ready: VecDeque<RowBlock>,
     schema: SchemaRef,
     size: usize,
     number: usize,
 }
 
-impl Assembling {
+impl BatchAssembler {
     async fn next(mut self) -> Result<Option<(TableBatch, Self)>> {
-        let rows = |ready: &VecDeque<Part>| ready.iter().map(|part| part.ids.len()).sum::<usize>();
+        let rows = |ready: &VecDeque<RowBlock>| ready.iter().map(|block| block.ids.len()).sum::<usize>();
         while rows(&self.ready) < self.size
-            && let Some(part) = self.parts.try_next().await?
+            && let Some(block) = self.blocks.try_next().await?
         {
-            self.ready.push_back(part);
+            self.ready.push_back(block);
         }
         let (mut batches, mut ids) = (Vec::new(), Vec::new());
         while ids.len() < self.size
-            && let Some(mut part) = self.ready.pop_front()
+            && let Some(mut block) = self.ready.pop_front()
         {
-            let (taken, taken_ids) = part.split_off_front(self.size - ids.len());
+            let (taken, taken_ids) = block.split_off_front(self.size - ids.len());
             batches.push(taken);
             ids.extend(taken_ids);
-            if !part.ids.is_empty() {
-                self.ready.push_front(part);
+            if !block.ids.is_empty() {
+                self.ready.push_front(block);
             }
         }
         if ids.is_empty() {
             return Ok(None);
         }
         let rows = concat_batches(&self.schema, &batches);
-        let rows = rows.map_err(|error| Error::internal("rows do not fit together").with_source(error))?;
+        let rows = rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))?;
         let batch = TableBatch {
             number: self.number,
             rows,

@@ -1,4 +1,4 @@
-//! From settings to a reader of rows: footers, the condition, and where the steps run.
+//! Builds a reader of rows: footers, the condition, and where the steps run.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use pushdown::{Description, Estimate, Pipeline, wire::Split};
 
 use super::{
     State, TableReader,
-    outgrown::Outgrown,
-    read::{Rows, Source, over},
-    space::{Space, Unit},
+    expansion_guard::ExpansionGuard,
+    read::{RowReader, TableSource, over},
+    row_groups::{RowGroup, SampleRows},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    reader::Plan,
+    reader::ReadPlan,
     session::Mode,
 };
 
-/// The column of places in what is asked of a condition.
-const PLACE: &str = "pushdown row number";
-/// The most rows of a row group: each has a bit where there is a condition, and a number where they are shuffled. A footer
-/// may claim any.
+/// Name of the column of row numbers in the evaluation of a condition.
+const ROW_NUMBER: &str = "pushdown row number";
+/// The most rows of a row group. Each row takes a bit if there is a condition, and a number if rows are shuffled, and a footer
+/// may claim any number.
 const MAX_GROUP_ROWS: u64 = 1 << 28;
-/// Row groups that are looked at to decide where the steps run.
-const LOOKED_AT: usize = 8;
+/// Row groups whose footers decide where the steps run.
+const SAMPLED_GROUPS: usize = 8;
 
-/// How a reader of rows reads.
+/// Settings of a reader of rows.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct TableSettings {
     pub(crate) pipeline: Pipeline,
     pub(crate) mode: Mode,
     pub(crate) split: Split,
-    pub(crate) plan: Plan,
-    /// Objects asked for at a time before rows flow.
+    pub(crate) plan: ReadPlan,
+    /// Objects opened concurrently before rows are read.
     pub(crate) gets: usize,
 }
 
 impl TableReader {
-    /// Reads footers, and finds out which rows fulfil the condition.
-    pub(crate) async fn open(source: Source, settings: Settings) -> Result<Self> {
+    /// Reads footers, and evaluates the condition.
+    pub(crate) async fn open(source: TableSource, settings: TableSettings) -> Result<Self> {
         let pipeline = &settings.pipeline;
         if let Err(reason) = pipeline.check_row_preserving() {
             return Err(Error::config(format!(
@@ -54,17 +54,17 @@ impl TableReader {
             (_, Split::Full) => Some(pipeline.len()),
             (_, Split::Smallest) => None,
         };
-        let units = source
-            .units(&settings, &described, fixed.unwrap_or(1).min(1))
+        let groups = source
+            .row_groups(&settings, &described, fixed.unwrap_or(1).min(1))
             .await?;
         let schema = source.schema(&settings).await?;
-        let cheaper = source.cheaper(&settings, &units).await?;
-        let stage = fixed.unwrap_or(cheaper.stage);
-        let chosen = fixed.is_none() && stage > 0;
-        let rows = Rows {
+        let choice = source.choose_stage(&settings, &groups).await?;
+        let stage = fixed.unwrap_or(choice.stage);
+        let is_chosen = fixed.is_none() && stage > 0;
+        let rows = RowReader {
             stage,
-            outgrown: chosen.then(|| Outgrown::new(cheaper.read_row_bytes)),
-            space: Space::new(units, cheaper.row_bytes),
+            expansion_guard: is_chosen.then(|| ExpansionGuard::new(choice.read_row_bytes)),
+            samples: SampleRows::new(groups, choice.row_bytes),
             pipeline: settings.pipeline,
             source,
             schema,
@@ -78,8 +78,8 @@ impl TableReader {
     }
 }
 
-impl Source {
-    /// What all objects say of themselves: Parquet, and of the same columns.
+impl TableSource {
+    /// Reads the descriptions of all objects, and checks that they are Parquet with the same columns.
     async fn describe(&self, gets: usize) -> Result<Vec<Description>> {
         let descriptions = self
             .tables
@@ -87,10 +87,10 @@ impl Source {
             .map(|table| async move { table.describe().await });
         let described: Vec<Description> = stream::iter(descriptions).buffered(gets).try_collect().await?;
         let first = described.first().ok_or_else(|| {
-            Error::config("the data set has no objects, so that nothing is known of its columns")
+            Error::config("the data set has no objects: expected at least one to determine the columns")
         })?;
         for (object, description) in self.objects.iter().zip(&described) {
-            if let Some(found) = misfit(description, first, &self.objects[0].key) {
+            if let Some(found) = mismatch(description, first, &self.objects[0].key) {
                 let text = format!("s3://{}/{}: {found}", self.bucket, object.key);
                 return Err(Error::new(ErrorKind::Sample, text));
             }
@@ -98,57 +98,74 @@ impl Source {
         Ok(described)
     }
 
-    /// The row groups with rows that fulfil the condition, which is evaluated at the gateway or, at stage 0, here.
-    async fn units(&self, settings: &Settings, described: &[Description], stage: usize) -> Result<Vec<Unit>> {
-        let groups = |object: usize| described[object].row_groups.as_deref().unwrap_or_default();
-        let all = (0..described.len()).map(|object| Unit::of_object(object, groups(object)));
-        let units = if settings.pipeline.condition().is_none() {
+    /// The row groups with rows that satisfy the condition. It is evaluated at the gateway or, at stage 0, on this host.
+    async fn row_groups(
+        &self,
+        settings: &TableSettings,
+        described: &[Description],
+        stage: usize,
+    ) -> Result<Vec<RowGroup>> {
+        let sizes = |object: usize| described[object].row_groups.as_deref().unwrap_or_default();
+        let all = (0..described.len()).map(|object| RowGroup::of_object(object, sizes(object)));
+        let groups = if settings.pipeline.condition().is_none() {
             all.flatten().collect::<Vec<_>>()
         } else {
-            let places = settings.pipeline.matching_rows(PLACE);
-            let places = places.ok_or_else(|| Error::internal("conditions are those of `select`"))?;
-            let places = &places;
-            let kept = all.enumerate().map(|(object, units)| async move {
-                let found = self.places(object, places, stage, settings.plan.epoch).await?;
+            let condition = settings.pipeline.places(ROW_NUMBER);
+            let condition = condition.ok_or_else(|| Error::internal("only `select` can have a condition"))?;
+            let condition = &condition;
+            let selected = all.enumerate().map(|(object, groups)| async move {
+                let rows = self
+                    .row_numbers(object, condition, stage, settings.plan.epoch)
+                    .await?;
                 Ok::<_, Error>(
-                    units
+                    groups
                         .into_iter()
-                        .map(|unit| unit.keep(&found))
+                        .map(|group| group.select(&rows))
                         .collect::<Vec<_>>(),
                 )
             });
-            let kept: Vec<_> = stream::iter(kept)
+            let selected: Vec<_> = stream::iter(selected)
                 .buffered(settings.plan.requests)
                 .try_collect()
                 .await?;
-            kept.into_iter().flatten().collect()
+            selected.into_iter().flatten().collect()
         };
-        Ok(units.into_iter().filter(|unit| unit.count() > 0).collect())
+        Ok(groups.into_iter().filter(|group| group.count() > 0).collect())
     }
 
-    async fn places(&self, object: usize, places: &Pipeline, stage: usize, epoch: u32) -> Result<Vec<u64>> {
-        let table = self.table(object, places, stage, epoch).await?;
+    /// The numbers of the rows that satisfy the condition, ascending.
+    async fn row_numbers(
+        &self,
+        object: usize,
+        condition: &Pipeline,
+        stage: usize,
+        epoch: u32,
+    ) -> Result<Vec<u64>> {
+        let table = self.table(object, condition, stage, epoch).await?;
         let mut found = Vec::new();
         for batch in table.batches() {
-            let column = batch.column_by_name(PLACE);
+            let column = batch.column_by_name(ROW_NUMBER);
             let column = column.and_then(|column| column.as_primitive_opt::<Int64Type>());
-            let column =
-                column.ok_or_else(|| Error::protocol("the gateway answered places with other columns"))?;
+            let column = column.ok_or_else(|| {
+                Error::protocol("invalid row numbers from the gateway: expected an int64 column")
+            })?;
             found.extend(
                 column
                     .values()
                     .iter()
-                    .filter_map(|place| u64::try_from(*place).ok()),
+                    .filter_map(|number| u64::try_from(*number).ok()),
             );
         }
         if !found.is_sorted() {
-            return Err(Error::protocol("the gateway answered places that do not ascend"));
+            return Err(Error::protocol(
+                "invalid row numbers from the gateway: expected ascending numbers",
+            ));
         }
         Ok(found)
     }
 
-    /// The columns that the pipeline makes.
-    async fn schema(&self, settings: &Settings) -> Result<SchemaRef> {
+    /// The columns of the pipeline's result.
+    async fn schema(&self, settings: &TableSettings) -> Result<SchemaRef> {
         let nothing = over(&settings.pipeline, 0..0)?;
         let scan = self.tables[0]
             .scan(&nothing, self.seed, settings.plan.epoch)
@@ -156,8 +173,8 @@ impl Source {
         Ok(SchemaRef::clone(scan.schema()))
     }
 
-    /// Where fewer bytes travel, by the footers of some row groups, and by what is known of the condition.
-    async fn cheaper(&self, settings: &Settings, units: &[Unit]) -> Result<Cheaper> {
+    /// Chooses the stage with fewer transferred bytes, by the footers of some row groups and the selectivity of the condition.
+    async fn choose_stage(&self, settings: &TableSettings, groups: &[RowGroup]) -> Result<StageChoice> {
         let (mut rows, mut stored_rows, mut all) = (
             0_u64,
             0_u64,
@@ -167,30 +184,33 @@ impl Source {
                 ..Estimate::default()
             },
         );
-        for unit in units.iter().step_by(units.len().div_ceil(LOOKED_AT).max(1)) {
-            let over = over(&settings.pipeline, unit.rows())?;
-            let scan = self.tables[unit.object()]
+        for group in groups
+            .iter()
+            .step_by(groups.len().div_ceil(SAMPLED_GROUPS).max(1))
+        {
+            let over = over(&settings.pipeline, group.rows())?;
+            let scan = self.tables[group.object()]
                 .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
             let of = scan.estimate();
-            let left = of.output_bytes.zip(of.max_rows).map(|(bytes, of)| {
-                let bytes = u128::from(bytes) * u128::from(unit.count()) / u128::from(of.max(1));
+            let left = of.answer.zip(of.rows).map(|(bytes, of)| {
+                let bytes = u128::from(bytes) * u128::from(group.count()) / u128::from(of.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             });
             let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
-            rows = rows.saturating_add(unit.count());
-            let range = unit.rows();
+            rows = rows.saturating_add(group.count());
+            let range = group.rows();
             stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
             all.scan_bytes = sum(all.scan_bytes, of.scan_bytes);
             all.expected_output_bytes = sum(all.expected_output_bytes, left);
         }
-        // What `each` makes of values may be any number of bytes.
-        let stage = if all.expected_output_bytes.is_some() && all.is_reducing() {
+        // The output of `each` may have any size.
+        let stage = if all.likely.is_some() && all.rows_are_fewer_bytes() {
             settings.pipeline.len()
         } else {
             0
         };
-        Ok(Cheaper {
+        Ok(StageChoice {
             stage,
             row_bytes: all.expected_output_bytes.or(all.scan_bytes).unwrap_or_default() / rows.max(1),
             read_row_bytes: all.scan_bytes.unwrap_or_default().div_ceil(stored_rows.max(1)),
@@ -198,18 +218,18 @@ impl Source {
     }
 }
 
-/// What travels where fewer bytes do.
-struct Cheaper {
-    /// The rows of the whole pipeline, or columns as they are stored, stage 0.
+/// The stage with fewer transferred bytes.
+struct StageChoice {
+    /// The end of the pipeline, or 0 for stored columns.
     stage: usize,
-    /// Bytes of a row that fulfils the condition.
+    /// Bytes of a row that satisfies the condition.
     row_bytes: u64,
-    /// Bytes that are read for a row of an object, if rows are made here.
+    /// Bytes read per row of an object if rows are computed on this host.
     read_row_bytes: u64,
 }
 
-/// Why the rows of an object cannot be samples beside those of the first one.
-fn misfit(description: &Description, first: &Description, first_key: &str) -> Option<String> {
+/// Why the rows of an object cannot be in the same data set as those of the first one.
+fn mismatch(description: &Description, first: &Description, first_key: &str) -> Option<String> {
     let Some(groups) = &description.row_groups else {
         let format = description.format.name();
         return Some(format!(
@@ -238,16 +258,16 @@ mod tests {
 
     #[test]
     fn a_footer_that_claims_too_many_rows_is_refused() {
-        let of = |rows| Description {
+        let described = |rows| Description {
             format: Format::Parquet,
             schema: Arc::new(Schema::empty()),
             object_bytes: 100,
             rows: None,
             row_groups: Some(vec![1, rows]),
         };
-        let most = of(MAX_GROUP_ROWS);
-        assert_eq!(misfit(&most, &most, "k"), None);
-        let found = misfit(&of(MAX_GROUP_ROWS + 1), &most, "k").unwrap();
+        let most = described(MAX_GROUP_ROWS);
+        assert_eq!(mismatch(&most, &most, "k"), None);
+        let found = mismatch(&described(MAX_GROUP_ROWS + 1), &most, "k").unwrap();
         assert_eq!(
             found,
             "found a row group of 268435457 rows, expected at most 268435456"

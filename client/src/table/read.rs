@@ -1,4 +1,4 @@
-//! Reads row groups: what the gateway makes of them, or their columns as they are stored.
+//! Reads row groups: rows from the gateway, or stored columns.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,24 +14,24 @@ use tokio::runtime::Handle;
 
 use super::{
     RowId,
-    order::{EpochOrder, Stretch},
-    outgrown::Outgrown,
-    space::Space,
+    expansion_guard::ExpansionGuard,
+    order::{RowGroupSlice, RowOrder},
+    row_groups::SampleRows,
 };
 use crate::{
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
     stats::{Counters, add},
-    store::{GetValue, Object, Store, StoredTable},
+    store::{Object, Store, StoredTable, ValueRequest},
 };
 
-/// Objects whose rows can be read.
+/// The objects of a reader of rows.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct TableSource {
     pub(crate) store: Store,
     pub(crate) bucket: String,
     pub(crate) objects: Vec<Object>,
-    /// The objects again, with what is known of them.
+    /// The same objects, with their versions and footers.
     pub(crate) tables: Vec<StoredTable>,
     pub(crate) seed: Option<u64>,
     pub(crate) compression: Compression,
@@ -40,28 +40,28 @@ pub(crate) struct Source {
     pub(crate) counters: Counters,
 }
 
-/// The rows of a data set, and what is made of them.
+/// Reads the rows of a data set through a pipeline.
 #[derive(Debug)]
-pub(super) struct Rows {
-    pub(super) source: Source,
+pub(super) struct RowReader {
+    pub(super) source: TableSource,
     pub(super) pipeline: Pipeline,
-    /// How many steps the gateway runs.
+    /// Number of steps that run at the gateway.
     pub(super) stage: usize,
-    /// Where the stage was chosen for its bytes.
-    pub(super) outgrown: Option<Outgrown>,
-    pub(super) space: Space,
+    /// Set if the stage was chosen by estimated bytes.
+    pub(super) expansion_guard: Option<ExpansionGuard>,
+    pub(super) samples: SampleRows,
     pub(super) schema: SchemaRef,
 }
 
 /// Rows of a row group, in the order of the epoch.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct RowBlock {
     rows: RecordBatch,
     pub(super) ids: Vec<RowId>,
 }
 
-impl Part {
-    /// Takes the first `count` rows, or all.
+impl RowBlock {
+    /// Removes and returns the first `count` rows, or all.
     pub(super) fn split_off_front(&mut self, count: usize) -> (RecordBatch, Vec<RowId>) {
         let count = count.min(self.ids.len());
         let rest = self.ids.split_off(count);
@@ -72,52 +72,55 @@ impl Part {
     }
 }
 
-impl Rows {
-    /// Reads the row group of a stretch, and gives the rows of the stretch.
+impl RowReader {
+    /// Reads the row group of a slice, and returns the rows of the slice.
     ///
     /// # Errors
-    /// [`ErrorKind::Sample`] for an object that was replaced since its footer was read; and as reading it fails.
-    pub(super) async fn read(&self, stretch: &Stretch, order: EpochOrder, epoch: u32) -> Result<Part> {
-        let unit = &self.space.units()[stretch.unit];
-        let over = over(&self.pipeline, unit.rows())?;
-        let here = self.outgrown.as_ref().is_some_and(Outgrown::is_told);
-        let stage = if here { 0 } else { self.stage };
-        let table = self.source.table(unit.object(), &over, stage, epoch).await?;
-        if let Some(outgrown) = self.outgrown.as_ref().filter(|_| stage > 0) {
-            let rows = unit.rows();
-            outgrown.seen(rows.end.saturating_sub(rows.start), table.bytes());
+    /// [`ErrorKind::Sample`] for an object replaced since its footer was read; errors of reading it.
+    pub(super) async fn read(&self, slice: &RowGroupSlice, order: RowOrder, epoch: u32) -> Result<RowBlock> {
+        let group = &self.samples.groups()[slice.group];
+        let over = over(&self.pipeline, group.rows())?;
+        let is_exceeded = self
+            .expansion_guard
+            .as_ref()
+            .is_some_and(ExpansionGuard::is_exceeded);
+        let stage = if is_exceeded { 0 } else { self.stage };
+        let table = self.source.table(group.object(), &over, stage, epoch).await?;
+        if let Some(guard) = self.expansion_guard.as_ref().filter(|_| stage > 0) {
+            let rows = group.rows();
+            guard.observe(rows.end.saturating_sub(rows.start), table.bytes());
         }
-        let expected = unit.count();
+        let expected = group.count();
         if table.rows() != expected {
             return Err(self.source.replaced(
-                unit.object(),
+                group.object(),
                 &format!("found {} rows of a row group, expected {expected}", table.rows()),
             ));
         }
         if table.schema().fields() != self.schema.fields() {
-            return Err(self.source.replaced(unit.object(), "found other columns"));
+            return Err(self.source.replaced(group.object(), "found other columns"));
         }
-        let places = order.rows_of(stretch, expected);
-        let ids = unit.ids(&places);
+        let taken = order.rows_of(slice, expected);
+        let ids = group.ids(&taken);
         let taking = move || {
             let rows = concat_batches(table.schema(), table.batches())?;
-            take_record_batch(&rows, &UInt32Array::from(places))
+            take_record_batch(&rows, &UInt32Array::from(taken))
         };
         let rows = self.source.cpu.run(taking).await?;
-        let rows = rows.map_err(|error| Error::internal("rows cannot be put in order").with_source(error))?;
-        Ok(Part { rows, ids })
+        let rows = rows.map_err(|error| Error::internal("cannot reorder rows").with_source(error))?;
+        Ok(RowBlock { rows, ids })
     }
 }
 
-/// The pipeline over rows of an object.
+/// The pipeline over a range of rows of an object.
 pub(super) fn over(pipeline: &Pipeline, rows: Range<u64>) -> Result<Pipeline> {
     pipeline
-        .with_rows(rows)
-        .ok_or_else(|| Error::internal("rows are read by `select`"))
+        .over(rows)
+        .ok_or_else(|| Error::internal("expected a pipeline that begins with `select`"))
 }
 
-impl Source {
-    /// What a pipeline makes of an object, its first `stage` steps at the gateway.
+impl TableSource {
+    /// Runs a pipeline on an object, its first `stage` steps at the gateway.
     pub(super) async fn table(
         &self,
         object: usize,
@@ -126,9 +129,9 @@ impl Source {
         epoch: u32,
     ) -> Result<Table> {
         let table = if stage == 0 {
-            self.here(object, pipeline, epoch).await?
+            self.read_local(object, pipeline, epoch).await?
         } else {
-            self.there(object, pipeline, stage, epoch).await?
+            self.read_remote(object, pipeline, stage, epoch).await?
         };
         add(&self.counters.value_bytes, table.bytes());
         if stage == 0 || stage == pipeline.len() {
@@ -145,17 +148,27 @@ impl Source {
             };
             pipeline.run(stage..pipeline.len(), Sample::Table(table), &context)
         };
-        let made = self.cpu.run(suffix).await?;
-        match made.map_err(|error| self.tables[object].fault(error))? {
+        let value = self.cpu.run(suffix).await?;
+        match value.map_err(|error| self.tables[object].map_error(error))? {
             Sample::Table(table) => Ok(table),
-            other => Err(Error::internal(format!("rows became {}", Kind::from(&other)))),
+            other => Err(Error::internal(format!(
+                "expected rows from the suffix, found {}",
+                Kind::from(&other)
+            ))),
         }
     }
 
-    async fn there(&self, object: usize, pipeline: &Pipeline, stage: usize, epoch: u32) -> Result<Table> {
-        let stage = u8::try_from(stage).map_err(|_| Error::internal("a stage beyond a pipeline's end"))?;
+    async fn read_remote(
+        &self,
+        object: usize,
+        pipeline: &Pipeline,
+        stage: usize,
+        epoch: u32,
+    ) -> Result<Table> {
+        let stage =
+            u8::try_from(stage).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
         let form = TableForm::ArrowStream(self.compression);
-        let what = GetValue {
+        let request = ValueRequest {
             pipeline,
             split: Split::At(stage),
             seed: self.seed,
@@ -165,27 +178,27 @@ impl Source {
         let key = &self.objects[object].key;
         let value = self
             .store
-            .get_value(&self.bucket, key, &what, &self.limits)
+            .get_value(&self.bucket, key, &request, &self.limits)
             .await?;
-        if !self.tables[object].may_be(value.headers.get(SOURCE_ETAG)) {
+        if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
             return Err(self.replaced(object, "found another ETag"));
         }
         let limits = self.limits;
         match self.cpu.run(move || value.decode(&limits)).await?? {
             Sample::Table(table) => Ok(table),
             other => Err(Error::protocol(format!(
-                "the gateway answered a table with {}",
+                "invalid answer from the gateway: expected a table, found {}",
                 Kind::from(&other)
             ))),
         }
     }
 
-    /// The same here, over the parts of the object that it takes.
+    /// Runs a pipeline on this host, over the ranges of the object that it needs.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a scan computes and waits by turns: it needs a thread, and a runtime"
+        reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"
     )]
-    async fn here(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<Table> {
+    async fn read_local(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<Table> {
         let (table, pipeline) = (self.tables[object].clone(), pipeline.clone());
         let (seed, limit, runtime) = (self.seed, self.limits.max_value_bytes, Handle::current());
         let scanning = async move {
@@ -193,7 +206,7 @@ impl Source {
             let mut rows = TableBuilder::new(SchemaRef::clone(scan.schema()), limit);
             while let Some(batch) = scan.next().await {
                 let pushed = batch.and_then(|batch| rows.push(batch));
-                pushed.map_err(|error| table.fault(error))?;
+                pushed.map_err(|error| table.map_error(error))?;
             }
             Ok(rows.build())
         };
@@ -201,7 +214,7 @@ impl Source {
         scanned.map_err(|error| Error::internal("a scan failed").with_source(error))?
     }
 
-    /// The error of an object that is not what it was.
+    /// The error for an object that was replaced.
     pub(super) fn replaced(&self, object: usize, found: &str) -> Error {
         let key = &self.objects[object].key;
         let text = format!(

@@ -1,4 +1,4 @@
-//! The answer to a request: read in pieces, within time.
+//! The answer to a request, read in pieces with a timeout.
 
 use std::{fmt, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::retry::is_transient;
 
-/// The most of an error document that is read.
+/// The most bytes of an error document that are read.
 const DOCUMENT_BYTES: u64 = 64 << 10;
 
 /// An answer whose body has not been read.
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     idle: Duration,
 }
 
-/// An answer that is an error: S3's code and message where it has them.
+/// An answer that is an error, with S3's code and message if it has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -45,24 +45,21 @@ impl Answer {
         }
     }
 
-    /// A header's value, where it is text.
+    /// A header's value, if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// What `Content-Length` promises.
+    /// The length from `Content-Length`.
     pub(crate) fn length(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// The next piece of the body; `None` at its end, when it is complete.
+    /// The next piece of the body; `None` at the end of a complete body.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>> {
         loop {
             let frame = timeout(self.idle, self.body.frame()).await.map_err(|_elapsed| {
-                Error::new(
-                    ErrorKind::Timeout,
-                    format!("the answer stood still for {:?}", self.idle),
-                )
+                Error::new(ErrorKind::Timeout, format!("no data arrived for {:?}", self.idle))
             })?;
             match frame {
                 None => return Ok(None),
@@ -78,7 +75,7 @@ impl Answer {
         }
     }
 
-    /// The whole body, at most `limit` bytes; `None` when it has more.
+    /// The whole body; `None` if it has more than `limit` bytes.
     pub(crate) async fn collect(mut self, limit: u64) -> Result<Option<Bytes>> {
         let promised = self.length().unwrap_or_default();
         if promised > limit {
@@ -103,7 +100,7 @@ impl Answer {
         let retry_after = self
             .header(header::RETRY_AFTER.as_str())
             .and_then(|value| value.trim().parse().ok());
-        // An error that cannot be read whole is still told by its status.
+        // If the document cannot be read, the status alone describes the error.
         let document = self
             .collect(DOCUMENT_BYTES)
             .await
@@ -124,12 +121,12 @@ impl Answer {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Whether the same request may fare better later.
+    /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         is_transient(self.status)
     }
 
-    /// As an error about `what` was asked for.
+    /// Converts to an error about `what`.
     pub(crate) fn into_error(self, what: &str) -> Error {
         let kind = if self.is_transient() {
             ErrorKind::Unavailable
@@ -146,7 +143,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The text of the first element of that name in an S3 error document.
+/// The text of the first element of this name in an S3 error document.
 fn element(document: &str, name: &str) -> Option<String> {
     let (_, rest) = document.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;

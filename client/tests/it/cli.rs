@@ -269,15 +269,15 @@ fn read_reports_its_statistics() {
             [
                 "batch_wait_p50_seconds",
                 "batch_wait_p99_seconds",
+                "cache_hits",
+                "cache_writes",
                 "cpu_seconds",
                 "epoch_seconds",
                 "errors",
                 "first_batch_seconds",
-                "kept",
                 "last_epoch",
                 "mode",
-                "newly_kept",
-                "not_kept",
+                "not_cached",
                 "peak_bytes",
                 "retries",
                 "samples",
@@ -326,10 +326,7 @@ fn read_reports_its_statistics() {
     }
     let nothing = run_command(&world, &["read", "s3://photos/nothing/", "--pipeline", SHORT]);
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(
-        String::from_utf8_lossy(&nothing.stderr)
-            .contains("there is nothing to read under s3://photos/nothing/")
-    );
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("no objects found under s3://photos/nothing/"));
 }
 
 /// The limit holds for any batch size and any shard of the data set.

@@ -189,7 +189,7 @@ fn invalid_inputs_are_reported() {
             &world,
             &labels,
             "decode | resize(8, 8)",
-            &["--ways", "plain"],
+            &["--methods", "plain"],
         )),
         error_of(transfer_with_pipeline(
             &world,

@@ -48,7 +48,10 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let report: Value = serde_json::from_str(&transfer(&world, "first", &flags)).unwrap();
     assert_eq!(report["samples"], all);
     let lines = report["parts"][0]["lines"].as_array().unwrap();
-    let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
+    let found: Vec<_> = lines
+        .iter()
+        .map(|line| line["method"].as_str().unwrap())
+        .collect();
     assert_eq!(found, ["pushed", "auto", "plain", "keep", "keep, again"]);
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
     for line in lines {
@@ -64,7 +67,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     assert!(plan.starts_with("plan: "), "{}", lines[1]);
     for line in lines
         .iter()
-        .filter(|line| line["way"] == "plain" || line["way"] == "pushed")
+        .filter(|line| line["method"] == "plain" || line["method"] == "pushed")
     {
         assert!(line["plan"].is_null(), "{line}");
     }
@@ -76,7 +79,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let mut next = || lines.next().unwrap_or_default();
     let plan = next();
     assert!(plan.starts_with("  plan: "), "{table}");
-    assert!(plan.contains(" plainly; what limits it is "), "{table}");
+    assert!(plan.contains("), limited by "), "{table}");
     let tiers = next();
     assert!(
         tiers.starts_with("    link ") && tiers.contains(" cores at the gateway, "),

@@ -30,7 +30,7 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
     let found = json(&world, &["--bandwidth", "1e6"]);
     let tiers = &found["tiers"];
     assert_eq!(
-        (&tiers["shared"], &tiers["same_cpus"]),
+        (&tiers["shared"], &tiers["has_shared_cpus"]),
         (&true.into(), &true.into())
     );
     // The work of both tiers adds up on the shared cores, independent of the split.
@@ -45,12 +45,9 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
         );
     }
     let text = explain(&world, &[]);
-    assert!(
-        text.contains("gateway and host compute on the same CPUs"),
-        "{text}"
-    );
+    assert!(text.contains("gateway and host use the same CPUs"), "{text}");
     let cores = format!(
-        "{:.1} cores that gateway and host share;",
+        "{:.1} cores shared by gateway and host;",
         found["tiers"]["host_cores"].as_f64().unwrap()
     );
     assert!(text.contains(&cores), "{text}");
@@ -69,7 +66,7 @@ fn hypothetical_tiers_have_separate_cpus() {
     ] {
         let tiers = &json(&world, flags)["tiers"];
         assert_eq!(
-            (&tiers["shared"], &tiers["same_cpus"]),
+            (&tiers["shared"], &tiers["has_shared_cpus"]),
             (&shared.into(), &true.into()),
             "{flags:?}"
         );
@@ -81,7 +78,7 @@ fn hypothetical_tiers_have_separate_cpus() {
             "{flags:?}: {text}"
         );
         assert_eq!(
-            text.contains("cores that gateway and host share"),
+            text.contains("cores shared by gateway and host"),
             shared,
             "{flags:?}: {text}"
         );
@@ -97,7 +94,7 @@ fn cpus_are_not_shared_with_a_gateway_of_fewer_threads() {
     let world = World::with_flags(objects, &[format!("--threads={}", cpus - 1)]);
     let tiers = &json(&world, &[])["tiers"];
     assert_eq!(
-        (&tiers["shared"], &tiers["same_cpus"]),
+        (&tiers["shared"], &tiers["has_shared_cpus"]),
         (&false.into(), &false.into())
     );
     assert!(!explain(&world, &[]).contains("share"));

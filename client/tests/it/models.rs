@@ -214,7 +214,7 @@ fn explain_measures_and_plans() {
     let table = explain(&["--trainer", "50"]);
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");
-    assert!(table.contains("what limits it is the training"), "{table}");
+    assert!(table.contains("limited by training"), "{table}");
     assert!(table.contains("assumed: 6 samples to read, "), "{table}");
 }
 

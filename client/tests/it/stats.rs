@@ -151,7 +151,7 @@ fn the_link_rate_is_measured_over_several_short_objects() {
         let link_rate = async |objects| {
             let profile = store.profile(BUCKET, objects, &pipeline, None, 0).await.unwrap();
             assert_eq!(profile.failed, []);
-            profile.link_bytes
+            profile.link_bytes_per_second
         };
         assert!(link_rate(&objects).await.is_some_and(|rate| rate > 10_000.0));
         assert_eq!(

@@ -77,9 +77,9 @@ fn every_mode_returns_the_same_values_and_fetches_them_once() {
     for mode in MODES {
         let folder = world.folder().join(format!("kept-{mode:?}"));
         let (expected, _) = read(reader(mode));
-        let (first, stats) = read(reader(mode).keep(&folder));
+        let (first, stats) = read(reader(mode).value_cache(&folder));
         assert_same(&first, &expected, "first");
-        assert_eq!((stats.kept, stats.samples), (0, count));
+        assert_eq!((stats.cache_hits, stats.samples), (0, count));
         assert_eq!(files(&folder).len() as u64, count);
         // The next reader fetches no value, in any mode.
         for next_mode in MODES {
@@ -116,7 +116,7 @@ fn the_next_epoch_of_a_reader_fetches_nothing() {
         reader.set_epoch(1);
         let second: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
         let after = reader.stats();
-        assert_eq!(after.kept, world.objects.len() as u64);
+        assert_eq!(after.cache_hits, world.objects.len() as u64);
         assert_eq!(after.wire_bytes_down, before.wire_bytes_down);
         let sorted = |batches: Vec<Batch>| {
             let mut rows = into_rows(batches);
@@ -147,7 +147,7 @@ fn a_corrupt_cache_file_is_fetched_again() {
     }
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "broken");
-    assert_eq!(stats.kept, files.len() as u64 - 4);
+    assert_eq!(stats.cache_hits, files.len() as u64 - 4);
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "repaired");
     assert_eq!(stats.kept, files.len() as u64);
@@ -167,7 +167,7 @@ fn a_replaced_object_is_fetched_again() {
     let (expected, _) = read(world.reader(DETERMINISTIC));
     let (rows, stats) = read(world.reader(DETERMINISTIC).keep(&folder));
     assert_same(&rows, &expected, "replaced");
-    assert_eq!(stats.kept, count - 1);
+    assert_eq!(stats.cache_hits, count - 1);
 }
 
 /// The value before the first random step is cached if it is smaller than the object. No later value is cached.
@@ -183,7 +183,7 @@ fn the_deterministic_prefix_of_an_augmented_pipeline_is_cached() {
             let reader = |epoch| world.reader(pipeline).mode(mode).seed(3).epoch(epoch);
             for epoch in 0..3 {
                 let (expected, _) = read(reader(epoch));
-                let (rows, stats) = read(reader(epoch).keep(&folder));
+                let (rows, stats) = read(reader(epoch).value_cache(&folder));
                 assert_same(&rows, &expected, name);
                 let from_cache = if epoch == 0 { 0 } else { kept };
                 assert_eq!(stats.kept, from_cache, "{name}, {mode:?}, {epoch}");
@@ -206,7 +206,7 @@ fn every_split_fills_the_cache() {
         assert!(rows.iter().all(|row| row.stage == stage));
         let (rows, stats) = read(reader());
         assert_same(&rows, &expected, "again");
-        assert_eq!(stats.kept, world.objects.len() as u64);
+        assert_eq!(stats.cache_hits, world.objects.len() as u64);
     }
 }
 
@@ -219,7 +219,7 @@ fn unlisted_keys_are_cached_by_key() {
     let (expected, _) = read(reader());
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "again");
-    assert_eq!(stats.kept, 5);
+    assert_eq!(stats.cache_hits, 5);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_full_cache_accepts_no_more_values() {
     assert!(!kept.is_empty() && kept.iter().map(size).sum::<u64>() <= 20_000);
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "full");
-    assert_eq!(stats.kept, kept.len() as u64);
+    assert_eq!(stats.cache_hits, kept.len() as u64);
     assert_eq!(files(&folder).len(), kept.len());
 }
 
@@ -242,11 +242,8 @@ fn an_unusable_cache_folder_is_refused() {
     let world = World::with_photos(1);
     let file = world.folder().join("file");
     fs::write(&file, b"").unwrap();
-    let error = run(world.reader("decode").keep(&file).build()).unwrap_err();
-    assert!(
-        error.to_string().contains("cannot be used to keep values"),
-        "{error}"
-    );
+    let error = run(world.reader("decode").value_cache(&file).build()).unwrap_err();
+    assert!(error.to_string().contains("as a value cache"), "{error}");
 }
 
 /// Plans split models; the cached values are the same.
@@ -262,12 +259,12 @@ fn cached_features_do_not_depend_on_the_plan() {
             .reader(pipeline)
             .cache(weights)
             .mode(mode)
-            .keep(world.folder().join("kept"))
+            .value_cache(world.folder().join("kept"))
     };
     let (expected, _) = read(reader(Mode::Auto));
     for mode in MODES {
         let (rows, stats) = read(reader(mode));
         assert_same(&rows, &expected, "again");
-        assert_eq!((stats.kept, stats.value_bytes), (60, 0));
+        assert_eq!((stats.cache_hits, stats.value_bytes), (60, 0));
     }
 }

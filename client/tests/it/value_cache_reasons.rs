@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, NotKept, PushdownReaderBuilder, Split, Stats};
+use pushdown_client::{Batch, Mode, NotCached, PushdownReaderBuilder, Split, Stats};
 use pushdown_testkit::model_folder;
 
 use super::{
@@ -34,7 +34,7 @@ fn stats(builder: PushdownReaderBuilder) -> Stats {
         assert_eq!(batches.iter().map(Batch::len).sum::<usize>() as u64, COUNT);
         let stats = reader.stats();
         assert_eq!(
-            stats.kept + stats.newly_kept + stats.not_kept.total(),
+            stats.cache_hits + stats.cache_writes + stats.not_cached.total(),
             COUNT,
             "each value is cached or has a reason: {stats:?}"
         );
@@ -50,9 +50,9 @@ fn each_value_that_is_not_cached_has_a_reason() {
         set(&mut not_kept);
         not_kept
     };
-    let larger = all(|not_kept| not_kept.larger = COUNT);
-    let random = all(|not_kept| not_kept.random = COUNT);
-    let after_random = all(|not_kept| not_kept.after_random = COUNT);
+    let larger = all(|not_cached| not_cached.larger = COUNT);
+    let random = all(|not_cached| not_cached.random = COUNT);
+    let after_random = all(|not_cached| not_cached.after_random = COUNT);
     let cropped = "decode | random_resized_crop(16) | to_float";
     for (pipeline, mode, split, expected) in [
         (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
@@ -81,10 +81,10 @@ fn each_value_that_is_not_cached_has_a_reason() {
             .mode(mode)
             .split(split)
             .seed(1)
-            .keep(folder.path());
+            .value_cache(folder.path());
         let stats = stats(reader);
-        assert_eq!(stats.not_kept, expected, "{pipeline} {mode:?} {split}");
-        assert_eq!(stats.kept, 0);
+        assert_eq!(stats.not_cached, expected, "{pipeline} {mode:?} {split}");
+        assert_eq!(stats.cache_hits, 0);
     }
 }
 
@@ -96,11 +96,11 @@ fn values_of_unlisted_keys_may_be_past_the_cached_stage() {
     let keys: Vec<String> = world.objects.keys().cloned().collect();
     for (listed, expected) in [(true, 0), (false, COUNT)] {
         let folder = tempfile::tempdir().unwrap();
-        let reader = world.reader(pipeline).seed(1).keep(folder.path());
+        let reader = world.reader(pipeline).seed(1).value_cache(folder.path());
         let reader = if listed { reader } else { reader.keys(keys.clone()) };
         let stats = stats(reader);
         assert_eq!(
-            (stats.not_kept.unlisted, stats.newly_kept),
+            (stats.not_cached.unlisted, stats.cache_writes),
             (expected, COUNT - expected)
         );
     }
@@ -116,7 +116,7 @@ fn a_cache_folder_has_a_limit_and_may_be_unwritable() {
     assert_eq!((first.newly_kept, first.not_kept.folder_full), (3, 3));
     let again = stats(reader().keep_bytes(3_500));
     assert_eq!(
-        (again.kept, again.newly_kept, again.not_kept.folder_full),
+        (again.cache_hits, again.cache_writes, again.not_cached.folder_full),
         (3, 0, 3)
     );
 
@@ -125,8 +125,8 @@ fn a_cache_folder_has_a_limit_and_may_be_unwritable() {
     for byte in 0..=u8::MAX {
         fs::write(folder.path().join(format!("{byte:02x}")), b"").unwrap();
     }
-    let stats = stats(world.reader(SMALL).keep(folder.path()));
-    assert_eq!((stats.newly_kept, stats.not_kept.unwritable), (0, COUNT));
+    let stats = stats(world.reader(SMALL).value_cache(folder.path()));
+    assert_eq!((stats.cache_writes, stats.not_cached.unwritable), (0, COUNT));
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn tables_are_not_cached() {
             world
                 .reader("select(columns=[n], limit=1)")
                 .mode(mode)
-                .keep(folder.path()),
+                .value_cache(folder.path()),
         );
-        assert_eq!(stats.not_kept.table, COUNT, "{mode:?}: {:?}", stats.not_kept);
+        assert_eq!(stats.not_cached.table, COUNT, "{mode:?}: {:?}", stats.not_cached);
     }
 }
 
@@ -153,7 +153,15 @@ fn the_report_lists_the_reasons() {
     let world = World::with_flags(photos_larger_than_crops(), &flags);
     let read = |pipeline: &str, extra_arguments: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
-        let arguments = ["read", "s3://photos/", "-p", pipeline, "--seed", "1", "--keep"];
+        let arguments = [
+            "read",
+            "s3://photos/",
+            "-p",
+            pipeline,
+            "--seed",
+            "1",
+            "--value-cache",
+        ];
         let mut command = pushdown(&arguments);
         command.arg(folder.path()).args(extra_arguments);
         command
@@ -169,12 +177,12 @@ fn the_report_lists_the_reasons() {
     let summary = "0 values are kept now; not kept: 6 larger than their objects\n";
     assert!(text.ends_with(summary), "{text}");
     let json: serde_json::Value = serde_json::from_str(&read("decode | to_float", &["--json"])).unwrap();
-    assert_eq!(json["not_kept"], serde_json::json!({"larger": COUNT}));
-    assert_eq!(json["newly_kept"], 0);
+    assert_eq!(json["not_cached"], serde_json::json!({"larger": COUNT}));
+    assert_eq!(json["cache_writes"], 0);
     let kept = read(SMALL, &[]);
     assert!(!kept.contains("not kept"), "{kept}");
     // A host without ONNX Runtime cannot use the value before the first random step.
     let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
     let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();
-    assert_eq!(json["not_kept"], serde_json::json!({"no_models": COUNT}));
+    assert_eq!(json["not_cached"], serde_json::json!({"no_models": COUNT}));
 }

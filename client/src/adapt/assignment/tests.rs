@@ -2,17 +2,17 @@ use pushdown::plan::{Candidate, Class, LoadingCost, Plan, Rules, Tiers};
 
 use super::*;
 
-fn ground(pipeline: &str) -> Arc<Ground> {
+fn context(pipeline: &str) -> Arc<PlanContext> {
     let pipeline = Pipeline::parse(pipeline).unwrap();
-    Arc::new(Ground::new(&pipeline, vec![50_000, u64::MAX], 1.0).unwrap())
+    Arc::new(PlanContext::new(&pipeline, vec![50_000, u64::MAX], 1.0).unwrap())
 }
 
 const PIPELINE: &str = "decode | resize(100, 100)";
-/// Less than any value of that.
-const UNLISTED: u64 = 4096;
+/// Smaller than any value of `PIPELINE`.
+const UNLISTED_BYTES: u64 = 4096;
 
 fn class(share: f64, stored: f64) -> Class {
-    let way = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
+    let candidate = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
         stage,
         bytes,
         gateway_seconds: gateway,
@@ -23,7 +23,7 @@ fn class(share: f64, stored: f64) -> Class {
     let work = stored / 1e8;
     Class {
         share,
-        candidates: vec![way(0, stored, 0.0, work), way(2, 30_000.0, work, 0.0)],
+        candidates: vec![candidate(0, stored, 0.0, work), candidate(2, 30_000.0, work, 0.0)],
     }
 }
 
@@ -46,18 +46,18 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         plan,
     };
     (
-        Assignment::planned(ground(PIPELINE), UNLISTED, &decision, &decision.plan),
+        Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &decision.plan),
         decision,
     )
 }
 
 fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
-    let place = |index: usize| Place {
+    let sample = |index: usize| SampleRef {
         position: index as u64,
         index,
     };
     (0..1000)
-        .map(|index| usize::from(assignment.stage(place(index), Some(stored))))
+        .map(|index| usize::from(assignment.stage(sample(index), Some(stored))))
         .collect()
 }
 
@@ -71,19 +71,19 @@ fn large_objects_are_pushed_and_small_ones_are_not() {
             .filter(|stage| **stage == 2)
             .count()
     };
-    assert_eq!(pushed(29_999), 0, "a value of 30,000 bytes is more");
-    // All but those that are read as they are to see how that goes: every other trial.
-    assert_eq!(assignment.explored, [0, 2]);
+    assert_eq!(pushed(29_999), 0, "a value of 30,000 bytes is larger");
+    // All but the plain trials: every other trial.
+    assert_eq!(assignment.trial_stages, [0, 2]);
     for stored in [4_000_000, 40_000_000] {
-        let plainly = float(1000 - pushed(stored) as u64);
+        let plain = float(1000 - pushed(stored) as u64);
         let trials = 1000.0 / float(assignment.stride);
-        assert!((plainly - trials / 2.0).abs() <= 2.0, "{plainly} of 1000");
+        assert!((plain - trials / 2.0).abs() <= 2.0, "{plain} of 1000");
     }
     assert_eq!(assignment.first_stage(), 0);
 }
 
 #[test]
-fn shares_of_a_plan_are_kept_to() {
+fn assignments_have_the_shares_of_the_plan() {
     let (assignment, decision) = planned(f64::INFINITY);
     let share = decision.plan.shares[1][1] / 0.5;
     let pushed = stages(&assignment, 4_000_000)
@@ -94,26 +94,26 @@ fn shares_of_a_plan_are_kept_to() {
     assert!((found - share).abs() < 0.03, "{found}, planned {share}");
 }
 
-/// A photo that is read plainly over a thin link takes as long as ten that are pushed.
+/// A plain read of a photo over a slow link takes as long as ten pushed ones.
 #[test]
-fn trials_are_a_part_of_the_plan() {
+fn trials_are_part_of_the_planned_shares() {
     let (_, decision) = planned(1e6);
     for plain in [0.0, 0.01, 0.05, 0.5, 1.0] {
         let mut plan = decision.plan.clone();
-        // Of the small ones none is read plainly, so that this way is tried.
+        // No small object is read plainly, so plain reading is tried.
         plan.shares = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
-        let assignment = Assignment::planned(ground(PIPELINE), UNLISTED, &decision, &plan);
+        let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &plan);
         let stages = stages(&assignment, 4_000_000);
         let found = stages.iter().filter(|stage| **stage == 0).count();
         let found = float(found as u64) / 1000.0;
-        // One in so many is tried, whatever the plan: of the ways that are worth it each by turns.
-        let share = |way: u8| {
-            let tried = if assignment.explored.contains(&way) {
+        // One object per stride is a trial, whatever the plan, in turn of each worthwhile stage.
+        let share = |stage: u8| {
+            let tried = if assignment.trial_stages.contains(&stage) {
                 1.0
             } else {
                 0.0
             };
-            tried / float(assignment.stride * assignment.explored.len().max(1) as u64)
+            tried / float(assignment.stride * assignment.trial_stages.len().max(1) as u64)
         };
         let expected = plain.clamp(share(0), 1.0 - share(2));
         assert!(
@@ -124,28 +124,28 @@ fn trials_are_a_part_of_the_plan() {
 }
 
 #[test]
-fn before_anything_is_known_both_ways_are_tried() {
-    let unknown = Assignment::unknown(ground(PIPELINE), UNLISTED);
+fn both_routes_are_tried_before_anything_is_known() {
+    let unknown = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES);
     let large = stages(&unknown, 100_000);
     assert_eq!(large.iter().filter(|stage| **stage == 2).count(), 500);
     assert!(stages(&unknown, 10_000).iter().all(|stage| *stage == 0));
 }
 
 #[test]
-fn weights_are_not_fetched_for_a_trial() {
+fn a_trial_does_not_download_weights() {
     let (_, mut decision) = planned(1e6);
-    let ground = || {
-        let ground = ground(PIPELINE);
-        Arc::new(Ground {
-            explored: vec![2, 1],
-            values: ground.values.clone(),
-            bounds: ground.bounds.clone(),
-            ..*ground
+    let context = || {
+        let context = context(PIPELINE);
+        Arc::new(PlanContext {
+            trial_stages: vec![2, 1],
+            values: context.values.clone(),
+            bounds: context.bounds.clone(),
+            ..*context
         })
     };
     let trials = |decision: &Decision| {
-        let assignment = Assignment::planned(ground(), UNLISTED, decision, &decision.plan);
-        assignment.explored
+        let assignment = Assignment::planned(context(), UNLISTED_BYTES, decision, &decision.plan);
+        assignment.trial_stages
     };
     assert_eq!(trials(&decision), [0, 2, 1]);
     for class in &mut decision.classes {
@@ -161,14 +161,18 @@ fn weights_are_not_fetched_for_a_trial() {
 }
 
 #[test]
-fn what_a_plan_does_anyway_is_not_explored() {
-    // Both ways are part of it: the host helps the gateway.
+fn stages_that_the_plan_uses_are_not_tried() {
+    // The plan has both routes: the host helps the gateway.
     let (assignment, decision) = planned(f64::INFINITY);
     assert!(
         decision.plan.shares[1].iter().all(|share| *share > 0.05),
         "{decision:?}"
     );
-    assert_eq!(assignment.explored, [2], "small objects only go as they are");
+    assert_eq!(
+        assignment.trial_stages,
+        [2],
+        "small objects are only read plainly"
+    );
     let both = Decision {
         plan: Plan {
             shares: vec![vec![0.05, 0.45]; 2],
@@ -176,8 +180,8 @@ fn what_a_plan_does_anyway_is_not_explored() {
         },
         ..decision
     };
-    let assignment = Assignment::planned(ground(PIPELINE), UNLISTED, &both, &both.plan);
-    assert!(assignment.explored.is_empty());
+    let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &both, &both.plan);
+    assert!(assignment.trial_stages.is_empty());
     let plain = stages(&assignment, 4_000_000)
         .iter()
         .filter(|stage| **stage == 0)
@@ -185,61 +189,66 @@ fn what_a_plan_does_anyway_is_not_explored() {
     assert!((95..=105).contains(&plain), "{plain} of 1000");
 }
 
-/// The gateway keeps to a bound on values whose size nobody knows, but for tables.
+/// The gateway observes a bound on values of unknown size, except for tables.
 #[test]
 fn values_of_unknown_sizes_are_bounded() {
-    let of = |pipeline: &str| Ground::new(&Pipeline::parse(pipeline).unwrap(), vec![u64::MAX], 0.5);
-    assert!(of("select").is_none());
-    let ground = of("decode | resize(100, 100) | encode(jpeg)").unwrap();
-    assert_eq!(ground.explored, [3]);
-    for (stage, most) in [(0, None), (2, None), (3, Some(5_000)), (9, None)] {
-        assert_eq!(ground.most(stage, 10_001), most, "stage {stage}");
+    let context = |pipeline: &str| {
+        let pipeline = Pipeline::parse(pipeline).unwrap();
+        PlanContext::new(&pipeline, vec![u64::MAX], 0.5)
+    };
+    assert!(context("select").is_none());
+    let context = context("decode | resize(100, 100) | encode(jpeg)").unwrap();
+    assert_eq!(context.trial_stages, [3]);
+    for (stage, max_bytes) in [(0, None), (2, None), (3, Some(5_000)), (9, None)] {
+        assert_eq!(context.max_value_bytes(stage, 10_001), max_bytes, "stage {stage}");
     }
     let fitting = |stored: u64| {
         (0..=3)
-            .filter(|stage| ground.fits(*stage, stored))
+            .filter(|stage| context.fits(*stage, stored))
             .collect::<Vec<_>>()
     };
     assert_eq!(fitting(10_000), [0, 1, 3]);
     assert_eq!(fitting(60_000), [0, 1, 2, 3]);
-    let unknown = Assignment::unknown(Arc::new(ground), UNLISTED);
-    assert_eq!(unknown.most(3, None), Some(UNLISTED / 2));
+    let unknown = Assignment::unknown(Arc::new(context), UNLISTED_BYTES);
+    assert_eq!(unknown.max_value_bytes(3, None), Some(UNLISTED_BYTES / 2));
 }
 
-/// A photo on a very thin link takes as long as dozens of values.
+/// A photo on a very slow link takes as long as dozens of values.
 #[test]
-fn trials_that_take_long_are_rare() {
+fn slow_trials_are_rare() {
     let (_, decision) = planned(1e5);
     let mut plan = decision.plan.clone();
     plan.shares = vec![vec![0.0, 0.5]; 2];
     let stride = |plan: &Plan| {
-        let assignment = Assignment::planned(ground(PIPELINE), UNLISTED, &decision, plan);
-        assert!(assignment.explored.contains(&0));
+        let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, plan);
+        assert!(assignment.trial_stages.contains(&0));
         assignment.stride
     };
-    plan = Plan::from_shares(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
-    // Of 0.3 seconds for a value 3 % are 0.009, of 20 for an object: one in 2,233.
-    assert_eq!(stride(&plan), FEWEST);
-    plan.load.gateway_seconds = 1.0;
-    assert_eq!(stride(&plan), EXPLORED);
+    plan = Plan::of(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
+    // 3 % of 0.3 seconds for a value are 0.009, and an object takes 20: one in 2,233.
+    assert_eq!(stride(&plan), MAX_TRIAL_STRIDE);
+    plan.load.gateway = 1.0;
+    assert_eq!(stride(&plan), TRIAL_STRIDE);
 }
 
-/// Of many readers of one data set each tries out something now and then, whatever part of it each has.
+/// Each of many readers of one data set makes trials now and then, whichever part of it the reader has.
 #[test]
-fn one_in_a_hundred_is_a_trial_for_each_rank() {
+fn each_rank_tries_one_sample_in_a_hundred() {
     for world in [1, 2, 7, 8, 32, 100] {
         for rank in 0..world {
-            let places = (0..3000).map(|nth| nth * world + rank);
-            let trials: Vec<_> = places.filter_map(|position| trial(position, EXPLORED)).collect();
+            let positions = (0..3000).map(|nth| nth * world + rank);
+            let trials: Vec<_> = positions
+                .filter_map(|position| trial_turn(position, TRIAL_STRIDE))
+                .collect();
             assert!(
                 (25..=35).contains(&trials.len()),
                 "{} of rank {rank} of {world}",
                 trials.len()
             );
-            // Each of two ways has its turn, and so has each of three.
-            for ways in [2, 3] {
-                for way in 0..ways {
-                    let part = trials.iter().filter(|trial| *trial % ways == way).count();
+            // Each of two stages has its turn, and so has each of three.
+            for stages in [2, 3] {
+                for stage in 0..stages {
+                    let part = trials.iter().filter(|trial| *trial % stages == stage).count();
                     assert!(
                         part * 5 >= trials.len(),
                         "{part} of {trials:?} of rank {rank} of {world}"
@@ -251,13 +260,13 @@ fn one_in_a_hundred_is_a_trial_for_each_rank() {
 }
 
 #[test]
-fn what_is_left_goes_the_way_that_is_done() {
-    let unknown = Assignment::unknown(ground(PIPELINE), UNLISTED);
-    let pushing = unknown.pushing().unwrap();
+fn samples_left_are_pushed_once_the_gateway_is_done() {
+    let unknown = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES);
+    let pushing = unknown.with_all_pushed().unwrap();
     assert!(stages(&pushing, 100_000).iter().all(|stage| *stage == 2));
     assert!(
         stages(&pushing, 10_000).iter().all(|stage| *stage == 0),
         "too small"
     );
-    assert!(pushing.pushing().is_none() && planned(1e6).0.pushing().is_none());
+    assert!(pushing.with_all_pushed().is_none() && planned(1e6).0.with_all_pushed().is_none());
 }

@@ -1,4 +1,4 @@
-//! `pushdown check`: what a pipeline makes of an object, without one.
+//! `pushdown check`: the kinds of all stages of a pipeline, without an object.
 
 use std::{
     io::{self, Write},
@@ -11,9 +11,9 @@ use indicatif::HumanBytes;
 use pushdown::{BytesKind, ImageHeader, Kind, MediaType, Pipeline};
 use serde_json::json;
 
-use crate::{connection::Connection, fault::PipelineFault, print::Format};
+use crate::{connection::Connection, errors::PipelineError, print::Format};
 
-/// Check a pipeline and show what it makes of an image or a table: kinds, shapes and bytes
+/// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The pipeline, as text or as a JSON array
@@ -57,8 +57,8 @@ impl Check {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let object = self.object();
         let kinds = pipeline
-            .kinds_for(&Kind::Bytes(object))
-            .map_err(|error| PipelineFault::of(&self.pipeline, error.into()))?;
+            .stages(&Kind::Bytes(object))
+            .map_err(|error| PipelineError::wrap(&self.pipeline, error.into()))?;
         let smallest =
             (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
         for warning in pipeline.warnings() {
@@ -71,7 +71,7 @@ impl Check {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is known of the object.
+    /// The properties of the object given by the options.
     fn object(&self) -> BytesKind {
         let header = self.size.map(|Size { width, height }| ImageHeader {
             media: MediaType::Jpeg,
@@ -142,7 +142,7 @@ fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serd
         json!({
             "stage": stage, "step": step.map(ToString::to_string), "kind": kind.name(), "dtype": dtype,
             "shape": shape, "bytes": kind.bytes(),
-            "augmenting": step.is_some_and(pushdown::Step::is_random),
+            "random": step.is_some_and(pushdown::Step::is_augmenting),
         })
     };
     let stages: Vec<_> = kinds.iter().enumerate().map(stage).collect();
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_two_whole_numbers() {
+    fn a_size_is_two_positive_numbers() {
         assert_eq!(
             "500x375".parse(),
             Ok(Size {

@@ -1,14 +1,14 @@
-//! Where to read from, and how to draw: what `get` and `read` have in common.
+//! Options that several commands share: the connection, and the seed of random steps.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use pushdown::Pipeline;
-use pushdown_client::{Store, StoreBuilder, pipeline_of_folder};
+use pushdown_client::{Store, StoreBuilder, parse_with_model_folder};
 
-use crate::fault::PipelineFault;
+use crate::errors::PipelineError;
 
-// Names of variables are no code to `clap`, which would show the marks that documentation wants around them.
+// Constants, because in doc comments `clap` would show the backticks that names of variables require.
 const ENDPOINT: &str =
     "URL of the gateway, or with --plain of any S3 store [default: AWS_ENDPOINT_URL, then the profile's]";
 const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
 /// Seed and epoch of random steps.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Randomness {
-    /// Seed of the random steps that have none of their own; `read` shuffles by it, too
+    /// Seed of random steps without their own seed; `read` also shuffles with it
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Epoch for the random steps, from 0
@@ -41,7 +41,7 @@ pub(crate) struct Randomness {
 }
 
 impl Connection {
-    /// As settings of a store.
+    /// The settings of a store.
     pub(crate) fn store(&self) -> StoreBuilder {
         let mut store = Store::builder();
         if let Some(url) = &self.endpoint_url {
@@ -56,11 +56,11 @@ impl Connection {
         store
     }
 
-    /// Parses a pipeline. An endpoint is asked only where the pipeline names a model and no folder was given.
+    /// Parses a pipeline. Contacts the endpoint only if the pipeline names a model and no folder is set.
     pub(crate) async fn pipeline(&self, text: &str) -> anyhow::Result<Pipeline> {
         let parsed = match (Pipeline::parse(text), &self.models) {
             (Err(error), Some(folder)) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
-                pipeline_of_folder(text, folder)
+                parse_with_model_folder(text, folder)
             }
             (Err(error), None) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
                 match self.store().build().await {
@@ -70,6 +70,6 @@ impl Connection {
             }
             (parsed, _) => parsed.map_err(Into::into),
         };
-        parsed.map_err(|error| PipelineFault::of(text, error))
+        parsed.map_err(|error| PipelineError::wrap(text, error))
     }
 }

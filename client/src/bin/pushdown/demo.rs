@@ -1,4 +1,4 @@
-//! `pushdown demo`: whole tasks, read in several ways.
+//! `pushdown demo`: whole tasks, read with several methods.
 
 mod admin;
 mod features;
@@ -12,10 +12,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// What to show.
+/// The demo to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Demo {
-    /// Train a head on the features of a frozen model, reading in several ways, and compare them
+    /// Train a head on the features of a frozen model with several read methods, and compare them
     Transfer(transfer::Transfer),
 }
 

@@ -1,4 +1,4 @@
-//! `pushdown explain`: what each split costs, and what a plan makes of it.
+//! `pushdown explain`: the cost of each split, and the best plan.
 
 mod report;
 
@@ -14,46 +14,46 @@ use pushdown_client::{Object, Profile};
 
 use crate::{
     connection::{Connection, Randomness},
-    fault::PipelineFault,
+    errors::PipelineError,
     location::Location,
     print::Format,
     progress::{self, Listing},
 };
-use report::Explained;
+use report::Explanation;
 pub(crate) use report::name as step_name;
 
-/// Measure a pipeline on a few samples, and say what the gateway should do of it
+/// Measure a pipeline on a few samples, and show the best split
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The objects
     #[arg(value_name = "s3://BUCKET/PREFIX")]
     prefix: Location,
-    /// What to make of every object; see `pushdown steps`
+    /// Pipeline for every object; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
     /// Samples to measure, spread over the listing
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(24).unwrap_or(NonZeroUsize::MIN))]
     samples: NonZeroUsize,
-    /// What if the link had so many megabits per second? [default: as fast as objects came that were read together]
+    /// Assume a link of this many megabits per second [default: the measured throughput of concurrent reads]
     #[arg(long, value_name = "MBIT/S", help_heading = "What if")]
     bandwidth: Option<f64>,
-    /// What if the gateway had so many cores to itself? [default: as it tells]
+    /// Assume a gateway with this many cores of its own [default: as reported by the gateway]
     #[arg(long, value_name = "N", help_heading = "What if")]
     gateway_cores: Option<f64>,
-    /// What if this host had so many cores? [default: the CPUs that this process may use]
+    /// Assume a host with this many cores [default: the CPUs that this process may use]
     #[arg(long, value_name = "N", help_heading = "What if")]
     host_cores: Option<f64>,
-    /// What if this host computed so many times as fast?
+    /// Assume a host that computes this many times as fast
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, help_heading = "What if")]
     host_speed: f64,
-    /// What if training took so many milliseconds per sample?
+    /// Assume a training time of this many milliseconds per sample
     #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = "What if")]
     trainer: f64,
-    /// What if so many epochs of all objects there were read? Weights that this host has to fetch are spread over them
+    /// Assume this many epochs over all objects; the download of weights is spread over them
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "What if")]
     epochs: NonZeroU32,
-    /// What if gateway and host were the same machine, so that their work adds up? [default: as the gateway tells, unless
-    /// --gateway-cores or --host-cores is given]
+    /// Assume that gateway and host are the same machine, so that their work adds up [default: as reported by the gateway,
+    /// unless --gateway-cores or --host-cores is set]
     #[arg(long, help_heading = "What if")]
     shared: bool,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct Explain {
     connection: Connection,
 }
 
-/// Classes of samples by size that a plan tells apart.
+/// The most size classes of samples in a plan.
 const CLASSES: usize = 4;
 
 impl Explain {
@@ -75,16 +75,16 @@ impl Explain {
         }
         anyhow::ensure!(
             !profile.samples.is_empty(),
-            "no sample could be measured under {}",
+            "no sample under {} could be measured",
             self.prefix
         );
         for warning in profile.pipeline.warnings() {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
-        if let Some(why) = &profile.other_engine {
+        if let Some(why) = &profile.engine_mismatch {
             writeln!(
                 io::stderr(),
-                "warning: {why}: whatever the plan, a reader reads plainly"
+                "warning: {why}: readers fall back to plain reading, whatever the plan"
             )?;
         }
         let tiers = self.tiers(&profile);
@@ -94,9 +94,9 @@ impl Explain {
             samples_left: f64::from(listed) * f64::from(self.epochs.get()),
             ..Rules::default()
         };
-        let same_cpus = self.same_cpus(&profile);
-        let explained = Explained {
-            same_cpus,
+        let uses_shared_cpus = self.uses_shared_cpus(&profile);
+        let explanation = Explanation {
+            uses_shared_cpus,
             plan: Plan::best(&tiers, &classes, &rules),
             plain: Plan::plain(&tiers, &classes, &rules),
             profile,
@@ -105,69 +105,69 @@ impl Explain {
             rules,
         };
         self.format
-            .print(|| explained.as_json(), |out| explained.table(out))?;
+            .print(|| explanation.as_json(), |out| explanation.table(out))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What some of the objects cost, and how many there are.
+    /// Measures some of the objects. Returns their profile and the number of all objects.
     async fn profile(&self) -> anyhow::Result<(Profile, u32)> {
-        let fault = |error| PipelineFault::of(&self.pipeline, error);
+        let wrap = |error| PipelineError::wrap(&self.pipeline, error);
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
-        let store = self.connection.store().build().await.map_err(fault)?;
+        let store = self.connection.store().build().await.map_err(wrap)?;
         let Location { bucket, key } = &self.prefix;
-        let listing = Listing::of(&self.prefix);
+        let listing = Listing::new(&self.prefix);
         let all = store
-            .list_with(bucket, key, |objects| listing.listed(objects))
+            .list_with(bucket, key, |objects| listing.update(objects))
             .await;
         drop(listing);
-        let all = all.map_err(fault)?;
-        anyhow::ensure!(!all.is_empty(), "there is nothing to read under {}", self.prefix);
+        let all = all.map_err(wrap)?;
+        anyhow::ensure!(!all.is_empty(), "no objects found under {}", self.prefix);
         let listed = u32::try_from(all.len()).unwrap_or(u32::MAX);
-        let some = spread(&all, self.samples.get());
-        let bar = progress::spinner(format!("measuring {} samples", some.len()));
+        let sampled = spread(&all, self.samples.get());
+        let bar = progress::spinner(format!("measuring {} samples", sampled.len()));
         let seed = self.randomness.seed;
         let profile = store
-            .profile(bucket, &some, &pipeline, seed, self.randomness.epoch)
+            .profile(bucket, &sampled, &pipeline, seed, self.randomness.epoch)
             .await;
         bar.finish_and_clear();
-        Ok((profile.map_err(fault)?, listed))
+        Ok((profile.map_err(wrap)?, listed))
     }
 
     fn tiers(&self, profile: &Profile) -> Tiers {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
         let cores = cores as f64;
-        let measured = profile.link_bytes.unwrap_or(f64::INFINITY);
+        let measured = profile.link_bytes_per_second.unwrap_or(f64::INFINITY);
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
-            // Nothing tells of it while so few samples are read; a store beside the gateway is `--gateway-cores` less.
-            background_seconds: 0.0,
-            link_bytes_per_second: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
+            // Unknown from so few samples; subtract a store on the gateway's machine from `--gateway-cores`.
+            beside_steps: 0.0,
+            link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
-            shared: self.shared || self.same_cpus(profile),
+            shared: self.shared || self.uses_shared_cpus(profile),
         }
     }
 
-    /// Whether both sides turned out to have the same CPUs. Numbers of cores of their own are those of another pair of machines.
-    const fn same_cpus(&self, profile: &Profile) -> bool {
-        profile.same_cpus && self.gateway_cores.is_none() && self.host_cores.is_none()
+    /// Whether gateway and host have the same CPUs. Explicit numbers of cores describe other machines.
+    const fn uses_shared_cpus(&self, profile: &Profile) -> bool {
+        profile.has_shared_cpus && self.gateway_cores.is_none() && self.host_cores.is_none()
     }
 }
 
-/// So many of all objects, or all where there are no more, with equal distances.
+/// `count` of all objects, evenly spaced, or all if there are fewer.
 fn spread(all: &[Object], count: usize) -> Vec<Object> {
     let count = count.min(all.len());
     let nth = |index: usize| all[index.saturating_mul(all.len()) / count].clone();
     (0..count).map(nth).collect()
 }
 
-/// What samples cost if this host were so many times as fast; the gateway, too, where both are the same machine.
+/// Scales costs to a host that is `host_speed` times as fast, and a gateway as well if both are the same machine.
 fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
-    for way in classes.iter_mut().flat_map(|class| &mut class.candidates) {
-        way.host_seconds /= host_speed;
+    for candidate in classes.iter_mut().flat_map(|class| &mut class.candidates) {
+        candidate.host_seconds /= host_speed;
         if shared {
-            way.gateway_seconds /= host_speed;
+            candidate.gateway_seconds /= host_speed;
         }
     }
 }
@@ -179,8 +179,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_of_twice_the_speed_takes_half_the_seconds() {
-        let way = Candidate {
+    fn a_host_with_twice_the_speed_takes_half_the_time() {
+        let candidate = Candidate {
             stage: 1,
             bytes: 1e4,
             gateway_seconds: 0.02,
@@ -191,11 +191,11 @@ mod tests {
         let faster = |speed: f64, shared: bool| {
             let mut classes = [Class {
                 share: 1.0,
-                candidates: vec![way; 2],
+                candidates: vec![candidate; 2],
             }];
             speed_up(&mut classes, speed, shared);
             let [first, second] = classes[0].candidates[..] else {
-                panic!("two ways stay two")
+                panic!("two candidates stay two")
             };
             assert_eq!(first, second);
             (first.gateway_seconds, first.host_seconds)

@@ -1,10 +1,10 @@
-//! `pushdown get`: what a pipeline makes of one object, or of many tables.
+//! `pushdown get`: the value of one object, or the rows of many tables.
 
 mod accept;
-mod ending;
-mod out;
+mod extension;
+mod output;
 mod rows;
-mod several;
+mod tables;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -17,46 +17,46 @@ use pushdown::{
     BytesKind, Context, Kind, Limits, Pipeline, Sample,
     wire::{self, Form, Split},
 };
-use pushdown_client::GetValue;
+use pushdown_client::ValueRequest;
 
 use crate::{
     connection::{Connection, Randomness},
-    fault::{PipelineFault, Usage},
+    errors::{PipelineError, Usage},
     location::Location,
 };
 use accept::Accept;
-use ending::{Named, Written};
+use extension::{OutputFile, OutputForm};
 
-/// Get what a pipeline makes of one object, or of all tables under a prefix
+/// Get the value that a pipeline computes from one object, or from all tables under a prefix
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// The object; a key that ends in `/` stands for all objects under it, whose rows become one table
+    /// The object; a key that ends in `/` means all objects under it, whose rows become one table
     #[arg(value_name = "s3://BUCKET/KEY")]
     object: Location,
-    /// What to make of it; see `pushdown steps`
+    /// Pipeline; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
     /// Where to stop: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Full)]
     split: Split,
-    /// Form of the value [default: by the file's ending; npy, safetensors for bf16; encoded images as they are]
+    /// Form of the value [default: by the file's extension; npy, safetensors for bf16; encoded images unchanged]
     #[arg(long, value_enum)]
     accept: Option<Accept>,
-    /// Form of a table [default: by the file's ending; csv on a terminal, else arrow]
+    /// Form of a table [default: by the file's extension; csv on a terminal, otherwise arrow]
     #[arg(long, value_enum, conflicts_with = "accept")]
-    format: Option<rows::Format>,
-    /// Of tables: put a column `key` in front, with the key of the object that a row is of
+    format: Option<rows::TableFormat>,
+    /// For tables: add a first column `key` with the key of each row's object
     #[arg(long)]
     key_column: bool,
-    /// Of many tables: what their columns have to have in common
-    #[arg(long, value_enum, default_value_t = several::Schema::Same)]
-    schema: several::Schema,
+    /// For many tables: how their columns must match
+    #[arg(long, value_enum, default_value_t = tables::Schema::Same)]
+    schema: tables::Schema,
     #[command(flatten)]
     randomness: Randomness,
     /// File to write, `-` for stdout
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Read the object itself and run the pipeline here; of a table, as with --split 0, only the parts that it takes
+    /// Read the object itself and run the pipeline on this host; for a table, as with --split 0, only the needed ranges
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
@@ -72,22 +72,22 @@ impl Get {
         }
         if self.is_prefix() {
             return Err(Usage(format!(
-                "{} is no object, expected s3://bucket/key: only tables are made of all objects under a prefix",
+                "found the prefix {}, expected s3://bucket/key: only tables can be read from all objects under a prefix",
                 self.object
             ))
             .into());
         }
         if self.format.is_some() {
-            return Err(Usage("--format is for tables, found a pipeline that makes none".to_owned()).into());
+            return Err(Usage("--format is only for tables: the result is not a table".to_owned()).into());
         }
         let to_stdout = self.to_stdout();
         if to_stdout && io::stdout().is_terminal() {
             return Err(binary().into());
         }
         let parts = if self.plain {
-            self.here(&pipeline).await?
+            self.run_locally(&pipeline).await?
         } else {
-            self.at_the_gateway(&pipeline).await?
+            self.request_from_gateway(&pipeline).await?
         };
         if to_stdout {
             let mut out = io::stdout().lock();
@@ -104,8 +104,8 @@ impl Get {
         self.output == Path::new("-")
     }
 
-    async fn at_the_gateway(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
-        // The smallest stage depends on the object, which only the gateway sees.
+    async fn request_from_gateway(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
+        // The smallest stage depends on the object, and only the gateway reads it.
         let accept = if self.split == Split::Smallest {
             self.accept_any()
         } else {
@@ -118,13 +118,13 @@ impl Get {
             .store()
             .build()
             .await
-            .map_err(|error| self.fault(error))?;
-        let what = self.what(pipeline, accept.as_deref());
+            .map_err(|error| self.wrap_error(error))?;
+        let request = self.request(pipeline, accept.as_deref());
         let Location { bucket, key } = &self.object;
         let value = store
-            .get_value(bucket, key, &what, &Limits::default())
+            .get_value(bucket, key, &request, &Limits::default())
             .await
-            .map_err(|error| self.fault(error))?;
+            .map_err(|error| self.wrap_error(error))?;
         let dtype = value
             .headers
             .get(wire::header::DTYPE)
@@ -147,10 +147,10 @@ impl Get {
         Ok(vec![value.body])
     }
 
-    /// How the value at a stage is written. What its file's name does not say is said.
+    /// The form in which the value at a stage is written. Prints a note if the file's name does not determine it.
     ///
     /// # Errors
-    /// When the file's ending is that of another form.
+    /// If the file's extension is that of another form.
     fn form(&self, pipeline: &Pipeline, stage: usize) -> anyhow::Result<Option<Accept>> {
         if self.to_stdout() {
             return Ok(self.accept);
@@ -158,26 +158,26 @@ impl Get {
         let Some(kind) = pipeline.kinds().get(stage) else {
             anyhow::bail!("found stage {stage}, expected 0 to {}", pipeline.len());
         };
-        let Written { form, note } = Named::of(&self.output).value(stage, kind, self.accept)?;
+        let OutputForm { form, note } = OutputFile::new(&self.output).value(stage, kind, self.accept)?;
         if let Some(note) = note {
             writeln!(io::stderr(), "note: {note}")?;
         }
         Ok(form)
     }
 
-    /// What is accepted where the stage is not known: the form that was asked for, or the one that the file's ending names if
-    /// the value has it.
+    /// The `Accept` header if the stage is not known: the form set by option, or the form of the file's extension if the
+    /// value has it.
     fn accept_any(&self) -> Option<String> {
         let asked = self.accept.map(|accept| accept.content_type().to_owned());
         asked.or_else(|| {
-            let named = Named::of(&self.output).array()?;
+            let named = OutputFile::new(&self.output).array_form()?;
             Some(format!("{}, */*;q=0.1", named.content_type()))
         })
     }
 
-    /// What is asked of the gateway.
-    const fn what<'a>(&self, pipeline: &'a Pipeline, accept: Option<&'a str>) -> GetValue<'a> {
-        GetValue {
+    /// The request to the gateway.
+    const fn request<'a>(&self, pipeline: &'a Pipeline, accept: Option<&'a str>) -> ValueRequest<'a> {
+        ValueRequest {
             pipeline,
             split: self.split,
             seed: self.randomness.seed,
@@ -186,8 +186,8 @@ impl Get {
         }
     }
 
-    async fn here(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
-        // A wrong name is refused before the object is read. The smallest stage depends on the object.
+    async fn run_locally(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
+        // A wrong file name is refused before the object is read, unless the stage depends on the object.
         let named = if self.split == Split::Smallest {
             None
         } else {
@@ -199,13 +199,13 @@ impl Get {
             .store()
             .build()
             .await
-            .map_err(|error| self.fault(error))?;
+            .map_err(|error| self.wrap_error(error))?;
         let limits = Limits::default();
         let Location { bucket, key } = &self.object;
         let object = store
             .get(bucket, key, &limits)
             .await
-            .map_err(|error| self.fault(error))?;
+            .map_err(|error| self.wrap_error(error))?;
         let known = match Kind::of_object(Some(object.len() as u64), &object) {
             Kind::Bytes(known) => known,
             _ => BytesKind::default(),
@@ -221,16 +221,16 @@ impl Get {
             limits,
             ..Context::new(key.as_bytes())
         };
-        // Weights may have to be fetched on the way.
+        // A download of weights may block.
         let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))
             .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
         let kind = Kind::from(&sample);
         let form = Form::negotiate(accept.map(Accept::content_type), &kind)
-            .ok_or_else(|| Usage(format!("{kind} cannot be written in that form")))?;
+            .ok_or_else(|| Usage(format!("{kind} cannot be written in the requested form")))?;
         Ok(wire::encode(sample, form, &kind)?.parts)
     }
 
-    /// The stage to stop at, for an object of which something is known.
+    /// The stage to stop at, given what is known of the object.
     fn stage(&self, pipeline: &Pipeline, object: &BytesKind) -> anyhow::Result<usize> {
         let Randomness { seed, epoch } = self.randomness;
         let stage = self
@@ -239,17 +239,17 @@ impl Get {
             .map_err(|error| Usage(error.to_string()))?;
         pipeline
             .check_randomness(stage, seed, Some(epoch))
-            .map_err(|error| self.fault(error.into()))?;
+            .map_err(|error| self.wrap_error(error.into()))?;
         Ok(stage)
     }
 
-    fn fault(&self, error: pushdown_client::Error) -> anyhow::Error {
-        PipelineFault::of(&self.pipeline, error)
+    fn wrap_error(&self, error: pushdown_client::Error) -> anyhow::Error {
+        PipelineError::wrap(&self.pipeline, error)
     }
 }
 
 fn binary() -> Usage {
-    Usage("the value is binary: give a file with -o, or send stdout to one".to_owned())
+    Usage("the value is binary: set a file with -o, or redirect stdout to one".to_owned())
 }
 
 fn write(path: &Path, parts: &[bytes::Bytes]) -> io::Result<()> {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_taken_as_they_are() {
+    fn keys_are_not_decoded() {
         for text in ["s3://b/k", "s3://b/", "s3://b//a b%2F+?#/\u{e9}"] {
             assert_eq!(text.parse::<Location>().unwrap().to_string(), text);
         }

@@ -1,10 +1,11 @@
-//! The command line `pushdown`.
+//! The command-line program `pushdown`.
 
+mod batch_waits;
 mod check;
 mod connection;
 mod demo;
+mod errors;
 mod explain;
-mod fault;
 mod get;
 mod location;
 mod print;
@@ -13,7 +14,6 @@ mod read;
 mod report;
 mod schema;
 mod steps;
-mod waits;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -35,37 +35,37 @@ Examples:
   pushdown demo transfer s3://photos/train/ --labels labels.csv
   pushdown steps
 
-Exit codes: 0 all went well, 1 something failed, 2 the command line or the pipeline is wrong.";
+Exit codes: 0 success, 1 failure, 2 invalid command line or pipeline.";
 
 /// Read machine-learning data through a pushdown gateway
 ///
-/// The gateway runs the first steps of a pipeline next to the store, this program the rest.
+/// The gateway runs the first steps of a pipeline next to the store, this program runs the rest.
 #[derive(Debug, Parser)]
 #[command(name = "pushdown", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say more on stderr; twice for details
+    /// Log more to stderr; twice for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Get what a pipeline makes of one object
+    /// Get the value that a pipeline computes from one object
     Get(get::Get),
-    /// Show the columns of a table, and how many rows it has
+    /// Show the columns and the row count of a table
     Schema(schema::Schema),
-    /// Read all objects under a prefix, and tell how fast that was
+    /// Read all objects under a prefix, and report the throughput
     Read(read::Read),
-    /// Measure a pipeline on a few samples, and say what the gateway should do of it
+    /// Measure a pipeline on a few samples, and show the best split
     Explain(explain::Explain),
-    /// Run a whole task in several ways, and compare them
+    /// Run a whole task with several read methods, and compare them
     #[command(subcommand)]
     Demo(demo::Demo),
     /// List every step with its arguments
     Steps(steps::Steps),
-    /// Check a pipeline and show what it makes of an image or a table: kinds, shapes and bytes
+    /// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
     Check(check::Check),
 }
 
@@ -73,18 +73,18 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     log(cli.verbose);
     let done = match cli.command {
-        Command::Get(get) => asynchronously(Box::pin(get.run())),
-        Command::Schema(schema) => asynchronously(Box::pin(schema.run())),
-        Command::Read(read) => asynchronously(Box::pin(read.run())),
-        Command::Explain(explain) => asynchronously(Box::pin(explain.run())),
-        Command::Demo(demo) => asynchronously(Box::pin(demo.run())),
+        Command::Get(get) => block_on(Box::pin(get.run())),
+        Command::Schema(schema) => block_on(Box::pin(schema.run())),
+        Command::Read(read) => block_on(Box::pin(read.run())),
+        Command::Explain(explain) => block_on(Box::pin(explain.run())),
+        Command::Demo(demo) => block_on(Box::pin(demo.run())),
         Command::Steps(steps) => steps.run().map(|()| ExitCode::SUCCESS),
-        Command::Check(check) => asynchronously(check.run()),
+        Command::Check(check) => block_on(check.run()),
     };
-    done.unwrap_or_else(|error| fault::report(&error))
+    done.unwrap_or_else(|error| errors::report(&error))
 }
 
-fn asynchronously(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?
@@ -93,7 +93,7 @@ fn asynchronously(command: impl Future<Output = anyhow::Result<ExitCode>>) -> an
 
 fn log(verbose: u8) {
     let default = match verbose {
-        // What is waited for is said: an endpoint that answers again, and weights that are fetched.
+        // Logs the end of outages and the download of weights, since the user waits for both.
         0 => "warn,pushdown_client::outage=info,pushdown_client::models=info",
         1 => "warn,pushdown=info,pushdown_client=info",
         _ => "info,pushdown=debug,pushdown_client=debug",

@@ -1,4 +1,4 @@
-//! Standard output: figures as JSON for programs, or as text for people.
+//! Output to stdout: figures as JSON for programs, or as text for people.
 
 use std::{
     fmt::Display,
@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 
-/// How figures are printed.
+/// The output format of figures.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Format {
     /// Print the figures as JSON
@@ -17,7 +17,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Prints `figures` as JSON where that was asked for, else what `text` writes.
+    /// Prints `figures` as JSON if requested, otherwise the output of `text`.
     pub(crate) fn print<S: Serialize>(
         self,
         figures: impl FnOnce() -> S,
@@ -33,7 +33,7 @@ impl Format {
         Ok(())
     }
 
-    /// Prints a report that is both.
+    /// Prints a report in either form.
     pub(crate) fn report<R: Serialize + Display>(self, report: &R) -> anyhow::Result<()> {
         self.print(|| report, |out| write!(out, "{report}"))
     }

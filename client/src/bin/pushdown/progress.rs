@@ -1,4 +1,4 @@
-//! What stderr shows while something takes its time: bars and spinners on a terminal, a line now and then elsewhere.
+//! Progress on stderr: bars and spinners on a terminal, otherwise a line from time to time.
 
 use std::{
     io::{self, IsTerminal as _, Write},
@@ -13,10 +13,10 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::location::Location;
 
-/// Where no spinner turns, a line says this often how far a listing is.
-const LINES: Duration = Duration::from_secs(10);
+/// Interval of lines about a listing if stderr is not a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// All bars: lines that are written meanwhile do not run into them.
+/// All bars, so that log lines do not run into them.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// A progress bar over this many samples.
@@ -31,16 +31,16 @@ pub(crate) fn spinner(text: String) -> ProgressBar {
     spinner
 }
 
-/// How far the listing of a prefix is.
+/// Progress of the listing of a prefix.
 pub(crate) struct Listing {
     prefix: Location,
     spinner: ProgressBar,
-    /// When the last line was written; `None` on a terminal, which has the spinner.
+    /// When the last line was written; `None` on a terminal, where the spinner shows the progress.
     lines: Option<Mutex<Instant>>,
 }
 
 impl Listing {
-    pub(crate) fn of(prefix: &Location) -> Self {
+    pub(crate) fn new(prefix: &Location) -> Self {
         Self {
             prefix: prefix.clone(),
             spinner: spinner(format!("listing {prefix}")),
@@ -48,17 +48,17 @@ impl Listing {
         }
     }
 
-    /// So many objects were listed so far.
-    pub(crate) fn listed(&self, objects: usize) {
+    /// Shows the number of objects listed so far.
+    pub(crate) fn update(&self, objects: usize) {
         let text = format!(
             "listing {}: {} objects so far",
             self.prefix,
             HumanCount(objects as u64)
         );
         if let Some(last) = &self.lines
-            && is_due(&mut last.lock(), LINES)
+            && is_due(&mut last.lock(), LINE_INTERVAL)
         {
-            // Nobody is left to tell if stderr is closed.
+            // If stderr is closed, nobody reads the line.
             drop(writeln!(io::stderr(), "{text}"));
         }
         self.spinner.set_message(text);
@@ -71,7 +71,7 @@ impl Drop for Listing {
     }
 }
 
-/// Whether so much time has passed since `last`, which is now, then.
+/// Whether the interval since `last` has passed. Sets `last` to now if so.
 fn is_due(last: &mut Instant, every: Duration) -> bool {
     let due = last.elapsed() >= every;
     if due {
@@ -80,7 +80,7 @@ fn is_due(last: &mut Instant, every: Duration) -> bool {
     due
 }
 
-/// Lines of the log, on stderr, clear of the bars.
+/// Writes log lines to stderr, above the bars.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log;
 
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn lines_are_written_now_and_then() {
+    async fn lines_are_written_at_intervals() {
         let mut last = Instant::now();
         let mut due = Vec::new();
         for second in 1..=25 {
             tokio::time::advance(Duration::from_secs(1)).await;
-            if is_due(&mut last, LINES) {
+            if is_due(&mut last, LINE_INTERVAL) {
                 due.push(second);
             }
         }

@@ -1,4 +1,4 @@
-//! `pushdown read`: all objects under a prefix.
+//! `pushdown read`: reads all objects under a prefix.
 
 use std::{
     collections::BTreeMap,
@@ -16,42 +16,42 @@ use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
 use tokio::time::Instant;
 
 use crate::{
+    batch_waits::BatchWaits,
     connection::{Connection, Randomness},
-    fault::PipelineFault,
+    errors::PipelineError,
     location::Location,
     print::Format,
     progress::{self, Listing},
-    report::{Epoch, Report, cpu_time},
-    waits::Waits,
+    report::{EpochFigures, Report, cpu_time},
 };
 
-/// Read all objects under a prefix, and tell how fast that was
+/// Read all objects under a prefix, and report the throughput
 ///
-/// A sample that cannot be read is named on stderr; the others are read all the same.
+/// Samples that cannot be read are listed on stderr; all others are still read.
 #[derive(Debug, Args)]
 pub(crate) struct Read {
     /// The objects
     #[arg(value_name = "s3://BUCKET/PREFIX")]
     prefix: Location,
-    /// What to make of every object; see `pushdown steps`
+    /// Pipeline for every object; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
-    /// Read the objects themselves and run the whole pipeline here: the baseline
+    /// Baseline: read the objects themselves and run the whole pipeline on this host
     #[arg(long)]
     plain: bool,
-    /// Read each object as a plan has it, which follows what samples cost on either side and on the way
+    /// Let the planner choose, per object, how many steps run at the gateway, from measured CPU and link costs
     #[arg(long, conflicts_with_all = ["plain", "split"])]
     auto: bool,
-    /// With --auto: a value has at most so many times the bytes of its object
+    /// With --auto: the most bytes of a value, as a multiple of its object's bytes
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     max_expand: f64,
-    /// Where the gateway stops and this host goes on: full, smallest or a number of steps
+    /// Stage at which the gateway stops and this host continues: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Smallest)]
     split: Split,
-    /// Folder for values that are the same in every epoch: those in it are not asked for again
+    /// Folder of the value cache: values that are the same in every epoch are stored in it and not requested again
     #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-    /// Compress values on their way: features behind a rectifier shrink, photos do not
+    value_cache: Option<PathBuf>,
+    /// Compress values in transit: features after a rectifier shrink, photos do not
     #[arg(long)]
     compress: bool,
     /// Samples in a batch
@@ -59,19 +59,19 @@ pub(crate) struct Read {
     batch_size: usize,
     #[command(flatten)]
     randomness: Randomness,
-    /// Which part of the data set to read, counted from 0
+    /// Part of the data set to read, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     rank: usize,
-    /// Parts of the data set
+    /// Number of parts of the data set
     #[arg(long, value_name = "N", default_value_t = 1)]
     world: usize,
-    /// Read no more than N samples: the first ones of the epoch
+    /// Read at most N samples: the first ones of the epoch
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
-    /// Read so many epochs, one after the other
+    /// Read this many epochs
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
     epochs: NonZeroU32,
-    /// Wait so many milliseconds behind each batch, as for an accelerator that trains on it
+    /// Wait this many milliseconds after each batch, like an accelerator that trains on it
     #[arg(long, value_name = "MS", default_value_t = 0)]
     step_ms: u64,
     #[command(flatten)]
@@ -80,13 +80,13 @@ pub(crate) struct Read {
     connection: Connection,
 }
 
-/// What the batches of all epochs tell.
+/// Figures of the batches of all epochs.
 #[derive(Default)]
-struct Seen {
-    waits: Waits,
-    /// Samples by the stage at which they came.
+struct ReadFigures {
+    waits: BatchWaits,
+    /// Samples by the stage at which they arrived.
     stages: BTreeMap<u8, u64>,
-    last_epoch: Epoch,
+    last_epoch: EpochFigures,
 }
 
 impl Read {
@@ -95,35 +95,38 @@ impl Read {
         let mut reader = self
             .reader()
             .await
-            .map_err(|error| PipelineFault::of(&self.pipeline, error))?;
-        let wanted = reader.len();
-        if wanted == 0 {
-            anyhow::bail!("there is nothing to read under {}", self.prefix);
+            .map_err(|error| PipelineError::wrap(&self.pipeline, error))?;
+        let samples = reader.len();
+        if samples == 0 {
+            anyhow::bail!("no objects found under {}", self.prefix);
         }
-        let bar = progress::bar(wanted as u64 * u64::from(self.epochs.get())).with_style(style());
+        let bar = progress::bar(samples as u64 * u64::from(self.epochs.get())).with_style(style());
         let (start, cpu) = (Instant::now(), cpu_time());
-        let starting = begin.elapsed();
-        let mut seen = Seen::default();
+        let setup_time = begin.elapsed();
+        let mut figures = ReadFigures::default();
         let mut epochs = Vec::new();
         for epoch in 0..self.epochs.get() {
             let (start, cpu) = (Instant::now(), cpu_time());
             if epoch > 0 {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
-            seen.last_epoch.stages.clear();
-            self.epoch(&mut reader, &bar, &mut seen).await?;
+            figures.last_epoch.stages.clear();
+            self.epoch(&mut reader, &bar, &mut figures).await?;
             epochs.push(start.elapsed().as_secs_f64());
-            seen.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+            figures.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
         report.epoch_seconds = epochs;
-        report.stages = seen.stages;
-        report.last_epoch = seen.last_epoch;
-        report.start_seconds = starting.as_secs_f64();
-        report.batches = seen.waits.percentiles();
-        report.first_batch_seconds = seen.waits.first().map(|first| (starting + first).as_secs_f64());
+        report.stages = figures.stages;
+        report.last_epoch = figures.last_epoch;
+        report.start_seconds = setup_time.as_secs_f64();
+        report.batches = figures.waits.percentiles();
+        report.first_batch_seconds = figures
+            .waits
+            .first()
+            .map(|first| (setup_time + first).as_secs_f64());
         if let Some(plan) = reader.plan() {
             report.plan = Some(plan.to_string());
             report.planned_samples_per_second = Some(plan.samples_per_second());
@@ -141,14 +144,14 @@ impl Read {
         &self,
         reader: &mut PushdownReader,
         bar: &ProgressBar,
-        seen: &mut Seen,
+        figures: &mut ReadFigures,
     ) -> anyhow::Result<()> {
         loop {
             let start = Instant::now();
             let Some(batch) = reader.try_next().await? else {
                 return Ok(());
             };
-            seen.waits.add(start.elapsed());
+            figures.waits.add(start.elapsed());
             if self.step_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
             }
@@ -156,8 +159,8 @@ impl Read {
                 bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
             }
             for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
-                *seen.stages.entry(row.stage).or_default() += 1;
-                *seen.last_epoch.stages.entry(row.stage).or_default() += 1;
+                *figures.stages.entry(row.stage).or_default() += 1;
+                *figures.last_epoch.stages.entry(row.stage).or_default() += 1;
             }
             bar.inc(batch.len() as u64);
             bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
@@ -173,7 +176,7 @@ impl Read {
     }
 
     async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
-        let listing = Listing::of(&self.prefix);
+        let listing = Listing::new(&self.prefix);
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
             .bucket(&self.prefix.bucket)
@@ -189,7 +192,7 @@ impl Read {
             })
             .on_error(OnError::SkipAndReport)
             .batch_size(self.batch_size)
-            .on_listing(move |objects| listing.listed(objects))
+            .on_listing(move |objects| listing.update(objects))
             .epoch(self.randomness.epoch)
             .shard((self.rank, self.world));
         if let Some(limit) = self.limit {
@@ -201,8 +204,8 @@ impl Read {
         if let Some(folder) = &self.connection.models {
             builder = builder.models(folder);
         }
-        if let Some(folder) = &self.keep {
-            builder = builder.keep(folder);
+        if let Some(folder) = &self.value_cache {
+            builder = builder.value_cache(folder);
         }
         builder.build().await
     }

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount};
-use pushdown_client::{Mode, NotKept, Split, Stats};
+use pushdown_client::{Mode, NotCached, Split, Stats};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use crate::waits::Percentiles;
+use crate::batch_waits::Percentiles;
 
 /// What was read, and how fast.
 #[derive(Debug, Serialize)]
@@ -21,33 +21,33 @@ pub(crate) struct Report {
     waiting_seconds: f64,
     /// Seconds of listing and planning, before the first epoch.
     pub(crate) start_seconds: f64,
-    /// From the start to the first batch.
+    /// Seconds from the start to the first batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_batch_seconds: Option<f64>,
-    /// How long batches were waited for.
+    /// Times waited for batches.
     #[serde(flatten)]
     pub(crate) batches: Option<Percentiles>,
-    /// The most memory that this process held, where the system tells.
+    /// Peak memory of this process, if the system states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_bytes: Option<u64>,
     samples_per_second: f64,
     stored_bytes: u64,
     value_bytes: u64,
-    /// Samples by how many steps they had behind them when they came: 0 are those that came as they are stored.
+    /// Samples by the stage at which they arrived; 0 for objects as stored.
     pub(crate) stages: BTreeMap<u8, u64>,
-    pub(crate) last_epoch: Epoch,
-    kept: u64,
-    newly_kept: u64,
-    /// Values that were not kept, by the reason.
-    not_kept: BTreeMap<&'static str, u64>,
+    pub(crate) last_epoch: EpochFigures,
+    cache_hits: u64,
+    cache_writes: u64,
+    /// Values that were not cached, by reason.
+    not_cached: BTreeMap<&'static str, u64>,
     #[serde(skip)]
-    why_not_kept: String,
+    not_cached_reasons: String,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
     /// Seconds of each epoch.
     pub(crate) epoch_seconds: Vec<f64>,
-    /// What the plan in force at the end comes to.
+    /// Predicted throughput of the plan in force at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) planned_samples_per_second: Option<f64>,
     /// The plan in force at the end, for people.
@@ -55,11 +55,11 @@ pub(crate) struct Report {
     pub(crate) plan: Option<String>,
 }
 
-/// What one epoch tells by itself: an earlier one may have paid for what comes once, and have tried other ways.
+/// Figures of one epoch. Earlier epochs may include one-time costs and trials.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Epoch {
+pub(crate) struct EpochFigures {
     pub(crate) cpu_seconds: f64,
-    /// As of all epochs.
+    /// As for all epochs.
     pub(crate) stages: BTreeMap<u8, u64>,
 }
 
@@ -90,11 +90,11 @@ impl Report {
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
             stages: BTreeMap::new(),
-            last_epoch: Epoch::default(),
-            kept: stats.kept,
-            newly_kept: stats.newly_kept,
-            not_kept: counts(&stats.not_kept),
-            why_not_kept: stats.not_kept.to_string(),
+            last_epoch: EpochFigures::default(),
+            cache_hits: stats.cache_hits,
+            cache_writes: stats.cache_writes,
+            not_cached: counts(&stats.not_cached),
+            not_cached_reasons: stats.not_cached.to_string(),
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
@@ -105,11 +105,11 @@ impl Report {
     }
 }
 
-/// The reasons that there are.
-fn counts(not_kept: &NotKept) -> BTreeMap<&'static str, u64> {
-    let reasons = not_kept.reasons().into_iter();
-    let there = reasons.filter(|(_, _, count)| *count > 0);
-    there.map(|(name, _, count)| (name, count)).collect()
+/// The reasons with a count above 0.
+fn counts(not_cached: &NotCached) -> BTreeMap<&'static str, u64> {
+    let reasons = not_cached.reasons().into_iter();
+    let counted = reasons.filter(|(_, _, count)| *count > 0);
+    counted.map(|(name, _, count)| (name, count)).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -144,27 +144,31 @@ impl fmt::Display for Report {
             self.errors,
             self.retries
         )?;
-        if self.kept > 0 {
-            writeln!(f, "{} values were kept and not asked for", HumanCount(self.kept))?;
-        }
-        if !self.why_not_kept.is_empty() {
-            let newly_kept = HumanCount(self.newly_kept);
+        if self.cache_hits > 0 {
             writeln!(
                 f,
-                "{newly_kept} values are kept now; not kept: {}",
-                self.why_not_kept
+                "{} values read from the value cache",
+                HumanCount(self.cache_hits)
+            )?;
+        }
+        if !self.not_cached_reasons.is_empty() {
+            let cache_writes = HumanCount(self.cache_writes);
+            writeln!(
+                f,
+                "{cache_writes} values written to the value cache; not cached: {}",
+                self.not_cached_reasons
             )?;
         }
         f.write_str(self.plan.as_deref().unwrap_or_default())
     }
 }
 
-/// CPU time of this process so far, all threads together.
+/// CPU time of this process so far, over all threads.
 pub(crate) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// The most memory that this process has held at a time, since it was started or the last was [forgotten](forget_peak), as Linux tells it.
+/// Peak memory of this process since it started or since the last [reset](reset_peak), from Linux's `VmHWM`.
 pub(crate) fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -172,10 +176,10 @@ pub(crate) fn peak_bytes() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// The [peak](peak_bytes) is counted anew from now on, where the system lets us say so; see `proc_pid_clear_refs(5)`.
-pub(crate) fn forget_peak() {
+/// Resets the [peak](peak_bytes), if the system allows it; see `proc_pid_clear_refs(5)`.
+pub(crate) fn reset_peak() {
     if let Err(error) = std::fs::write("/proc/self/clear_refs", "5") {
-        tracing::debug!(%error, "the peak of memory includes what was held before");
+        tracing::debug!(%error, "cannot reset the memory peak: it includes earlier use");
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_read_well() {
+    fn the_text_of_a_report() {
         let stats = Stats {
             samples: 1_000,
             errors: 1,
@@ -192,7 +196,7 @@ mod tests {
             wire_bytes_down: 151_000_000,
             wire_bytes_up: 140_000,
             stored_bytes: 110_000_000,
-            kept: 3,
+            cache_hits: 3,
             retries: 2,
             waiting: Duration::from_millis(2_500),
             ..Stats::default()
@@ -209,13 +213,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_peak_is_at_least_what_is_held() {
+    fn the_peak_covers_the_memory_in_use() {
         let held = vec![1u8; 64 << 20];
         let peak = peak_bytes().unwrap();
         assert!(peak > std::hint::black_box(held).len() as u64);
-        forget_peak();
+        reset_peak();
         let later = peak_bytes().unwrap();
-        // Other tests hold much less meanwhile.
+        // Other tests use much less memory at the same time.
         assert!(later + (32 << 20) < peak, "{later}, before {peak}");
     }
 

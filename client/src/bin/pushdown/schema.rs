@@ -1,4 +1,4 @@
-//! `pushdown schema`: the columns of a stored table.
+//! `pushdown schema`: shows the columns of a stored table.
 
 use std::{
     io::{self, Write},
@@ -12,14 +12,14 @@ use serde_json::json;
 
 use crate::{
     connection::Connection,
-    fault::{PipelineFault, Usage},
+    errors::{PipelineError, Usage},
     location::Location,
     print::Format,
 };
 
-/// Show the columns of a table, and how many rows it has
+/// Show the columns and the row count of a table
 ///
-/// Reads no rows: of a Parquet file only its footer.
+/// Reads no rows; for a Parquet file, only its footer.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The object
@@ -36,13 +36,13 @@ impl Schema {
         let Location { bucket, key } = &self.object;
         if key.is_empty() {
             return Err(Usage(format!(
-                "{} is a bucket, expected an object: s3://bucket/key",
+                "found the bucket {}, expected an object: s3://bucket/key",
                 self.object
             ))
             .into());
         }
         let store = self.connection.store().build().await;
-        let store = store.map_err(|error| PipelineFault::of("", error))?;
+        let store = store.map_err(|error| PipelineError::wrap("", error))?;
         let described = store.table(bucket, key, &Limits::default()).describe().await?;
         self.format
             .print(|| as_json(&described), |out| text(out, &described))?;

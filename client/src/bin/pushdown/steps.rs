@@ -9,7 +9,7 @@ use serde_json::json;
 /// List every step with its arguments
 #[derive(Debug, Args)]
 pub(crate) struct Steps {
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }
@@ -64,6 +64,6 @@ fn as_json(info: &StepInfo) -> serde_json::Value {
         .collect();
     json!({
         "name": info.name, "summary": info.summary, "input": info.input, "output": info.output,
-        "augmenting": info.is_random, "params": params,
+        "random": info.augmenting, "params": params,
     })
 }

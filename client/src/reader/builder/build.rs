@@ -1,31 +1,31 @@
-//! From settings to a reader.
+//! Builds a reader from its settings.
 
 use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
 
 use pushdown::{Engine, wire::Split};
 use tokio::runtime::Handle;
 
-use super::{PushdownReader, PushdownReaderBuilder, State, open::Opened};
+use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
 use crate::{
-    adapt::{Adapter, behind_models},
+    adapt::{Adapter, stages_after_models},
     cpu::CpuPool,
     error::Result,
-    keep::Keep,
-    models::prepare,
+    models::preload,
     profile::refined,
-    session::{Gets, Mode, Session},
+    session::{GetPermits, Mode, Session},
     stats::Counters,
+    value_cache::ValueCache,
 };
 
 impl PushdownReaderBuilder {
     /// Checks the settings and lists the prefix.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for settings that
-    /// make no sense; [`ErrorKind::Refused`](crate::ErrorKind) when the bucket cannot be listed.
+    /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
+    /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
         let cpu = CpuPool::build(self.threads)?;
-        let Opened {
+        let OpenedDataSet {
             plan,
             bucket,
             store,
@@ -33,31 +33,36 @@ impl PushdownReaderBuilder {
             objects,
         } = self.open().await?;
         let (mut mode, mut pipeline) = (self.mode, pipeline);
-        let keep = match self.keep {
-            Some(folder) => Some(Keep::open(folder, self.keep_bytes, &bucket, &pipeline)?),
+        let value_cache = match self.value_cache {
+            Some(folder) => Some(ValueCache::open(
+                folder,
+                self.value_cache_bytes,
+                &bucket,
+                &pipeline,
+            )?),
             None => None,
         };
-        let (mut keep, objects, missing) = cpu
+        let (mut value_cache, objects, missing) = cpu
             .run(move || {
-                let missing = keep.as_ref().map(|keep| keep.missing(&objects));
-                (keep, objects, missing)
+                let missing = value_cache.as_ref().map(|cache| cache.missing(&objects));
+                (value_cache, objects, missing)
             })
             .await?;
         let mut adapter = None;
         let mut first_stage = 0;
-        let behind = match mode {
+        let after_models = match mode {
             Mode::Auto => {
                 let whole = pipeline.clone();
-                cpu.run(move || behind_models(&whole)).await?
+                cpu.run(move || stages_after_models(&whole)).await?
             }
             Mode::Pushdown | Mode::Plain => None,
         };
-        if let Some((first, stage)) = behind {
+        if let Some((first, stage)) = after_models {
             first_stage = first;
             self.split = u8::try_from(stage).map_or(Split::Full, Split::At);
         } else if mode == Mode::Auto {
             pipeline = refined(&pipeline);
-            // What is kept needs no plan.
+            // Cached values need no plan.
             let planned = missing.as_deref().unwrap_or(&objects);
             adapter = Adapter::new(
                 &pipeline,
@@ -66,38 +71,40 @@ impl PushdownReaderBuilder {
                 cpu.threads(),
                 self.max_expand,
             )
-            .map(|adapter| adapter.with_samples(plan.limited(plan.shard.len_of(planned.len()))));
+            .map(|adapter| adapter.with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len()))));
             match &adapter {
                 Some(adapter) => {
-                    let of = (bucket.as_str(), planned, self.seed, self.epoch);
-                    adapter.look(&store, of).await?;
+                    let data_set = (bucket.as_str(), planned, self.seed, self.epoch);
+                    adapter.probe(&store, data_set).await?;
                 }
                 None => mode = Mode::Plain,
             }
         }
-        let here = match (mode, self.split) {
+        if let Some(cache) = &mut value_cache {
+            cache.set_pipeline(&pipeline);
+        }
+        let first_host_step = match (mode, self.split) {
             (Mode::Plain, _) => 0,
             (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => pipeline.len(),
         };
-        if let Some(keep) = &mut keep {
-            keep.follow(&pipeline);
-        }
-        let here = match (&keep, missing) {
-            (Some(keep), Some(missing)) if missing.is_empty() => keep.first_stage(&objects).max(here),
-            _ => here,
+        let first_host_step = match (&value_cache, missing) {
+            (Some(cache), Some(missing)) if missing.is_empty() => {
+                cache.first_stage(&objects).max(first_host_step)
+            }
+            _ => first_host_step,
         };
-        prepare(&pipeline.steps()[here..]);
-        let gets = Gets::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
-        // The library is not loaded for what it does not run.
-        let may_run_here = match (mode, self.split) {
+        preload(&pipeline.steps()[first_host_step..]);
+        let gets = GetPermits::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
+        // The engine covers only steps that this host may run, so that no library is loaded in vain.
+        let first_possible_host_step = match (mode, self.split) {
             (Mode::Pushdown, Split::Full) => pipeline.len(),
             (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => 0,
         };
         let session = Session {
-            engine: Engine::for_steps(&pipeline.steps()[may_run_here..]).unwrap_or_default(),
-            told_of_rounding: AtomicBool::new(false),
+            engine: Engine::of(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
+            rounding_warning_logged: AtomicBool::new(false),
             store,
             bucket,
             objects,
@@ -107,7 +114,7 @@ impl PushdownReaderBuilder {
             compression: self.compression,
             mode,
             adapter,
-            keep,
+            value_cache,
             on_error: self.on_error,
             seed: self.seed,
             limits: self.limits,

@@ -1,21 +1,21 @@
-//! From settings to a store, a pipeline and a data set.
+//! Opens the store, the pipeline and the data set of a reader.
 
 use std::mem;
 
 use pushdown::Pipeline;
 
-use super::{Keys, Listing, PushdownReaderBuilder, check_pipeline};
+use super::{DataSetKeys, ListingCallback, PushdownReaderBuilder, check_pipeline};
 use crate::{
     error::{Error, Result},
-    models::pipeline_of_folder,
-    reader::Plan,
+    models::parse_with_model_folder,
+    reader::ReadPlan,
     store::{Object, Store},
 };
 
-/// What every reader reads, and where from.
+/// What every reader reads, and from where.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) plan: Plan,
+pub(super) struct OpenedDataSet {
+    pub(super) plan: ReadPlan,
     pub(super) bucket: String,
     pub(super) store: Store,
     pub(super) pipeline: Pipeline,
@@ -24,7 +24,7 @@ pub(super) struct Opened {
 
 impl PushdownReaderBuilder {
     /// Checks the settings and lists the prefix.
-    pub(super) async fn open(&mut self) -> Result<Opened> {
+    pub(super) async fn open(&mut self) -> Result<OpenedDataSet> {
         let shard = self.check()?;
         let bucket = self
             .bucket
@@ -32,10 +32,10 @@ impl PushdownReaderBuilder {
             .filter(|bucket| !bucket.is_empty())
             .ok_or_else(|| Error::config("no bucket is set"))?;
         let text = self.pipeline.as_deref().unwrap_or_default();
-        // Before the store: a folder that cannot be read is told at once.
+        // Before the store, so that an unreadable folder fails at once.
         let of_folder = self.models.as_deref();
         let of_folder = of_folder
-            .map(|folder| pipeline_of_folder(text, folder))
+            .map(|folder| parse_with_model_folder(text, folder))
             .transpose()?;
         let store = self.store.clone().build().await?;
         let pipeline = match of_folder {
@@ -43,9 +43,9 @@ impl PushdownReaderBuilder {
             None => store.pipeline(text).await?,
         };
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
-        let keys = mem::replace(&mut self.keys, Keys::These(Vec::new()));
+        let keys = mem::replace(&mut self.keys, DataSetKeys::Objects(Vec::new()));
         let objects = objects(&store, &bucket, keys, self.listing.as_ref()).await?;
-        let plan = Plan {
+        let plan = ReadPlan {
             batch_size: self.batch_size,
             shard,
             shuffle_seed: self.seed.filter(|_| self.shuffle),
@@ -55,7 +55,7 @@ impl PushdownReaderBuilder {
             prefetch_bytes: self.prefetch_bytes,
             requests: self.requests,
         };
-        Ok(Opened {
+        Ok(OpenedDataSet {
             plan,
             bucket,
             store,
@@ -65,18 +65,23 @@ impl PushdownReaderBuilder {
     }
 }
 
-/// The data set, in its order.
-async fn objects(store: &Store, bucket: &str, keys: Keys, listing: Option<&Listing>) -> Result<Vec<Object>> {
+/// The objects of the data set, in its order.
+async fn objects(
+    store: &Store,
+    bucket: &str,
+    keys: DataSetKeys,
+    listing: Option<&ListingCallback>,
+) -> Result<Vec<Object>> {
     let objects = match keys {
-        Keys::Prefix(prefix) => {
+        DataSetKeys::Prefix(prefix) => {
             let progress = |objects| {
-                if let Some(Listing(call)) = listing {
+                if let Some(ListingCallback(call)) = listing {
                     call(objects);
                 }
             };
             store.list_with(bucket, &prefix, progress).await?
         }
-        Keys::These(objects) => objects,
+        DataSetKeys::Objects(objects) => objects,
     };
     if u32::try_from(objects.len()).is_err() {
         return Err(Error::config(format!(

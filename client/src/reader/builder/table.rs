@@ -1,30 +1,33 @@
-//! From settings to a reader of rows.
+//! Builds a reader of rows from its settings.
 
-use super::{PushdownReaderBuilder, open::Opened};
+use super::{PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::Result,
     stats::Counters,
-    table::{Settings, Source, TableReader},
+    table::{TableReader, TableSettings, TableSource},
 };
 
 impl PushdownReaderBuilder {
-    /// A reader whose samples are the rows of Parquet objects: checks the settings, lists the prefix, reads footers, and
-    /// finds out which rows fulfil the condition.
+    /// A reader whose samples are the rows of Parquet objects. Checks the settings, lists the prefix, reads footers, and
+    /// evaluates the condition.
     ///
-    /// The pipeline is a `select`, with a condition or without, and any `each` behind it. Where the split is left to the
-    /// reader, rows come from the gateway where they take fewer bytes than their columns as they are stored, by the footers;
-    /// else the columns are read by ranges, and all steps run here. The end of each object, up to 64 KiB, is kept.
+    /// The pipeline is a `select`, with or without a condition, and any number of `each` after it. If the split is left to
+    /// the reader, it compares sizes by the footers: rows are requested from the gateway if they have fewer bytes than their
+    /// stored columns; otherwise the columns are read by ranges, and all steps run on this host. The end of each object, up
+    /// to 64 KiB, stays in memory.
     ///
-    /// [`keep`](Self::keep), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a value that
-    /// fails in `each` is null, with the error beside it, and an object that cannot be read ends the stream.
+    /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
+    /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
+    /// stream.
     ///
     /// # Errors
-    /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for a pipeline that does not make each row of one
-    /// row; [`ErrorKind::Sample`](crate::ErrorKind) for an object that is no Parquet, or has other columns than the first.
+    /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for a pipeline that does not map each row to one
+    /// row; [`ErrorKind::Sample`](crate::ErrorKind) for an object that is not Parquet, or whose columns differ from the first
+    /// object's.
     pub async fn build_table(mut self) -> Result<TableReader> {
         let cpu = CpuPool::build(self.threads)?;
-        let Opened {
+        let OpenedDataSet {
             plan,
             bucket,
             store,
@@ -34,7 +37,7 @@ impl PushdownReaderBuilder {
         let tables = objects
             .iter()
             .map(|object| store.table(&bucket, &object.key, &self.limits));
-        let source = Source {
+        let source = TableSource {
             tables: tables.collect(),
             store,
             bucket,
@@ -45,7 +48,7 @@ impl PushdownReaderBuilder {
             cpu,
             counters: Counters::default(),
         };
-        let settings = Settings {
+        let settings = TableSettings {
             pipeline,
             mode: self.mode,
             split: self.split,

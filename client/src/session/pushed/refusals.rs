@@ -1,4 +1,4 @@
-//! Answers that are no batch.
+//! Answers that are not a batch.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,29 +6,29 @@ use pushdown::wire;
 
 use super::Attempt;
 use crate::{
-    engine::beside,
+    engine::check_engine,
     error::{Error, ErrorKind, Result},
     session::Session,
     transport::Refusal,
 };
 
-/// What becomes of an answer that is an error as a whole: where a plan is free to read plainly, it does.
-pub(super) fn whole(session: &Session, refused: Result<Attempt>) -> Result<Attempt> {
+/// Returns an error of a whole answer, or falls back to plain reading if a plan allows that.
+pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempt>) -> Result<Attempt> {
     match refused {
         Err(error) if session.adapter.is_some() => Ok(fall_back(session, &error.to_string())),
         refused => refused,
     }
 }
 
-/// An answer that is an error as a whole.
-pub(super) fn refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
+/// Classifies an answer that is an error as a whole.
+pub(super) fn batch_refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
     let asked = refusal.retry_after;
     if refusal.is_transient() {
-        let error = refusal.into_error(&format!("the gateway {} has no time", session.store.endpoint()));
+        let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
         return Ok(Attempt::Partial(error, asked));
     }
-    // What a gateway finds wrong with a batch as a whole. A plain store takes the path for an object's and knows no
-    // such bucket, or wants a signature, or a form.
+    // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no
+    // such bucket, or requires a signature or a form.
     let codes = [
         "InvalidPipeline",
         "InvalidRequest",
@@ -42,27 +42,27 @@ pub(super) fn refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
     Err(error)
 }
 
-/// What answered is a store, or something else: such an endpoint has no batches for anyone.
+/// The error for an endpoint that serves no batches: a store, or something else.
 pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
     Error::new(
         ErrorKind::NotAGateway,
         format!(
-            "{} does not serve {}: {found}; it seems to be a plain store, so use plain mode, or give the \
-             gateway's URL as the endpoint",
+            "{} does not serve {}: {found}; it seems to be a plain store: use plain mode, or set the gateway's URL as \
+             the endpoint",
             session.store.endpoint(),
             wire::header::BATCH_PATH
         ),
     )
 }
 
-/// Whether the gateway's values may stand beside those computed here; `Some` where they may not. Where they only do within the
-/// tolerance of models, that is said once.
-pub(super) fn other_engine(session: &Session, engine: &str) -> Option<Attempt> {
-    let here = &session.engine;
-    match beside(here, engine) {
+/// Compares the gateway's engine with this host's; `Some` if their values do not agree. If they agree only within the
+/// tolerance of models, that is logged once.
+pub(super) fn check_gateway_engine(session: &Session, engine: &str) -> Option<Attempt> {
+    let host = &session.engine;
+    match check_engine(host, engine) {
         Ok(gateway) => {
-            if here.has_other_rounding(&gateway) && !session.told_of_rounding.swap(true, Relaxed) {
-                tracing::info!(%gateway, %here, "models run otherwise there: values agree to within 1e-5 of the largest");
+            if host.rounds_otherwise(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
+                tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");
             }
             None
         }
@@ -70,10 +70,13 @@ pub(super) fn other_engine(session: &Session, engine: &str) -> Option<Attempt> {
     }
 }
 
-/// From here on everything is read plainly. Said once.
+/// Reads everything plainly from now on. Logged once.
 fn fall_back(session: &Session, why: &str) -> Attempt {
     if !session.fallen_back.swap(true, Relaxed) {
-        tracing::warn!(why, "reading plainly: the whole pipeline runs here");
+        tracing::warn!(
+            why,
+            "falling back to plain reading: the whole pipeline runs on this host"
+        );
     }
-    Attempt::Plainly
+    Attempt::FallBack
 }

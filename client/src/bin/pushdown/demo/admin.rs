@@ -1,4 +1,4 @@
-//! The gateway's own figures, from its admin port.
+//! Metrics of the gateway, from its admin port.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use hyper_util::{
 };
 use tokio::time::timeout;
 
-const CPU: &str = "process_cpu_seconds_total ";
-const PAGE_BYTES: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+const CPU_METRIC: &str = "process_cpu_seconds_total ";
+const MAX_PAGE_BYTES: usize = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The admin port of a gateway.
 #[derive(Debug)]
@@ -31,27 +31,27 @@ impl Admin {
             client: Client::builder(TokioExecutor::new()).build_http(),
             page: page
                 .parse()
-                .with_context(|| format!("`{url}` is no URL of an admin port"))?,
+                .with_context(|| format!("invalid URL of an admin port: `{url}`"))?,
         })
     }
 
-    /// CPU time of the gateway so far.
+    /// CPU time of the gateway so far, in seconds.
     pub(crate) async fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let asked = timeout(PATIENCE, self.metrics()).await;
+        let asked = timeout(TIMEOUT, self.metrics()).await;
         let text = asked
             .map_err(anyhow::Error::from)
             .flatten()
-            .with_context(|| format!("the gateway's metrics at {}", self.page))?;
-        let value = text.lines().find_map(|line| line.strip_prefix(CPU));
+            .with_context(|| format!("cannot read the gateway's metrics at {}", self.page))?;
+        let value = text.lines().find_map(|line| line.strip_prefix(CPU_METRIC));
         value
             .and_then(|value| value.trim().parse().ok())
-            .with_context(|| format!("{} does not tell {}", self.page, CPU.trim()))
+            .with_context(|| format!("{} does not contain {}", self.page, CPU_METRIC.trim()))
     }
 
     async fn metrics(&self) -> anyhow::Result<String> {
         let answer = self.client.get(self.page.clone()).await?;
         anyhow::ensure!(answer.status().is_success(), "{}", answer.status());
-        let body = Limited::new(answer.into_body(), PAGE_BYTES).collect().await;
+        let body = Limited::new(answer.into_body(), MAX_PAGE_BYTES).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
         Ok(String::from_utf8_lossy(&body).into_owned())
     }

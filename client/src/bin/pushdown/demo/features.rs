@@ -1,4 +1,4 @@
-//! Features of samples, read in one of several ways, and what that takes.
+//! Features of samples, and the cost of reading them with one of several methods.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -14,23 +14,23 @@ use tokio::time::Instant;
 use super::admin::Admin;
 use crate::{
     connection::Connection,
+    errors::{PipelineError, Usage},
     explain::step_name,
-    fault::{PipelineFault, Usage},
-    report::{cpu_time, forget_peak, peak_bytes},
+    report::{cpu_time, peak_bytes, reset_peak},
 };
 
 /// How samples are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Way {
-    /// The objects themselves; the whole pipeline runs here
+pub(crate) enum ReadMethod {
+    /// Read the objects themselves; the whole pipeline runs on this host
     Plain,
     /// The gateway runs the whole pipeline
     Pushed,
-    /// As a plan has it
+    /// The planner chooses the split
     Auto,
-    /// As a plan has it, and what is the same in every epoch is kept
-    Keep,
+    /// The planner chooses the split, with a value cache
+    Cached,
 }
 
 /// A row of numbers for each sample.
@@ -40,49 +40,49 @@ pub(crate) struct Features {
     width: usize,
 }
 
-/// Where to read from.
+/// The samples to read, and from where.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct SampleSource<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) plain_endpoint: Option<&'a str>,
     pub(crate) admin: Option<&'a Admin>,
     pub(crate) bucket: &'a str,
     pub(crate) objects: &'a [Object],
     pub(crate) seed: u64,
-    /// For [`Way::Keep`].
-    pub(crate) folder: &'a Path,
+    /// The value cache for [`ReadMethod::Cached`].
+    pub(crate) cache_folder: &'a Path,
 }
 
-/// What reading took.
+/// The cost of reading.
 #[derive(Debug, Serialize)]
-pub(crate) struct Cost {
+pub(crate) struct ReadCost {
     pub(crate) mode: &'static str,
     pub(crate) samples: u64,
     pub(crate) seconds: f64,
     pub(crate) cpu_seconds: f64,
-    /// Where the gateway's admin port was given.
+    /// Set if the gateway's admin port is known.
     pub(crate) gateway_cpu_seconds: Option<f64>,
-    /// The most memory that was held here.
+    /// Peak memory of this process.
     pub(crate) peak_bytes: Option<u64>,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) stored_bytes: u64,
-    pub(crate) kept: u64,
-    /// How many samples arrived at each stage.
+    pub(crate) cache_hits: u64,
+    /// Samples by the stage at which they arrived.
     pub(crate) stages: BTreeMap<u8, u64>,
-    /// The steps in force: a plan may cut models.
+    /// The steps in force, with models cut as planned.
     pub(crate) steps: Vec<String>,
     /// The plan in force at the end, for people.
     pub(crate) plan: Option<String>,
 }
 
-impl Way {
+impl ReadMethod {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Pushed => "pushed",
             Self::Auto => "auto",
-            Self::Keep => "keep",
+            Self::Cached => "cached",
         }
     }
 
@@ -90,13 +90,13 @@ impl Way {
         match self {
             Self::Plain => Mode::Plain,
             Self::Pushed => Mode::Pushdown,
-            Self::Auto | Self::Keep => Mode::Auto,
+            Self::Auto | Self::Cached => Mode::Auto,
         }
     }
 }
 
 impl Features {
-    pub(crate) const fn of(values: Vec<f32>, width: usize) -> Self {
+    pub(crate) const fn new(values: Vec<f32>, width: usize) -> Self {
         Self { values, width }
     }
 
@@ -112,11 +112,11 @@ impl Features {
         self.values.chunks_exact(self.width.max(1))
     }
 
-    /// The first so many rows, and the others.
+    /// Splits after the given number of rows.
     pub(crate) fn split(self, rows: usize) -> (Self, Self) {
         let mut values = self.values;
         let others = values.split_off((rows * self.width).min(values.len()));
-        (Self::of(values, self.width), Self::of(others, self.width))
+        (Self::new(values, self.width), Self::new(others, self.width))
     }
 
     fn extend(&mut self, stacked: &Stacked) -> anyhow::Result<()> {
@@ -133,8 +133,9 @@ impl Features {
             DType::F16 => self.push(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
             DType::Bf16 => self.push(data, |bytes| bf16::from_le_bytes(bytes).to_f32()),
             other => {
-                let text =
-                    format!("the pipeline ends in {other}, expected floats: let it end in `cast(f16)`");
+                let text = format!(
+                    "found a pipeline that ends in {other}, expected floats: let it end in `cast(f16)`"
+                );
                 return Err(Usage(text).into());
             }
         }
@@ -147,26 +148,26 @@ impl Features {
     }
 }
 
-impl Source<'_> {
-    /// Reads all samples in some epochs, one after the other, in their order.
+impl SampleSource<'_> {
+    /// Reads all samples in their order, for a number of epochs.
     pub(crate) async fn read(
         &self,
-        way: Way,
+        method: ReadMethod,
         pipeline: &str,
         epochs: u32,
         bar: &ProgressBar,
-    ) -> anyhow::Result<(Features, Cost)> {
-        let fault = |error| PipelineFault::of(pipeline, error);
+    ) -> anyhow::Result<(Features, ReadCost)> {
+        let wrap = |error| PipelineError::wrap(pipeline, error);
         let gateway = self.gateway_cpu().await?;
-        forget_peak();
+        reset_peak();
         let (start, cpu) = (Instant::now(), cpu_time());
-        let mut reader = self.reader(way, pipeline).await.map_err(fault)?;
+        let mut reader = self.reader(method, pipeline).await.map_err(wrap)?;
         let mut features = Features::default();
         let mut stages = BTreeMap::new();
         for epoch in 0..epochs {
             reader.set_epoch(epoch);
-            while let Some(batch) = reader.try_next().await.map_err(fault)? {
-                if let Some(stacked) = batch.stack().map_err(fault)? {
+            while let Some(batch) = reader.try_next().await.map_err(wrap)? {
+                if let Some(stacked) = batch.stack().map_err(wrap)? {
                     features.extend(&stacked)?;
                 }
                 for row in batch.rows() {
@@ -176,7 +177,7 @@ impl Source<'_> {
             }
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
-        let mut cost = Cost::new(&reader, elapsed, cpu, stages);
+        let mut cost = ReadCost::new(&reader, elapsed, cpu, stages);
         cost.gateway_cpu_seconds = self
             .gateway_cpu()
             .await?
@@ -185,9 +186,13 @@ impl Source<'_> {
         Ok((features, cost))
     }
 
-    async fn reader(&self, way: Way, pipeline: &str) -> Result<PushdownReader, pushdown_client::Error> {
+    async fn reader(
+        &self,
+        method: ReadMethod,
+        pipeline: &str,
+    ) -> Result<PushdownReader, pushdown_client::Error> {
         let mut store = self.connection.store();
-        if let (Way::Plain, Some(url)) = (way, self.plain_endpoint) {
+        if let (ReadMethod::Plain, Some(url)) = (method, self.plain_endpoint) {
             store = store.endpoint(url);
         }
         let mut builder = PushdownReader::builder()
@@ -195,12 +200,12 @@ impl Source<'_> {
             .bucket(self.bucket)
             .objects(self.objects.to_vec())
             .pipeline(pipeline)
-            .mode(way.mode())
+            .mode(method.mode())
             .split(Split::Full)
             .seed(self.seed)
             .shuffle(false);
-        if way == Way::Keep {
-            builder = builder.keep(self.folder);
+        if method == ReadMethod::Cached {
+            builder = builder.value_cache(self.cache_folder);
         }
         if let Some(folder) = &self.connection.models {
             builder = builder.models(folder);
@@ -216,7 +221,7 @@ impl Source<'_> {
     }
 }
 
-impl Cost {
+impl ReadCost {
     fn new(reader: &PushdownReader, elapsed: Duration, cpu: Duration, stages: BTreeMap<u8, u64>) -> Self {
         let stats = reader.stats();
         Self {
@@ -233,7 +238,7 @@ impl Cost {
             received_bytes: stats.wire_bytes_down,
             sent_bytes: stats.wire_bytes_up,
             stored_bytes: stats.stored_bytes,
-            kept: stats.kept,
+            cache_hits: stats.cache_hits,
             stages,
             steps: reader.pipeline().steps().iter().map(step_name).collect(),
             plan: reader.plan().map(|plan| plan.to_string()),

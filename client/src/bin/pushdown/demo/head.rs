@@ -1,24 +1,24 @@
 //! A logistic head with an L2 penalty, by Newton's method with conjugate gradients.
 //!
 //! It minimises `l2 / 2 * |w|^2 + sum(log(1 + exp(-y * (w x + b))))` over standardised features; the bias is not
-//! penalised. The same rows give the same head on every host, however many threads there are.
+//! penalised. The same rows give the same head on every host, for any number of threads.
 
 use rayon::prelude::*;
 
 use super::features::Features;
 
-/// Rows that are summed up by one thread.
+/// Rows that one thread sums up.
 const ROWS: usize = 256;
-/// A gradient that has shrunk so far is none.
+/// The gradient counts as zero once it has shrunk by this factor.
 const TOLERANCE: f64 = 1e-8;
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// A trained head.
 #[derive(Debug)]
 pub(crate) struct Head {
     means: Vec<f64>,
     scales: Vec<f64>,
-    /// One for each feature, then the bias.
+    /// One weight per feature, then the bias.
     weights: Vec<f64>,
 }
 
@@ -31,9 +31,9 @@ struct Problem<'a> {
     l2: f64,
 }
 
-/// The function at some weights.
+/// The objective function at some weights.
 #[derive(Debug)]
-struct Look {
+struct Evaluation {
     value: f64,
     gradient: Vec<f64>,
     /// Second derivative of each row's loss.
@@ -41,7 +41,7 @@ struct Look {
 }
 
 impl Head {
-    /// Trains on rows that have one label each.
+    /// Trains on rows with one label each.
     pub(crate) fn train(features: &Features, labels: &[bool], l2: f64) -> Self {
         let (means, scales) = moments(features);
         let rows = features.rows().flat_map(|row| {
@@ -61,7 +61,7 @@ impl Head {
         }
     }
 
-    /// The logarithm of the odds that a row is positive.
+    /// The log-odds that a row is positive.
     pub(crate) fn score(&self, row: &[f32]) -> f64 {
         let standardised = row.iter().zip(&self.means).zip(&self.scales);
         let terms = standardised
@@ -74,15 +74,15 @@ impl Head {
 impl Problem<'_> {
     fn solve(&self) -> Vec<f64> {
         let mut weights = vec![0.0; self.width + 1];
-        let mut look = self.look(&weights);
-        let first = norm(&look.gradient);
-        for _ in 0..MOST_STEPS {
-            let size = norm(&look.gradient);
+        let mut current = self.evaluate(&weights);
+        let first = norm(&current.gradient);
+        for _ in 0..MAX_STEPS {
+            let size = norm(&current.gradient);
             if size <= TOLERANCE * first {
                 break;
             }
-            let direction = self.direction(&look, size * (size / first).sqrt().min(0.5));
-            let slope = dot(&look.gradient, &direction);
+            let direction = self.direction(&current, size * (size / first).sqrt().min(0.5));
+            let slope = dot(&current.gradient, &direction);
             let mut length = 1.0;
             let next = loop {
                 let moved: Vec<f64> = weights
@@ -90,19 +90,19 @@ impl Problem<'_> {
                     .zip(&direction)
                     .map(|(weight, step)| weight + length * step)
                     .collect();
-                let there = self.look(&moved);
-                // At the end rounding hides what a step still gains.
-                if there.value <= look.value + 1e-4 * length * slope || length < 1e-6 {
-                    break (moved, there);
+                let moved_to = self.evaluate(&moved);
+                // Near the optimum, rounding hides the gain of a step.
+                if moved_to.value <= current.value + 1e-4 * length * slope || length < 1e-6 {
+                    break (moved, moved_to);
                 }
                 length /= 2.0;
             };
-            (weights, look) = next;
+            (weights, current) = next;
         }
         weights
     }
 
-    fn look(&self, weights: &[f64]) -> Look {
+    fn evaluate(&self, weights: &[f64]) -> Evaluation {
         let margins = self.margins(weights);
         let (penalised, bias) = (&weights[..self.width], weights[self.width]);
         let mut value = 0.5 * self.l2 * dot(penalised, penalised);
@@ -115,7 +115,7 @@ impl Problem<'_> {
             residuals.push(probability - f64::from(u8::from(*label)));
             curvature.push(probability * (1.0 - probability));
         }
-        Look {
+        Evaluation {
             value,
             gradient: self.gather(&residuals, weights),
             curvature,
@@ -123,19 +123,19 @@ impl Problem<'_> {
     }
 
     /// Newton's direction: the Hessian's inverse times the negative gradient, to within `tolerance`.
-    fn direction(&self, look: &Look, tolerance: f64) -> Vec<f64> {
+    fn direction(&self, at: &Evaluation, tolerance: f64) -> Vec<f64> {
         let mut direction = vec![0.0; self.width + 1];
-        let mut residual: Vec<f64> = look.gradient.iter().map(|slope| -slope).collect();
+        let mut residual: Vec<f64> = at.gradient.iter().map(|slope| -slope).collect();
         let mut search = residual.clone();
         let mut size = dot(&residual, &residual);
         for _ in 0..=self.width {
             if size.sqrt() <= tolerance {
                 break;
             }
-            let bent = self.hessian(&search, &look.curvature);
-            let step = size / dot(&search, &bent).max(f64::MIN_POSITIVE);
+            let product = self.hessian_product(&search, &at.curvature);
+            let step = size / dot(&search, &product).max(f64::MIN_POSITIVE);
             add(&mut direction, step, &search);
-            add(&mut residual, -step, &bent);
+            add(&mut residual, -step, &product);
             let next = dot(&residual, &residual);
             for (search, residual) in search.iter_mut().zip(&residual) {
                 *search = residual + next / size * *search;
@@ -145,18 +145,18 @@ impl Problem<'_> {
         direction
     }
 
-    fn hessian(&self, vector: &[f64], curvature: &[f64]) -> Vec<f64> {
+    fn hessian_product(&self, vector: &[f64], curvature: &[f64]) -> Vec<f64> {
         let margins = self.margins(vector);
         let bias = vector[self.width];
-        let bent: Vec<f64> = margins
+        let factors: Vec<f64> = margins
             .iter()
             .zip(curvature)
             .map(|(margin, curvature)| (margin + bias) * curvature)
             .collect();
-        self.gather(&bent, vector)
+        self.gather(&factors, vector)
     }
 
-    /// Each row times the weights, the bias apart.
+    /// Each row times the weights, without the bias.
     fn margins(&self, weights: &[f64]) -> Vec<f64> {
         self.rows
             .par_chunks_exact(self.width.max(1))
@@ -170,8 +170,8 @@ impl Problem<'_> {
             .collect()
     }
 
-    /// The sum of all rows, each times its factor, and the penalty's part. Threads sum up the same rows whatever their
-    /// number.
+    /// The sum of all rows, each times its factor, and of the penalty. The rows of each partial sum do not depend on the
+    /// number of threads.
     fn gather(&self, factors: &[f64], weights: &[f64]) -> Vec<f64> {
         let width = self.width.max(1);
         let parts: Vec<Vec<f64>> = self
@@ -200,7 +200,7 @@ impl Problem<'_> {
     }
 }
 
-/// Mean and deviation of each feature; one that never changes has deviation 1.
+/// Mean and standard deviation of each feature; the deviation of a constant feature is 1.
 fn moments(features: &Features) -> (Vec<f64>, Vec<f64>) {
     let count = float(features.len());
     let mut means = vec![0.0; features.width()];

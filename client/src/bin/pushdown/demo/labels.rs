@@ -1,4 +1,4 @@
-//! Labels, the objects that have them, and which of them are held out.
+//! Labels, the objects that they belong to, and the split into training and held-out samples.
 
 use std::{
     collections::BTreeMap,
@@ -11,29 +11,29 @@ use anyhow::Context as _;
 use pushdown::pipeline::Digest;
 use pushdown_client::Object;
 
-use crate::{fault::Usage, location::Location};
+use crate::{errors::Usage, location::Location};
 
-/// One of so many samples is held out.
+/// One in this many samples is held out.
 const HELD_OUT: usize = 4;
-/// As many keys are named where many are meant.
-const NAMED: usize = 3;
+/// The most keys in a note.
+const MAX_LISTED_KEYS: usize = 3;
 
-/// Labelled objects, those to train on first.
+/// Labelled objects, the training samples first.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// Those to train on, then those that are held out, each in the order of the listing.
+    /// The training samples, then the held-out ones, each in the order of the listing.
     pub(crate) objects: Vec<Object>,
-    /// Whether each is positive.
+    /// Whether each sample is positive.
     pub(crate) labels: Vec<bool>,
-    /// How many of them are there to train on.
+    /// Number of training samples.
     pub(crate) train: usize,
 }
 
-/// Reads lines of `key,label`; those with a label of at least `threshold` are positive.
+/// Parses lines of `key,label`. Labels of at least `threshold` are positive.
 pub(crate) fn read(path: &Path, threshold: f64) -> anyhow::Result<BTreeMap<String, bool>> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read the labels {}", path.display()))?;
-    let fault = |line: usize, found: &str| {
+    let invalid = |line: usize, found: &str| {
         Usage(format!(
             "{}, line {}: {found}, expected `key,label` with a label of 0, 1 or a probability",
             path.display(),
@@ -47,25 +47,25 @@ pub(crate) fn read(path: &Path, threshold: f64) -> anyhow::Result<BTreeMap<Strin
         .filter(|(_, line)| !line.trim().is_empty())
     {
         let Some((key, label)) = line.rsplit_once(',') else {
-            return Err(fault(number, &format!("found `{line}`")).into());
+            return Err(invalid(number, &format!("found `{line}`")).into());
         };
         let (key, label) = (key.trim().trim_matches('"'), label.trim());
         let positive = match label.parse::<f64>() {
             Ok(label) if (0.0..=1.0).contains(&label) => label >= threshold,
-            // A line of names.
+            // A header line.
             Err(_) if number == 0 => continue,
-            _ => return Err(fault(number, &format!("found the label `{label}`")).into()),
+            _ => return Err(invalid(number, &format!("found the label `{label}`")).into()),
         };
         if labels.insert(key.to_owned(), positive) == Some(!positive) {
-            return Err(fault(number, &format!("found another label for `{key}`")).into());
+            return Err(invalid(number, &format!("found another label for `{key}`")).into());
         }
     }
     Ok(labels)
 }
 
 impl Dataset {
-    /// The objects that have a label, by their keys with or without the prefix, or `samples` of them. What has no label,
-    /// and labels that no object has, are told of on stderr.
+    /// The objects with a label for their key, with or without the prefix, at most `samples` of them. Lists objects without a
+    /// label, and labels without an object, on stderr.
     pub(crate) fn new(
         prefix: &Location,
         objects: Vec<Object>,
@@ -84,21 +84,21 @@ impl Dataset {
                 None => without.push(object.key),
             }
         }
-        tell(
+        list_keys(
             "objects have no label and are left out",
             without.iter().map(AsRef::as_ref),
         )?;
-        tell("labels have no object", labels.keys().map(String::as_str))?;
+        list_keys("labels have no object", labels.keys().map(String::as_str))?;
         anyhow::ensure!(
             !labelled.is_empty(),
-            "none of the {found} objects under {prefix} has one of the {given} labels: keys are those of the bucket, with \
-             or without the prefix"
+            "no labels found: none of the {found} objects under {prefix} has one of the {given} labels; expected keys of the \
+             bucket, with or without the prefix"
         );
         let parts = split(&labelled, samples);
         for (class, parts) in [("positive", &parts[1]), ("negative", &parts[0])] {
             anyhow::ensure!(
                 parts.iter().all(|part| !part.is_empty()),
-                "too few {class} samples, expected at least two: {} of {} are positive",
+                "too few {class} samples: expected at least two, found {} positive of {}",
                 labelled.iter().filter(|(_, label)| *label).count(),
                 labelled.len()
             );
@@ -121,23 +121,23 @@ impl Dataset {
         })
     }
 
-    /// The labels of those to train on.
+    /// The labels of the training samples.
     pub(crate) fn train_labels(&self) -> &[bool] {
         &self.labels[..self.train]
     }
 
-    /// The labels of those that are held out.
+    /// The labels of the held-out samples.
     pub(crate) fn held_out_labels(&self) -> &[bool] {
         &self.labels[self.train..]
     }
 }
 
-/// For negatives and positives: the indices of those to train on and of those that are held out. Which they are depends
-/// on nothing but the keys of their class.
+/// For negatives and positives: the indices of the training samples and of the held-out ones. They depend only on the keys
+/// of the class.
 fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2]; 2] {
     let positives = labelled.iter().filter(|(_, label)| *label).count();
     let samples = samples.unwrap_or(usize::MAX).min(labelled.len());
-    // To the nearest: halves do not matter.
+    // Rounds to the nearest.
     let take = (positives * samples + labelled.len() / 2) / labelled.len();
     [(false, samples - take), (true, take)].map(|(class, take)| {
         let order = |index: &usize| Digest::new(labelled[*index].0.key.as_bytes()).first_u64();
@@ -153,14 +153,14 @@ fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2
     })
 }
 
-fn tell<'a>(what: &str, keys: impl ExactSizeIterator<Item = &'a str>) -> io::Result<()> {
+fn list_keys<'a>(what: &str, keys: impl ExactSizeIterator<Item = &'a str>) -> io::Result<()> {
     let count = keys.len();
     if count == 0 {
         return Ok(());
     }
-    let named: Vec<_> = keys.take(NAMED).collect();
-    let more = if count > NAMED { ", .." } else { "" };
-    writeln!(io::stderr(), "{count} {what}: {}{more}", named.join(", "))
+    let listed: Vec<_> = keys.take(MAX_LISTED_KEYS).collect();
+    let more = if count > MAX_LISTED_KEYS { ", .." } else { "" };
+    writeln!(io::stderr(), "{count} {what}: {}{more}", listed.join(", "))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! How good scores are.
+//! Quality metrics of scores.
 
-/// From here on a score means positive: the odds are even.
+/// Scores from this value on are positive: even odds.
 const EVEN: f64 = 0.0;
 
-/// What a score says.
+/// The class that a score predicts.
 pub(crate) fn prediction(score: f64) -> bool {
     score >= EVEN
 }
 
-/// The mean of the shares of positives and of negatives that are told right. `None` where there are none of either.
+/// The mean of the shares of positives and of negatives that are predicted correctly. `None` if a class is empty.
 pub(crate) fn balanced_accuracy(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let right_of = |class: bool| {
         let scores = scores.iter().zip(labels).filter(|(_, label)| **label == class);
@@ -22,8 +22,8 @@ pub(crate) fn balanced_accuracy(scores: &[f64], labels: &[bool]) -> Option<f64> 
     Some(f64::midpoint(right_of(true)?, right_of(false)?))
 }
 
-/// The area under the receiver operating characteristic: how often a positive has a higher score than a negative, where
-/// equal scores count half. `None` where there are none of either.
+/// The area under the receiver operating characteristic: how often a positive has a higher score than a negative; equal
+/// scores count half. `None` if a class is empty.
 pub(crate) fn auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_area_is_what_all_pairs_give() {
+    fn the_area_equals_the_mean_over_all_pairs() {
         let scores: Vec<f64> = (0..60_u32).map(|index| f64::from(index * 37 % 11)).collect();
         let labels: Vec<bool> = (0..60).map(|index| index * 53 % 7 < 3).collect();
         let (mut sum, mut pairs) = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! What the ways cost and what came of them, for people and as JSON.
+//! The cost and the results of the read methods, as text and as JSON.
 
 use std::fmt;
 
@@ -6,47 +6,47 @@ use indicatif::DecimalBytes;
 use serde::Serialize;
 
 use super::{
-    features::Cost,
+    features::ReadCost,
     labels::Dataset,
     metrics::{auc, balanced_accuracy, prediction},
 };
 
-/// All that the demo tells.
+/// The report of the demo.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     samples: usize,
     positives: usize,
     held_out: usize,
-    parts: Vec<Part>,
+    parts: Vec<ReportPart>,
 }
 
-/// One head, by several ways.
+/// One head, with several read methods.
 #[derive(Debug, Serialize)]
-pub(crate) struct Part {
+pub(crate) struct ReportPart {
     name: String,
     pipeline: String,
-    lines: Vec<Line>,
-    /// What the first way predicts.
+    lines: Vec<ReportLine>,
+    /// Predictions with the first method.
     #[serde(skip)]
     predictions: Vec<bool>,
 }
 
-/// One way.
+/// One read method.
 #[derive(Debug, Serialize)]
-pub(crate) struct Line {
-    way: &'static str,
+pub(crate) struct ReportLine {
+    method: &'static str,
     #[serde(flatten)]
-    cost: Cost,
-    /// Behind the reading: the head is there after both.
+    cost: ReadCost,
+    /// Time of the training, after the reading.
     train_seconds: f64,
     balanced_accuracy: Option<f64>,
     auc: Option<f64>,
-    /// Samples that are held out and that the first way predicts otherwise.
+    /// Held-out samples with another prediction than with the first method.
     other_predictions: usize,
 }
 
 impl Report {
-    pub(crate) fn new(data: &Dataset, parts: Vec<Part>) -> Self {
+    pub(crate) fn new(data: &Dataset, parts: Vec<ReportPart>) -> Self {
         Self {
             samples: data.objects.len(),
             positives: data.labels.iter().filter(|label| **label).count(),
@@ -56,7 +56,7 @@ impl Report {
     }
 }
 
-impl Part {
+impl ReportPart {
     pub(crate) fn new(name: String, pipeline: &str) -> Self {
         Self {
             name,
@@ -66,14 +66,14 @@ impl Part {
         }
     }
 
-    /// Adds a way, with the scores of the samples that are held out.
-    pub(crate) fn push(&mut self, data: &Dataset, line: Line, scores: &[f64]) {
+    /// Adds a read method, with the scores of the held-out samples.
+    pub(crate) fn push(&mut self, data: &Dataset, line: ReportLine, scores: &[f64]) {
         let predictions: Vec<bool> = scores.iter().map(|score| prediction(*score)).collect();
         if self.lines.is_empty() {
             self.predictions.clone_from(&predictions);
         }
         let pairs = predictions.iter().zip(&self.predictions);
-        self.lines.push(Line {
+        self.lines.push(ReportLine {
             balanced_accuracy: balanced_accuracy(scores, data.held_out_labels()),
             auc: auc(scores, data.held_out_labels()),
             other_predictions: pairs.filter(|(found, first)| found != first).count(),
@@ -82,10 +82,10 @@ impl Part {
     }
 }
 
-impl Line {
-    pub(crate) const fn new(way: &'static str, cost: Cost, train_seconds: f64) -> Self {
+impl ReportLine {
+    pub(crate) const fn new(method: &'static str, cost: ReadCost, train_seconds: f64) -> Self {
         Self {
-            way,
+            method,
             cost,
             train_seconds,
             balanced_accuracy: None,
@@ -105,47 +105,47 @@ impl fmt::Display for Report {
         } = self;
         writeln!(
             f,
-            "{samples} samples, {positives} of them positive; {held_out} are held out"
+            "{samples} samples, {positives} of them positive, {held_out} held out"
         )?;
         self.parts.iter().try_for_each(|part| write!(f, "\n{part}"))
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ReportPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}\n", self.name, self.pipeline)?;
         writeln!(
             f,
             "{:11}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {:>9}",
-            "", "received", "sent", "wall", "CPU here", "gateway CPU", "balanced acc.", "AUC", "predicted"
+            "", "received", "sent", "wall", "host CPU", "gateway CPU", "balanced acc.", "AUC", "predicted"
         )?;
         self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         writeln!(f)?;
         for line in &self.lines {
-            writeln!(f, "{}: {}", line.way, arrivals(&line.cost))?;
+            writeln!(f, "{}: {}", line.method, arrivals(&line.cost))?;
             for text in line.cost.plan.iter().flat_map(|plan| plan.lines()) {
                 writeln!(f, "  {text}")?;
             }
         }
         self.lines
             .iter()
-            .filter(|line| line.way == "plain")
+            .filter(|line| line.method == "plain")
             .try_for_each(|line| writeln!(f, "{}", crossover(&line.cost)))
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for ReportLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { way, cost, .. } = self;
+        let Self { method, cost, .. } = self;
         let or_not = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
         let seconds = |seconds: f64| format!("{seconds:.2} s");
         let same = match self.other_predictions {
-            0 => "alike".to_owned(),
-            other => format!("{other} others"),
+            0 => "same".to_owned(),
+            other => format!("{other} differ"),
         };
         write!(
             f,
-            "{way:11}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {same:>9}",
+            "{method:11}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {same:>9}",
             DecimalBytes(cost.received_bytes).to_string(),
             DecimalBytes(cost.sent_bytes).to_string(),
             seconds(cost.seconds),
@@ -160,8 +160,8 @@ impl fmt::Display for Line {
     }
 }
 
-/// Where the values of samples came from, and how far along.
-fn arrivals(cost: &Cost) -> String {
+/// The stages at which samples arrived, and the cache hits.
+fn arrivals(cost: &ReadCost) -> String {
     let stages: Vec<_> = cost
         .stages
         .iter()
@@ -173,26 +173,26 @@ fn arrivals(cost: &Cost) -> String {
             ),
         })
         .collect();
-    let kept = match cost.kept {
+    let cached = match cost.cache_hits {
         0 => String::new(),
-        kept => format!("; {kept} were kept and not asked for"),
+        hits => format!("; {hits} read from the value cache"),
     };
-    format!("{}{kept}", stages.join(", "))
+    format!("{}{cached}", stages.join(", "))
 }
 
-/// What a link has to carry so that it is this host that plain reading waits for.
-fn crossover(cost: &Cost) -> String {
+/// The crossover bandwidth: the link on which plain reading saturates this host.
+fn crossover(cost: &ReadCost) -> String {
     let samples = float(cost.samples).max(1.0);
     let (bytes, seconds) = (float(cost.stored_bytes) / samples, cost.cpu_seconds / samples);
     format!(
-        "a sample has {} and takes {:.1} ms of CPU here: below {:.1} Mbit/s for each core plain reading waits for the link",
+        "a sample has {} and takes {:.1} ms of CPU on this host: below {:.1} Mbit/s per core, the link limits plain reading",
         DecimalBytes(cost.stored_bytes / cost.samples.max(1)),
         1e3 * seconds,
         8e-6 * bytes / seconds
     )
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+#[expect(clippy::cast_precision_loss, reason = "figures shown to people")]
 const fn float(number: u64) -> f64 {
     number as f64
 }

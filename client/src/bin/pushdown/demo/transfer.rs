@@ -1,4 +1,4 @@
-//! `pushdown demo transfer`: a head is trained here on the features of a frozen model, read in several ways.
+//! `pushdown demo transfer`: trains a head on the features of a frozen model, read with several methods.
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
@@ -8,31 +8,36 @@ use tempfile::TempDir;
 
 use super::{
     admin::Admin,
-    features::{Features, Source, Way},
+    features::{Features, ReadMethod, SampleSource},
     head::Head,
     labels::{self, Dataset},
-    report::{Line, Part, Report},
+    report::{Report, ReportLine, ReportPart},
 };
 use crate::{
     connection::Connection,
-    fault::{PipelineFault, Usage},
+    errors::{PipelineError, Usage},
     location::Location,
     print::Format,
     progress::{self, Listing},
 };
 
-/// Made by `scripts/models.sh`.
+/// The model is prepared by `scripts/models.sh`.
 const PIPELINE: &str = "decode | resize(short=256) | center_crop(224) | to_float \
     | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
 const AUGMENTED: &str = "decode | random_resized_crop(224) | flip_h | to_float \
     | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
-const WAYS: [Way; 4] = [Way::Plain, Way::Pushed, Way::Auto, Way::Keep];
+const METHODS: [ReadMethod; 4] = [
+    ReadMethod::Plain,
+    ReadMethod::Pushed,
+    ReadMethod::Auto,
+    ReadMethod::Cached,
+];
 
-/// Train a head on the features of a frozen model, reading in several ways, and compare them
+/// Train a head on the features of a frozen model with several read methods, and compare them
 ///
-/// A quarter of the samples is held out, by the hash of their keys, of each class alike. On the features of the others a
-/// logistic head is trained: once on one epoch, and once on some augmented ones, whose features are new every time. The
-/// head must not depend on the way in which samples are read; what reading costs does.
+/// A quarter of the samples of each class is held out, by the hash of their keys. A logistic head is trained on the features of
+/// the others: once on one epoch, and once on several augmented epochs, whose features are new every time. The head must not
+/// depend on the read method; the cost of reading does.
 #[derive(Debug, Args)]
 pub(crate) struct Transfer {
     /// The objects
@@ -41,33 +46,33 @@ pub(crate) struct Transfer {
     /// Lines of `key,label`: the key with or without the prefix; 0, 1 or a probability
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
-    /// Labels from here on are positive
+    /// Lowest label that is positive
     #[arg(long, value_name = "LABEL", default_value_t = 0.5)]
     threshold: f64,
-    /// What makes features of an object; see `pushdown steps`
+    /// Pipeline that computes the features of an object; see `pushdown steps`
     #[arg(long, short, default_value = PIPELINE)]
     pipeline: String,
-    /// The same for the augmented epochs
+    /// Pipeline for the augmented epochs
     #[arg(long, value_name = "PIPELINE", default_value = AUGMENTED)]
     augmented_pipeline: String,
     /// Augmented epochs, 0 for none
     #[arg(long, value_name = "N", default_value_t = 10)]
     epochs: u32,
-    /// So many samples only, of each class alike
+    /// Use only this many samples, with the same share of each class
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
-    /// How to read
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = WAYS)]
-    ways: Vec<Way>,
+    /// Read methods to compare
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = METHODS)]
+    methods: Vec<ReadMethod>,
     /// URL of the store itself, for plain reads [default: the gateway, which forwards them]
     #[arg(long, value_name = "URL")]
     plain_endpoint: Option<String>,
-    /// URL of the gateway's admin port, which tells its CPU time
+    /// URL of the gateway's admin port, to read its CPU time
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
-    /// Folder for what is kept [default: one that goes away]
+    /// Folder of the value cache [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
+    value_cache: Option<PathBuf>,
     /// Strength of the penalty on the head's weights
     #[arg(long, value_name = "L2", default_value_t = 100.0)]
     l2: f64,
@@ -84,15 +89,15 @@ impl Transfer {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.dataset().await?;
         let admin = self.admin.as_deref().map(Admin::new).transpose()?;
-        let passing = TempDir::with_prefix("pushdown-kept-")?;
-        let source = Source {
+        let temporary = TempDir::with_prefix("pushdown-value-cache-")?;
+        let source = SampleSource {
             connection: &self.connection,
             plain_endpoint: self.plain_endpoint.as_deref(),
             admin: admin.as_ref(),
             bucket: &self.prefix.bucket,
             objects: &data.objects,
             seed: self.seed,
-            folder: self.keep.as_deref().unwrap_or_else(|| passing.path()),
+            cache_folder: self.value_cache.as_deref().unwrap_or_else(|| temporary.path()),
         };
         let bar = progress::bar(self.reads(&data)).with_style(style());
         let parts = self.parts(&source, &data, &bar).await?;
@@ -104,85 +109,85 @@ impl Transfer {
 
     async fn dataset(&self) -> anyhow::Result<Dataset> {
         if self.l2 <= 0.0 || !self.l2.is_finite() {
-            return Err(Usage(format!("the penalty is {}, expected a positive number", self.l2)).into());
+            return Err(Usage(format!(
+                "invalid penalty: expected a positive number, found {}",
+                self.l2
+            ))
+            .into());
         }
         let labels = labels::read(&self.labels, self.threshold)?;
         for pipeline in [&self.pipeline, &self.augmented_pipeline] {
-            // Before anything is read, and with the place of the fault.
+            // Before anything is read, for an error with a position.
             self.connection.pipeline(pipeline).await?;
         }
-        let fault = |error| PipelineFault::of(&self.pipeline, error);
-        let store = self.connection.store().build().await.map_err(fault)?;
+        let wrap = |error| PipelineError::wrap(&self.pipeline, error);
+        let store = self.connection.store().build().await.map_err(wrap)?;
         let Location { bucket, key } = &self.prefix;
-        let listing = Listing::of(&self.prefix);
+        let listing = Listing::new(&self.prefix);
         let objects = store
-            .list_with(bucket, key, |objects| listing.listed(objects))
+            .list_with(bucket, key, |objects| listing.update(objects))
             .await;
         drop(listing);
-        let objects = objects.map_err(fault)?;
-        anyhow::ensure!(
-            !objects.is_empty(),
-            "there is nothing to read under {}",
-            self.prefix
-        );
+        let objects = objects.map_err(wrap)?;
+        anyhow::ensure!(!objects.is_empty(), "no objects found under {}", self.prefix);
         Dataset::new(&self.prefix, objects, labels, self.samples)
     }
 
-    /// Samples that are read, all ways together.
+    /// Number of samples read with all methods.
     fn reads(&self, data: &Dataset) -> u64 {
         let once: usize = self
-            .ways
+            .methods
             .iter()
-            .map(|way| if *way == Way::Keep { 2 } else { 1 })
+            .map(|method| if *method == ReadMethod::Cached { 2 } else { 1 })
             .sum();
-        let augmented = data.train * self.epochs as usize * self.ways.len();
+        let augmented = data.train * self.epochs as usize * self.methods.len();
         (once * data.objects.len() + augmented) as u64
     }
 
     async fn parts(
         &self,
-        source: &Source<'_>,
+        source: &SampleSource<'_>,
         data: &Dataset,
         bar: &ProgressBar,
-    ) -> anyhow::Result<Vec<Part>> {
-        let mut once = Part::new("one epoch".to_owned(), &self.pipeline);
-        // What each way makes of the samples that are held out, for the heads of the augmented epochs.
+    ) -> anyhow::Result<Vec<ReportPart>> {
+        let mut once = ReportPart::new("one epoch".to_owned(), &self.pipeline);
+        // The features of the held-out samples by method, for the heads of the augmented epochs.
         let mut tests = Vec::new();
-        for way in &self.ways {
-            bar.set_message(way.name());
-            let (features, cost) = source.read(*way, &self.pipeline, 1, bar).await?;
+        for method in &self.methods {
+            bar.set_message(method.name());
+            let (features, cost) = source.read(*method, &self.pipeline, 1, bar).await?;
             let (train, test) = features.split(data.train);
             let (scores, training) = self.scores(data, &train, &test);
-            once.push(data, Line::new(way.name(), cost, training), &scores);
-            if *way == Way::Keep {
-                let (again, cost) = source.read(*way, &self.pipeline, 1, bar).await?;
+            once.push(data, ReportLine::new(method.name(), cost, training), &scores);
+            if *method == ReadMethod::Cached {
+                let (again, cost) = source.read(*method, &self.pipeline, 1, bar).await?;
                 let (train, test) = again.split(data.train);
                 let (scores, training) = self.scores(data, &train, &test);
-                once.push(data, Line::new("keep, again", cost, training), &scores);
+                once.push(data, ReportLine::new("cached, again", cost, training), &scores);
             }
             tests.push(test);
         }
         if self.epochs == 0 {
             return Ok(vec![once]);
         }
-        let name = format!("{} augmented epochs of those to train on", self.epochs);
-        let mut augmented = Part::new(name, &self.augmented_pipeline);
-        let train_only = Source {
+        let name = format!("{} augmented epochs of the training samples", self.epochs);
+        let mut augmented = ReportPart::new(name, &self.augmented_pipeline);
+        let train_only = SampleSource {
             objects: &data.objects[..data.train],
             ..*source
         };
-        for (way, test) in self.ways.iter().zip(&tests) {
-            bar.set_message(format!("{}, augmented", way.name()));
+        for (method, test) in self.methods.iter().zip(&tests) {
+            bar.set_message(format!("{}, augmented", method.name()));
             let (train, cost) = train_only
-                .read(*way, &self.augmented_pipeline, self.epochs, bar)
+                .read(*method, &self.augmented_pipeline, self.epochs, bar)
                 .await?;
             let (scores, training) = self.scores(data, &train, test);
-            augmented.push(data, Line::new(way.name(), cost, training), &scores);
+            augmented.push(data, ReportLine::new(method.name(), cost, training), &scores);
         }
         Ok(vec![once, augmented])
     }
 
-    /// Trains on epochs of the samples to train on, and scores those that are held out; with the seconds of the training.
+    /// Trains on epochs of the training samples. Returns the scores of the held-out samples and the seconds of the training.
     fn scores(&self, data: &Dataset, train: &Features, test: &Features) -> (Vec<f64>, f64) {
         let labels: Vec<bool> = data
             .train_labels()

@@ -1,4 +1,4 @@
-//! A plan and what it was made from, for people and as JSON.
+//! A plan and what it was made from, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -11,20 +11,20 @@ use pushdown::{
 use pushdown_client::Profile;
 use serde_json::json;
 
-/// A plan, what it was made from, and plain reading beside it.
-pub(super) struct Explained {
+/// A plan, what it was made from, and plain reading for comparison.
+pub(super) struct Explanation {
     pub(super) profile: Profile,
     pub(super) tiers: Tiers,
-    /// The plan counts on what was found: both sides have the same CPUs.
-    pub(super) same_cpus: bool,
+    /// Whether the plan accounts for a gateway on the same CPUs.
+    pub(super) uses_shared_cpus: bool,
     pub(super) classes: Vec<Class>,
     pub(super) rules: Rules,
     pub(super) plan: Plan,
     pub(super) plain: Plan,
 }
 
-/// What a split at a stage comes to, all classes together.
-struct Row<'a> {
+/// The costs of a split at a stage, over all classes.
+struct StageRow<'a> {
     stage: usize,
     after: String,
     kind: &'a Kind,
@@ -32,7 +32,7 @@ struct Row<'a> {
     gateway_seconds: f64,
     host_seconds: f64,
     samples_per_second: f64,
-    /// The share of the samples that the plan sends this way.
+    /// The share of the samples that the plan splits at this stage.
     share: f64,
 }
 
@@ -40,12 +40,12 @@ fn bound(load: &Load) -> &'static str {
     match load.bound() {
         Bound::Gateway => "the gateway's CPU",
         Bound::Link => "the link",
-        Bound::Host => "the CPU of this host",
-        Bound::Trainer => "the training",
+        Bound::Host => "this host's CPU",
+        Bound::Trainer => "training",
     }
 }
 
-/// A step's name; for layers with the tensor that they end at.
+/// A step's name; for a model, the tensor at which it ends.
 pub(crate) fn name(step: &Step) -> String {
     match step {
         Step::Model(model) => {
@@ -56,57 +56,57 @@ pub(crate) fn name(step: &Step) -> String {
     }
 }
 
-/// The share of all samples that goes each way.
+/// The share of all samples by candidate.
 fn shares(plan: &Plan) -> Vec<f64> {
-    let ways = plan.shares.first().map_or(0, Vec::len);
-    (0..ways)
-        .map(|way| plan.shares.iter().map(|shares| shares[way]).sum())
+    let candidates = plan.shares.first().map_or(0, Vec::len);
+    (0..candidates)
+        .map(|candidate| plan.shares.iter().map(|shares| shares[candidate]).sum())
         .collect()
 }
 
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "for people"
+    reason = "a size shown to people"
 )]
 fn bytes(bytes: f64) -> DecimalBytes {
     DecimalBytes(bytes as u64)
 }
 
-impl Explained {
-    fn rows(&self) -> Vec<Row<'_>> {
+impl Explanation {
+    fn rows(&self) -> Vec<StageRow<'_>> {
         let pipeline = &self.profile.pipeline;
-        let row = |(place, share): (usize, f64)| {
-            let all = self.one_way(place);
-            let stage = self.classes[0].candidates[place].stage;
+        let row = |(index, share): (usize, f64)| {
+            let single = self.single_split(index);
+            let stage = self.classes[0].candidates[index].stage;
             let step = stage.checked_sub(1).map(|step| &pipeline.steps()[step]);
-            let mean = |what: fn(&Candidate) -> f64| -> f64 {
+            let mean = |cost: fn(&Candidate) -> f64| -> f64 {
                 let each = self
                     .classes
                     .iter()
-                    .map(|class| class.share * what(&class.candidates[place]));
+                    .map(|class| class.share * cost(&class.candidates[index]));
                 each.sum()
             };
-            Row {
+            StageRow {
                 stage,
                 after: step.map_or_else(|| "(object)".to_owned(), name),
                 kind: &pipeline.kinds()[stage],
-                bytes: all.bytes_per_sample,
-                gateway_seconds: mean(|way| way.gateway_seconds),
-                host_seconds: mean(|way| way.host_seconds),
-                samples_per_second: 1.0 / all.load.seconds(),
+                bytes: single.bytes,
+                gateway_seconds: mean(|candidate| candidate.gateway_seconds),
+                host_seconds: mean(|candidate| candidate.host_seconds),
+                samples_per_second: 1.0 / single.load.seconds(),
                 share,
             }
         };
         shares(&self.plan).into_iter().enumerate().map(row).collect()
     }
 
-    /// All samples that way, each class alike, once weights are there: stages are held against each other by what each
-    /// sample costs, and only the plan and plain reading by what it takes to begin.
-    fn one_way(&self, place: usize) -> Plan {
+    /// A plan that splits all samples at one candidate, without the cost of weights. Only the chosen plan and plain reading
+    /// include the cost of starting.
+    fn single_split(&self, index: usize) -> Plan {
         let shares = self.classes.iter().map(|class| {
             let mut shares = vec![0.0; class.candidates.len()];
-            shares[place] = class.share;
+            shares[index] = class.share;
             shares
         });
         Plan::from_shares(&self.tiers, &self.classes, shares.collect(), &Rules::default())
@@ -138,57 +138,60 @@ impl Explained {
                 100.0 * row.share
             )?;
         }
-        let (planned, plainly) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
+        let (planned, plain_rate) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
         writeln!(
             out,
-            "\nplan: {planned:.1} samples/s and {} a sample, against {plainly:.1} and {} plainly; what limits it is {}",
-            bytes(plan.bytes_per_sample),
-            bytes(plain.bytes_per_sample),
+            "\nplan: {planned:.1} samples/s, {} per sample (plain reading: {plain_rate:.1} samples/s, {}), limited by {}",
+            bytes(plan.bytes),
+            bytes(plain.bytes),
             bound(&plan.load)
         )?;
         if self.classes.len() > 1 {
             for (class, shares) in self.classes.iter().zip(&plan.shares) {
-                let ways = class
+                let splits: Vec<_> = class
                     .candidates
                     .iter()
                     .zip(shares)
-                    .filter(|(_, share)| **share > 0.005 * class.share);
-                let ways: Vec<_> = ways
-                    .map(|(way, share)| {
-                        format!("{:.0} % at stage {}", 100.0 * share / class.share, way.stage)
+                    .filter(|(_, share)| **share > 0.005 * class.share)
+                    .map(|(candidate, share)| {
+                        format!(
+                            "{:.0} % at stage {}",
+                            100.0 * share / class.share,
+                            candidate.stage
+                        )
                     })
                     .collect();
                 writeln!(
                     out,
                     "  objects of about {}: {}",
                     bytes(class.candidates[0].bytes),
-                    ways.join(", ")
+                    splits.join(", ")
                 )?;
             }
         }
         let link = if tiers.link_bytes_per_second.is_finite() {
             format!("{:.0} Mbit/s", tiers.link_bytes_per_second * 8.0 / 1e6)
         } else {
-            "open".to_owned()
+            "unlimited".to_owned()
         };
-        if self.same_cpus {
+        if self.uses_shared_cpus {
             writeln!(
                 out,
-                "gateway and host compute on the same CPUs, as the gateway tells: their work adds up; for a gateway on a machine of \
-                 its own, give --gateway-cores"
+                "gateway and host use the same CPUs, as reported by the gateway, so their work adds up; for a gateway on its own \
+                 machine, set --gateway-cores"
             )?;
         }
         let cores = if tiers.shared {
-            format!("{:.1} cores that gateway and host share", tiers.host_cores)
+            format!("{:.1} cores shared by gateway and host", tiers.host_cores)
         } else {
             format!(
-                "{:.1} cores at the gateway, {:.1} here",
+                "{:.1} cores at the gateway, {:.1} on this host",
                 tiers.gateway_cores, tiers.host_cores
             )
         };
         writeln!(
             out,
-            "assumed: {} samples to read, link {link}, {cores}; change them by --epochs, --bandwidth, --gateway-cores, \
+            "assumed: {} samples to read, link {link}, {cores}; change with --epochs, --bandwidth, --gateway-cores, \
              --host-cores, --host-speed",
             self.rules.samples_left,
         )
@@ -208,18 +211,19 @@ impl Explained {
             .iter()
             .zip(&self.plan.shares)
             .map(|(class, shares)| {
-                let ways: Vec<_> = class
+                let candidates: Vec<_> = class
                     .candidates
                     .iter()
                     .zip(shares)
-                    .map(|(way, share)| {
+                    .map(|(candidate, share)| {
                         json!({
-                            "stage": way.stage, "bytes": way.bytes, "gateway_seconds": way.gateway_seconds,
-                            "host_seconds": way.host_seconds, "weights": way.weights_bytes, "share": share,
+                            "stage": candidate.stage, "bytes": candidate.bytes,
+                            "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
+                            "weights_bytes": candidate.weights, "share": share,
                         })
                     })
                     .collect();
-                json!({ "share": class.share, "ways": ways })
+                json!({ "share": class.share, "candidates": candidates })
             })
             .collect();
         let stages: Vec<_> = self
@@ -242,9 +246,9 @@ impl Explained {
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
             "samples_left": self.rules.samples_left,
             "tiers": {
-                "gateway_cores": tiers.gateway_cores, "link_bytes": finite(tiers.link_bytes_per_second), "host_cores": tiers.host_cores,
-                "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
-                "same_cpus": profile.same_cpus,
+                "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes),
+                "host_cores": tiers.host_cores, "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
+                "has_shared_cpus": profile.has_shared_cpus,
             },
             "stages": stages, "classes": classes, "plan": described(&self.plan), "plain": described(&self.plain),
         })

@@ -1,4 +1,4 @@
-//! The forms of a value that can be asked for.
+//! The forms in which a value can be requested.
 
 use clap::ValueEnum;
 use pushdown::wire::Form;
@@ -26,7 +26,7 @@ impl Accept {
         }
     }
 
-    /// As it stands on the command line.
+    /// The name on the command line.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Npy => "npy",

@@ -1,4 +1,4 @@
-//! The rows of a table, to a file or to the terminal, as they come.
+//! Streams the rows of a table to a file or to the terminal.
 
 use std::{
     fs,
@@ -19,14 +19,14 @@ use super::{
     Get,
     accept::Accept,
     binary,
-    ending::{Named, Written},
-    out::{Out, Rows},
+    extension::{OutputFile, OutputForm},
+    output::{Output, RowWriter},
 };
-use crate::{connection::Randomness, fault::Usage, location::Location};
+use crate::{connection::Randomness, errors::Usage, location::Location};
 
 /// A form of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum TableFormat {
     /// An Arrow IPC stream
     Arrow,
     /// Apache Parquet
@@ -37,7 +37,7 @@ pub(super) enum Format {
     Ndjson,
 }
 
-impl Format {
+impl TableFormat {
     pub(super) const fn content_type(self) -> &'static str {
         match self {
             Self::Arrow => "application/vnd.apache.arrow.stream",
@@ -51,7 +51,7 @@ impl Format {
         matches!(self, Self::Csv | Self::Ndjson)
     }
 
-    /// As it stands on the command line.
+    /// The name on the command line.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Arrow => "arrow",
@@ -63,88 +63,87 @@ impl Format {
 }
 
 impl Get {
-    /// Writes the rows that the gateway makes of the object, or of all under a prefix, or this side where the gateway shall
-    /// not.
+    /// Writes the rows of the object, or of all objects under a prefix, computed by the gateway or on this host.
     pub(super) async fn rows(&self, pipeline: &Pipeline) -> anyhow::Result<()> {
-        let format = self.format_of_rows()?;
+        let format = self.table_format()?;
         self.stage(pipeline, &BytesKind::default())?;
         let store = self.connection.store().build().await;
-        let store = store.map_err(|error| self.fault(error))?;
+        let store = store.map_err(|error| self.wrap_error(error))?;
         let mut out = if self.to_stdout() {
-            Out::Stdout(io::stdout())
+            Output::Stdout(io::stdout())
         } else {
-            Out::File(self.output.clone(), None)
+            Output::File(self.output.clone(), None)
         };
         let written = if self.is_prefix() || self.key_column {
-            self.several_to(&store, pipeline, format, &mut out).await
+            self.write_tables(&store, pipeline, format, &mut out).await
         } else {
-            self.rows_to(&store, pipeline, format, &mut out).await
+            self.write_table(&store, pipeline, format, &mut out).await
         };
         let written = written.and_then(|()| Ok(out.flush()?));
-        if let (Err(_), Out::File(path, Some(_))) = (&written, &out) {
-            // Half a table must not look like one.
+        if let (Err(_), Output::File(path, Some(_))) = (&written, &out) {
+            // Do not leave a partial table.
             drop(fs::remove_file(path));
         }
         written
     }
 
-    /// Rows come from where they are there sooner, unless it is said where.
-    async fn rows_to(
+    /// Writes the rows of one table. Without an explicit split, the client chooses the placement.
+    async fn write_table(
         &self,
         store: &Store,
         pipeline: &Pipeline,
-        format: Format,
-        out: &mut Out,
+        format: TableFormat,
+        out: &mut Output,
     ) -> anyhow::Result<()> {
         let Location { bucket, key } = &self.object;
         let table = store.table(bucket, key, &Limits::default());
-        let here = self.plain || self.split == Split::At(0);
-        if !here && self.split != Split::Smallest {
-            return self.rows_of_the_gateway(store, pipeline, format, out).await;
+        let is_local = self.plain || self.split == Split::At(0);
+        if !is_local && self.split != Split::Smallest {
+            return self.write_remote_rows(store, pipeline, format, out).await;
         }
         let Randomness { seed, epoch } = self.randomness;
-        if here {
+        if is_local {
             let scan = table.scan(pipeline, seed, epoch).await;
-            let scan = scan.map_err(|error| self.fault(error))?;
-            return self.rows_here(&table, scan, format, out).await;
+            let scan = scan.map_err(|error| self.wrap_error(error))?;
+            return self.write_local_rows(&table, scan, format, out).await;
         }
         let rows = table.rows(pipeline, seed, epoch).await;
-        let rows = rows.map_err(|error| self.fault(error))?;
-        self.rows_sooner(rows, format, out).await
+        let rows = rows.map_err(|error| self.wrap_error(error))?;
+        self.write_placed_rows(rows, format, out).await
     }
 
-    /// Rows from where they are there sooner.
-    pub(super) async fn rows_sooner(
+    /// Writes rows from the placement that the client chose.
+    pub(super) async fn write_placed_rows(
         &self,
         mut from: TableRows,
-        format: Format,
-        out: &mut Out,
+        format: TableFormat,
+        out: &mut Output,
     ) -> anyhow::Result<()> {
-        let mut rows = self.rows_into(format, from.schema(), out)?;
-        while let Some(batch) = from.next().await.map_err(|error| self.fault(error))? {
+        let mut rows = self.row_writer(format, from.schema(), out)?;
+        while let Some(batch) = from.next().await.map_err(|error| self.wrap_error(error))? {
             rows.write(&batch)?;
         }
         rows.finish()
     }
 
-    async fn rows_of_the_gateway(
+    async fn write_remote_rows(
         &self,
         store: &Store,
         pipeline: &Pipeline,
-        format: Format,
-        out: &mut Out,
+        format: TableFormat,
+        out: &mut Output,
     ) -> anyhow::Result<()> {
         let Location { bucket, key } = &self.object;
-        let what = self.what(pipeline, Some(format.content_type()));
-        let value = store.stream_value(bucket, key, &what).await;
-        self.write_value(value.map_err(|error| self.fault(error))?, out)
+        let request = self.request(pipeline, Some(format.content_type()));
+        let value = store.stream_value(bucket, key, &request).await;
+        self.write_value(value.map_err(|error| self.wrap_error(error))?, out)
             .await
     }
 
-    /// Writes what the gateway answers, as it comes.
-    pub(super) async fn write_value(&self, mut value: ValueStream, out: &mut Out) -> anyhow::Result<()> {
+    /// Writes the gateway's answer as it arrives.
+    pub(super) async fn write_value(&self, mut value: ValueStream, out: &mut Output) -> anyhow::Result<()> {
         let mut bytes = 0;
-        while let Some(piece) = value.next().await.map_err(|error| self.fault(error))? {
+        while let Some(piece) = value.next().await.map_err(|error| self.wrap_error(error))? {
             bytes += piece.len();
             self.write_all(out, &piece)?;
         }
@@ -152,56 +151,57 @@ impl Get {
         Ok(())
     }
 
-    /// The same step here, over the parts of the object that it takes.
-    async fn rows_here(
+    /// Writes rows computed on this host.
+    async fn write_local_rows(
         &self,
         table: &StoredTable,
         mut scan: Scan,
-        format: Format,
-        out: &mut Out,
+        format: TableFormat,
+        out: &mut Output,
     ) -> anyhow::Result<()> {
-        let mut rows = self.rows_into(format, scan.schema(), out)?;
+        let mut rows = self.row_writer(format, scan.schema(), out)?;
         while let Some(batch) = scan.next().await {
-            rows.write(&batch.map_err(|error| self.fault(table.fault(error)))?)?;
+            rows.write(&batch.map_err(|error| self.wrap_error(table.map_error(error)))?)?;
         }
         rows.finish()?;
         tracing::info!(estimate = ?scan.estimate(), "read");
         Ok(())
     }
 
-    /// What writes rows in a format.
-    pub(super) fn rows_into<'a>(
+    /// A writer of rows in a format.
+    pub(super) fn row_writer<'a>(
         &'a self,
-        format: Format,
+        format: TableFormat,
         schema: &SchemaRef,
-        out: &'a mut Out,
-    ) -> anyhow::Result<Rows<'a>> {
+        out: &'a mut Output,
+    ) -> anyhow::Result<RowWriter<'a>> {
         let form = TableForm::negotiate(Some(format.content_type()))
-            .ok_or_else(|| Usage(format!("this version writes no {}", format.content_type())))?;
-        Ok(Rows {
+            .ok_or_else(|| Usage(format!("this version cannot write {}", format.content_type())))?;
+        Ok(RowWriter {
             get: self,
             encoder: TableEncoder::new(form, schema)?,
             out,
         })
     }
 
-    pub(super) fn write_all(&self, out: &mut Out, piece: &Bytes) -> anyhow::Result<()> {
+    pub(super) fn write_all(&self, out: &mut Output, piece: &Bytes) -> anyhow::Result<()> {
         match out.write_all(piece) {
-            // Whoever reads stdout may have had enough, which `main` knows by the error's kind.
+            // The reader of stdout may have closed it; `main` recognizes that by the error's kind.
             Err(error) if self.to_stdout() => Err(error.into()),
             Err(error) => Err(self.unwritable(&error)),
             Ok(()) => Ok(()),
         }
     }
 
-    fn format_of_rows(&self) -> anyhow::Result<Format> {
+    fn table_format(&self) -> anyhow::Result<TableFormat> {
         let terminal = self.to_stdout() && io::stdout().is_terminal();
         let accepted = match self.accept {
             None => None,
-            Some(Accept::Arrow) => Some(Format::Arrow),
+            Some(Accept::Arrow) => Some(TableFormat::Arrow),
             Some(_) => {
                 return Err(Usage(
-                    "the result is a table, found --accept of an array: use --format".to_owned(),
+                    "found --accept with the form of an array, expected --format: the result is a table"
+                        .to_owned(),
                 )
                 .into());
             }
@@ -210,13 +210,17 @@ impl Get {
         let named = if self.to_stdout() {
             asked
         } else {
-            let Written { form, note } = Named::of(&self.output).rows(asked)?;
+            let OutputForm { form, note } = OutputFile::new(&self.output).rows(asked)?;
             if let Some(note) = note {
                 writeln!(io::stderr(), "note: {note}")?;
             }
             form
         };
-        let format = named.unwrap_or(if terminal { Format::Csv } else { Format::Arrow });
+        let format = named.unwrap_or(if terminal {
+            TableFormat::Csv
+        } else {
+            TableFormat::Arrow
+        });
         if terminal && !format.is_text() {
             return Err(binary().into());
         }

@@ -1,8 +1,8 @@
-//! What a head has to be, without another program to compare it with.
+//! Properties of a trained head, without a reference implementation.
 
 use super::*;
 
-/// Noise that is the same everywhere.
+/// Deterministic noise in [-1, 1).
 fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let next = move |_| {
@@ -14,7 +14,7 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(next).collect()
 }
 
-/// Rows of `width` features of very different sizes, and labels that the first two decide, but for some noise.
+/// Rows of `width` features of very different sizes, and labels that follow from the first two and some noise.
 fn rows(count: usize, width: usize) -> (Features, Vec<bool>) {
     let mut values = noise(count * width, 3);
     let labels = values
@@ -26,7 +26,7 @@ fn rows(count: usize, width: usize) -> (Features, Vec<bool>) {
         row[0] = 1_000.0 * row[0] + 5.0;
         row[width - 1] = 7.0;
     }
-    (Features::of(values, width), labels)
+    (Features::new(values, width), labels)
 }
 
 fn problem<'a>(features: &Features, labels: &'a [bool], l2: f64) -> Problem<'a> {
@@ -46,61 +46,58 @@ fn problem<'a>(features: &Features, labels: &'a [bool], l2: f64) -> Problem<'a> 
 }
 
 #[test]
-fn at_the_optimum_nothing_pulls() {
+fn the_gradient_vanishes_at_the_optimum() {
     for (count, width, l2) in [(600, 5, 1.0), (40, 100, 0.01), (1_000, 3, 1e-6), (300, 20, 1e4)] {
         let (features, labels) = rows(count, width);
         let problem = problem(&features, &labels, l2);
         let weights = problem.solve();
-        let look = problem.look(&weights);
-        let first = norm(&problem.look(&vec![0.0; width + 1]).gradient);
-        assert!(norm(&look.gradient) <= 1e-7 * first, "{count} x {width}, {l2}");
-        // It is a minimum: every other place is worse.
+        let optimum = problem.evaluate(&weights);
+        let first = norm(&problem.evaluate(&vec![0.0; width + 1]).gradient);
+        assert!(norm(&optimum.gradient) <= 1e-7 * first, "{count} x {width}, {l2}");
+        // It is a minimum: all other points are worse.
         for index in 0..=width {
             for step in [-0.1, 0.1] {
                 let mut moved = weights.clone();
                 moved[index] += step;
-                assert!(problem.look(&moved).value > look.value);
+                assert!(problem.evaluate(&moved).value > optimum.value);
             }
         }
     }
 }
 
 #[test]
-fn the_gradient_is_that_of_the_value() {
+fn the_derivatives_match_finite_differences() {
     let (features, labels) = rows(300, 4);
     let problem = problem(&features, &labels, 2.0);
     let weights = [0.3, -0.2, 0.5, 0.1, -0.4];
-    let look = problem.look(&weights);
-    let mut bent_by_differences = Vec::new();
+    let at_weights = problem.evaluate(&weights);
+    let mut differences = Vec::new();
     for index in 0..weights.len() {
         let at = |step: f64| {
             let mut moved = weights;
             moved[index] += step;
-            problem.look(&moved)
+            problem.evaluate(&moved)
         };
         let (after, before) = (at(1e-5), at(-1e-5));
         let slope = (after.value - before.value) / 2e-5;
         assert!(
-            (slope - look.gradient[index]).abs() < 1e-4,
+            (slope - at_weights.gradient[index]).abs() < 1e-4,
             "{slope} {:?}",
-            look.gradient
+            at_weights.gradient
         );
-        bent_by_differences.push((after.gradient[0] - before.gradient[0]) / 2e-5);
+        differences.push((after.gradient[0] - before.gradient[0]) / 2e-5);
     }
-    let bent = problem.hessian(&[1.0, 0.0, 0.0, 0.0, 0.0], &look.curvature);
-    for (found, expected) in bent.iter().zip(&bent_by_differences) {
-        assert!(
-            (found - expected).abs() < 1e-4,
-            "{bent:?} {bent_by_differences:?}"
-        );
+    let product = problem.hessian_product(&[1.0, 0.0, 0.0, 0.0, 0.0], &at_weights.curvature);
+    for (found, expected) in product.iter().zip(&differences) {
+        assert!((found - expected).abs() < 1e-4, "{product:?} {differences:?}");
     }
 }
 
-/// Features that say nothing leave the bias alone, which is then the logarithm of the odds.
+/// With constant features only the bias is used, and equals the log-odds.
 #[test]
-fn without_a_reason_the_head_knows_the_odds() {
+fn constant_features_leave_the_log_odds_as_the_bias() {
     let labels: Vec<bool> = (0..40).map(|index| index % 4 == 0).collect();
-    let head = Head::train(&Features::of(vec![2.5; 40], 1), &labels, 1.0);
+    let head = Head::train(&Features::new(vec![2.5; 40], 1), &labels, 1.0);
     assert!(
         (head.score(&[2.5]) - (1.0_f64 / 3.0).ln()).abs() < 1e-6,
         "{head:?}"
@@ -109,13 +106,13 @@ fn without_a_reason_the_head_knows_the_odds() {
 
 /// One feature that is 1 for positives and -1 for negatives: the weight `w` solves `l2 * w = n / (1 + exp(w))`.
 #[test]
-fn a_closed_form() {
+fn one_feature_has_a_closed_form() {
     let labels: Vec<bool> = (0..20).map(|index| index % 2 == 0).collect();
     let values = labels
         .iter()
         .map(|label| if *label { 1.0 } else { -1.0 })
         .collect();
-    let head = Head::train(&Features::of(values, 1), &labels, 5.0);
+    let head = Head::train(&Features::new(values, 1), &labels, 5.0);
     let weight = head.score(&[1.0]);
     assert!(
         (5.0 * weight - 20.0 / (1.0 + weight.exp())).abs() < 1e-6,
@@ -125,7 +122,7 @@ fn a_closed_form() {
 }
 
 #[test]
-fn what_can_be_told_apart_is_and_threads_change_nothing() {
+fn separable_classes_are_separated_for_any_number_of_threads() {
     let (features, labels) = rows(2_000, 6);
     let train = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()

@@ -1,4 +1,4 @@
-//! Which samples are there, and which of them are held out.
+//! Which samples are used, and which of them are held out.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn objects(keys: impl IntoIterator<Item = String>) -> Vec<Object> {
     keys.into_iter().map(object).collect()
 }
 
-fn place() -> Location {
+fn prefix() -> Location {
     "s3://b/photos/".parse().unwrap()
 }
 
@@ -21,7 +21,7 @@ fn place() -> Location {
 fn dataset(count: usize, samples: Option<usize>) -> Dataset {
     let key = |index: usize| format!("photos/{index:04}.png");
     let labels = (0..count).map(|index| (key(index), index % 4 == 0)).collect();
-    Dataset::new(&place(), objects((0..count).map(key)), labels, samples).unwrap()
+    Dataset::new(&prefix(), objects((0..count).map(key)), labels, samples).unwrap()
 }
 
 fn keys(objects: &[Object]) -> BTreeSet<String> {
@@ -41,7 +41,7 @@ fn a_quarter_of_each_class_is_held_out() {
     assert_eq!(keys(&data.objects).len(), 400);
 }
 
-/// A sample stays where it is, whatever comes in from elsewhere and however many are taken.
+/// A sample stays in its part when other samples are added or removed.
 #[test]
 fn the_split_depends_on_keys() {
     let (whole, again, some) = (dataset(400, None), dataset(400, None), dataset(400, Some(100)));
@@ -62,7 +62,7 @@ fn the_split_depends_on_keys() {
 }
 
 #[test]
-fn keys_have_the_prefix_or_not() {
+fn labels_match_keys_with_or_without_the_prefix() {
     let labels = BTreeMap::from([
         ("a".to_owned(), true),
         ("photos/b".to_owned(), false),
@@ -71,17 +71,17 @@ fn keys_have_the_prefix_or_not() {
         ("nowhere".to_owned(), false),
     ]);
     let keys = ["a", "b", "c", "d", "none"].map(|key| format!("photos/{key}"));
-    let data = Dataset::new(&place(), objects(keys), labels, None).unwrap();
+    let data = Dataset::new(&prefix(), objects(keys), labels, None).unwrap();
     assert_eq!(data.objects.len(), 4);
     assert_eq!(positives(&data.labels), 2);
 }
 
 #[test]
-fn what_cannot_be_trained_on_is_refused() {
+fn data_without_both_classes_is_refused() {
     let refused = |labels: &[(&str, bool)]| {
         let objects = objects(["photos/a", "photos/b", "photos/c"].map(str::to_owned));
         let labels = labels.iter().map(|(key, label)| ((*key).to_owned(), *label));
-        Dataset::new(&place(), objects, labels.collect(), None)
+        Dataset::new(&prefix(), objects, labels.collect(), None)
             .unwrap_err()
             .to_string()
     };
@@ -96,14 +96,14 @@ fn what_cannot_be_trained_on_is_refused() {
 }
 
 #[test]
-fn files_of_labels() {
+fn label_files_are_parsed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("labels.csv");
-    let of = |text: &str| {
+    let parse = |text: &str| {
         fs::write(&path, text).unwrap();
         read(&path, 0.5)
     };
-    let labels = of("key,label\nimages/a.png,1\n\"b, c.png\", 0.5\nd,0.333\n\nd,0\r\ne,1.0\n").unwrap();
+    let labels = parse("key,label\nimages/a.png,1\n\"b, c.png\", 0.5\nd,0.333\n\nd,0\r\ne,1.0\n").unwrap();
     let expected = [
         ("b, c.png", true),
         ("d", false),
@@ -114,10 +114,10 @@ fn files_of_labels() {
         labels,
         expected.map(|(key, label)| (key.to_owned(), label)).into()
     );
-    let faults = ["a", "a,1\nb", "a,1\nb,x", "a,1\nb,2", "a,NaN", "a,1\na,0"].map(|text| {
-        let fault = of(text).unwrap_err().to_string();
-        fault.replace(path.to_str().unwrap(), "labels.csv")
+    let errors = ["a", "a,1\nb", "a,1\nb,x", "a,1\nb,2", "a,NaN", "a,1\na,0"].map(|text| {
+        let error = parse(text).unwrap_err().to_string();
+        error.replace(path.to_str().unwrap(), "labels.csv")
     });
-    insta::assert_snapshot!(faults.join("\n"));
+    insta::assert_snapshot!(errors.join("\n"));
     assert!(read(&folder.path().join("none"), 0.5).is_err());
 }

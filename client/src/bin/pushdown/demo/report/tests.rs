@@ -1,11 +1,11 @@
-//! The table.
+//! The text of a report.
 
 use pushdown_client::Object;
 
 use super::*;
 
-fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
-    Cost {
+fn cost(stages: &[(u8, u64)], cache_hits: u64) -> ReadCost {
+    ReadCost {
         mode: "auto",
         samples: 400,
         seconds: 6.54,
@@ -15,7 +15,7 @@ fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
         received_bytes: 13_760_000,
         sent_bytes: 270_000,
         stored_bytes: 13_700_000,
-        kept,
+        cache_hits,
         plan: None,
         stages: stages.iter().copied().collect(),
         steps: vec!["decode".to_owned(), "model until r1".to_owned()],
@@ -23,7 +23,7 @@ fn cost(stages: &[(u8, u64)], kept: u64) -> Cost {
 }
 
 #[test]
-fn it_reads_well() {
+fn the_text_of_a_report() {
     let object = |key: &str| Object {
         key: key.into(),
         bytes: None,
@@ -34,24 +34,32 @@ fn it_reads_well() {
         labels: vec![true, false, true, false, true, false, true, false],
         train: 4,
     };
-    let mut part = Part::new("one epoch".to_owned(), "decode | model(net, until=r1)");
+    let mut part = ReportPart::new("one epoch".to_owned(), "decode | model(net, until=r1)");
     part.push(
         &data,
-        Line::new("plain", cost(&[(0, 400)], 0), 0.4),
+        ReportLine::new("plain", cost(&[(0, 400)], 0), 0.4),
         &[1.0, -1.0, 2.0, 1.5],
     );
-    let plan = "plan: 61 samples/s, 26 plainly; what limits it is the link\n  link 8 Mbit/s, 1.0 cores at the gateway, 2.0 here\n  \
-                larger objects: 25 % as they are 75 % up to `model` (stage 2)\n";
-    let planned = Cost {
+    let plan = "plan: 61 samples/s (plain reading: 26), limited by the link\n  link 8 Mbit/s, 1.0 cores at the gateway, 2.0 on \
+                this host\n  larger objects: 25 % plain 75 % up to `model` (stage 2)\n";
+    let planned = ReadCost {
         plan: Some(plan.to_owned()),
         ..cost(&[(0, 100), (2, 300)], 0)
     };
-    part.push(&data, Line::new("auto", planned, 0.4), &[1.0, -1.0, -2.0, 1.5]);
-    let kept = Cost {
+    part.push(
+        &data,
+        ReportLine::new("auto", planned, 0.4),
+        &[1.0, -1.0, -2.0, 1.5],
+    );
+    let cached = ReadCost {
         gateway_cpu_seconds: None,
         received_bytes: 0,
         ..cost(&[(2, 400)], 400)
     };
-    part.push(&data, Line::new("keep, again", kept, 0.4), &[1.0, -1.0, 2.0, 1.5]);
+    part.push(
+        &data,
+        ReportLine::new("cached, again", cached, 0.4),
+        &[1.0, -1.0, 2.0, 1.5],
+    );
     insta::assert_snapshot!(Report::new(&data, vec![part]));
 }

@@ -9,8 +9,8 @@ fn kind(pipeline: &str) -> (usize, Kind) {
 
 fn shown(file: &str, pipeline: &str, accept: Option<Accept>) -> String {
     let (stage, kind) = kind(pipeline);
-    let shown = match Named::of(Path::new(file)).value(stage, &kind, accept) {
-        Ok(Written { form, note }) => {
+    let shown = match OutputFile::new(Path::new(file)).value(stage, &kind, accept) {
+        Ok(OutputForm { form, note }) => {
             let form = form.map_or("default", Accept::name);
             note.map_or_else(|| form.to_owned(), |note| format!("{form}; note: {note}"))
         }
@@ -20,7 +20,7 @@ fn shown(file: &str, pipeline: &str, accept: Option<Accept>) -> String {
 }
 
 #[test]
-fn arrays_are_written_as_the_ending_says_or_not_at_all() {
+fn arrays_have_the_form_of_the_extension_or_are_refused() {
     let pixels = "decode | resize(224, 224)";
     let floats = "decode | resize(224, 224) | to_float";
     let halves = "decode | resize(8, 8) | to_float | cast(bf16)";
@@ -57,27 +57,27 @@ fn arrays_are_written_as_the_ending_says_or_not_at_all() {
 }
 
 #[test]
-fn encoded_images_have_the_ending_of_their_format() {
-    for (format, endings) in [
+fn encoded_images_have_the_extension_of_their_format() {
+    for (format, extensions) in [
         ("jpeg", &["jpg", "jpeg", "jpe", "JPG"][..]),
         ("png", &["png"]),
         ("webp", &["webp"]),
     ] {
         let pipeline = format!("decode | encode({format})");
         let (stage, kind) = kind(&pipeline);
-        for ending in endings {
-            let written = Named {
-                file: Path::new(""),
-                ending: Ending::of(Path::new(&format!("x.{ending}"))),
+        for extension in extensions {
+            let written = OutputFile {
+                path: Path::new(""),
+                extension: Extension::from_path(Path::new(&format!("x.{extension}"))),
             }
             .value(stage, &kind, None);
             assert_eq!(
                 written.unwrap(),
-                Written {
+                OutputForm {
                     form: None,
                     note: None
                 },
-                "{format} {ending}"
+                "{format} {extension}"
             );
         }
     }
@@ -97,15 +97,15 @@ fn encoded_images_have_the_ending_of_their_format() {
     );
 }
 
-/// Every kind has an ending that it is written under, and is refused under that of each other form.
+/// Every kind is written under the extensions of its own forms, and refused under all others.
 #[test]
-fn each_form_has_one_meaning() {
+fn each_extension_has_one_form() {
     let tensor = |dtype: DType| kind(&format!("decode | resize(8, 8) | to_float | cast({dtype})")).1;
     let mut kinds: Vec<Kind> = [DType::F16, DType::Bf16].map(tensor).into();
     kinds.push(kind("decode").1);
     kinds.push(kind("decode | encode(png)").1);
     for kind in &kinds {
-        for ending in [
+        for extension in [
             "npy",
             "safetensors",
             "arrow",
@@ -116,14 +116,14 @@ fn each_form_has_one_meaning() {
             "parquet",
             "ndjson",
         ] {
-            let file = format!("x.{ending}");
-            let taken = Named::of(Path::new(&file)).value(1, kind, None).is_ok();
+            let file = format!("x.{extension}");
+            let taken = OutputFile::new(Path::new(&file)).value(1, kind, None).is_ok();
             let expected = match kind {
-                Kind::Bytes(_) => ending == "png",
+                Kind::Bytes(_) => extension == "png",
                 Kind::Tensor(tensor) if tensor.dtype == DType::Bf16 => {
-                    ["safetensors", "arrow"].contains(&ending)
+                    ["safetensors", "arrow"].contains(&extension)
                 }
-                _ => ["npy", "safetensors", "arrow"].contains(&ending),
+                _ => ["npy", "safetensors", "arrow"].contains(&extension),
             };
             assert_eq!(taken, expected, "{kind} as {file}");
         }
@@ -134,18 +134,18 @@ fn each_form_has_one_meaning() {
 fn the_object_itself_is_written_under_any_name() {
     let object = Kind::Bytes(BytesKind::default());
     for file in ["x.jpg", "x.npy", "x", "x.csv"] {
-        let Written { form, note } = Named::of(Path::new(file)).value(0, &object, None).unwrap();
-        let expected = format!("{file} is the object as it is stored (stage 0)");
+        let OutputForm { form, note } = OutputFile::new(Path::new(file)).value(0, &object, None).unwrap();
+        let expected = format!("{file} is the object as stored (stage 0)");
         assert_eq!((form, note), (None, Some(expected)));
     }
 }
 
 #[test]
-fn rows_are_written_as_the_ending_says_or_not_at_all() {
-    let shown = |file: &str, format: Option<Format>| {
-        let shown = match Named::of(Path::new(file)).rows(format) {
-            Ok(Written { form, note }) => {
-                let form = form.map_or("default", Format::name);
+fn rows_have_the_form_of_the_extension_or_are_refused() {
+    let shown = |file: &str, format: Option<TableFormat>| {
+        let shown = match OutputFile::new(Path::new(file)).rows(format) {
+            Ok(OutputForm { form, note }) => {
+                let form = form.map_or("default", TableFormat::name);
                 note.map_or_else(|| form.to_owned(), |note| format!("{form}; note: {note}"))
             }
             Err(Usage(error)) => error,
@@ -166,10 +166,10 @@ fn rows_are_written_as_the_ending_says_or_not_at_all() {
             shown("x.raw", None),
             shown("x", None),
             shown("x.csv.gz", None),
-            shown("x.txt", Some(Format::Csv)),
-            shown("x.csv", Some(Format::Csv)),
-            shown("x.csv", Some(Format::Parquet)),
-            shown("x.jpg", Some(Format::Csv)),
+            shown("x.txt", Some(TableFormat::Csv)),
+            shown("x.csv", Some(TableFormat::Csv)),
+            shown("x.csv", Some(TableFormat::Parquet)),
+            shown("x.jpg", Some(TableFormat::Csv)),
         ]
         .join("\n")
     );

@@ -1,4 +1,4 @@
-//! How long batches were waited for.
+//! Times waited for batches.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 /// The waits, in the order of the batches.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Vec<Duration>);
+pub(crate) struct BatchWaits(Vec<Duration>);
 
-/// Seconds within which so many of a hundred batches were there.
+/// Percentiles of the waits, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Percentiles {
     batch_wait_p50_seconds: f64,
     batch_wait_p99_seconds: f64,
 }
 
-impl Waits {
+impl BatchWaits {
     pub(crate) fn add(&mut self, wait: Duration) {
         self.0.push(wait);
     }
@@ -25,11 +25,11 @@ impl Waits {
         self.0.first().copied()
     }
 
-    /// `None` where there was no batch.
+    /// `None` without any batch.
     pub(crate) fn percentiles(&self) -> Option<Percentiles> {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        // The nearest rank: one of the waits, none between two of them.
+        // The nearest rank, without interpolation.
         let percentile = |hundredths: usize| {
             let rank = (sorted.len() * hundredths).div_ceil(100);
             sorted.get(rank.saturating_sub(1)).map(Duration::as_secs_f64)
@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_waits_that_there_were() {
-        let mut waits = Waits::default();
+    fn percentiles_are_actual_waits() {
+        let mut waits = BatchWaits::default();
         assert_eq!(waits.percentiles(), None);
         for milliseconds in (1..=200).rev() {
             waits.add(Duration::from_millis(milliseconds));

@@ -1,19 +1,19 @@
-//! What is left to plan on a host that cannot run models: nothing.
+//! The stages that are left on a host that cannot run models. They need no plan.
 
 use pushdown::{Pipeline, Step};
 
-use crate::models::of_steps;
+use crate::models::models_of;
 
-/// The first stage from which on this host can run what is left, and the one to have samples at. `None` where it can run
-/// everything.
+/// The first stage from which this host can run the rest of the pipeline, and the stage to request samples at. `None` if
+/// this host can run everything.
 ///
-/// Before a model no way is left, plain reading included. Behind it little is to be gained, so that one stage serves all
-/// samples: the one with the fewest bytes, of equal ones the last.
-pub(crate) fn behind_models(pipeline: &Pipeline) -> Option<(usize, usize)> {
-    let error = of_steps(pipeline.steps())
+/// No stage before a model is possible, plain reading included. After it there is little to gain, so one stage serves all
+/// samples: the one with the fewest bytes, and the last of equal ones.
+pub(crate) fn stages_after_models(pipeline: &Pipeline) -> Option<(usize, usize)> {
+    let error = models_of(pipeline.steps())
         .iter()
         .find_map(|model| model.runtime().err())?;
-    tracing::warn!(%error, "models run at the gateway alone");
+    tracing::warn!(%error, "this host cannot run models: they run at the gateway only");
     Some(fewest_bytes(pipeline))
 }
 
@@ -40,13 +40,13 @@ mod tests {
 
     use super::*;
 
-    /// A model of 1,000 numbers, and no library to run it.
+    /// A model with an output of 1,000 numbers, and no library to run it.
     #[derive(Debug)]
-    struct Without;
+    struct NoRuntime;
 
-    impl WeightSource for Without {
-        fn fetch(&self) -> Result<ModelFiles> {
-            Ok(ModelFiles::default())
+    impl Weights for NoRuntime {
+        fn fetch(&self) -> Result<Files> {
+            Ok(Files::default())
         }
 
         fn runtime(&self) -> Result<Runtime> {
@@ -54,7 +54,7 @@ mod tests {
         }
     }
 
-    impl ModelResolver for Without {
+    impl ModelResolver for NoRuntime {
         fn find(&self, name: &str) -> Result<Arc<Model>> {
             let description = serde_json::json!({
                 "name": name, "digest": "0".repeat(64), "bytes": 1, "left_out": [], "batched": true,
@@ -71,20 +71,20 @@ mod tests {
     }
 
     #[test]
-    fn only_ways_behind_the_last_model_are_left() {
-        let ways = |text: &str| {
+    fn only_stages_after_the_last_model_are_left() {
+        let stages = |text: &str| {
             let text = format!("decode | resize(8, 8) | to_float{text}");
-            behind_models(&Pipeline::parse_with(&text, &Without).unwrap())
+            stages_after_models(&Pipeline::parse_with(&text, &NoRuntime).unwrap())
         };
-        assert_eq!(ways(""), None);
-        assert_eq!(ways(" | model(n)"), Some((4, 4)));
-        assert_eq!(ways(" | model(n) | cast(f16)"), Some((4, 5)));
-        assert_eq!(ways(" | model(n) | cast(f16) | cast(f32)"), Some((4, 5)));
-        // Less would come from within the model, and nothing could go on with it.
+        assert_eq!(stages(""), None);
+        assert_eq!(stages(" | model(n)"), Some((4, 4)));
+        assert_eq!(stages(" | model(n) | cast(f16)"), Some((4, 5)));
+        assert_eq!(stages(" | model(n) | cast(f16) | cast(f32)"), Some((4, 5)));
+        // A stage within the model has fewer bytes, but this host could not continue from it.
         assert_eq!(
-            ways(" | model(n, until=y) | model(n, from=y)"),
+            stages(" | model(n, until=y) | model(n, from=y)"),
             Some((5, 5)),
-            "of the two parts the last"
+            "the last of the two parts"
         );
     }
 }

@@ -6,32 +6,32 @@ use clap::ValueEnum;
 use pushdown::{Limits, MergeRule, Pipeline, SchemaRule, wire::Split};
 use pushdown_client::{Store, TablesScan};
 
-use super::{Get, out::Out, rows::Format};
-use crate::{connection::Randomness, fault::Usage, location::Location, progress::Listing};
+use super::{Get, output::Output, rows::TableFormat};
+use crate::{connection::Randomness, errors::Usage, location::Location, progress::Listing};
 
-/// What the tables of several objects have to have in common.
+/// How the columns of several tables must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Schema {
     /// The same columns in the same order
     Same,
-    /// The same types; what a table lacks is null
+    /// The same types; columns missing from a table are null
     Union,
 }
 
 impl Get {
-    /// Whether all objects under a prefix are wanted: a bucket, or what ends like a folder.
+    /// Whether the location is a prefix: a bucket, or a key that ends in a slash.
     pub(super) fn is_prefix(&self) -> bool {
         let Location { key, .. } = &self.object;
         key.is_empty() || key.ends_with('/')
     }
 
-    /// Writes the rows of all objects to where they belong, from where they are there sooner, unless it is said where.
-    pub(super) async fn several_to(
+    /// Writes the rows of all objects. Without an explicit split, the client chooses the placement.
+    pub(super) async fn write_tables(
         &self,
         store: &Store,
         pipeline: &Pipeline,
-        format: Format,
-        out: &mut Out,
+        format: TableFormat,
+        out: &mut Output,
     ) -> anyhow::Result<()> {
         let keys = self.keys(store).await?;
         let rule = MergeRule {
@@ -46,41 +46,49 @@ impl Get {
         if self.plain || self.split == Split::At(0) {
             let scan = tables.scan(pipeline, seed, epoch).await;
             return self
-                .several_here(scan.map_err(|error| self.fault(error))?, format, out)
+                .write_local_tables(scan.map_err(|error| self.wrap_error(error))?, format, out)
                 .await;
         }
         if self.split == Split::Smallest {
             let rows = tables.rows(pipeline, seed, epoch).await;
             return self
-                .rows_sooner(rows.map_err(|error| self.fault(error))?, format, out)
+                .write_placed_rows(rows.map_err(|error| self.wrap_error(error))?, format, out)
                 .await;
         }
-        let what = self.what(pipeline, Some(format.content_type()));
-        let value = tables.stream(&what).await.map_err(|error| self.fault(error))?;
+        let request = self.request(pipeline, Some(format.content_type()));
+        let value = tables
+            .stream(&request)
+            .await
+            .map_err(|error| self.wrap_error(error))?;
         self.write_value(value, out).await
     }
 
-    /// The object, or all of the prefix.
+    /// The keys of the object, or of all objects under the prefix.
     async fn keys(&self, store: &Store) -> anyhow::Result<Vec<Arc<str>>> {
         let Location { bucket, key } = &self.object;
         if !self.is_prefix() {
             return Ok(vec![key.as_str().into()]);
         }
-        let listing = Listing::of(&self.object);
+        let listing = Listing::new(&self.object);
         let objects = store
-            .list_with(bucket, key, |objects| listing.listed(objects))
+            .list_with(bucket, key, |objects| listing.update(objects))
             .await;
         drop(listing);
-        let objects = objects.map_err(|error| self.fault(error))?;
+        let objects = objects.map_err(|error| self.wrap_error(error))?;
         if objects.is_empty() {
-            return Err(Usage(format!("there is no object under {}", self.object)).into());
+            return Err(Usage(format!("no objects found under {}", self.object)).into());
         }
         Ok(objects.into_iter().map(|object| object.key).collect())
     }
 
-    async fn several_here(&self, mut scan: TablesScan, format: Format, out: &mut Out) -> anyhow::Result<()> {
-        let mut rows = self.rows_into(format, scan.schema(), out)?;
-        while let Some(batch) = scan.next().await.map_err(|error| self.fault(error))? {
+    async fn write_local_tables(
+        &self,
+        mut scan: TablesScan,
+        format: TableFormat,
+        out: &mut Output,
+    ) -> anyhow::Result<()> {
+        let mut rows = self.row_writer(format, scan.schema(), out)?;
+        while let Some(batch) = scan.next().await.map_err(|error| self.wrap_error(error))? {
             rows.write(&batch)?;
         }
         rows.finish()?;

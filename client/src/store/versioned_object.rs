@@ -1,6 +1,6 @@
-//! An object that is read in parts, all of them of one version.
+//! An object read by ranges, all of them of one version.
 
-mod flow;
+mod stream;
 
 use std::{fmt, ops::Range};
 
@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
 
 use super::{
-    Failure, GetValue, Store, ValueStream,
-    rate::{Rate, Seen},
+    Failure, Store, ValueRequest, ValueStream,
+    rate::{RateSamples, ReadRate},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -23,38 +23,38 @@ use crate::{
     transport::Answer,
 };
 
-/// What stands behind the footer of a Parquet file: its length, and `PAR1`.
-const TRAILER: u64 = 8;
+/// The bytes after the footer of a Parquet file: its length, and `PAR1`.
+const TRAILER_BYTES: u64 = 8;
 
-/// One version of an object, read by ranges: the first answer tells which.
-pub(super) struct Parts {
+/// One version of an object, read by ranges. The first answer determines the version.
+pub(super) struct VersionedObject {
     store: Store,
     name: String,
-    /// What the sample is known by; its suffix may tell the format.
+    /// The object's key. Its extension may determine the format.
     key: String,
     path: String,
     limits: Limits,
-    rate: Rate,
+    rate: ReadRate,
     version: Mutex<Option<Version>>,
-    fault: Mutex<Option<Error>>,
+    source_error: Mutex<Option<Error>>,
 }
 
-/// What all parts are of, by the first answer.
+/// The version of all ranges, as determined by the first answer.
 #[derive(Debug, Clone)]
 enum Version {
-    Parts {
+    Ranges {
         etag: HeaderValue,
         total: u64,
-        /// Its last bytes: a table's footer is read once.
+        /// Its last bytes, so that a table's footer is read once.
         end: Bytes,
     },
-    /// The endpoint knows no ranges, or the object is empty.
+    /// The endpoint does not support ranges, or the object is empty.
     Whole(Bytes),
 }
 
-// === impl Parts ===
+// === impl VersionedObject ===
 
-impl Parts {
+impl VersionedObject {
     pub(super) fn new(store: Store, bucket: &str, key: &str, limits: &Limits) -> Self {
         Self {
             store,
@@ -62,33 +62,33 @@ impl Parts {
             key: key.to_owned(),
             path: object_path(bucket, key),
             limits: *limits,
-            rate: Rate::default(),
+            rate: ReadRate::default(),
             version: Mutex::default(),
-            fault: Mutex::default(),
+            source_error: Mutex::default(),
         }
     }
 
     /// The ETag of the version that is read, once it is known.
     pub(super) fn etag(&self) -> Option<HeaderValue> {
         match &*self.version.lock() {
-            Some(Version::Parts { etag, .. }) => Some(etag.clone()),
+            Some(Version::Ranges { etag, .. }) => Some(etag.clone()),
             Some(Version::Whole(_)) | None => None,
         }
     }
 
-    /// At what rate parts have come.
-    pub(super) fn seen(&self) -> Seen {
-        self.rate.seen(self.store.traffic())
+    /// The measured rate at which ranges arrive.
+    pub(super) fn read_rate(&self) -> RateSamples {
+        self.rate.samples(self.store.traffic())
     }
 
-    /// Bytes that have come from the endpoint, these parts among them.
-    pub(super) fn come(&self) -> u64 {
+    /// Bytes received from the endpoint, including those of this object.
+    pub(super) fn received_bytes(&self) -> u64 {
         self.store.traffic().down()
     }
 
-    /// What the gateway makes of the object, in pieces: of its version at that time.
-    pub(super) async fn value(&self, what: &GetValue<'_>) -> Result<ValueStream> {
-        self.store.stream_at(&self.path, &self.name, what).await
+    /// Requests the value that the gateway computes from the object, as a stream, in the version at that time.
+    pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
+        self.store.stream_at(&self.path, &self.name, request).await
     }
 
     pub(super) fn name(&self) -> &str {
@@ -103,24 +103,24 @@ impl Parts {
         &self.limits
     }
 
-    /// The error that was kept.
-    pub(super) fn fault(&self) -> Option<Error> {
-        self.fault.lock().take()
+    /// The stashed error.
+    pub(super) fn take_error(&self) -> Option<Error> {
+        self.source_error.lock().take()
     }
 
     pub(super) async fn suffix(&self, length: u64) -> Result<Suffix> {
         let version = self.version.lock().clone();
         match version {
             Some(Version::Whole(bytes)) => return Ok(end_of(&bytes, length)),
-            Some(Version::Parts { total, .. }) => {
-                let bytes = self.part(total.saturating_sub(length)..total).await?;
+            Some(Version::Ranges { total, .. }) => {
+                let bytes = self.range(total.saturating_sub(length)..total).await?;
                 return Ok(Suffix { bytes, total });
             }
             None => {}
         }
         let mut backoff = self.store.backoff();
         loop {
-            match self.first(length).await {
+            match self.first_suffix(length).await {
                 Ok(suffix) => {
                     backoff.succeeded();
                     return Ok(suffix);
@@ -130,25 +130,26 @@ impl Parts {
         }
     }
 
-    /// The first read: its answer tells which version all others have to be of.
-    async fn first(&self, length: u64) -> Result<Suffix, Failure> {
-        let answer = self.ask(Some(&format!("-{length}")), None).await?;
+    /// The first read. Its answer determines the version of all others.
+    async fn first_suffix(&self, length: u64) -> Result<Suffix, Failure> {
+        let answer = self.send(Some(&format!("-{length}")), None).await?;
         let status = answer.status;
         let answer = match status {
             StatusCode::PARTIAL_CONTENT => answer,
-            // Nothing has no end.
+            // An empty object has no satisfiable range.
             StatusCode::RANGE_NOT_SATISFIABLE => {
-                return self.whole(self.ask(None, None).await?, length).await;
+                return self.whole(self.send(None, None).await?, length).await;
             }
             _ => return self.whole(answer, length).await,
         };
         let range = content_range(&answer.headers).filter(|(range, total)| range.end == *total);
-        let (range, total) = range.ok_or_else(|| malformed("its Content-Range is none of an end"))?;
+        let (range, total) =
+            range.ok_or_else(|| malformed("Content-Range does not match the requested suffix"))?;
         let etag = answer.headers.get(ETAG).cloned();
-        let etag = etag.ok_or_else(|| malformed("it has no ETag"))?;
+        let etag = etag.ok_or_else(|| malformed("expected an ETag"))?;
         let bytes = exactly(answer, range.end - range.start).await?;
         let end = bytes.clone();
-        *self.version.lock() = Some(Version::Parts { etag, total, end });
+        *self.version.lock() = Some(Version::Ranges { etag, total, end });
         Ok(Suffix { bytes, total })
     }
 
@@ -163,10 +164,10 @@ impl Parts {
         Ok(suffix)
     }
 
-    pub(super) async fn part(&self, range: Range<u64>) -> Result<Bytes> {
+    pub(super) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         let version = self.version.lock().clone();
         let (etag, total) = match version {
-            Some(Version::Parts { etag, total, end }) => {
+            Some(Version::Ranges { etag, total, end }) => {
                 match slice(&end, total - end.len() as u64, &range) {
                     Some(part) => return Ok(part),
                     None => (etag, total),
@@ -176,25 +177,25 @@ impl Parts {
                 let part = slice(&bytes, 0, &range);
                 return part.ok_or_else(|| malformed("a range lies beyond its end"));
             }
-            None => return Err(Error::internal("a table is read from its end")),
+            None => return Err(Error::internal("the end of a table must be read first")),
         };
         let mut backoff = self.store.backoff();
         let bytes = loop {
-            match self.part_once(&range, &etag, total).await {
+            match self.range_once(&range, &etag, total).await {
                 Ok(bytes) => break bytes,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
         };
         backoff.succeeded();
-        self.keep_end(&range, &bytes);
+        self.extend_end(&range, &bytes);
         Ok(bytes)
     }
 
-    /// Keeps a footer that is longer than the end which was read first: row groups are read by it again and again.
-    fn keep_end(&self, range: &Range<u64>, bytes: &[u8]) {
-        if let Some(Version::Parts { total, end, .. }) = &mut *self.version.lock() {
+    /// Keeps a footer that is longer than the end that was read first: every row group needs it.
+    fn extend_end(&self, range: &Range<u64>, bytes: &[u8]) {
+        if let Some(Version::Ranges { total, end, .. }) = &mut *self.version.lock() {
             let start = *total - end.len() as u64;
-            let is_footer = range.start < start && range.end.saturating_add(TRAILER) >= *total;
+            let is_footer = range.start < start && range.end.saturating_add(TRAILER_BYTES) >= *total;
             let known = range.end.checked_sub(start).map(usize::try_from);
             if let (true, Some(Ok(known))) = (is_footer, known)
                 && let Some(rest) = end.get(known..)
@@ -204,15 +205,15 @@ impl Parts {
         }
     }
 
-    async fn part_once(&self, range: &Range<u64>, etag: &HeaderValue, total: u64) -> Result<Bytes, Failure> {
+    async fn range_once(&self, range: &Range<u64>, etag: &HeaderValue, total: u64) -> Result<Bytes, Failure> {
         let text = format!("{}-{}", range.start, range.end.saturating_sub(1));
-        let mut on_its_way = self.rate.asked(self.store.traffic());
-        let answer = self.ask(Some(&text), Some(etag)).await?;
-        on_its_way.found(answer.length());
+        let mut pending = self.rate.begin_read(self.store.traffic());
+        let answer = self.send(Some(&text), Some(etag)).await?;
+        pending.on_headers(answer.length());
         if answer.status != StatusCode::PARTIAL_CONTENT {
-            return Err(self.not_this(answer).await);
+            return Err(self.unexpected_status(answer).await);
         }
-        // Not every store heeds If-Match.
+        // Not every store supports If-Match.
         if answer.headers.get(ETAG) != Some(etag) {
             return Err(self.replaced().into());
         }
@@ -221,29 +222,34 @@ impl Parts {
                 exactly(answer, range.end - range.start).await
             }
             Some((_, of)) if of != total => Err(self.replaced().into()),
-            _ => Err(malformed("it answered a range with another one").into()),
+            _ => Err(malformed("Content-Range does not match the requested range").into()),
         }
     }
 
-    /// Sends a GET, and gives whatever was answered.
-    async fn ask(&self, range: Option<&str>, etag: Option<&HeaderValue>) -> Result<Answer, Failure> {
+    /// Sends a GET and returns its answer, with any status.
+    async fn send(&self, range: Option<&str>, etag: Option<&HeaderValue>) -> Result<Answer, Failure> {
         let mut headers = HeaderMap::new();
         if let Some(range) = range {
             let value = HeaderValue::from_str(&format!("bytes={range}"));
-            let value = value.map_err(|error| Error::internal("a range is no header").with_source(error))?;
+            let value =
+                value.map_err(|error| Error::internal("a range is not a header value").with_source(error))?;
             headers.insert(RANGE, value);
         }
         if let Some(etag) = etag {
             headers.insert(IF_MATCH, etag.clone());
         }
-        self.store.ask(&self.path, headers).await
+        self.store.send_get(&self.path, headers).await
     }
 
-    /// Why an answer is none of this version.
-    async fn not_this(&self, answer: Answer) -> Failure {
+    /// The failure of a range request that was not answered with 206.
+    async fn unexpected_status(&self, answer: Answer) -> Failure {
         match answer.status {
             StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE => self.replaced().into(),
-            status if status.is_success() => malformed("it answered a range with the whole object").into(),
+            status if status.is_success() => malformed(&format!(
+                "the store answered a range request with {} and the whole object (expected 206)",
+                status.as_u16()
+            ))
+            .into(),
             _ => Failure::Refused(answer.refusal().await),
         }
     }
@@ -253,7 +259,7 @@ impl Parts {
         Error::new(ErrorKind::Sample, text)
     }
 
-    /// Waits before the next attempt, where there is to be one.
+    /// Waits before the next attempt. Returns the error if no attempt is left.
     async fn pause(&self, failure: Failure, backoff: &mut Backoff) -> Result<()> {
         let (error, asked) = failure.into_error(&self.name);
         if error.is_retryable() && backoff.pause(&error, asked).await {
@@ -263,15 +269,15 @@ impl Parts {
         }
     }
 
-    /// Keeps an error while its text goes through the scan.
-    pub(super) fn keep(&self, error: Error) -> pushdown::Error {
+    /// Stashes an error while its text passes through the scan.
+    pub(super) fn stash_error(&self, error: Error) -> pushdown::Error {
         let text = error.to_string();
-        self.fault.lock().get_or_insert(error);
+        self.source_error.lock().get_or_insert(error);
         pushdown::Error::new(pushdown::ErrorKind::Source, text)
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for VersionedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredTable")
             .field("name", &self.name)
@@ -282,14 +288,14 @@ impl fmt::Debug for Parts {
 async fn exactly(answer: Answer, length: u64) -> Result<Bytes, Failure> {
     match answer.collect(length).await? {
         Some(bytes) if bytes.len() as u64 == length => Ok(bytes),
-        _ => Err(malformed("its length is none of its range").into()),
+        _ => Err(malformed("its length does not match its range").into()),
     }
 }
 
-/// A range of what `bytes` are a part of, from `start` on, if it lies in them.
+/// A range of an object of which `bytes` is the part from `start` on; `None` if the range is not inside that part.
 fn slice(bytes: &Bytes, start: u64, range: &Range<u64>) -> Option<Bytes> {
-    let place = |position: u64| usize::try_from(position.checked_sub(start)?).ok();
-    let (from, to) = (place(range.start)?, place(range.end)?);
+    let offset = |position: u64| usize::try_from(position.checked_sub(start)?).ok();
+    let (from, to) = (offset(range.start)?, offset(range.end)?);
     (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
 }
 
@@ -302,10 +308,10 @@ fn end_of(bytes: &Bytes, length: u64) -> Suffix {
 }
 
 fn malformed(what: &str) -> Error {
-    Error::protocol(format!("the endpoint's answer makes no sense: {what}"))
+    Error::protocol(format!("invalid answer from the endpoint: {what}"))
 }
 
-/// The range that an answer has, and the size of the whole.
+/// The range of an answer, and the size of the whole object.
 fn content_range(headers: &HeaderMap) -> Option<(Range<u64>, u64)> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;

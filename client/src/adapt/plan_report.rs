@@ -1,4 +1,4 @@
-//! The plan, as people are told of it.
+//! The plan, for people.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use pushdown::{
     plan::{Bound, Decision, Plan},
 };
 
-/// What a reader in [`Mode::Auto`](crate::Mode::Auto) does with the samples, and why.
+/// The plan of a reader in [`Mode::Auto`](crate::Mode::Auto), and what it was made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
-    /// The pipeline; its models are cut where a split may be worth while.
+pub struct PlanReport {
+    /// The pipeline. Its models are cut where a split may be worthwhile.
     pub pipeline: Pipeline,
-    /// What each way costs, by class of samples from the smallest objects to the largest, and the shares.
+    /// The cost of each candidate split, by class of samples from the smallest objects to the largest, and the shares.
     pub decision: Decision,
     /// The most bytes of an object of each class; any number for the last.
-    pub up_to: Vec<u64>,
-    /// How often the plan was another one before.
+    pub max_object_bytes: Vec<u64>,
+    /// How often the plan has changed.
     pub changes: u64,
 }
 
-impl Planned {
-    /// Samples per second that the plan comes to.
+impl PlanReport {
+    /// Predicted samples per second of the plan.
     pub fn samples_per_second(&self) -> f64 {
         1.0 / self.decision.plan.load.seconds()
     }
 
-    /// Samples per second that reading plainly would come to.
-    pub fn plainly(&self) -> f64 {
+    /// Predicted samples per second of plain reading.
+    pub fn plain_samples_per_second(&self) -> f64 {
         let Decision {
             tiers,
             classes,
@@ -38,7 +38,7 @@ impl Planned {
     }
 }
 
-impl fmt::Display for Planned {
+impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decision {
             tiers, classes, plan, ..
@@ -51,33 +51,38 @@ impl fmt::Display for Planned {
         };
         writeln!(
             f,
-            "plan: {:.0} samples/s, {:.0} plainly; what limits it is {bound}",
+            "plan: {:.0} samples/s (plain reading: {:.0}), limited by {bound}",
             self.samples_per_second(),
-            self.plainly()
+            self.plain_samples_per_second()
         )?;
         if tiers.link_bytes_per_second.is_finite() {
             write!(f, "  link {:.0} Mbit/s", tiers.link_bytes_per_second * 8e-6)?;
         } else {
             write!(f, "  link not measured")?;
         }
-        let (there, here) = (tiers.gateway_cores, tiers.host_cores);
-        write!(f, ", {there:.1} cores at the gateway, {here:.1} here")?;
-        writeln!(f, "{}", if tiers.shared { ", the same ones" } else { "" })?;
-        for ((class, shares), up_to) in classes.iter().zip(&plan.shares).zip(&self.up_to) {
-            match up_to {
+        let (gateway, host) = (tiers.gateway_cores, tiers.host_cores);
+        write!(f, ", {gateway:.1} cores at the gateway, {host:.1} on this host")?;
+        writeln!(f, "{}", if tiers.shared { " (the same ones)" } else { "" })?;
+        for ((class, shares), max_bytes) in classes.iter().zip(&plan.shares).zip(&self.max_object_bytes) {
+            match max_bytes {
                 &u64::MAX => write!(f, "  larger objects:")?,
-                up_to => write!(f, "  objects up to {} KB:", up_to / 1000)?,
+                max_bytes => write!(f, "  objects up to {} KB:", max_bytes / 1000)?,
             }
             let taken = class.candidates.iter().zip(shares);
-            for (way, share) in taken.filter(|(_, share)| **share > 0.0) {
+            for (candidate, share) in taken.filter(|(_, share)| **share > 0.0) {
                 let part = share / class.share * 100.0;
-                match way
+                match candidate
                     .stage
                     .checked_sub(1)
                     .and_then(|step| self.pipeline.steps().get(step))
                 {
-                    None => write!(f, " {part:.0} % as they are")?,
-                    Some(step) => write!(f, " {part:.0} % up to `{}` (stage {})", step.name(), way.stage)?,
+                    None => write!(f, " {part:.0} % plain")?,
+                    Some(step) => write!(
+                        f,
+                        " {part:.0} % up to `{}` (stage {})",
+                        step.name(),
+                        candidate.stage
+                    )?,
                 }
             }
             writeln!(f)?;

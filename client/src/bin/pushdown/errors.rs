@@ -1,27 +1,27 @@
-//! How errors look, and which exit code they have.
+//! The text and the exit code of errors.
 
 use std::{
     io::{self, ErrorKind, Write as _},
     process::ExitCode,
 };
 
-/// A fault in a pipeline's text, shown with a caret below it.
+/// An error in a pipeline's text, shown with a caret below it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", render(text, *position, message))]
-pub(crate) struct PipelineFault {
+pub(crate) struct PipelineError {
     pub(crate) text: String,
     pub(crate) position: Option<u32>,
     pub(crate) message: String,
 }
 
-/// Something on the command line that only turns out to be wrong later.
+/// An error of the command line that is only found later.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-impl PipelineFault {
-    /// An error of the library, as a fault of this text if it is one.
-    pub(crate) fn of(text: &str, error: pushdown_client::Error) -> anyhow::Error {
+impl PipelineError {
+    /// Wraps an error of the library, with `text` if it is about the pipeline.
+    pub(crate) fn wrap(text: &str, error: pushdown_client::Error) -> anyhow::Error {
         match error.kind() {
             pushdown_client::ErrorKind::Pipeline => {
                 let (position, message) = (error.position(), error.to_string());
@@ -40,62 +40,62 @@ impl PipelineFault {
 
 /// Writes the error to stderr.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    // Whoever reads our output has had enough.
+    // The reader of our output has closed it.
     if error
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     {
         return ExitCode::SUCCESS;
     }
-    let usage = error.is::<PipelineFault>() || error.is::<Usage>();
-    // The library's texts name their causes already.
+    let usage = error.is::<PipelineError>() || error.is::<Usage>();
+    // The library's texts already include their causes.
     let text = if usage || error.is::<pushdown_client::Error>() {
         error.to_string()
     } else {
         format!("{error:#}")
     };
-    // Nobody is left to tell if stderr is closed.
+    // If stderr is closed, nobody reads the error.
     drop(writeln!(io::stderr(), "error: {text}"));
     ExitCode::from(if usage { 2 } else { 1 })
 }
 
-/// The message, then the line of the text that it is about, with a caret.
+/// The message, then its line of the pipeline's text, with a caret.
 fn render(text: &str, position: Option<u32>, message: &str) -> String {
     let Some(position) = position
         .map(|position| position as usize)
         .filter(|position| text.is_char_boundary(*position))
     else {
-        return format!("the pipeline is wrong: {message}");
+        return format!("invalid pipeline: {message}");
     };
     let start = text[..position].rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    // Tabs stay tabs, so that the caret stands where the text stands.
+    // Tabs stay tabs, so that the caret is aligned with the text.
     let indent: String = text[start..position]
         .chars()
         .map(|char| if char == '\t' { '\t' } else { ' ' })
         .collect();
-    format!("the pipeline is wrong {message}\n  {line}\n  {indent}^")
+    format!("invalid pipeline {message}\n  {line}\n  {indent}^")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fault(text: &str) -> String {
-        PipelineFault::of(text, pushdown::Pipeline::parse(text).unwrap_err().into()).to_string()
+    fn rendered(text: &str) -> String {
+        PipelineError::wrap(text, pushdown::Pipeline::parse(text).unwrap_err().into()).to_string()
     }
 
     #[test]
-    fn the_caret_stands_below_the_fault() {
+    fn the_caret_is_below_the_error() {
         insta::assert_snapshot!(
             [
-                fault("decode | rezise(short=256)"),
-                fault("decode | resize(short=256, filter=cubic)"),
-                fault("decode |\n\tresize(8, 8) | normalize(imagenet)"),
-                fault("decode | crop(\u{e9})"),
-                fault(""),
-                fault("to_float"),
-                fault("decode | "),
+                rendered("decode | rezise(short=256)"),
+                rendered("decode | resize(short=256, filter=cubic)"),
+                rendered("decode |\n\tresize(8, 8) | normalize(imagenet)"),
+                rendered("decode | crop(\u{e9})"),
+                rendered(""),
+                rendered("to_float"),
+                rendered("decode | "),
             ]
             .join("\n")
         );
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn a_position_beyond_the_text_is_left_out() {
-        assert_eq!(render("abc", Some(9), "why"), "the pipeline is wrong: why");
-        assert_eq!(render("\u{e9}", Some(1), "why"), "the pipeline is wrong: why");
+        assert_eq!(render("abc", Some(9), "why"), "invalid pipeline: why");
+        assert_eq!(render("\u{e9}", Some(1), "why"), "invalid pipeline: why");
         assert_eq!(
             render("abc", Some(3), "at 4: why"),
-            "the pipeline is wrong at 4: why\n  abc\n     ^"
+            "invalid pipeline at 4: why\n  abc\n     ^"
         );
     }
 }

@@ -1,15 +1,15 @@
-//! The form of a value by the ending of the file that it goes to: no file gets a name that says something else.
+//! The form of a value from the extension of its file, so that no file has a misleading name.
 
 use std::path::Path;
 
 use pushdown::{Kind, MediaType, wire::Form};
 
-use super::{accept::Accept, rows::Format};
-use crate::fault::Usage;
+use super::{accept::Accept, rows::TableFormat};
+use crate::errors::Usage;
 
-/// What the ending of a file's name says of what is in it.
+/// The content that a file's extension announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum Extension {
     Npy,
     Safetensors,
     Arrow,
@@ -17,16 +17,16 @@ enum Ending {
     Parquet,
     Csv,
     Ndjson,
-    /// An encoded image; `None` for formats that are not read here either.
+    /// An encoded image; `None` for formats that `decode` does not read.
     Image(Option<MediaType>),
-    /// Nothing that is known here.
+    /// An unknown extension, or none.
     Other,
 }
 
-impl Ending {
-    fn of(file: &Path) -> Self {
-        let ending = file.extension().and_then(|ending| ending.to_str());
-        match ending.unwrap_or_default().to_ascii_lowercase().as_str() {
+impl Extension {
+    fn from_path(file: &Path) -> Self {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
             "npy" => Self::Npy,
             "safetensors" => Self::Safetensors,
             "arrow" | "arrows" => Self::Arrow,
@@ -45,7 +45,7 @@ impl Ending {
         }
     }
 
-    const fn array(self) -> Option<Accept> {
+    const fn array_form(self) -> Option<Accept> {
         match self {
             Self::Npy => Some(Accept::Npy),
             Self::Safetensors => Some(Accept::Safetensors),
@@ -55,123 +55,122 @@ impl Ending {
         }
     }
 
-    const fn table(self) -> Option<Format> {
+    const fn table_format(self) -> Option<TableFormat> {
         match self {
-            Self::Arrow => Some(Format::Arrow),
-            Self::Parquet => Some(Format::Parquet),
-            Self::Csv => Some(Format::Csv),
-            Self::Ndjson => Some(Format::Ndjson),
+            Self::Arrow => Some(TableFormat::Arrow),
+            Self::Parquet => Some(TableFormat::Parquet),
+            Self::Csv => Some(TableFormat::Csv),
+            Self::Ndjson => Some(TableFormat::Ndjson),
             _ => None,
         }
     }
 }
 
-/// A file's name in which a value of a kind is to be written.
+/// A file to which a value is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'a> {
-    file: &'a Path,
-    ending: Ending,
+pub(super) struct OutputFile<'a> {
+    path: &'a Path,
+    extension: Extension,
 }
 
-/// How a value is written.
+/// The form in which a value is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Written<F> {
+pub(super) struct OutputForm<F> {
     /// `None` for the default form of its kind.
     pub(super) form: Option<F>,
-    /// What the caller could not know by the file's name.
+    /// Set if the file's name does not determine the form.
     pub(super) note: Option<String>,
 }
 
-impl<'a> Named<'a> {
-    pub(super) fn of(file: &'a Path) -> Self {
+impl<'a> OutputFile<'a> {
+    pub(super) fn new(path: &'a Path) -> Self {
         Self {
-            file,
-            ending: Ending::of(file),
+            path,
+            extension: Extension::from_path(path),
         }
     }
 
-    /// The form that the ending names for an array, whatever turns out to be written.
-    pub(super) const fn array(self) -> Option<Accept> {
-        self.ending.array()
+    /// The array form of the extension, for any value.
+    pub(super) const fn array_form(self) -> Option<Accept> {
+        self.extension.array_form()
     }
 
-    /// How a value of `kind`, after `stage` steps, is written; `accept` is what the caller asked for.
+    /// The form of a value of `kind` after `stage` steps; `accept` is the option of the command line.
     ///
     /// # Errors
-    /// When the ending is that of another form.
+    /// If the extension is that of another form.
     pub(super) fn value(
         self,
         stage: usize,
         kind: &Kind,
         accept: Option<Accept>,
-    ) -> Result<Written<Accept>, Usage> {
-        let file = self.file.display();
-        let written = |form, note| Ok(Written { form, note });
+    ) -> Result<OutputForm<Accept>, Usage> {
+        let file = self.path.display();
+        let written = |form, note| Ok(OutputForm { form, note });
         if stage == 0 {
-            let note = format!("{file} is the object as it is stored (stage 0)");
+            let note = format!("{file} is the object as stored (stage 0)");
             return written(accept, Some(note));
         }
-        let named = match (kind, self.ending) {
-            (_, Ending::Other) => {
+        let named = match (kind, self.extension) {
+            (_, Extension::Other) => {
                 let form = accept.map_or_else(|| default_name(kind), |accept| accept.name().to_owned());
-                let note = format!("{file} is written as {form}: its name has no ending that is known");
+                let note = format!("{file} is written as {form}: its name has no known extension");
                 return written(accept, accept.is_none().then_some(note));
             }
-            (Kind::Bytes(bytes), Ending::Image(media)) if media.is_some() && media == bytes.media => {
+            (Kind::Bytes(bytes), Extension::Image(media)) if media.is_some() && media == bytes.media => {
                 return written(accept, None);
             }
-            (Kind::Bytes(_), Ending::Raw) => return written(accept, None),
+            (Kind::Bytes(_), Extension::Raw) => return written(accept, None),
             (Kind::Bytes(_), _) => None,
-            (kind, ending) => ending
-                .array()
+            (kind, extension) => extension
+                .array_form()
                 .filter(|form| Form::offered(kind).contains(&form.form())),
         };
         match (named, accept) {
             (Some(named), Some(accept)) if named != accept => {
                 let asked = format!("--accept {}", accept.name());
-                Err(self.other_than(&format!(".{}", accept.name()), &asked, None))
+                Err(self.mismatch(&format!(".{}", accept.name()), &asked, None))
             }
             (Some(named), _) => written(Some(named), None),
-            (None, _) => Err(self.other_than(&endings(kind), &described(kind), self.encoding(kind))),
+            (None, _) => Err(self.mismatch(&extensions(kind), &described(kind), self.encode_hint(kind))),
         }
     }
 
-    /// How rows are written; `format` is what the caller asked for.
+    /// The form of rows; `format` is the option of the command line.
     ///
     /// # Errors
-    /// When the ending is that of another form.
-    pub(super) fn rows(self, format: Option<Format>) -> Result<Written<Format>, Usage> {
-        let written = |form, note| Ok(Written { form, note });
-        match (self.ending, self.ending.table(), format) {
-            (Ending::Other, _, Some(_)) => written(format, None),
-            (Ending::Other, ..) => {
-                let file = self.file.display();
-                let note = format!("{file} is written as arrow: its name has no ending that is known");
-                written(Some(Format::Arrow), Some(note))
+    /// If the extension is that of another form.
+    pub(super) fn rows(self, format: Option<TableFormat>) -> Result<OutputForm<TableFormat>, Usage> {
+        let written = |form, note| Ok(OutputForm { form, note });
+        match (self.extension, self.extension.table_format(), format) {
+            (Extension::Other, _, Some(_)) => written(format, None),
+            (Extension::Other, ..) => {
+                let file = self.path.display();
+                let note = format!("{file} is written as arrow: its name has no known extension");
+                written(Some(TableFormat::Arrow), Some(note))
             }
             (_, Some(named), Some(format)) if named != format => {
                 let asked = format!("--format {}", format.name());
-                Err(self.other_than(&format!(".{}", format.name()), &asked, None))
+                Err(self.mismatch(&format!(".{}", format.name()), &asked, None))
             }
             (_, Some(named), _) => written(Some(named), None),
-            (_, None, _) => {
-                Err(self.other_than(".arrow, .parquet, .csv, .ndjson or .jsonl", "a table", None))
-            }
+            (_, None, _) => Err(self.mismatch(".arrow, .parquet, .csv, .ndjson or .jsonl", "a table", None)),
         }
     }
 
-    fn other_than(self, expected: &str, what: &str, remedy: Option<String>) -> Usage {
-        let (file, ending) = (self.file.display(), self.file.extension().unwrap_or_default());
-        let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
+    fn mismatch(self, expected: &str, what: &str, hint: Option<String>) -> Usage {
+        let (file, extension) = (self.path.display(), self.path.extension().unwrap_or_default());
+        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         Usage(format!(
-            "-o {file}: expected {expected} for {what}, found .{}{remedy}",
-            ending.display()
+            "-o {file}: expected {expected} for {what}, found .{}{hint}",
+            extension.display()
         ))
     }
 
-    /// What to do for a file of encoded pixels.
-    fn encoding(self, kind: &Kind) -> Option<String> {
-        let Ending::Image(Some(media @ (MediaType::Jpeg | MediaType::Png | MediaType::Webp))) = self.ending
+    /// How to get a file of encoded pixels, if the extension is that of one.
+    fn encode_hint(self, kind: &Kind) -> Option<String> {
+        let Extension::Image(Some(media @ (MediaType::Jpeg | MediaType::Png | MediaType::Webp))) =
+            self.extension
         else {
             return None;
         };
@@ -183,27 +182,27 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The endings of the forms that a kind has, for people.
-fn endings(kind: &Kind) -> String {
-    let ending = |form: &Form| match form {
+/// The extensions of the forms of a kind, for people.
+fn extensions(kind: &Kind) -> String {
+    let extension = |form: &Form| match form {
         Form::Npy => Some(".npy"),
         Form::ArrowStream => Some(".arrow"),
         Form::Safetensors => Some(".safetensors"),
-        // That is for those who know what they ask for.
+        // Not suggested: raw bytes have no shape.
         Form::Raw => None,
         Form::Encoded => Some(match kind {
-            Kind::Bytes(bytes) => bytes.media.map_or("no ending", first_ending),
-            _ => "no ending",
+            Kind::Bytes(bytes) => bytes.media.map_or("no extension", default_extension),
+            _ => "no extension",
         }),
     };
-    let endings: Vec<_> = Form::offered(kind).iter().filter_map(ending).collect();
-    match endings.as_slice() {
+    let extensions: Vec<_> = Form::offered(kind).iter().filter_map(extension).collect();
+    match extensions.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         all => all.concat(),
     }
 }
 
-const fn first_ending(media: MediaType) -> &'static str {
+const fn default_extension(media: MediaType) -> &'static str {
     match media {
         MediaType::Jpeg => ".jpg",
         MediaType::Png => ".png",
@@ -214,7 +213,7 @@ const fn first_ending(media: MediaType) -> &'static str {
     }
 }
 
-/// The name of the form that a kind has by default.
+/// The name of the default form of a kind.
 fn default_name(kind: &Kind) -> String {
     match (kind, Form::offered(kind).first()) {
         (Kind::Bytes(bytes), _) => bytes
@@ -226,7 +225,7 @@ fn default_name(kind: &Kind) -> String {
     }
 }
 
-/// A kind as people call it, with what is known of its shape.
+/// A kind for people, with its known shape.
 fn described(kind: &Kind) -> String {
     fn array<E: ToString>(dtype: &str, shape: impl IntoIterator<Item = Option<E>>) -> String {
         let article = if dtype.starts_with(['f', 'i']) { "an" } else { "a" };

@@ -1,48 +1,51 @@
-//! Objects of a data set by size.
+//! Objects of a data set, classified by size.
 
 use super::float;
 use crate::store::Object;
 
-/// Classes that are told apart.
+/// Number of classes.
 const CLASSES: usize = 4;
 
 /// Objects of about the same size.
-pub(super) struct Class {
+pub(super) struct SizeClass {
     pub(super) share: f64,
-    /// Mean.
-    pub(super) bytes: f64,
-    /// The most; any number for the last class.
-    pub(super) up_to: u64,
+    pub(super) mean_bytes: f64,
+    /// The most bytes of an object; any number for the last class.
+    pub(super) max_bytes: u64,
 }
 
-/// As many objects in each class, from the smallest to the largest. One class where sizes are not known.
-pub(super) fn classes(objects: &[Object]) -> Vec<Class> {
+/// Classes of equally many objects, from the smallest to the largest. One class if sizes are not known.
+pub(super) fn size_classes(objects: &[Object]) -> Vec<SizeClass> {
     /// About the mean of a photo data set.
-    const USUAL: f64 = 128.0 * 1024.0;
+    const DEFAULT_BYTES: f64 = 128.0 * 1024.0;
     let sizes: Option<Vec<u64>> = objects.iter().map(|object| object.bytes).collect();
     let mut sizes = sizes.unwrap_or_default();
     sizes.sort_unstable();
     let all = sizes.len();
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes: Vec<SizeClass> = Vec::new();
     for chunk in sizes.chunks(all.div_ceil(CLASSES).max(1)) {
-        let bytes = chunk.iter().copied().map(float).sum::<f64>() / float(chunk.len() as u64);
+        let mean_bytes = chunk.iter().copied().map(float).sum::<f64>() / float(chunk.len() as u64);
         let share = float(chunk.len() as u64) / float(all as u64);
-        let up_to = chunk.last().copied().unwrap_or(u64::MAX);
+        let max_bytes = chunk.last().copied().unwrap_or(u64::MAX);
         match classes.last_mut() {
             // All of the same size: one class.
-            Some(last) if last.up_to == up_to => {
-                last.bytes = (last.bytes * last.share + bytes * share) / (last.share + share);
+            Some(last) if last.max_bytes == max_bytes => {
+                last.mean_bytes = (last.mean_bytes * last.share + mean_bytes * share) / (last.share + share);
                 last.share += share;
             }
-            _ => classes.push(Class { share, bytes, up_to }),
+            _ => classes.push(SizeClass {
+                share,
+                mean_bytes,
+                max_bytes,
+            }),
         }
     }
     match classes.last_mut() {
-        Some(last) => last.up_to = u64::MAX,
-        None => classes.push(Class {
+        Some(last) => last.max_bytes = u64::MAX,
+        None => classes.push(SizeClass {
             share: 1.0,
-            bytes: USUAL,
-            up_to: u64::MAX,
+            mean_bytes: DEFAULT_BYTES,
+            max_bytes: u64::MAX,
         }),
     }
     classes
@@ -62,11 +65,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn objects_are_told_apart_by_size() {
-        let found = classes(&objects(&[5, 1, 4, 2, 3, 8, 7, 6]));
+    fn objects_are_classified_by_size() {
+        let found = size_classes(&objects(&[5, 1, 4, 2, 3, 8, 7, 6]));
         let found: Vec<_> = found
             .iter()
-            .map(|class| (class.share, class.bytes, class.up_to))
+            .map(|class| (class.share, class.mean_bytes, class.max_bytes))
             .collect();
         let expected = [
             (0.25, 1.5, 2),
@@ -75,12 +78,12 @@ pub(super) mod tests {
             (0.25, 7.5, u64::MAX),
         ];
         assert_eq!(found, expected);
-        let same = classes(&objects(&[9; 100]));
+        let same = size_classes(&objects(&[9; 100]));
         assert_eq!(same.len(), 1);
         assert!((same[0].share - 1.0).abs() < 1e-9);
-        assert_eq!(classes(&[]).len(), 1);
+        assert_eq!(size_classes(&[]).len(), 1);
         let mut unknown = objects(&[1, 2]);
         unknown[0].bytes = None;
-        assert_eq!(classes(&unknown).len(), 1);
+        assert_eq!(size_classes(&unknown).len(), 1);
     }
 }

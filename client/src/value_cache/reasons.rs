@@ -1,13 +1,13 @@
-//! Why values are not kept, and how many.
+//! Why values are not cached, with counters.
 
 use std::{
     fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Why a value is not in the folder of kept values.
+/// Why a value is not in the value cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum NotCachedReason {
     Larger,
     Random,
     AfterRandom,
@@ -18,55 +18,55 @@ pub(crate) enum Reason {
     Unwritable,
 }
 
-/// How many samples came whose values were not kept in the folder of [`keep`](crate::PushdownReaderBuilder::keep), by the reason.
-/// Without that folder there are none.
+/// Received samples whose values were not written to the [`value_cache`](crate::PushdownReaderBuilder::value_cache), counted by
+/// reason. All are 0 without a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NotKept {
+pub struct NotCached {
     /// The value has more bytes than its object, at every stage.
     pub larger: u64,
-    /// The value has more bytes than its object at every stage before the first random step; later ones differ in each epoch.
+    /// The value has more bytes than its object at every stage before the first random step; later values differ per epoch.
     pub random: u64,
-    /// The gateway had run random steps when the value came: where to stop was left to it, since the value's size was not known.
+    /// The gateway had already run random steps: it chose the stage, since the value's size was not known.
     pub after_random: u64,
-    /// The same, since the object's size was not known: of keys that are given, nothing is listed.
+    /// The same, because the object's size was not known: readers built from keys have no listing.
     pub unlisted: u64,
-    /// The value belongs before a model that this host cannot run.
+    /// The cached stage is before a model that this host cannot run.
     pub no_models: u64,
-    /// The value is a table: these are never kept.
+    /// The value is a table: tables are never cached.
     pub table: u64,
-    /// The folder has [as many bytes as it may](crate::PushdownReaderBuilder::keep_bytes).
+    /// The folder has reached its [limit](crate::PushdownReaderBuilder::value_cache_bytes).
     pub folder_full: u64,
     /// The folder cannot be written.
     pub unwritable: u64,
 }
 
-/// Counts of each reason.
+/// Counts by reason.
 #[derive(Debug, Default)]
-pub(crate) struct NotKeptCounters([AtomicU64; 8]);
+pub(crate) struct NotCachedCounters([AtomicU64; 8]);
 
-impl NotKeptCounters {
-    pub(crate) fn count(&self, reason: Reason) {
+impl NotCachedCounters {
+    pub(crate) fn count(&self, reason: NotCachedReason) {
         self.0[reason as usize].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn snapshot(&self) -> NotKept {
-        let of = |reason: Reason| self.0[reason as usize].load(Relaxed);
-        NotKept {
-            larger: of(Reason::Larger),
-            random: of(Reason::Random),
-            after_random: of(Reason::AfterRandom),
-            unlisted: of(Reason::Unlisted),
-            no_models: of(Reason::NoModels),
-            table: of(Reason::Table),
-            folder_full: of(Reason::FolderFull),
-            unwritable: of(Reason::Unwritable),
+    pub(crate) fn snapshot(&self) -> NotCached {
+        let count = |reason: NotCachedReason| self.0[reason as usize].load(Relaxed);
+        NotCached {
+            larger: count(NotCachedReason::Larger),
+            random: count(NotCachedReason::Random),
+            after_random: count(NotCachedReason::AfterRandom),
+            unlisted: count(NotCachedReason::Unlisted),
+            no_models: count(NotCachedReason::NoModels),
+            table: count(NotCachedReason::Table),
+            folder_full: count(NotCachedReason::FolderFull),
+            unwritable: count(NotCachedReason::Unwritable),
         }
     }
 }
 
-impl NotKept {
-    /// Each count with its name and the reason in words.
+impl NotCached {
+    /// Each count with its name and its reason in words.
     pub const fn reasons(&self) -> [(&'static str, &'static str, u64); 8] {
         [
             ("larger", "larger than their objects", self.larger),
@@ -104,17 +104,17 @@ impl NotKept {
         ]
     }
 
-    /// All of them together.
+    /// Sum of all counts.
     pub fn total(&self) -> u64 {
         self.reasons().iter().map(|(_, _, count)| count).sum()
     }
 }
 
-/// The reasons that there are, each with its count.
-impl fmt::Display for NotKept {
+/// The reasons with a count above 0.
+impl fmt::Display for NotCached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let there = self.reasons().into_iter().filter(|(_, _, count)| *count > 0);
-        for (index, (_, reason, count)) in there.enumerate() {
+        let counted = self.reasons().into_iter().filter(|(_, _, count)| *count > 0);
+        for (index, (_, reason, count)) in counted.enumerate() {
             let separator = if index > 0 { ", " } else { "" };
             write!(f, "{separator}{count} {reason}")?;
         }
@@ -127,17 +127,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_has_a_count_of_its_own() {
-        let counters = NotKeptCounters::default();
+    fn each_reason_has_its_own_count() {
+        let counters = NotCachedCounters::default();
         let all = [
-            Reason::Larger,
-            Reason::Random,
-            Reason::AfterRandom,
-            Reason::Unlisted,
-            Reason::NoModels,
-            Reason::Table,
-            Reason::FolderFull,
-            Reason::Unwritable,
+            NotCachedReason::Larger,
+            NotCachedReason::Random,
+            NotCachedReason::AfterRandom,
+            NotCachedReason::Unlisted,
+            NotCachedReason::NoModels,
+            NotCachedReason::Table,
+            NotCachedReason::FolderFull,
+            NotCachedReason::Unwritable,
         ];
         for (times, reason) in all.into_iter().enumerate() {
             (0..=times).for_each(|_| counters.count(reason));
@@ -146,11 +146,11 @@ mod tests {
         let counts = counted.reasons().map(|(_, _, count)| count);
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(counted.total(), 36);
-        assert_eq!(NotKept::default().to_string(), "");
-        let some = NotKept {
+        assert_eq!(NotCached::default().to_string(), "");
+        let some = NotCached {
             larger: 3,
             folder_full: 1,
-            ..NotKept::default()
+            ..NotCached::default()
         };
         assert_eq!(
             some.to_string(),

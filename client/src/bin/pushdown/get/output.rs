@@ -1,4 +1,4 @@
-//! Where rows go: the terminal, or a file.
+//! The destination of rows: stdout, or a file.
 
 use std::{
     fs::File,
@@ -11,14 +11,14 @@ use pushdown::wire::TableEncoder;
 
 use super::Get;
 
-/// Rows of one schema on their way to where they belong.
-pub(super) struct Rows<'a> {
+/// Writes rows of one schema to their destination.
+pub(super) struct RowWriter<'a> {
     pub(super) get: &'a Get,
     pub(super) encoder: TableEncoder,
-    pub(super) out: &'a mut Out,
+    pub(super) out: &'a mut Output,
 }
 
-impl Rows<'_> {
+impl RowWriter<'_> {
     pub(super) fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
         let pieces = self.encoder.write(batch)?;
         let mut pieces = pieces.iter();
@@ -32,13 +32,13 @@ impl Rows<'_> {
     }
 }
 
-/// Where rows go: a file is made for the first of them.
-pub(super) enum Out {
+/// The destination of rows. The file is created with the first of them.
+pub(super) enum Output {
     Stdout(io::Stdout),
     File(PathBuf, Option<BufWriter<File>>),
 }
 
-impl Write for Out {
+impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
@@ -51,7 +51,7 @@ impl Write for Out {
         match self {
             Self::Stdout(out) => out.flush(),
             Self::File(_, Some(file)) => file.flush(),
-            // No rows may be no bytes: the file is there all the same, and not what it was.
+            // Without any rows: create the file, in place of an old one.
             Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).flush(),
         }
     }

@@ -21,9 +21,9 @@ use tower_service::Service;
 
 use crate::stats::{Traffic, add};
 
-/// Connects over TCP and counts what passes.
+/// Connects over TCP and counts the bytes of its connections.
 #[derive(Debug, Clone)]
-pub(super) struct Metered {
+pub(super) struct MeteredConnector {
     tcp: HttpConnector,
     traffic: Arc<Traffic>,
 }
@@ -35,15 +35,15 @@ pub(super) struct MeteredStream {
     traffic: Arc<Traffic>,
 }
 
-// === impl Metered ===
+// === impl MeteredConnector ===
 
-impl Metered {
+impl MeteredConnector {
     pub(super) const fn new(tcp: HttpConnector, traffic: Arc<Traffic>) -> Self {
         Self { tcp, traffic }
     }
 }
 
-impl Service<Uri> for Metered {
+impl Service<Uri> for MeteredConnector {
     type Response = TokioIo<MeteredStream>;
     type Error = <HttpConnector as Service<Uri>>::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;

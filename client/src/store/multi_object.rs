@@ -1,4 +1,4 @@
-//! Several objects as one table: made by the gateway, or read here.
+//! Several objects as one table, computed by the gateway or on this host.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use pushdown::{
     wire::{self, BatchRequest, BatchSample},
 };
 
-use super::{GetValue, Store, StoredTable, ValueStream, get::Failure, sooner::Sooner};
+use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure, placement::Placement};
 use crate::{
     error::{Error, ErrorKind, Result},
     sign::object_path,
     transport::Answer,
 };
 
-/// Objects that are looked at at a time.
-const SIDE_BY_SIDE: usize = 8;
+/// Objects whose schemas are read concurrently.
+const CONCURRENT_OPENS: usize = 8;
 
-/// Several objects that are to be one table, in the order of their keys here.
+/// Several objects that form one table, in the order of their keys.
 #[derive(Debug, Clone)]
 pub struct StoredTables {
     store: Store,
@@ -32,7 +32,7 @@ pub struct StoredTables {
     limits: Limits,
 }
 
-/// The rows of several objects, read here one object after the other.
+/// The rows of several objects, computed on this host one object after the other.
 #[derive(Debug)]
 pub struct TablesScan {
     pipeline: Pipeline,
@@ -43,19 +43,13 @@ pub struct TablesScan {
     estimate: Estimate,
     current: Option<(StoredTable, Scan, BatchMapping)>,
     tables: Vec<(Arc<str>, StoredTable)>,
-    /// How many of them were begun.
+    /// Number of tables begun so far.
     begun: usize,
 }
 
 impl Store {
-    /// Several objects of a bucket as one table. Nothing is read yet.
-    pub fn tables(
-        &self,
-        bucket: &str,
-        keys: Vec<Arc<str>>,
-        rule: MergeRule,
-        limits: &Limits,
-    ) -> StoredTables {
+    /// Several objects of a bucket as one table. Reads nothing yet.
+    pub fn tables(&self, bucket: &str, keys: Vec<Arc<str>>, rule: OneTable, limits: &Limits) -> StoredTables {
         StoredTables {
             store: self.clone(),
             bucket: bucket.to_owned(),
@@ -69,18 +63,18 @@ impl Store {
 // === impl StoredTables ===
 
 impl StoredTables {
-    /// The rows that the gateway makes of all objects, in pieces. It is tried again until the answer begins, and not after
-    /// that.
+    /// Requests the rows that the gateway computes from all objects, as a stream. The request is retried until the answer
+    /// begins, but not after that.
     ///
     /// # Errors
-    /// As the gateway or the store refuses an object; [`ErrorKind::NotAGateway`] where the endpoint is none.
-    pub async fn stream(&self, what: &GetValue<'_>) -> Result<ValueStream> {
+    /// If the gateway or the store refuses an object; [`ErrorKind::NotAGateway`] if the endpoint is not a gateway.
+    pub async fn stream(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
         let about = format!("{} objects of s3://{}", self.keys.len(), self.bucket);
-        let answer = self.store.retrying(&about, || self.ask(what));
+        let answer = self.store.with_retries(&about, || self.send(request));
         self.store.value_stream(answer.await?)
     }
 
-    async fn ask(&self, what: &GetValue<'_>) -> Result<Answer, Failure> {
+    async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
         let presigner = self.store.presigner().await?;
         let sample = |key: &Arc<str>| {
             let path = object_path(&self.bucket, key);
@@ -88,13 +82,13 @@ impl StoredTables {
             BatchSample::new(path, signature)
         };
         let samples = self.keys.iter().map(sample).collect();
-        let mut request = BatchRequest::new(what.pipeline.clone(), presigner.query(), samples);
-        request.split = what.split;
-        request.seed = what.seed;
-        request.epoch = what.epoch;
+        let mut request = BatchRequest::new(value.pipeline.clone(), presigner.query(), samples);
+        request.split = value.split;
+        request.seed = value.seed;
+        request.epoch = value.epoch;
         request.table = Some(self.rule);
         let body = Bytes::from(request.to_json().map_err(Error::from)?);
-        let headers = what.accepted()?;
+        let headers = value.accept_header()?;
         let answer = self
             .store
             .transport()
@@ -106,30 +100,30 @@ impl StoredTables {
         Err(Failure::Refused(answer.refusal().await))
     }
 
-    /// Looks at all objects, and gets ready to run a pipeline's table steps on them here: what the gateway would answer, from
-    /// the bytes that it would read.
+    /// Reads the schemas of all objects and prepares to run a pipeline's table steps on this host. The rows and the bytes read
+    /// are the same as at the gateway.
     ///
     /// # Errors
-    /// As [`StoredTable::scan`]; [`ErrorKind::Sample`] for objects whose columns do not agree.
+    /// As [`StoredTable::scan`]; [`ErrorKind::Sample`] for objects whose columns do not match.
     pub async fn scan(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<TablesScan> {
         let tables: Vec<_> = self
             .keys
             .iter()
             .map(|key| (Arc::clone(key), self.store.table(&self.bucket, key, &self.limits)))
             .collect();
-        let looks = tables.iter().map(|(key, table)| async move {
+        let opens = tables.iter().map(|(key, table)| async move {
             let scan = table.scan(pipeline, seed, epoch).await?;
             Ok::<_, Error>((key, Arc::clone(scan.schema()), *scan.estimate()))
         });
-        let mut looks = stream::iter(looks).buffered(SIDE_BY_SIDE);
-        let mut several = SchemaMerger::new(self.rule, self.limits.tables.max_columns);
+        let mut opens = stream::iter(opens).buffered(CONCURRENT_OPENS);
+        let mut several = Several::new(self.rule, self.limits.tables.max_columns);
         let mut estimate: Option<Estimate> = None;
-        while let Some(look) = looks.next().await {
-            let (key, schema, of_one) = look?;
-            several.add(key, &schema).map_err(|error| disagree(&error))?;
-            estimate = Some(estimate.map_or(of_one, |all| all.combined_with(&of_one)));
+        while let Some(opened) = opens.next().await {
+            let (key, schema, of_one) = opened?;
+            several.add(key, &schema).map_err(|error| mismatch(&error))?;
+            estimate = Some(estimate.map_or(of_one, |all| all.and(&of_one)));
         }
-        drop(looks);
+        drop(opens);
         Ok(TablesScan {
             pipeline: pipeline.clone(),
             seed,
@@ -152,32 +146,32 @@ impl TablesScan {
         &self.schema
     }
 
-    /// What reading all objects comes to.
+    /// The estimate over all objects.
     pub const fn estimate(&self) -> &Estimate {
         &self.estimate
     }
 
-    /// How many bytes of the rows may come from the gateway, where they are there sooner; `None` where going on with this is
-    /// sooner, as the first object shows.
-    pub(super) async fn sooner_here(&mut self) -> Result<Option<u64>> {
-        let Some((table, scan, fitting)) = self.following().await? else {
+    /// The most bytes of rows to receive from the gateway, if it is expected to be faster; `None` if this host is. The first
+    /// object decides.
+    pub(super) async fn max_remote_bytes(&mut self) -> Result<Option<u64>> {
+        let Some((table, scan, fitting)) = self.next_table().await? else {
             return Ok(None);
         };
-        match table.sooner_here(&self.estimate, scan).await? {
-            Sooner::Here(scan) => {
+        match table.choose_placement(&self.estimate, scan).await? {
+            Placement::Local(scan) => {
                 self.current = Some((table, scan, fitting));
                 Ok(None)
             }
-            Sooner::There(left) => Ok(Some(left)),
+            Placement::Remote { max_bytes } => Ok(Some(max_bytes)),
         }
     }
 
-    /// Begins with the first row.
-    pub(super) fn start(&mut self) {
+    /// Begins at the first row.
+    pub(super) fn restart(&mut self) {
         (self.current, self.begun) = (None, 0);
     }
 
-    /// The next rows; `None` behind the last object's.
+    /// The next rows; `None` after those of the last object.
     ///
     /// # Errors
     /// As [`StoredTables::scan`].
@@ -185,32 +179,32 @@ impl TablesScan {
         loop {
             if let Some((table, scan, fitting)) = &mut self.current {
                 if let Some(batch) = scan.next().await {
-                    let batch = batch.and_then(|batch| fitting.apply(&batch));
-                    return batch.map(Some).map_err(|error| table.fault(error));
+                    let batch = batch.and_then(|batch| fitting.fit(&batch));
+                    return batch.map(Some).map_err(|error| table.map_error(error));
                 }
                 self.current = None;
             }
-            let Some(following) = self.following().await? else {
+            let Some(next) = self.next_table().await? else {
                 return Ok(None);
             };
-            self.current = Some(following);
+            self.current = Some(next);
         }
     }
 
-    /// The next object, begun; `None` behind the last one.
-    async fn following(&mut self) -> Result<Option<(StoredTable, Scan, BatchMapping)>> {
+    /// Begins the next object; `None` after the last one.
+    async fn next_table(&mut self) -> Result<Option<(StoredTable, Scan, Fitting)>> {
         let Some((key, table)) = self.tables.get(self.begun) else {
             return Ok(None);
         };
         self.begun += 1;
         let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
-        let fitting = self.several.mapping(key, scan.schema(), &self.schema);
-        let fitting = fitting.map_err(|error| disagree(&error))?;
+        let fitting = self.several.fitting(key, scan.schema(), &self.schema);
+        let fitting = fitting.map_err(|error| mismatch(&error))?;
         Ok(Some((table.clone(), scan, fitting)))
     }
 }
 
 /// An error about the columns of several objects.
-fn disagree(error: &pushdown::Error) -> Error {
+fn mismatch(error: &pushdown::Error) -> Error {
     Error::new(ErrorKind::Sample, error.to_string())
 }

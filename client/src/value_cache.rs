@@ -1,0 +1,199 @@
+//! The value cache: values that are the same in every epoch, stored in a folder so that they are requested only once.
+//!
+//! One value is cached per object: the last one before the first random step that has no more bytes than the object.
+//! The object itself is never cached: this is no mirror of the store.
+
+mod folder;
+mod reasons;
+
+use std::path::PathBuf;
+
+use pushdown::{
+    Engine, Kind, Limits, Pipeline, Sample,
+    pipeline::Digest,
+    wire::{self, Form},
+};
+
+use crate::{
+    error::{Error, Result},
+    store::Object,
+};
+use folder::Folder;
+pub use reasons::NotCached;
+pub(crate) use reasons::{NotCachedCounters, NotCachedReason};
+
+const ARRAY: &str = "application/vnd.safetensors";
+const BYTES: &str = "application/octet-stream";
+
+/// The values of one pipeline and bucket in a cache folder.
+#[derive(Debug)]
+pub(crate) struct ValueCache {
+    folder: Folder,
+    bucket: String,
+    /// The stages at which a value can be cached, the last one first.
+    stages: Vec<CachedStage>,
+    /// Whether the steps after them are random.
+    has_random_steps: bool,
+}
+
+/// A stage whose values are the same in every epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CachedStage {
+    /// In the pipeline as it was written: the cache does not depend on where a plan cuts models.
+    written_stage: usize,
+    /// In the pipeline in force.
+    pub(crate) stage: usize,
+    /// Bytes of a value, if the pipeline alone determines them.
+    bytes: Option<u64>,
+    /// Canonical text of the steps before it, including digests of models.
+    prefix: String,
+    /// The properties that engines with the same values share.
+    engine: String,
+}
+
+impl ValueCache {
+    /// Opens a cache of values of `pipeline` in `folder`, of at most `max_bytes`.
+    ///
+    /// # Errors
+    /// If the folder does not exist and cannot be created.
+    pub(crate) fn open(folder: PathBuf, max_bytes: u64, bucket: &str, pipeline: &Pipeline) -> Result<Self> {
+        let unusable = format!("cannot use the folder {} as a value cache", folder.display());
+        let folder =
+            Folder::open(folder, max_bytes).map_err(|error| Error::config(unusable).with_source(error))?;
+        let steps = pipeline.steps().iter();
+        let steady = steps.take_while(|step| !step.is_augmenting()).count();
+        let stage = |written_stage: usize| CachedStage {
+            written_stage,
+            stage: written_stage,
+            bytes: pipeline.kinds()[written_stage].bytes(),
+            prefix: pipeline.canonical(written_stage),
+            engine: Engine::of(&pipeline.steps()[..written_stage])
+                .unwrap_or_default()
+                .agreeing(),
+        };
+        Ok(Self {
+            folder,
+            bucket: bucket.to_owned(),
+            stages: (1..=steady).rev().map(stage).collect(),
+            has_random_steps: steady < pipeline.len(),
+        })
+    }
+
+    /// Adopts the stages of `pipeline`: the same pipeline, with its models cut.
+    pub(crate) fn set_pipeline(&mut self, pipeline: &Pipeline) {
+        for stage in &mut self.stages {
+            stage.stage = pipeline.stage_as_written(stage.written_stage);
+        }
+    }
+
+    /// The stage at which a value of an object of `stored` bytes is cached. If the size of a value is only known from the
+    /// value, it may still be too large.
+    pub(crate) fn stage(&self, stored: Option<u64>) -> Option<&CachedStage> {
+        let fits = |stage: &&CachedStage| {
+            stage
+                .bytes
+                .zip(stored)
+                .is_none_or(|(value, stored)| value <= stored)
+        };
+        self.stages.iter().find(fits)
+    }
+
+    /// The objects without a cached value.
+    pub(crate) fn missing(&self, objects: &[Object]) -> Vec<Object> {
+        let is_cached = |object: &Object| {
+            self.stage(object.bytes)
+                .is_some_and(|stage| self.folder.contains(&self.digest(object, stage)))
+        };
+        objects
+            .iter()
+            .filter(|object| !is_cached(object))
+            .cloned()
+            .collect()
+    }
+
+    /// The first stage at which any of these objects is cached. Once all are cached, no step before it runs.
+    pub(crate) fn first_stage(&self, objects: &[Object]) -> usize {
+        let stages = objects.iter().filter_map(|object| self.stage(object.bytes));
+        stages.map(|stage| stage.stage).min().unwrap_or_default()
+    }
+
+    /// The cached value of an object.
+    pub(crate) fn load(
+        &self,
+        object: &Object,
+        stage: &CachedStage,
+        pipeline: &Pipeline,
+        limits: &Limits,
+    ) -> Option<Sample> {
+        let body = self
+            .folder
+            .read(&self.digest(object, stage), limits.max_value_bytes)?;
+        let form = match pipeline.kinds().get(stage.stage)? {
+            Kind::Bytes(_) => BYTES,
+            Kind::Image(_) | Kind::Tensor(_) => ARRAY,
+            // Tables are streamed and never cached.
+            Kind::Table(_) => return None,
+        };
+        let value = wire::decode(form, |_| None, body, limits).ok()?;
+        pipeline.accepts(stage.stage, &value).then_some(value)
+    }
+
+    /// Caches a value, unless it has more bytes than the object.
+    ///
+    /// # Errors
+    /// The reason why it was not cached.
+    pub(crate) fn store(
+        &self,
+        object: &Object,
+        stored: Option<u64>,
+        stage: &CachedStage,
+        value: &Sample,
+    ) -> Result<(), NotCachedReason> {
+        if stored.is_some_and(|stored| value.bytes() > stored) {
+            return Err(self.too_large_reason());
+        }
+        let form = match value {
+            Sample::Bytes(_) => Form::Encoded,
+            Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
+            Sample::Table(_) => return Err(NotCachedReason::Table),
+        };
+        let encoded = wire::encode(value.clone(), form, &Kind::from(value));
+        let encoded = encoded.map_err(|_error| NotCachedReason::Unwritable)?;
+        self.folder.write(&self.digest(object, stage), &encoded.parts)
+    }
+
+    /// The reason for a value that has more bytes than its object.
+    pub(crate) const fn too_large_reason(&self) -> NotCachedReason {
+        if self.has_random_steps {
+            NotCachedReason::Random
+        } else {
+            NotCachedReason::Larger
+        }
+    }
+
+    /// Digest of everything that determines the value, without the endpoint. A replaced object has another digest.
+    fn digest(&self, object: &Object, stage: &CachedStage) -> Digest {
+        let size = object.bytes.map(u64::to_le_bytes);
+        let parts: [&[u8]; 6] = [
+            stage.engine.as_bytes(),
+            stage.prefix.as_bytes(),
+            self.bucket.as_bytes(),
+            object.key.as_bytes(),
+            object.etag.as_deref().unwrap_or_default().as_bytes(),
+            size.as_ref().map_or(&[], |size| &size[..]),
+        ];
+        Digest::of_parts(&parts)
+    }
+}
+
+impl CachedStage {
+    /// Whether the value is known in advance to have no more bytes than its object.
+    pub(crate) fn is_known_to_fit(&self, stored: Option<u64>) -> bool {
+        self.bytes
+            .zip(stored)
+            .is_some_and(|(value, stored)| value <= stored)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Which stage is cached, and under which digest.
+
+use super::*;
+
+fn open(pipeline: &str) -> (ValueCache, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = Pipeline::parse(pipeline).unwrap();
+    (
+        ValueCache::open(folder.path().to_owned(), 1 << 20, "b", &pipeline).unwrap(),
+        folder,
+    )
+}
+
+fn stage(pipeline: &str, stored: Option<u64>) -> Option<usize> {
+    open(pipeline).0.stage(stored).map(|stage| stage.stage)
+}
+
+#[test]
+fn the_last_steady_value_no_larger_than_its_object_is_cached() {
+    let floats = "decode | resize(10, 10) | to_float | cast(f16)";
+    assert_eq!(stage(floats, Some(5_000)), Some(4));
+    assert_eq!(stage(floats, Some(600)), Some(4));
+    assert_eq!(stage(floats, Some(599)), Some(2), "the pixels have 300 bytes");
+    assert_eq!(
+        stage(floats, Some(299)),
+        Some(1),
+        "the decoded image may be this small: its size is only known later"
+    );
+    assert_eq!(
+        stage(floats, None),
+        Some(4),
+        "sizes are unknown without a listing"
+    );
+    let random = "decode | resize(10, 10) | flip_h(seed=1) | to_float";
+    assert_eq!(stage(random, Some(5_000)), Some(2));
+    assert_eq!(stage("decode | resize(10, 10)", Some(299)), Some(1));
+}
+
+#[test]
+fn values_larger_than_their_objects_are_not_cached() {
+    let (cache, _folder) = open("decode | encode(png)");
+    let object = Object {
+        key: "k".into(),
+        bytes: Some(5),
+        etag: None,
+    };
+    let stage = cache.stage(object.bytes).unwrap();
+    assert!(!stage.is_known_to_fit(object.bytes));
+    for (value, expected) in [("123456", Err(NotCachedReason::Larger)), ("12345", Ok(()))] {
+        let stored = cache.store(&object, object.bytes, stage, &Sample::Bytes(value.into()));
+        assert_eq!(stored, expected);
+        assert_eq!(
+            cache.missing(std::slice::from_ref(&object)).is_empty(),
+            expected.is_ok()
+        );
+    }
+}
+
+#[test]
+fn everything_that_changes_a_value_changes_its_digest() {
+    let (cache, _folder) = open("decode | resize(10, 10) | to_float");
+    let (other, _other) = open("decode | resize(11, 11) | to_float");
+    let object = Object {
+        key: "k".into(),
+        bytes: Some(5_000),
+        etag: Some("\"e\"".into()),
+    };
+    let digest = |cache: &ValueCache, object: &Object| cache.digest(object, &cache.stages[0]);
+    let first = digest(&cache, &object);
+    assert_eq!(digest(&cache, &object.clone()), first);
+    assert_ne!(digest(&other, &object), first, "another pipeline");
+    assert_ne!(
+        cache.digest(&object, &cache.stages[1]),
+        first,
+        "another stage of it"
+    );
+    let mut engine = cache.stages[0].clone();
+    assert_eq!(engine.engine, pushdown::ENGINE.to_string());
+    engine.engine += "; onnxruntime=1.30.0";
+    assert_ne!(cache.digest(&object, &engine), first, "another engine");
+    let changed = [
+        Object {
+            key: "l".into(),
+            ..object.clone()
+        },
+        Object {
+            bytes: Some(5_001),
+            ..object.clone()
+        },
+        Object {
+            etag: Some("\"f\"".into()),
+            ..object.clone()
+        },
+    ];
+    for changed in changed {
+        assert_ne!(digest(&cache, &changed), first, "{changed:?}");
+    }
+}

@@ -47,7 +47,7 @@ pub struct Profile {
     pub gateway_cores: Option<f64>,
     /// Whether the gateway and this process use the same CPUs, all of them on both, so that their work adds up.
     pub has_shared_cpus: bool,
-    /// Why values of the gateway do not agree with those of this host. A reader then reads plainly, whatever the plan.
+    /// Why values of the gateway do not agree with those of this host. A reader then reads plainly, even if it has a plan.
     pub engine_mismatch: Option<String>,
 }
 
@@ -81,6 +81,13 @@ struct MeasuredSample {
     /// Identifies the gateway's CPUs, if stated.
     gateway_cpus: Option<String>,
     engine_mismatch: Option<String>,
+}
+
+/// The outcome of measuring one sample.
+#[derive(Debug)]
+enum Measurement {
+    Done(MeasuredSample),
+    Failed(Error),
 }
 
 impl Store {
@@ -133,7 +140,7 @@ impl Store {
             if turn == 0
                 && let Some((key, Ok(stored))) = objects.first()
             {
-                drop(sample_failure(
+                drop(Measurement::from_result(
                     self.measure(key, stored, request, &missing).await,
                 )?);
             }
@@ -142,14 +149,14 @@ impl Store {
                     Ok(stored) => self.measure(&key, &stored, request, &missing).await,
                     Err(error) => Err(error),
                 };
-                match sample_failure(measured)? {
-                    Ok(measured) => {
+                match Measurement::from_result(measured)? {
+                    Measurement::Done(measured) => {
                         profile.samples.push(measured.sample);
                         profile.gateway_cores = measured.gateway_cores;
                         profile.has_shared_cpus = host_cpus.is_some() && measured.gateway_cpus == host_cpus;
                         profile.engine_mismatch = measured.engine_mismatch;
                     }
-                    Err(error) => profile.failed.push((key.to_string(), error.to_string())),
+                    Measurement::Failed(error) => profile.failed.push((key.to_string(), error.to_string())),
                 }
             }
         }
@@ -217,12 +224,15 @@ impl Store {
     }
 }
 
-/// Separates errors of one sample, the inner result, from those of the gateway, which end the profile.
-fn sample_failure<T>(measured: Result<T>) -> Result<Result<T>> {
-    use ErrorKind::{Pipeline, Refused, Sample};
-    match measured {
-        Err(error) if !matches!(error.kind(), Refused | Sample | Pipeline) => Err(error),
-        measured => Ok(measured),
+impl Measurement {
+    /// Separates errors of one sample from those of the gateway. The latter end the profile.
+    fn from_result(measured: Result<MeasuredSample>) -> Result<Self> {
+        use ErrorKind::{Pipeline, Refused, Sample};
+        match measured {
+            Ok(measured) => Ok(Self::Done(measured)),
+            Err(error) if matches!(error.kind(), Refused | Sample | Pipeline) => Ok(Self::Failed(error)),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -175,11 +175,7 @@ impl PushdownReader {
                     let Some(delivery) = current else { continue };
                     let done = ready!(Pin::new(delivery).poll(context));
                     *current = None;
-                    let failed =
-                        |error| Err(Error::internal("the task of a batch failed").with_source(error));
-                    let batch = done
-                        .unwrap_or_else(failed)
-                        .and_then(|batch| self.session.hand_over(batch));
+                    let batch = done.and_then(|batch| self.session.hand_over(batch));
                     if batch.is_err() {
                         self.state = State::Ended;
                     }

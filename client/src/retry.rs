@@ -48,9 +48,9 @@ impl RetryPolicy {
         self.base.saturating_mul(factor).min(self.cap)
     }
 
-    /// The retries left after this number of consecutive failures, if the endpoint now asks for a pause of `asked`.
-    fn left(&self, failures: u32, asked: Duration) -> RetriesLeft {
-        let now = self.ceiling(failures).max(asked);
+    /// The retries left after this number of consecutive failures, if the endpoint now asks for a pause of `retry_after`.
+    fn left(&self, failures: u32, retry_after: Duration) -> RetriesLeft {
+        let now = self.ceiling(failures).max(retry_after);
         // Ceilings stop growing by then: a policy of a million attempts is not summed up term by term.
         let grown = self.attempts.min(u32::BITS + 2).max(failures + 1);
         let growing = (failures + 1..grown).map(|failures| self.ceiling(failures));
@@ -98,16 +98,20 @@ impl Backoff {
 
     /// Waits before the next attempt, at least as long as the endpoint asked for. Returns `false` at once if no attempt
     /// is left. Logs the outage if `error` begins one.
-    pub(crate) async fn pause(&mut self, error: &(dyn fmt::Display + Sync), asked: Option<Duration>) -> bool {
+    pub(crate) async fn pause(
+        &mut self,
+        error: &(dyn fmt::Display + Sync),
+        retry_after: Option<Duration>,
+    ) -> bool {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.policy.attempts {
             return false;
         }
-        let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
+        let retry_after = retry_after.unwrap_or_default().min(LONGEST_PAUSE);
         let failing = self.failing.get_or_insert_with(|| self.outages.begin());
-        failing.retrying(error, self.policy.left(self.failures, asked));
+        failing.retrying(error, self.policy.left(self.failures, retry_after));
         let jitter = self.policy.ceiling(self.failures).mul_f64(rand::random::<f64>());
-        sleep(jitter.max(asked)).await;
+        sleep(jitter.max(retry_after)).await;
         true
     }
 }
@@ -149,8 +153,8 @@ mod tests {
 
     #[test]
     fn retries_left_are_the_sum_of_the_pauses() {
-        let left = |policy: RetryPolicy, failures, asked| {
-            let RetriesLeft { attempts, pauses } = policy.left(failures, Duration::from_secs(asked));
+        let left = |policy: RetryPolicy, failures, retry_after| {
+            let RetriesLeft { attempts, pauses } = policy.left(failures, Duration::from_secs(retry_after));
             (attempts, pauses.as_secs_f64())
         };
         let policy = RetryPolicy::default();
@@ -212,9 +216,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pause_that_the_endpoint_asks_for_is_observed() {
         let mut waits = backoff(RetryPolicy::default());
-        for (asked, expected) in [(7, 7), (4_000, 300)] {
+        for (retry_after, expected) in [(7, 7), (4_000, 300)] {
             let start = Instant::now();
-            assert!(waits.pause(&"why", Some(Duration::from_secs(asked))).await);
+            assert!(waits.pause(&"why", Some(Duration::from_secs(retry_after))).await);
             assert_eq!(start.elapsed().as_secs(), expected);
         }
     }

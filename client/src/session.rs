@@ -257,7 +257,7 @@ impl Session {
         Ok(batch)
     }
 
-    /// Bytes of a sample in memory: on arrival or after the pipeline, whichever is more.
+    /// Bytes of a sample in memory: the maximum of its size on arrival and after the pipeline.
     pub(crate) fn expected_bytes(&self, sample: SampleRef, assignment: Option<&Assignment>) -> u64 {
         /// Assumed size of an object of unknown size: about the mean of a photo data set.
         const OBJECT_BYTES: u64 = 128 << 10;

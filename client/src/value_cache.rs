@@ -1,7 +1,7 @@
 //! The value cache: values that are the same in every epoch, stored in a folder so that they are requested only once.
 //!
 //! One value is cached per object: the last one before the first random step that has no more bytes than the object.
-//! The object itself is never cached: this is no mirror of the store.
+//! The object itself is never cached: this is not a mirror of the store.
 
 mod folder;
 mod reasons;

@@ -69,23 +69,21 @@ impl fmt::Display for PlanReport {
                 max_bytes => write!(f, "  objects up to {} KB:", max_bytes / 1000)?,
             }
             let taken = class.candidates.iter().zip(shares);
-            for (candidate, share) in taken.filter(|(_, share)| **share > 0.0) {
-                let part = share / class.share * 100.0;
-                match candidate
-                    .stage
-                    .checked_sub(1)
-                    .and_then(|step| self.pipeline.steps().get(step))
-                {
-                    None => write!(f, " {part:.0} % plain")?,
-                    Some(step) => write!(
-                        f,
-                        " {part:.0} % up to `{}` (stage {})",
-                        step.name(),
-                        candidate.stage
-                    )?,
-                }
-            }
-            writeln!(f)?;
+            let splits: Vec<_> = taken
+                .filter(|(_, share)| **share > 0.0)
+                .map(|(candidate, share)| {
+                    let percent = share / class.share * 100.0;
+                    let stage = candidate.stage;
+                    match stage
+                        .checked_sub(1)
+                        .and_then(|step| self.pipeline.steps().get(step))
+                    {
+                        None => format!("{percent:.0} % plain"),
+                        Some(step) => format!("{percent:.0} % up to `{}` (stage {stage})", step.name()),
+                    }
+                })
+                .collect();
+            writeln!(f, " {}", splits.join(", "))?;
         }
         Ok(())
     }

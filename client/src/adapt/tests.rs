@@ -51,7 +51,7 @@ fn two_batches_make_a_plan() {
     assert!(planned.samples_per_second() >= planned.plain_samples_per_second());
 }
 
-/// Samples of other batches that have begun come first.
+/// Samples of other batches that have begun are read first.
 #[test]
 fn a_plan_covers_the_samples_that_have_not_begun() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();

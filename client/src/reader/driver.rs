@@ -3,13 +3,12 @@
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, mpsc},
-    task::JoinError,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,7 +17,7 @@ use crate::{
     adapt::EXPLORATION_BATCHES,
     batch::Batch,
     budget::{Budget, Charge},
-    error::Result,
+    error::{Error, Result},
     order::EpochOrder,
     session::{BatchJob, BatchProgress, Session},
     stats::add,
@@ -56,10 +55,12 @@ impl Driver {
 }
 
 impl Future for Delivery {
-    type Output = Result<Result<Batch>, JoinError>;
+    type Output = Result<Batch>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.task).poll(context)
+        let done = ready!(Pin::new(&mut self.task).poll(context));
+        let failed = |error| Err(Error::internal("the task of a batch failed").with_source(error));
+        Poll::Ready(done.unwrap_or_else(failed))
     }
 }
 

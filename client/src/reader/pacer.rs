@@ -43,7 +43,7 @@ impl BatchPacer {
             None => batch.wait_for_half().await,
             Some(BatchTimes { latency, half }) => {
                 let early = batch.began() + half.saturating_sub(latency);
-                // Whichever comes first.
+                // Both outcomes end the wait.
                 drop(timeout_at(early, batch.wait_for_half()).await);
             }
         }

@@ -27,7 +27,7 @@ struct PermitState {
     waiting: BatchQueue<oneshot::Sender<GetPermit>>,
 }
 
-/// A position in the queue. Dropping it gives it up.
+/// A position in the queue. Dropping it removes it.
 #[derive(Debug)]
 struct Waiter<'a>(&'a GetPermits, Ticket);
 
@@ -47,7 +47,7 @@ impl GetPermits {
         self.count.get()
     }
 
-    /// Waits for a permit for a batch. Dropping the future gives up the position in the queue.
+    /// Waits for a permit for a batch. Dropping the future removes the position in the queue.
     pub(super) async fn acquire(&self, batch: usize) -> GetPermit {
         loop {
             let (_waiter, permit) = {

@@ -20,6 +20,9 @@ use crate::{
     stats::add,
 };
 
+/// The value of a row, or the error that is reported in its place.
+pub(super) type RowValue = Result<Sample, RowError>;
+
 /// The rows of a batch while they arrive.
 #[derive(Debug)]
 pub(super) struct Intake<'a> {
@@ -34,8 +37,8 @@ pub(super) struct Intake<'a> {
 #[derive(Debug)]
 enum Slot {
     Missing,
-    Running(u8, Work<Result<Sample, RowError>>),
-    Done(u8, Result<Sample, RowError>),
+    Running(u8, Work<RowValue>),
+    Done(u8, RowValue),
 }
 
 impl<'a> Intake<'a> {
@@ -189,7 +192,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Waits until the suffix of every row has run.
-    pub(super) async fn finish(self) -> Vec<(u8, Result<Sample, RowError>)> {
+    pub(super) async fn finish(self) -> Vec<(u8, RowValue)> {
         let slots = self.slots.into_inner();
         let mut rows = Vec::with_capacity(slots.len());
         for slot in slots {

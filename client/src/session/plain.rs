@@ -10,7 +10,7 @@ use pushdown::{Sample, wire::RowError};
 use super::{
     BatchJob, Session,
     get_permits::{GetPermit, GetPermits},
-    intake::Intake,
+    intake::{Intake, RowValue},
 };
 use crate::{
     budget::Charge,
@@ -78,8 +78,8 @@ async fn permit(gets: &GetPermits, job: &BatchJob) -> GetPermit {
     }
 }
 
-/// Reads an object, with retries. An error that concerns only this object is the inner result, its row's error.
-async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<Result<Sample, RowError>> {
+/// Reads an object, with retries. An error that concerns only this object becomes the value of its row.
+async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<RowValue> {
     let mut backoff = session.store.backoff();
     loop {
         let permit = permit(&session.gets, job).await;
@@ -92,18 +92,18 @@ async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<Resul
             }
             Err(failure) => failure,
         };
-        let (again, asked) = match &failure {
+        let (again, retry_after) = match &failure {
             Failure::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
             Failure::Lost(error) => (error.is_retryable(), None),
             Failure::TooLarge(_) => (false, None),
         };
-        let what = || {
+        let subject = || {
             format!(
                 "s3://{}/{}: {failure}",
                 session.bucket, session.objects[index].key
             )
         };
-        if again && backoff.pause(&what(), asked).await {
+        if again && backoff.pause(&subject(), retry_after).await {
             add(&session.counters.retries, 1);
             continue;
         }

@@ -81,7 +81,7 @@ pub(super) async fn fetch(
                 return Ok(());
             }
             Attempt::Complete => None,
-            Attempt::Partial(error, asked) => Some((error, asked)),
+            Attempt::Partial(error, retry_after) => Some((error, retry_after)),
         };
         let missing = intake.missing();
         slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
@@ -89,7 +89,7 @@ pub(super) async fn fetch(
             backoff.progressed();
         }
         let again = match (&failed, failures.transient.first_key_value()) {
-            (Some((error, asked)), _) => backoff.pause(error, *asked).await,
+            (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
             (None, Some((slot, error))) => {
                 let key = &session.objects[job.samples[*slot].index].key;
                 let text = format!("s3://{}/{key}: {error}", session.bucket);

@@ -132,19 +132,19 @@ impl Store {
     /// Repeats `attempt` until it succeeds, fails permanently, or exhausts the retries.
     pub(super) async fn with_retries<T, A: Future<Output = Result<T, Failure>>>(
         &self,
-        what: &str,
+        subject: &str,
         attempt: impl Fn() -> A,
     ) -> Result<T> {
         let mut backoff = self.backoff();
         loop {
-            let (error, asked) = match attempt().await {
+            let (error, retry_after) = match attempt().await {
                 Ok(done) => {
                     backoff.succeeded();
                     return Ok(done);
                 }
-                Err(failure) => failure.into_error(what),
+                Err(failure) => failure.into_error(subject),
             };
-            if !error.is_retryable() || !backoff.pause(&error, asked).await {
+            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
                 return Err(error);
             }
         }
@@ -242,18 +242,18 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// Converts to an error about `what`, and the pause that the endpoint asks for.
-    pub(super) fn into_error(self, what: &str) -> (Error, Option<std::time::Duration>) {
+    /// Converts to an error about `subject`, and the pause that the endpoint asks for.
+    pub(super) fn into_error(self, subject: &str) -> (Error, Option<std::time::Duration>) {
         match self {
             Self::Refused(refusal) => {
-                let asked = refusal.retry_after;
-                (refusal.into_error(what), asked)
+                let retry_after = refusal.retry_after;
+                (refusal.into_error(subject), retry_after)
             }
             Self::Lost(error) => (error, None),
             Self::TooLarge(limit) => (
                 Error::new(
                     ErrorKind::Sample,
-                    format!("{what} is too large: expected at most {limit} bytes"),
+                    format!("{subject} is too large: expected at most {limit} bytes"),
                 ),
                 None,
             ),

@@ -80,9 +80,9 @@ impl Store {
                 return Ok(objects);
             }
             if next == token {
-                let what = describe(bucket, prefix, self);
+                let location = describe(bucket, prefix, self);
                 return Err(Error::protocol(format!(
-                    "cannot list {what}: expected another page, found the same one again"
+                    "cannot list {location}: expected another page, found the same one again"
                 )));
             }
             token = next;
@@ -91,7 +91,7 @@ impl Store {
 
     /// A page of a listing, the first one without a token. Retried like any other request.
     async fn page(&self, bucket: &str, prefix: &str, token: Option<String>) -> Result<ListObjectsV2Output> {
-        let what = describe(bucket, prefix, self);
+        let location = describe(bucket, prefix, self);
         let listing = self
             .shared
             .listing
@@ -108,9 +108,9 @@ impl Store {
                 }
                 Err(error) => error,
             };
-            let asked = retry_after(&error);
-            let error = list_error(&what, &error);
-            if !error.is_retryable() || !backoff.pause(&error, asked).await {
+            let retry_after = retry_after(&error);
+            let error = list_error(&location, &error);
+            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
                 return Err(error);
             }
         }
@@ -124,7 +124,7 @@ fn describe(bucket: &str, prefix: &str, store: &Store) -> String {
 
 /// Converts an error of the SDK, with the store's own code and message if it answered.
 fn list_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
-    what: &str,
+    location: &str,
     error: &SdkError<E, HttpResponse>,
 ) -> Error {
     let kind = match error {
@@ -140,7 +140,7 @@ fn list_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
         (Some(code), None) => code.to_owned(),
         _ => root_cause(error),
     };
-    Error::new(kind, format!("cannot list {what}: {cause}"))
+    Error::new(kind, format!("cannot list {location}: {cause}"))
 }
 
 /// The pause that the store asks for.

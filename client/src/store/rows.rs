@@ -1,4 +1,4 @@
-//! The rows of tables, from the gateway or from this host, whichever is expected to be faster. The size of rows is an estimate,
+//! The rows of tables, from the gateway or this host: the one that is expected to be faster. The size of rows is an estimate,
 //! so rows from the gateway end once they have much more bytes than the objects.
 
 use std::vec;
@@ -63,7 +63,7 @@ enum RemoteItem {
 }
 
 impl StoredTable {
-    /// The rows that a pipeline computes from the object, from the gateway or on this host, whichever is expected to be
+    /// The rows that a pipeline computes from the object, at the gateway or on this host: where it is expected to be
     /// faster. At most the object's bytes and a sixteenth are received, apart from its footer and the heads of answers.
     ///
     /// # Errors

@@ -218,10 +218,10 @@ impl VersionedObject {
             return Err(self.replaced().into());
         }
         match content_range(&answer.headers) {
-            Some((found, of)) if found == *range && of == total => {
+            Some((found, found_total)) if found == *range && found_total == total => {
                 exactly(answer, range.end - range.start).await
             }
-            Some((_, of)) if of != total => Err(self.replaced().into()),
+            Some((_, found_total)) if found_total != total => Err(self.replaced().into()),
             _ => Err(malformed("Content-Range does not match the requested range").into()),
         }
     }
@@ -261,8 +261,8 @@ impl VersionedObject {
 
     /// Waits before the next attempt. Returns the error if no attempt is left.
     async fn pause(&self, failure: Failure, backoff: &mut Backoff) -> Result<()> {
-        let (error, asked) = failure.into_error(&self.name);
-        if error.is_retryable() && backoff.pause(&error, asked).await {
+        let (error, retry_after) = failure.into_error(&self.name);
+        if error.is_retryable() && backoff.pause(&error, retry_after).await {
             Ok(())
         } else {
             Err(error)
@@ -307,8 +307,8 @@ fn end_of(bytes: &Bytes, length: u64) -> Suffix {
     }
 }
 
-fn malformed(what: &str) -> Error {
-    Error::protocol(format!("invalid answer from the endpoint: {what}"))
+fn malformed(reason: &str) -> Error {
+    Error::protocol(format!("invalid answer from the endpoint: {reason}"))
 }
 
 /// The range of an answer, and the size of the whole object.

@@ -192,17 +192,17 @@ impl TableSource {
             let scan = self.tables[group.object()]
                 .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
-            let of = scan.estimate();
-            let left = of.answer.zip(of.rows).map(|(bytes, of)| {
-                let bytes = u128::from(bytes) * u128::from(group.count()) / u128::from(of.max(1));
+            let estimate = scan.estimate();
+            let left = estimate.answer.zip(estimate.rows).map(|(bytes, rows)| {
+                let bytes = u128::from(bytes) * u128::from(group.count()) / u128::from(rows.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             });
             let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
             rows = rows.saturating_add(group.count());
             let range = group.rows();
             stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
-            all.scan_bytes = sum(all.scan_bytes, of.scan_bytes);
-            all.expected_output_bytes = sum(all.expected_output_bytes, left);
+            all.read = sum(all.read, estimate.read);
+            all.likely = sum(all.likely, left);
         }
         // The output of `each` may have any size.
         let stage = if all.likely.is_some() && all.rows_are_fewer_bytes() {

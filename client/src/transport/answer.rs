@@ -126,14 +126,14 @@ impl Refusal {
         is_transient(self.status)
     }
 
-    /// Converts to an error about `what`.
-    pub(crate) fn into_error(self, what: &str) -> Error {
+    /// Converts to an error about `subject`.
+    pub(crate) fn into_error(self, subject: &str) -> Error {
         let kind = if self.is_transient() {
             ErrorKind::Unavailable
         } else {
             ErrorKind::Refused
         };
-        Error::new(kind, format!("{what}: {self}"))
+        Error::new(kind, format!("{subject}: {self}"))
     }
 }
 

@@ -106,7 +106,7 @@ fn trials_are_part_of_the_planned_shares() {
         let stages = stages(&assignment, 4_000_000);
         let found = stages.iter().filter(|stage| **stage == 0).count();
         let found = float(found as u64) / 1000.0;
-        // One object per stride is a trial, whatever the plan, in turn of each worthwhile stage.
+        // One object per stride is a trial under any plan, in turn at each worthwhile stage.
         let share = |stage: u8| {
             let tried = if assignment.trial_stages.contains(&stage) {
                 1.0
@@ -231,7 +231,7 @@ fn slow_trials_are_rare() {
     assert_eq!(stride(&plan), TRIAL_STRIDE);
 }
 
-/// Each of many readers of one data set makes trials now and then, whichever part of it the reader has.
+/// Each of many readers of one data set makes trials regularly, for any part of the data set.
 #[test]
 fn each_rank_tries_one_sample_in_a_hundred() {
     for world in [1, 2, 7, 8, 32, 100] {

@@ -21,7 +21,7 @@ pub(crate) struct Connection {
     pub(crate) endpoint_url: Option<String>,
     #[arg(long, value_name = "NAME", help = REGION)]
     pub(crate) region: Option<String>,
-    /// Profile of the AWS configuration files; credentials come from the usual AWS chain
+    /// Profile of the AWS configuration files; credentials are from the usual AWS chain
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Folder of the models that the pipeline names, instead of those of the gateway

@@ -84,7 +84,7 @@ impl Explain {
         if let Some(why) = &profile.engine_mismatch {
             writeln!(
                 io::stderr(),
-                "warning: {why}: readers fall back to plain reading, whatever the plan"
+                "warning: {why}: readers fall back to plain reading, even with a plan"
             )?;
         }
         let tiers = self.tiers(&profile);

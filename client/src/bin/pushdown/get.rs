@@ -168,8 +168,8 @@ impl Get {
     /// The `Accept` header if the stage is not known: the form set by option, or the form of the file's extension if the
     /// value has it.
     fn accept_any(&self) -> Option<String> {
-        let asked = self.accept.map(|accept| accept.content_type().to_owned());
-        asked.or_else(|| {
+        let requested = self.accept.map(|accept| accept.content_type().to_owned());
+        requested.or_else(|| {
             let named = OutputFile::new(&self.output).array_form()?;
             Some(format!("{}, */*;q=0.1", named.content_type()))
         })

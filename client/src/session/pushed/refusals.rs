@@ -22,10 +22,10 @@ pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempt>) -> 
 
 /// Classifies an answer that is an error as a whole.
 pub(super) fn batch_refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
-    let asked = refusal.retry_after;
+    let retry_after = refusal.retry_after;
     if refusal.is_transient() {
         let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
-        return Ok(Attempt::Partial(error, asked));
+        return Ok(Attempt::Partial(error, retry_after));
     }
     // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no
     // such bucket, or requires a signature or a form.

@@ -37,8 +37,8 @@ impl Admin {
 
     /// CPU time of the gateway so far, in seconds.
     pub(crate) async fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let asked = timeout(TIMEOUT, self.metrics()).await;
-        let text = asked
+        let metrics = timeout(TIMEOUT, self.metrics()).await;
+        let text = metrics
             .map_err(anyhow::Error::from)
             .flatten()
             .with_context(|| format!("cannot read the gateway's metrics at {}", self.page))?;

@@ -1,7 +1,7 @@
 //! A logistic head with an L2 penalty, by Newton's method with conjugate gradients.
 //!
 //! It minimises `l2 / 2 * |w|^2 + sum(log(1 + exp(-y * (w x + b))))` over standardised features; the bias is not
-//! penalised. The same rows give the same head on every host, for any number of threads.
+//! penalised. The same rows result in the same head on every host, for any number of threads.
 
 use rayon::prelude::*;
 

@@ -153,14 +153,14 @@ fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2
     })
 }
 
-fn list_keys<'a>(what: &str, keys: impl ExactSizeIterator<Item = &'a str>) -> io::Result<()> {
+fn list_keys<'a>(note: &str, keys: impl ExactSizeIterator<Item = &'a str>) -> io::Result<()> {
     let count = keys.len();
     if count == 0 {
         return Ok(());
     }
     let listed: Vec<_> = keys.take(MAX_LISTED_KEYS).collect();
     let more = if count > MAX_LISTED_KEYS { ", .." } else { "" };
-    writeln!(io::stderr(), "{count} {what}: {}{more}", listed.join(", "))
+    writeln!(io::stderr(), "{count} {note}: {}{more}", listed.join(", "))
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl fmt::Display for ReportPart {
         writeln!(f, "{}: {}\n", self.name, self.pipeline)?;
         writeln!(
             f,
-            "{:11}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {:>9}",
+            "{:13}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {:>9}",
             "", "received", "sent", "wall", "host CPU", "gateway CPU", "balanced acc.", "AUC", "predicted"
         )?;
         self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
@@ -145,7 +145,7 @@ impl fmt::Display for ReportLine {
         };
         write!(
             f,
-            "{method:11}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {same:>9}",
+            "{method:13}  {:>10}  {:>10}  {:>8}  {:>8}  {:>11}  {:>13}  {:>6}  {same:>9}",
             DecimalBytes(cost.received_bytes).to_string(),
             DecimalBytes(cost.sent_bytes).to_string(),
             seconds(cost.seconds),

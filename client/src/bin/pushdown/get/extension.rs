@@ -128,8 +128,8 @@ impl<'a> OutputFile<'a> {
         };
         match (named, accept) {
             (Some(named), Some(accept)) if named != accept => {
-                let asked = format!("--accept {}", accept.name());
-                Err(self.mismatch(&format!(".{}", accept.name()), &asked, None))
+                let requested = format!("--accept {}", accept.name());
+                Err(self.mismatch(&format!(".{}", accept.name()), &requested, None))
             }
             (Some(named), _) => written(Some(named), None),
             (None, _) => Err(self.mismatch(&extensions(kind), &described(kind), self.encode_hint(kind))),
@@ -150,19 +150,19 @@ impl<'a> OutputFile<'a> {
                 written(Some(TableFormat::Arrow), Some(note))
             }
             (_, Some(named), Some(format)) if named != format => {
-                let asked = format!("--format {}", format.name());
-                Err(self.mismatch(&format!(".{}", format.name()), &asked, None))
+                let requested = format!("--format {}", format.name());
+                Err(self.mismatch(&format!(".{}", format.name()), &requested, None))
             }
             (_, Some(named), _) => written(Some(named), None),
             (_, None, _) => Err(self.mismatch(".arrow, .parquet, .csv, .ndjson or .jsonl", "a table", None)),
         }
     }
 
-    fn mismatch(self, expected: &str, what: &str, hint: Option<String>) -> Usage {
+    fn mismatch(self, expected: &str, content: &str, hint: Option<String>) -> Usage {
         let (file, extension) = (self.path.display(), self.path.extension().unwrap_or_default());
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         Usage(format!(
-            "-o {file}: expected {expected} for {what}, found .{}{hint}",
+            "-o {file}: expected {expected} for {content}, found .{}{hint}",
             extension.display()
         ))
     }

@@ -206,11 +206,11 @@ impl Get {
                 .into());
             }
         };
-        let asked = self.format.or(accepted);
+        let requested = self.format.or(accepted);
         let named = if self.to_stdout() {
-            asked
+            requested
         } else {
-            let OutputForm { form, note } = OutputFile::new(&self.output).rows(asked)?;
+            let OutputForm { form, note } = OutputFile::new(&self.output).rows(requested)?;
             if let Some(note) = note {
                 writeln!(io::stderr(), "note: {note}")?;
             }

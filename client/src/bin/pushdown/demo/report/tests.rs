@@ -41,7 +41,7 @@ fn the_text_of_a_report() {
         &[1.0, -1.0, 2.0, 1.5],
     );
     let plan = "plan: 61 samples/s (plain reading: 26), limited by the link\n  link 8 Mbit/s, 1.0 cores at the gateway, 2.0 on \
-                this host\n  larger objects: 25 % plain 75 % up to `model` (stage 2)\n";
+                this host\n  larger objects: 25 % plain, 75 % up to `model` (stage 2)\n";
     let planned = ReadCost {
         plan: Some(plan.to_owned()),
         ..cost(&[(0, 100), (2, 300)], 0)

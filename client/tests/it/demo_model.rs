@@ -52,7 +52,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
         .iter()
         .map(|line| line["method"].as_str().unwrap())
         .collect();
-    assert_eq!(found, ["pushed", "auto", "plain", "keep", "keep, again"]);
+    assert_eq!(found, ["pushed", "auto", "plain", "cached", "cached, again"]);
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
     for line in lines {
         assert_eq!(line["other_predictions"], 0, "{line}");

@@ -185,7 +185,7 @@ fn the_smallest_stage_needs_a_matching_extension() {
         (
             "decode | resize(1000, 1000)",
             "x.npy",
-            Ok("note: x.npy is the object as it is stored (stage 0)\n"),
+            Ok("note: x.npy is the object as stored (stage 0)\n"),
         ),
     ] {
         for mode_flags in MODES {

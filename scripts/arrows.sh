@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Dependencies inside the workspace run one way, and the pipeline crate knows no network.
+# Checks that dependencies inside the workspace run in one direction, and that the pipeline crate does no network I/O.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,17 +19,17 @@ for edge in $edges; do
 done
 for crate in hyper reqwest rustls aws-sdk-s3 s3s; do
   if cargo tree --locked -p pushdown --edges normal --prefix none | grep -q "^$crate v"; then
-    echo "arrows: pushdown must know no network, found $crate" >&2
+    echo "arrows: pushdown must not depend on network crates, found $crate" >&2
     wrong=1
   fi
 done
 if cargo tree --locked -p pushdown --edges features,normal --prefix none | grep -q '^tokio feature "net"'; then
-  echo "arrows: pushdown must know no network, found tokio with sockets" >&2
+  echo "arrows: pushdown must not depend on network crates, found tokio with sockets" >&2
   wrong=1
 fi
 for crate in aws-lc-sys openssl-sys; do
   if cargo tree --locked --workspace --prefix none | grep -q "^$crate v"; then
-    echo "arrows: TLS is rustls with ring everywhere, found $crate" >&2
+    echo "arrows: expected rustls with ring as the only TLS library, found $crate" >&2
     wrong=1
   fi
 done

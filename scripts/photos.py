@@ -1,4 +1,4 @@
-"""Derives photo sets of fixed geometry from the large originals: photos.py FOLDER."""
+"""Derives photo sets of fixed size from the large originals. Usage: photos.py FOLDER"""
 
 import pathlib
 import sys
@@ -18,11 +18,11 @@ def main(cache: pathlib.Path) -> None:
     originals = sorted((cache / "large").glob("*.jpg"))
     for index in range(IMAGENET):
         image = Image.open(originals[index % len(originals)]).convert("RGB")
-        # Another part of the same photo where there are fewer originals than asked for.
+        # With fewer originals than photos, use another part of the same original.
         part = (index // len(originals) * 0.3) % 1.0
         fitted = ImageOps.fit(image, (500, 375), Image.Resampling.LANCZOS, centering=(part, part))
-        # These originals are smoother than a camera's photos: so encoded, the files have the mean size of
-        # ImageNet's, 110 KB, and with it the work of entropy decoding.
+        # These originals are smoother than camera photos. At this quality the files have the mean size of
+        # ImageNet's, 110 KB, and so the same cost of entropy decoding.
         save(fitted, cache / "imagenet" / f"{index:04}.jpg", quality=99)
     for index in range(TWELVE_MEGAPIXELS):
         image = Image.open(originals[index]).convert("RGB")

@@ -1,8 +1,8 @@
-"""How far a model's outputs on an older processor are from those on this one: max|a-b| / max|b|, the measure of law 1.
+"""Compares a model's outputs on an older processor with those on this one: max|a-b| / max|b|, the measure of law 1.
 
-qemu emulates the older ones, by Debian's qemu-user. A softmax at the end is left out: of one large value it makes 1 on any
-processor, whatever stands before it. Models are those of `scripts/models.sh`. An Engine that differs in its
-processor alone agrees, on the strength of these figures. Usage: processors.py [MODEL...]; minutes for the large ones.
+Debian's qemu-user emulates the older processors. A softmax at the end is left out: it turns one large value into 1 on any processor and
+hides differences. The models are those of `scripts/models.sh`. These figures justify that engines which differ only in the processor
+count as compatible. Usage: processors.py [MODEL...]; takes minutes for large models.
 """
 
 import pathlib
@@ -24,15 +24,15 @@ import numpy, onnxruntime
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads, options.log_severity_level = 1, 3
 session = onnxruntime.InferenceSession({model!r}, options, ["CPUExecutionProvider"])
-wanted = session.get_inputs()[0]
-shape = [extent if isinstance(extent, int) else 1 for extent in wanted.shape]
+port = session.get_inputs()[0]
+shape = [extent if isinstance(extent, int) else 1 for extent in port.shape]
 noise = numpy.random.default_rng(1).standard_normal(shape, dtype=numpy.float32)
-numpy.savez({out!r}, *session.run(None, {{wanted.name: noise}}))
+numpy.savez({out!r}, *session.run(None, {{port.name: noise}}))
 """
 
 
 def without_softmax(model: pathlib.Path, folder: str) -> pathlib.Path:
-    """The model up to a softmax at its end, if it has one."""
+    """The model without a softmax at its end."""
     loaded = onnx.load(model)
     made = {name: node for node in loaded.graph.node for name in node.output}
     for output in loaded.graph.output:
@@ -44,11 +44,11 @@ def without_softmax(model: pathlib.Path, folder: str) -> pathlib.Path:
 
 
 def outputs(model: pathlib.Path, folder: str, *emulator: str) -> list[np.ndarray]:
-    """What a model makes of noise, by Python itself or by one that is emulated."""
+    """A model's outputs for noise, from this Python or an emulated one."""
     out = f"{folder}/out.npz"
     code = RUN.format(path=[path for path in sys.path if path], model=str(model), out=out)
     python = pathlib.Path(sys.executable).resolve()
-    # qemu says of what it cannot emulate, on every start; nothing here is of that.
+    # qemu warns about unsupported features at every start; none of them matters.
     ended = subprocess.run([*emulator, python, "-c", code], stderr=subprocess.PIPE, text=True)
     if ended.returncode != 0:
         raise SystemExit(ended.stderr)
@@ -62,14 +62,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             model = without_softmax(MODELS / f"{name}.onnx", folder)
-            here = outputs(model, folder)
+            native = outputs(model, folder)
             for processor in PROCESSORS:
-                there = outputs(model, folder, "qemu-x86_64", "-cpu", processor)
-                far = max(float(abs(a - b).max() / abs(b).max()) for a, b in zip(there, here))
-                print(f"{name} on {processor}: {far:.1e}", flush=True)
-                worst = max(worst, far)
+                emulated = outputs(model, folder, "qemu-x86_64", "-cpu", processor)
+                error = max(float(abs(a - b).max() / abs(b).max()) for a, b in zip(emulated, native))
+                print(f"{name} on {processor}: {error:.1e}", flush=True)
+                worst = max(worst, error)
     if not worst <= TOLERANCE:
-        raise SystemExit(f"{worst:.1e} found, expected {TOLERANCE:.0e} at most")
+        raise SystemExit(f"outputs differ: expected at most {TOLERANCE:.0e}, found {worst:.1e}")
 
 
 if __name__ == "__main__":

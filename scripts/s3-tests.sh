@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The S3 compatibility tests on SeaweedFS, directly and through the gateway: nothing may be lost.
+# Runs the S3 compatibility tests on SeaweedFS, directly and through the gateway. No test may fail only through the gateway.
 # Usage: s3-tests.sh [PYTEST-OPTION...], such as -k multipart.
 set -euo pipefail
 cd "$(dirname "$0")/.."

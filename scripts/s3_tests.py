@@ -1,6 +1,6 @@
-"""Runs the S3 compatibility tests that began as ceph/s3-tests on SeaweedFS, directly and through the gateway.
+"""Runs the S3 compatibility tests, a descendant of ceph/s3-tests, on SeaweedFS directly and through the gateway.
 
-Many of them fail on any store but Ceph; what counts is that the gateway loses none.
+Many of them fail on any store but Ceph. The requirement is that none fails only through the gateway.
 Usage: s3_tests.py PYTHON [PYTEST-OPTION...]
 """
 
@@ -45,7 +45,7 @@ email = other@example.com
 
 
 def outcomes(python: str, suite: pathlib.Path, options: list[str], tests: list[str], through: bool) -> dict[str, bool]:
-    """Runs tests on a fresh store; tells of each whether it passed."""
+    """Runs tests on a fresh store. Returns whether each one passed."""
     with tempfile.TemporaryDirectory(prefix="pushdown-s3-tests-") as name:
         folder = pathlib.Path(name)
         weed, address = start_seaweedfs(folder / "weed")
@@ -62,7 +62,7 @@ def outcomes(python: str, suite: pathlib.Path, options: list[str], tests: list[s
             command += [
                 "--timeout=60",
                 "-n4",
-                # The suite's own options are declared beside the folder with the tests.
+                # The suite declares its options next to the folder with the tests.
                 f"--confcutdir={suite}",
                 f"--s3cfg={folder / 's3tests.conf'}",
                 f"--junitxml={folder / 'report.xml'}",
@@ -74,7 +74,7 @@ def outcomes(python: str, suite: pathlib.Path, options: list[str], tests: list[s
                 )
             if not (folder / "report.xml").exists():
                 log = (folder / "output").read_text()[-4000:]
-                sys.exit(f"s3-tests: the suite ended with {ended.returncode} and without a report:\n{log}")
+                sys.exit(f"s3-tests: the suite exited with {ended.returncode} without a report:\n{log}")
             cases = ElementTree.parse(folder / "report.xml").iter("testcase")
             return {name_of(case): len(case) == 0 for case in cases}
         finally:
@@ -83,13 +83,13 @@ def outcomes(python: str, suite: pathlib.Path, options: list[str], tests: list[s
 
 
 def name_of(case: ElementTree.Element) -> str:
-    """As pytest takes it, from the folder with the tests: `module.py::Class::test`."""
+    """The pytest id, relative to the folder with the tests: `module.py::Class::test`."""
     module, group = case.get("classname").split(".")[-2:]
     return f"{module}.py::{group}::{case.get('name')}"
 
 
 def passed(results: dict[str, bool]) -> set[str]:
-    return {name for name, well in results.items() if well}
+    return {name for name, has_passed in results.items() if has_passed}
 
 
 def main() -> None:
@@ -103,16 +103,16 @@ def main() -> None:
         return outcomes(arguments.python, suite, options, tests, through)
 
     direct, through = run([str(suite / "tests")], False), run([str(suite / "tests")], True)
-    lost, won = passed(direct) - passed(through), passed(through) - passed(direct)
+    lost, gained = passed(direct) - passed(through), passed(through) - passed(direct)
     print(f"s3-tests: of {len(direct)}, {len(passed(direct))} pass directly, {len(passed(through))} through the gateway")
-    for name in sorted(won):
+    for name in sorted(gained):
         print(f"s3-tests: passes only through the gateway: {name}")
     if lost:
-        # A test that leans on the clock or on what ran before it fails now and then: only these, again, both ways.
+        # Tests that depend on timing or on earlier tests fail sporadically: repeat only these, both ways.
         for name in sorted(lost):
             print(f"s3-tests: passed only directly, running it again: {name}")
-        again = [f"{suite / 'tests'}/{name}" for name in sorted(lost)]
-        lost &= passed(run(again, False)) - passed(run(again, True))
+        repeated = [f"{suite / 'tests'}/{name}" for name in sorted(lost)]
+        lost &= passed(run(repeated, False)) - passed(run(repeated, True))
     for name in sorted(lost):
         print(f"s3-tests: LOST through the gateway: {name}")
     sys.exit(1 if lost else 0)

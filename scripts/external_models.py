@@ -1,5 +1,4 @@
-"""Models of a few nodes whose weights are in files beside them, each written by another of onnx's ways; `models.py` runs
-them and keeps what they give."""
+"""Small models with weights in external files, each written with other options of onnx. `models.py` writes their golden values."""
 
 import pathlib
 
@@ -10,7 +9,7 @@ from tiny_models import constants, falling, node, photo, port, scaled, tiny
 
 
 def digits() -> onnx.ModelProto:
-    """As the first example of every framework: two convolutions of a grey image of 28 x 28 pixels, and ten scores."""
+    """The usual first example: two convolutions of a grey image of 28 x 28 pixels, and ten scores."""
     random, nodes, weights = np.random.default_rng(11), [], []
     channels = [1, 8, 16]
     for layer, (before, after) in enumerate(zip(channels, channels[1:])):
@@ -30,7 +29,7 @@ def digits() -> onnx.ModelProto:
 
 
 def in_a_loop() -> onnx.ModelProto:
-    """A weight of a graph within a node, and one around it."""
+    """A weight in the graph of a node, and one in the outer graph."""
     random = np.random.default_rng(12)
     turn = helper.make_graph(
         [
@@ -53,7 +52,7 @@ def in_a_loop() -> onnx.ModelProto:
 
 
 def in_files_of_their_own(name: str) -> onnx.ModelProto:
-    """Each of six layers has its weights in a file of its own, which is called as they are."""
+    """Six layers, each with its weights in its own file, named like the weights."""
     model = falling(layers=6)
     names = {weight.name: f"{name}.onnx.{weight.name}" for weight in model.graph.initializer}
     for weight in model.graph.initializer:
@@ -64,23 +63,23 @@ def in_files_of_their_own(name: str) -> onnx.ModelProto:
 
 
 def write(folder: pathlib.Path) -> list[str]:
-    """Writes the models and their files; returns the names."""
+    """Writes the models and their files. Returns the names."""
     models = {
-        # As `torch.onnx.export` does: one file, and what is small stays in the model.
+        # Like `torch.onnx.export`: one file, and small tensors stay in the model.
         "external": (digits(), {"size_threshold": 1024}),
-        # Shapes and constant nodes, too.
+        # Also shapes and constant nodes.
         "external_constants": (constants(), {"size_threshold": 0, "convert_attribute": True}),
         "external_each": (in_files_of_their_own("external_each"), {"size_threshold": 0, "all_tensors_to_one_file": False}),
         "external_inner": (in_a_loop(), {"size_threshold": 0}),
     }
     for name, (model, options) in models.items():
         for old in folder.glob(f"{name}.onnx*"):
-            # onnx writes behind what is there.
+            # onnx appends to existing files.
             old.unlink()
         options = {"all_tensors_to_one_file": True, **options}
         if options["all_tensors_to_one_file"]:
             options["location"] = f"{name}.onnx.data"
         onnx.save_model(model, folder / f"{name}.onnx", save_as_external_data=True, **options)
-    # The same with its weights inside.
+    # The same model with embedded weights.
     (folder / "digits.onnx").write_bytes(digits().SerializeToString())
     return [*models, "digits"]

@@ -1,4 +1,4 @@
-"""What no schema knows of docker/: lint_docker.py COMPOSE-FILE... The first file stands alone, others are laid over it."""
+"""Checks of docker/ that no schema covers. Usage: lint_docker.py COMPOSE-FILE... The first file is the base, others are overrides."""
 
 import json
 import pathlib
@@ -11,32 +11,32 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"
-# A test of the gateway holds this page to what it exports, each metric and each label once.
+# A test of the gateway keeps this page equal to its exported metrics, with each metric and label once.
 EXPORTED = ROOT / "gateway/src/telemetry/snapshots/pushdown_gateway__telemetry__metrics__tests__the_page_lists_every_metric.snap"
-# What Prometheus adds: whether a target answered, and where a sample comes from.
+# Added by Prometheus: whether a target answered, and the source of a sample.
 ADDED_METRICS, ADDED_LABELS = {"up"}, {"instance", "job"}
 HARDENED = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
-# Each has a link of its own, or would take the CPU of another.
+# Services that must not share CPUs.
 PINNED = {"store": "STORE_CPUS", "gateway": "GATEWAY_CPUS", "bench": "TRAINER_CPUS"}
 
 
 def main(files: list[pathlib.Path]) -> list[str]:
-    """Everything that is wrong."""
+    """All faults."""
     services = yaml.safe_load(files[0].read_text())["services"]
     wrong = [fault for file in files for fault in without_default(file)]
     for name, service in services.items():
         wrong += [f"{name}: {fault}" for fault in [*hardening(name, service), *dependencies(service, services), *mounts(service)]]
     for file in files[1:]:
-        laid_over = yaml.safe_load(file.read_text())["services"]
-        wrong += [f"{file.name}: {name}: {fault}" for name, service in laid_over.items() for fault in mounts(service)]
+        overrides = yaml.safe_load(file.read_text())["services"]
+        wrong += [f"{file.name}: {name}: {fault}" for name, service in overrides.items() for fault in mounts(service)]
     return [*wrong, *shared_cpus(services), *monitoring(services), *dashboards()]
 
 
 def without_default(file: pathlib.Path) -> Iterator[str]:
-    """Variables that have to be set before anything starts."""
+    """Variables without a default."""
     for variable in re.findall(r"(?<!\$)\$(?!\$)(\{[^}]*\}|\w+)", file.read_text()):
         if not re.fullmatch(r"\{[A-Z_]+:-[^}]+\}", variable):
-            yield f"{file.name}: found ${variable}, expected a default, as in ${{NAME:-value}}"
+            yield f"{file.name}: found ${variable}, expected a default such as ${{NAME:-value}}"
 
 
 def hardening(name: str, service: dict) -> Iterator[str]:
@@ -44,21 +44,21 @@ def hardening(name: str, service: dict) -> Iterator[str]:
         if service.get(key) != expected:
             yield f"found {key}: {service.get(key)}, expected {expected}"
     if not service.get("tmpfs"):
-        yield "its root is read-only and it has no tmpfs"
+        yield "its root is read-only, expected a tmpfs"
     if not service.get("mem_limit"):
-        yield "it has no mem_limit"
+        yield "expected a mem_limit"
     if name in PINNED and f"${{{PINNED[name]}:-" not in str(service.get("cpuset")):
         yield f"found cpuset: {service.get('cpuset')}, expected {PINNED[name]}"
 
 
 def shared_cpus(services: dict) -> Iterator[str]:
-    """CPUs that two of those have by default that would take them from each other."""
+    """CPUs that two pinned services share by default."""
     taken: dict[int, str] = {}
     for name, variable in PINNED.items():
         default = re.fullmatch(rf"\$\{{{variable}:-(.*)\}}", str(services[name].get("cpuset")))
         for cpu in cpus(default[1]) if default else []:
             if cpu in taken:
-                yield f"{name}: by default it has CPU {cpu}, which is that of {taken[cpu]}"
+                yield f"{name}: its default CPU {cpu} is also that of {taken[cpu]}"
             taken[cpu] = name
 
 
@@ -69,24 +69,24 @@ def cpus(text: str) -> list[int]:
 
 
 def dependencies(service: dict, services: dict) -> Iterator[str]:
-    """What a service waits for is started with it, and tells how it is."""
+    """The dependencies of a service start with it, and have the health checks that it waits for."""
     for name, dependency in service.get("depends_on", {}).items():
         missing = set(service["profiles"]) - set(services[name]["profiles"])
         if missing and dependency.get("required", True):
-            yield f"it needs {name}, which the profile {', '.join(missing)} does not start"
+            yield f"it needs {name}, but the profile {', '.join(missing)} does not start it"
         if dependency["condition"] == "service_healthy" and "healthcheck" not in services[name]:
-            yield f"it waits for the health of {name}, which has no health check"
+            yield f"it waits for the health of {name}, expected a health check there"
 
 
 def mounts(service: dict) -> Iterator[str]:
     for volume in service.get("volumes", []):
         source = volume.partition(":")[0]
         if source.startswith("./") and not (DOCKER / source).exists():
-            yield f"there is no {source} in docker/"
+            yield f"{source} does not exist in docker/"
 
 
 def monitoring(services: dict) -> list[str]:
-    """Addresses are those of services, and folders those that are mounted."""
+    """Scraped addresses belong to services, and provisioned folders are mounted."""
     provisioning = DOCKER / "grafana/provisioning"
     scraped = yaml.safe_load((DOCKER / "prometheus.yml").read_text())["scrape_configs"]
     addresses = [target for job in scraped for group in job["static_configs"] for target in group["targets"]]
@@ -96,20 +96,20 @@ def monitoring(services: dict) -> list[str]:
     for address in addresses:
         name, _, port = address.partition(":")
         if not any(published.endswith(f":{port}") for published in services.get(name, {}).get("ports", [])):
-            wrong.append(f"{address} is no port of a service")
+            wrong.append(f"{address} is not a port of a service")
     mounted = [volume.split(":")[1] for volume in services["grafana"]["volumes"]]
     for provider in yaml.safe_load((provisioning / "dashboards/pushdown.yaml").read_text())["providers"]:
         if provider["options"]["path"] not in mounted:
-            wrong.append(f"dashboards are looked for in {provider['options']['path']}, which is not mounted")
+            wrong.append(f"the dashboard folder {provider['options']['path']} is not mounted")
     uids = {source["uid"] for source in sources}
     for file in (DOCKER / "grafana/dashboards").glob("*.json"):
         used = set(re.findall(r'"type": "prometheus", "uid": "([^"]*)"', file.read_text()))
-        wrong += [f"{file.name}: there is no data source {uid}" for uid in used - uids]
+        wrong += [f"{file.name}: unknown data source {uid}" for uid in used - uids]
     return wrong
 
 
 def dashboards() -> list[str]:
-    """Each query is PromQL, of metrics and labels that the gateway exports."""
+    """Each query is valid PromQL on metrics and labels that the gateway exports."""
     page = [line for line in EXPORTED.read_text().splitlines() if re.match(r"(process|pushdown)_", line)]
     metrics = {re.match(r"\w+", line)[0] for line in page} | ADDED_METRICS
     labels = {label for line in page for label in re.findall(r'(\w+)="', line)} | ADDED_LABELS
@@ -124,9 +124,9 @@ def dashboards() -> list[str]:
             except ValueError as error:
                 wrong.append(f"{file.name}: {query}: {error}")
             else:
-                wrong += [f"{file.name}: {query}: the gateway exports no {name}" for name in sorted(unknown)]
+                wrong += [f"{file.name}: {query}: the gateway does not export {name}" for name in sorted(unknown)]
     if not wrong:
-        print(f"lint-docker: {queries} queries of the dashboard, all of what the gateway exports")
+        print(f"lint-docker: {queries} dashboard queries use only exported metrics")
     return wrong
 
 
@@ -143,7 +143,7 @@ def first_argument(variable: str) -> str | None:
 
 
 def names(query: str) -> set[str]:
-    """Metrics and labels that a query names."""
+    """The metrics and labels of a query."""
     found = set()
 
     def visit(node: object) -> bool:

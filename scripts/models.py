@@ -1,11 +1,11 @@
-"""Makes the models that tests run, and what ONNX Runtime's own Python makes of them: models.py FOLDER [NAME].
+"""Writes the models of the tests, and their outputs in ONNX Runtime's Python. Usage: models.py FOLDER [NAME...]
 
-With a name only that one is made; otherwise FOLDER/tiny gets a few nodes each of what the real ones lack, and FOLDER/bad
-models that have to be refused.
+With names it writes only these models. Otherwise FOLDER/tiny also gets small models with features that the real ones lack, and
+FOLDER/bad models that have to be refused.
 
-The architectures are those of the `onnx` wheel, whose weights are all alike: each gets seeded ones of its own, scaled
-so that values neither vanish nor explode (He et al., 2015). Beside `NAME.onnx` stand the outputs for two random photos'
-worth of noise, and what is inside for them (`models_golden.py`). EfficientNet-Lite0 has its real weights.
+The architectures are those of the `onnx` wheel, whose weights are constant. Each model gets seeded random weights, scaled so that values
+neither vanish nor explode (He et al., 2015). Next to `NAME.onnx` are the outputs for two inputs of noise, and samples of all inner tensors
+(`models_golden.py`). EfficientNet-Lite0 has its real weights.
 """
 
 import pathlib
@@ -30,19 +30,19 @@ MODELS = {
     "squeezenet": "squeezenet",
     "vgg19": "vgg19",
 }
-# The one that has its real weights.
+# The model with real weights.
 REAL = "efficientnet_lite0"
 
 
 def roles(graph: onnx.GraphProto) -> dict[str, str]:
-    """What each tensor is to the first node that reads it, as a weight."""
+    """The role of each tensor as a weight of the first node that reads it."""
     found = {}
     for node in graph.node:
         names = {
             "BatchNormalization": ["", "scale", "bias", "bias", "scale"],
             "Conv": ["", "weight", "bias"],
             "Gemm": ["", "weight", "bias"],
-            # Caffe's scale layers: a factor and an offset per channel, behind an `Unsqueeze`.
+            # Caffe's scale layers: a factor and an offset per channel, after an `Unsqueeze`.
             "Mul": ["", "scale"],
             "Add": ["", "bias"],
         }.get(node.op_type, [])
@@ -55,7 +55,7 @@ def roles(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def seeded(path: pathlib.Path, seed: int) -> onnx.ModelProto:
-    """The model with random weights in the place of constant ones."""
+    """The model with random weights in place of constant ones."""
     model, random = onnx.load(path), np.random.default_rng(seed)
     graph = model.graph
     role, shapes = roles(graph), {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -78,23 +78,23 @@ def seeded(path: pathlib.Path, seed: int) -> onnx.ModelProto:
 
 
 def bad() -> dict[str, onnx.ModelProto]:
-    """Models that no gateway may run, by what is wrong with them."""
+    """Models that a gateway must refuse, by their fault."""
     node = helper.make_node
     numbers = lambda values: numpy_helper.from_array(np.array(values, np.float32), "w")
-    elsewhere = numbers([1.0] * 4)
-    elsewhere.ClearField("raw_data")
-    elsewhere.data_location = TensorProto.EXTERNAL
-    elsewhere.external_data.add(key="location", value="../../etc/passwd")
+    external = numbers([1.0] * 4)
+    external.ClearField("raw_data")
+    external.data_location = TensorProto.EXTERNAL
+    external.external_data.add(key="location", value="../../etc/passwd")
     add = [node("Add", ["x", "w"], ["y"])]
-    places = numpy_helper.from_array(np.arange(4), "places")
-    sparse = node("Constant", [], ["w"], sparse_value=helper.make_sparse_tensor(elsewhere, places, [4]))
-    # Of the room that its shape takes, an eighth.
+    indices = numpy_helper.from_array(np.arange(4), "places")
+    sparse = node("Constant", [], ["w"], sparse_value=helper.make_sparse_tensor(external, indices, [4]))
+    # An eighth of the values of its shape.
     short = numbers([1.0] * 2048)
     short.dims[:] = [4, 4096]
     return {
         "batch_axis_lost": tiny([node("ReduceSum", ["x"], ["y"], keepdims=0)]),
         "custom_operator": tiny([node("Magic", ["x"], ["y"], domain="acme")], domains=[("acme", 1)]),
-        "external_weights": tiny(add, weights=[elsewhere]),
+        "external_weights": tiny(add, weights=[external]),
         "nan_weights": tiny(add, weights=[numbers([1, np.nan, 1, 1])]),
         "not_made": tiny([node("Add", ["x", "nowhere"], ["y"])]),
         "random_operator": tiny([node("RandomNormalLike", ["x"], ["y"])]),
@@ -110,12 +110,12 @@ def bad() -> dict[str, onnx.ModelProto]:
 
 
 def noise(seed: int, shape: list[int]) -> np.ndarray:
-    """Two inputs."""
+    """Two inputs of noise."""
     return np.random.default_rng(100 + seed).standard_normal((2, *shape)).astype(np.float32)
 
 
 def make(folder: pathlib.Path, seed: int, name: str) -> None:
-    """Makes a model and what is known of it, unless it is there."""
+    """Writes a model and its golden values, unless they exist."""
     path, inputs = folder / f"{name}.onnx", noise(seed, [3, 224, 224])
     if not path.with_suffix(".golden.safetensors").exists():
         print(f"models: {name}", flush=True)
@@ -126,12 +126,12 @@ def make(folder: pathlib.Path, seed: int, name: str) -> None:
             path.write_bytes(model.SerializeToString())
         models_golden.outputs(path, inputs)
     if not path.with_suffix(".layers.safetensors").exists():
-        print(f"models: inside of {name}", flush=True)
+        print(f"models: inner tensors of {name}", flush=True)
         models_golden.layers(path, inputs)
 
 
 def make_small(folder: pathlib.Path) -> None:
-    """Makes the models of a few nodes, with a small input and a large one each."""
+    """Writes the small models, and their golden values."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, (name, model) in enumerate(small().items()):
         path = folder / f"{name}.onnx"
@@ -142,7 +142,7 @@ def make_small(folder: pathlib.Path) -> None:
 
 
 def run_small(path: pathlib.Path, seed: int) -> None:
-    """Keeps what a model gives for a small input and a large one."""
+    """Writes the golden values of a model for a small input and a large one."""
     model = onnx.load(path, load_external_data=False)
     shape = [extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim[1:]]
     scales = np.array([0.1, 10], np.float32).reshape(2, *[1] * len(shape))
@@ -152,7 +152,7 @@ def run_small(path: pathlib.Path, seed: int) -> None:
 
 
 def make_bad(folder: pathlib.Path) -> None:
-    """Makes what has to be refused."""
+    """Writes the models that have to be refused."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, model in bad().items():
         (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
@@ -164,7 +164,7 @@ def main() -> None:
     folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
     names = [*MODELS, REAL]
     if unknown := set(only) - set(names):
-        sys.exit(f"models: no such model: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        sys.exit(f"models: unknown model {', '.join(sorted(unknown))}: expected some of {', '.join(names)}")
     if not only:
         make_small(folder / "tiny")
         make_bad(folder / "bad")

@@ -1,4 +1,4 @@
-"""Models of a few nodes, each with something that the real ones lack; `models.py` writes them."""
+"""Small models, each with a feature that the real ones lack. `models.py` writes them."""
 
 import numpy as np
 import onnx
@@ -27,17 +27,17 @@ def constant(name: str, values, kind=np.float32) -> onnx.NodeProto:
 
 
 def port(name: str, kind: int = TensorProto.FLOAT, shape=None) -> onnx.ValueInfoProto:
-    """A tensor at an end of a graph inside of a node."""
+    """An input or output of a graph inside a node."""
     return helper.make_tensor_value_info(name, kind, shape)
 
 
 def scaled(random: np.random.Generator, *shape: int) -> np.ndarray:
-    """A matrix behind which values neither vanish nor explode."""
+    """A matrix scaled so that values neither vanish nor explode."""
     return (random.standard_normal(shape) * np.sqrt(2 / shape[0])).astype(np.float32)
 
 
 def constants() -> onnx.ModelProto:
-    """Weights and shapes as nodes, and a shape that PyTorch takes from the batch: no layer between could be cut."""
+    """Weights and shapes as nodes, and a shape that PyTorch derives from the batch. Treated as data, it would prevent cuts between layers."""
     random = np.random.default_rng(7)
     # As PyTorch exports `x.view(x.size(0), -1)`.
     shapes = [
@@ -76,7 +76,7 @@ def constants() -> onnx.ModelProto:
 
 
 def batch_mean() -> onnx.ModelProto:
-    """Of a batch every sample would have the mean of all."""
+    """In a batch every sample would get the mean of all samples."""
     nodes = [
         node("Abs", ["x"], ["a"]),
         node("ReduceMean", ["a"], ["mean"], axes=[0], keepdims=1),
@@ -87,7 +87,7 @@ def batch_mean() -> onnx.ModelProto:
 
 
 def part_of_the_mean(share: np.ndarray, side: int) -> onnx.ModelProto:
-    """The same by so little: each element has a share of its mean over the batch."""
+    """The same in small: each element gets a share of its mean over the batch."""
     nodes = [
         node("ReduceMean", ["x"], ["mean"], axes=[0], keepdims=1),
         node("Mul", ["mean", "share"], ["part"]),
@@ -97,14 +97,14 @@ def part_of_the_mean(share: np.ndarray, side: int) -> onnx.ModelProto:
 
 
 def one_mixed() -> onnx.ModelProto:
-    """All elements but one are those of the sample alone."""
+    """One element depends on the batch, all others only on the sample."""
     share = np.zeros((1, 3, 24, 24))
     share[0, 0, 0, 1] = 1
     return part_of_the_mean(share, side=24)
 
 
 def branches() -> onnx.ModelProto:
-    """Of a batch one sample would decide for all."""
+    """In a batch one sample would decide the branch of all."""
 
     def branch(name: str, nodes) -> onnx.GraphProto:
         return helper.make_graph(nodes, name, [], [port(name)])
@@ -129,7 +129,7 @@ def branches() -> onnx.ModelProto:
 
 
 def loops() -> onnx.ModelProto:
-    """Three turns of a loop, which reads a weight and a tensor from around it, the latter by the name of its copy."""
+    """A loop of three iterations, which reads a weight and a tensor of the outer graph, the latter by the name of its copy."""
     turn = helper.make_graph(
         [
             node("Identity", ["again"], ["and_again"]),
@@ -152,7 +152,7 @@ def loops() -> onnx.ModelProto:
 
 
 def scans() -> onnx.ModelProto:
-    """Sums over the rows of each sample: as many turns as there are rows, whatever the batch."""
+    """Sums over the rows of each sample: one iteration per row, for any batch."""
     turn = helper.make_graph(
         [
             node("Mul", ["row", "factor"], ["multiplied"]),
@@ -182,7 +182,7 @@ def scans() -> onnx.ModelProto:
 
 
 def other_types() -> onnx.ModelProto:
-    """Tensors that alone separate input and output and are none of f32."""
+    """All tensors at which the graph can be cut have other types than f32."""
     nodes = [
         node("Abs", ["x"], ["a"]),
         node("Cast", ["a"], ["halves"], to=TensorProto.FLOAT16),
@@ -195,7 +195,7 @@ def other_types() -> onnx.ModelProto:
 
 
 def batch_moved() -> onnx.ModelProto:
-    """The batch goes to the second axis, to the last one and back. Of one sample all but the last shape begin with 1."""
+    """The batch moves to the second axis, to the last one and back. For one sample all shapes but the last begin with 1."""
     nodes = [
         node("Abs", ["x"], ["a"]),
         node("Transpose", ["a"], ["second"], perm=[1, 0, 2, 3]),
@@ -218,11 +218,11 @@ def falling(layers: int = 16) -> onnx.ModelProto:
 
 
 def wide_inside() -> onnx.ModelProto:
-    """As VGG: behind the first layers a photo has many times its bytes, and few behind the last one alone."""
+    """Like VGG: after the first layers a photo has many times its bytes, and only after the last one few."""
     random, nodes, weights = np.random.default_rng(10), [], []
     channels = [3, 32, 32, 64]
-    for layer, (before, behind) in enumerate(zip(channels, channels[1:])):
-        kernels = scaled(random, 9 * before, behind).T.reshape(behind, before, 3, 3)
+    for layer, (before, after) in enumerate(zip(channels, channels[1:])):
+        kernels = scaled(random, 9 * before, after).T.reshape(after, before, 3, 3)
         weights.append(numpy_helper.from_array(kernels, f"w{layer}"))
         inner = [f"p{layer - 1}" if layer else "x", f"c{layer}", f"r{layer}", f"p{layer}"]
         nodes.append(node("Conv", [inner[0], f"w{layer}"], [inner[1]], pads=[1, 1, 1, 1]))
@@ -234,7 +234,7 @@ def wide_inside() -> onnx.ModelProto:
 
 
 def sparse_weights() -> onnx.ModelProto:
-    """Two matrices of which most is 0, one for each layer."""
+    """Two sparse matrices, one for each layer."""
     random = np.random.default_rng(9)
 
     def sparse(name: str, *shape: int) -> onnx.SparseTensorProto:
@@ -252,7 +252,7 @@ def sparse_weights() -> onnx.ModelProto:
 
 
 def small() -> dict[str, onnx.ModelProto]:
-    """Models that can be run, by what they have that the real ones lack. New ones come last: inputs go by the place."""
+    """Valid models, by their feature. New ones go last: the position is the seed of the inputs."""
     return {
         "batch_mean": batch_mean(),
         "branches": branches(),
@@ -262,7 +262,7 @@ def small() -> dict[str, onnx.ModelProto]:
         "other_types": other_types(),
         "batch_moved": batch_moved(),
         "falling": falling(),
-        # Between what samples may differ by and ten times that.
+        # Between the tolerance of samples and ten times that.
         "faint_mean": part_of_the_mean(np.full((1, 1, 1, 1), 5e-5), side=4),
         "one_mixed": one_mixed(),
         "sparse_weights": sparse_weights(),

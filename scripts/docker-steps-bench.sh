@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs a small benchmark in the root that docker-steps.sh has made of the image `bench`, as docker/compose.yaml would: by its
-# command, root with that container's capabilities, a root that cannot be written to, and eth0 shaped. Store and gateway are in a
-# network namespace of their own behind that device, SeaweedFS by the script and the flags of docker/compose.seaweedfs.yaml.
-# Usage, in a network namespace without anything: docker-steps-bench.sh ROOT
+# Runs a small benchmark in the root of the image `bench` from docker-steps.sh, like docker/compose.yaml would: with its command, root
+# with the container's capabilities, a read-only root, and eth0 shaped. Store and gateway are in another network namespace, connected by
+# that device; SeaweedFS uses the script and the flags of docker/compose.seaweedfs.yaml.
+# Usage, in an empty network namespace: docker-steps-bench.sh ROOT
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$1
 say() { printf 'docker-steps: %s\n' "$*"; }
 fail() { say "$@" >&2; exit 1; }
 
-# What the compose files say, with every variable at its default.
+# Reads a compose file with every variable at its default.
 compose() { # file, key...
   .venv-lint/bin/python - "$@" <<'PYTHON'
 import pathlib, re, sys, yaml
@@ -29,7 +29,7 @@ mapfile -t bench < <(compose docker/compose.yaml bench command)
 mapfile -t bench_environment < <(compose docker/compose.yaml bench environment)
 capabilities=$(compose docker/compose.yaml bench cap_add | sed 's/^/+/' | paste -sd, | tr '[:upper:]' '[:lower:]')
 
-# Volumes, and what Docker puts into every container.
+# Volumes, and the files that Docker creates in every container.
 install -d "$root"/{store,results,cache} "$root"/opt/pushdown/.cache/{e2e,tables}
 install -m 644 docker/seaweedfs.sh "$root/seaweedfs.sh"
 echo "127.0.0.1 localhost
@@ -43,14 +43,14 @@ for volume in tmp models store results cache opt/pushdown/.cache/e2e opt/pushdow
 done
 
 unshare --net sleep infinity &
-other=$!
-while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
-there=(nsenter --net="/proc/$other/ns/net")
-ip link add name eth0 type veth peer name eth1 netns "$other"
+peer=$!
+while [ "$(readlink /proc/$peer/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
+in_peer=(nsenter --net="/proc/$peer/ns/net")
+ip link add name eth0 type veth peer name eth1 netns "$peer"
 ip address add 198.18.2.1/30 dev eth0
-"${there[@]}" ip address add 198.18.2.2/30 dev eth1
+"${in_peer[@]}" ip address add 198.18.2.2/30 dev eth1
 for device in lo eth0; do ip link set "$device" up; done
-for device in lo eth1; do "${there[@]}" ip link set "$device" up; done
+for device in lo eth1; do "${in_peer[@]}" ip link set "$device" up; done
 
 virtual=/opt/pushdown/.venv/bin
 clean=(env -i "PATH=$virtual:/opt/pushdown/target/release:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/tmp)
@@ -65,17 +65,17 @@ wait_for() { # name, process, command...
     sleep 0.3
   done
 }
-"${there[@]}" "${clean[@]}" "${store_environment[@]}" chroot "$root" sh /seaweedfs.sh "${store[@]}" >"$root/tmp/store.log" 2>&1 &
+"${in_peer[@]}" "${clean[@]}" "${store_environment[@]}" chroot "$root" sh /seaweedfs.sh "${store[@]}" >"$root/tmp/store.log" 2>&1 &
 wait_for store $! curl --fail --silent http://198.18.2.2:9000/healthz
-say "store: SeaweedFS by docker/seaweedfs.sh"
-# It listens before its parts have found each other.
+say "store: SeaweedFS with docker/seaweedfs.sh"
+# It listens before its parts are connected, so retry.
 load=("${clean[@]}" "${load_environment[@]}" chroot --userspec=10001:10001 "$root" /opt/pushdown/docker/load.sh)
 wait_for load $$ "${load[@]}"
 say "$("${load[@]}")"
-"${there[@]}" "${clean[@]}" "${gateway_environment[@]}" PUSHDOWN_LISTEN=0.0.0.0:9900 PUSHDOWN_ADMIN_LISTEN=0.0.0.0:9901 \
+"${in_peer[@]}" "${clean[@]}" "${gateway_environment[@]}" PUSHDOWN_LISTEN=0.0.0.0:9900 PUSHDOWN_ADMIN_LISTEN=0.0.0.0:9901 \
   ORT_DYLIB_PATH=/opt/pushdown/.cache/onnxruntime/libonnxruntime.so \
   chroot "$root" pushdown-gateway serve >"$root/tmp/gateway.log" 2>&1 &
-wait_for gateway $! "${there[@]}" chroot "$root" /opt/pushdown/target/release/pushdown-gateway health --admin 127.0.0.1:9901 --ready
+wait_for gateway $! "${in_peer[@]}" chroot "$root" /opt/pushdown/target/release/pushdown-gateway health --admin 127.0.0.1:9901 --ready
 say "gateway: ready"
 
 mkdir "$root/tmp/try"
@@ -94,7 +94,7 @@ sed -e '/^links/d' -e 's/^arms.*/arms = ["plain", "pushed", "tfdata"]/' "$root/t
 printf 'title = "GETs"\nkind = "forward"\ndefault = false\nsizes = [1048576]\nrounds = 1\n' >"$root/tmp/try/try-forward.toml"
 printf 'title = "Jobs"\nkind = "tenants"\ndefault = false\nsizes = [10]\nsamples = 20\narms = ["pushed"]\nrounds = 1\npipeline = "%s"\n' \
   'decode | resize(short=64)' >"$root/tmp/try/try-tenants.toml"
-# The image's own environment is ENV of its stages, of which E2E_SETUP is the one that e2e.sh asks for.
+# Of the image's ENV, e2e.sh needs E2E_SETUP.
 as_bench=("${clean[@]}" "${bench_environment[@]}" E2E_SETUP=0 E2E_COMMIT=unknown chroot "$root"
   setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,$capabilities" /opt/pushdown/scripts/e2e.sh)
 tries=(/tmp/try/try-read.toml /tmp/try/try-forward.toml /tmp/try/try-tenants.toml)
@@ -103,16 +103,16 @@ measured() { # what, argument...
   local what=$1
   shift
   if ! "${as_bench[@]}" "$@" >"$root/tmp/bench.log" 2>&1; then
-    grep 'broke' "$root/tmp/bench.log" >&2 || tail -n 40 "$root/tmp/bench.log" >&2
-    fail "$what: it ended with an error"
+    grep ' failed: ' "$root/tmp/bench.log" >&2 || tail -n 40 "$root/tmp/bench.log" >&2
+    fail "$what: it exited with an error"
   fi
   results=("$root"/results/*.json)
-  say "$what: $(jq -r '.scenarios[] | "\(.name) by \([.cells[].arms | keys[]] | join(", "))"' "${results[0]}" | paste -sd';')"
+  say "$what: $(jq -r '.scenarios[] | "\(.name) with \([.cells[].arms | keys[]] | join(", "))"' "${results[0]}" | paste -sd';')"
   jq -e 'all(.scenarios[]; .cells | length == 1)' "${results[0]}" >/dev/null || fail "$what: a scenario was skipped"
 }
 
 measured "bench, over eth0" "${bench[@]}" "${tries[@]}"
 if tc qdisc show dev eth0 | grep -Eq 'tbf|ingress'; then fail "eth0 is still shaped"; fi
 rm -r "$root"/results/*
-measured "bench, with a store and a gateway of its own" run --no-shaping --results=/results "${tries[@]:1}" /tmp/try/try-open.toml
+measured "bench, with its own store and gateway" run --no-shaping --results=/results "${tries[@]:1}" /tmp/try/try-open.toml
 jq -e 'any(.scenarios[].cells[]; .arms.nginx)' "${results[0]}" >/dev/null || fail "nginx was left out"

@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Runs the steps of docker/Dockerfile that make the gateway's image in clean Debian roots, without Docker, and starts the
-# gateway there as the image would. As root. Usage: docker-steps.sh [PROGRAM], by default target/release/pushdown-gateway.
-# The program is not compiled there, which takes 20 minutes, unless BUILD=1 asks for it: then by this machine's Rust.
-# BENCH=1 goes on with the images `data` and `bench`, and a small benchmark as the compose file has it; MODELS and PEERS are the
-# arguments of these images, here by default efficientnet_lite0 and none.
-# Roots and mounts are in a namespace of their own, in memory (2 GB; BENCH=1 takes 5, with all peers 14): however this ends,
-# nothing of them is left.
+# Runs the steps of docker/Dockerfile for the gateway's image in clean Debian roots, without Docker, and starts the gateway there like
+# the image would. Requires root. Usage: docker-steps.sh [PROGRAM]; default: target/release/pushdown-gateway
+# BUILD=1 compiles the program in the root with this machine's Rust, which takes 20 minutes; without it PROGRAM is used.
+# BENCH=1 also builds the images `data` and `bench`, and runs a small benchmark like the compose file. MODELS and PEERS are the arguments
+# of these images, with the defaults efficientnet_lite0 and none.
+# Roots and mounts are in their own namespace, in memory (2 GB; with BENCH=1 5 GB, with all peers 14 GB), so nothing is left behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ "$(id -u)" -eq 0 ] || { echo "docker-steps: only root can make roots and mounts" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || { echo "docker-steps: creating roots and mounts requires root" >&2; exit 1; }
 say() { printf 'docker-steps: %s\n' "$*"; }
 
 if [ "${1:-}" != --inside ]; then
   program=${1:-${CARGO_TARGET_DIR:-target}/release/pushdown-gateway}
   if [ -z "${BUILD:-}" ] && [ ! -x "$program" ]; then
-    say "found no program at $program: name one, build it by make build, or set BUILD=1" >&2
+    say "$program does not exist: name a program, run \`make build\`, or set BUILD=1" >&2
     exit 1
   fi
   scripts/setup.sh lint
@@ -37,7 +36,7 @@ mount -t tmpfs -o size=75%,mode=755 roots "$roots"
 context=$roots/context
 mkdir "$context"
 git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$context"
-# Stages by name, each with its instructions in order.
+# The instructions of each stage, by name.
 .venv-lint/bin/python - docker/Dockerfile >"$roots/stages.json" <<'PYTHON'
 import json, pathlib, shlex, sys
 from dockerfile_parse import DockerfileParser
@@ -53,7 +52,7 @@ for step in parser.structure:
 json.dump(stages, sys.stdout)
 PYTHON
 
-# The root's own programs only, and registries as they are reached from this machine, proxies and their authorities too.
+# Runs a command with the root's own programs, and with the registries, proxies and certificate authorities of this machine.
 inside() { # root, command...
   local root=$1 passed=()
   shift
@@ -64,20 +63,19 @@ inside() { # root, command...
     PIP_CERT=/trusted.pem CARGO_HTTP_CAINFO=/trusted.pem DEBIAN_FRONTEND=noninteractive "${passed[@]}" "${environment[@]}" chroot "$root" "$@"
 }
 
-# The same, silent when it is well.
+# The same; prints output only on failure.
 run() {
   inside "$@" >"$roots/log" 2>&1 </dev/null || { tail -n 40 "$roots/log" >&2; exit 1; }
 }
 
-# What ENV makes of a value: variables that were set before it are in it.
+# Expands earlier variables in a value, like ENV.
 expanded() { # value
   local text=$1 known
   for known in "${environment[@]}"; do text=${text//"\$${known%%=*}"/${known#*=}}; done
   printf '%s\n' "${text//\$PATH//usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin}"
 }
 
-# A stage in its root, from its first instruction to its last; in place of the one that it is from, if that is named. A cache for
-# the build is a matter of Docker's.
+# Runs all instructions of a stage in its root, or in the root of the named base stage. Cache mounts are ignored.
 environment=() folder=/
 stage() { # name [from]
   local root=$roots/$1 instruction value from name
@@ -118,7 +116,7 @@ copy() { # from, root, folder, "source... destination"
   read -r -a words <<<"$4"
   destination=${words[-1]}
   [[ $destination == /* ]] || destination=$3/$destination
-  # A file into a folder, a folder's content into one of that name: what Docker makes of it.
+  # Like Docker: a file goes into a folder, the content of a folder into one of that name.
   for word in "${words[@]:0:${#words[@]}-1}"; do
     if [ -d "$1/$word" ]; then
       mkdir -p "$2$destination"
@@ -133,13 +131,13 @@ root() { # name: a fresh copy of Debian
   cp -a "$roots/debian" "$roots/$1"
   mount -t proc proc "$roots/$1/proc"
 }
-# The gateway's own root is not touched: what it trusts has to come from its packages.
+# Not for the gateway's root: its certificate authorities have to come from its packages.
 trust() { install -m 644 /etc/ssl/certs/ca-certificates.crt "$roots/$1/trusted.pem"; }
 size() { du -xsm --exclude=proc --exclude="$1/models" "$1" | cut -f1; }
 
-say "debian:bookworm-slim is debootstrap's minbase here"
+say "debian:bookworm-slim is replaced by debootstrap's minbase"
 debootstrap --variant=minbase bookworm "$roots/debian" >"$roots/log" 2>&1 || { tail "$roots/log" >&2; exit 1; }
-# As in Debian's image: its sources, and nothing of apt is kept once it has installed.
+# Like Debian's image: its sources, and no files of apt after an installation.
 rm -rf "$roots/debian/etc/apt/sources.list" "$roots"/debian/var/cache/apt/archives/*.deb "$roots"/debian/var/lib/apt/lists/*
 echo 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };' \
   >"$roots/debian/etc/apt/apt.conf.d/docker-clean"
@@ -157,7 +155,7 @@ Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 SOURCES
 
-say "rust:slim-bookworm is the same with ${BUILD:+"this machine's Rust and "}the C compiler that comes with it"
+say "rust:slim-bookworm is replaced by the same with ${BUILD:+"this machine's Rust and "}its C compiler"
 root build
 run "$roots/build" sh -c 'apt-get update && apt-get install -y --no-install-recommends ca-certificates gcc libc6-dev'
 if [ -n "${BUILD:-}" ]; then
@@ -169,11 +167,11 @@ stage build
 say "build: $(inside "$roots/build" sh -c 'cmake --version | head -n 1; nasm -v; g++ --version | head -n 1' | tr '\n' ';')"
 if [ -z "${BUILD:-}" ]; then
   cargo metadata --offline --locked --no-deps --format-version 1 --manifest-path "$roots/build/src/Cargo.toml" >/dev/null
-  say "build: what was copied is a whole workspace"
+  say "build: the copied files are a complete workspace"
   strip -o "$roots/build/usr/local/bin/pushdown-gateway" "$program"
 fi
 
-say "python:slim-bookworm is the same with Debian's Python and pip"
+say "python:slim-bookworm is replaced by the same with Debian's Python and pip"
 root runtime
 run "$roots/runtime" sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-pip python-is-python3'
 trust runtime
@@ -182,7 +180,7 @@ stage runtime
 root gateway
 stage gateway
 unshare --net scripts/docker-steps-check.sh "$roots/gateway" "$roots/stages.json"
-say "the image's files: $(size "$roots/gateway") MB, of which Debian $(size "$roots/debian") MB, the gateway" \
+say "the image's files: $(size "$roots/gateway") MB, of it Debian $(size "$roots/debian") MB, the gateway" \
   "$(size "$roots/gateway/usr/local/bin/pushdown-gateway") MB, ONNX Runtime $(size "$roots/gateway/usr/local/lib/libonnxruntime.so") MB"
 [ -n "${BENCH:-}" ] || exit 0
 

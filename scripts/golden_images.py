@@ -1,7 +1,7 @@
-"""Makes testkit/fixtures/images: small files of every form and every harmless damage that `decode` reads as Pillow does.
+"""Writes testkit/fixtures/images: small files of every form, and with every harmless damage, that `decode` reads like Pillow.
 
-`pushdown/tests/golden/images.json` has what Pillow makes of each: the size and the digest of the pixels, or that it refuses the
-file. JPEGs of unusual sampling are made by `cjpeg` (Debian's libjpeg-turbo-progs) and `jpegtran`.
+`pushdown/tests/golden/images.json` has Pillow's result for each: the size and the digest of the pixels, or that it refuses the file.
+`cjpeg` (Debian's libjpeg-turbo-progs) writes JPEGs of unusual sampling.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ def main() -> None:
     store.write(FILES, ROOT / "pushdown/tests/golden/images.json")
     refused = sum("error" in case for case in store.cases)
     size = sum(len(file) for file in store.files.values())
-    print(f"{len(store.files)} files of {size} bytes, {len(store.cases)} cases, of which {refused} are refused")
+    print(f"{len(store.files)} files of {size} bytes, {len(store.cases)} cases, {refused} of them refused")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes the golden tables: small files, and what DuckDB and pyarrow answer to queries over them."""
+"""Writes the golden tables: small files, and the answers of DuckDB and pyarrow to queries over them."""
 
 import datetime
 import json
@@ -27,11 +27,11 @@ def main() -> None:
     cases = []
 
     def add(name: str, pipeline: str, answer: pa.Table, types: bool) -> None:
-        place = f"{len(cases):02}.arrow"
+        file = f"{len(cases):02}.arrow"
         options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_file(str(ANSWERS / place), answer.schema, options=options) as out:
+        with pa.ipc.new_file(str(ANSWERS / file), answer.schema, options=options) as out:
             out.write_table(answer.combine_chunks())
-        cases.append({"file": name, "pipeline": pipeline, "answer": place, "types": types})
+        cases.append({"file": name, "pipeline": pipeline, "answer": file, "types": types})
 
     for table, sql in queries.TPCH + queries.TYPES:
         add(f"{table}.parquet", f"sql({json.dumps(sql, ensure_ascii=False)})", ask(f"{table}.parquet", sql), False)
@@ -45,18 +45,18 @@ def main() -> None:
             arguments.append(f"where={json.dumps(where)}")
         if limit:
             arguments.append(f"limit={limit}")
-        # What a file of text is read as is every reader's own.
+        # Each reader infers its own types from text.
         types = not name.endswith((".csv", ".jsonl"))
         add(name, f"select({', '.join(arguments)})", select(name, columns, condition, limit), types)
-    for pipeline, sql in meant():
+    for pipeline, sql in equivalents():
         add("types.parquet", pipeline, ask("types.parquet", sql), False)
     (ANSWERS / "cases.json").write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n")
     size = sum(path.stat().st_size for folder in (TABLES, ANSWERS) for path in folder.iterdir())
     print(f"{len(cases)} cases, {size} bytes")
 
 
-def meant() -> list[tuple[str, str]]:
-    """Pipelines over `types.parquet`, and the same as queries."""
+def equivalents() -> list[tuple[str, str]]:
+    """Pipelines over `types.parquet`, with equivalent queries."""
     columns = [[f"{expression} as v{place}" for place, expression in enumerate(group)] for group in meaning.EXPRESSIONS]
     sql = [f"select n, {', '.join(group)} from object order by n" for group in columns] + meaning.QUERIES
     pairs = [(f"sql({json.dumps(query, ensure_ascii=False)})", query) for query in sql]
@@ -67,7 +67,7 @@ def meant() -> list[tuple[str, str]]:
 
 
 def ask(name: str, sql: str) -> pa.Table:
-    """What DuckDB answers."""
+    """DuckDB's answer."""
     path = TABLES / name
     read = {".parquet": "read_parquet", ".csv": "read_csv", ".gz": "read_csv"}.get(path.suffix, "read_json")
     connection = duckdb.connect()
@@ -79,7 +79,7 @@ def ask(name: str, sql: str) -> pa.Table:
 
 
 def select(name: str, columns: list[str] | None, condition: str | None, limit: int | None) -> pa.Table:
-    """What pyarrow reads."""
+    """pyarrow's answer."""
     path = TABLES / name
     if path.suffix == ".parquet":
         table = pq.read_table(path, coerce_int96_timestamp_unit="us")

@@ -1,7 +1,7 @@
-"""Makes testkit/fixtures/tiffs: small TIFFs of every kind that `decode` reads, and what Pillow makes of them.
+"""Writes testkit/fixtures/tiffs: small TIFFs of every kind that `decode` reads, and Pillow's results for them.
 
-`pushdown/tests/golden/tiffs.json` has shape and digest of the pixels of each. Files that Pillow does not read, or reads in
-another way (docs/SEMANTICS.md names them), expect what their samples are, computed here.
+`pushdown/tests/golden/tiffs.json` has shape and digest of the pixels of each. For files that Pillow does not read, or reads differently
+(docs/SEMANTICS.md lists them), this script computes the expected pixels from the samples.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILES = ROOT / "testkit/fixtures/tiffs"
 README = """# TIFFs
 
-Made by `scripts/golden_tiffs.py` from one picture that it computes; each file's name says what is special about it.
-Those that begin with `field_` are from bug reports, and stay as they are.
+Written by `scripts/golden_tiffs.py` from a computed picture; the name of a file names its special feature. Files that begin
+with `field_` are from bug reports, and never change.
 """
 
 

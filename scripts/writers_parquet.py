@@ -1,4 +1,4 @@
-"""Makes the table of Parquet writers: small files by every writer and option, and what their own writers read of them."""
+"""Writes the matrix of Parquet writers: small files by every writer and option, and their contents as read by the writers themselves."""
 
 import json
 import pathlib
@@ -19,13 +19,13 @@ def main() -> None:
     cases = []
     for name, read in by_hand.write(FOLDER) + libraries.write(FOLDER):
         content = serialized(storage(read))
-        # Most options change nothing of what is read.
+        # Most options do not change the contents.
         if content not in answers:
             answers[content] = f"{len(answers):02}.arrow"
             (FOLDER / answers[content]).write_bytes(content)
         cases.append({"file": name, "answer": answers[content]})
     (FOLDER / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
-    # One condition a line: what changes is seen.
+    # One condition per line, for readable diffs.
     found = ",\n".join(json.dumps(one) for one in comparisons.write(FOLDER))
     (FOLDER / "comparisons.json").write_text(f"[\n{found}\n]\n")
     size = sum(path.stat().st_size for path in FOLDER.iterdir())
@@ -33,14 +33,14 @@ def main() -> None:
 
 
 def storage(table: pa.Table) -> pa.Table:
-    """The rows without extension types, and without what a library notes beside them."""
-    def plain(of: pa.Array) -> pa.Array:
-        if isinstance(of.type, pa.BaseExtensionType):
-            return plain(of.storage)
-        if pa.types.is_struct(of.type):
-            inner = [plain(of.field(place)) for place in range(of.type.num_fields)]
-            return pa.StructArray.from_arrays(inner, [field.name for field in of.type], mask=of.is_null())
-        return of
+    """The rows without extension types and without metadata of the library."""
+    def plain(array: pa.Array) -> pa.Array:
+        if isinstance(array.type, pa.BaseExtensionType):
+            return plain(array.storage)
+        if pa.types.is_struct(array.type):
+            inner = [plain(array.field(index)) for index in range(array.type.num_fields)]
+            return pa.StructArray.from_arrays(inner, [field.name for field in array.type], mask=array.is_null())
+        return array
     columns = [plain(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)) for column in table.columns]
     return pa.table(columns, names=table.schema.names)
 

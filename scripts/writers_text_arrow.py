@@ -1,6 +1,6 @@
-"""Makes the table of writers of text and Arrow IPC: small files by every writer and option, and what is right of them.
+"""Writes the matrix of writers of text and Arrow IPC: small files by every writer and option, and their expected contents.
 
-What is right is what the writer's own library reads; each case holds that against the rows that were written.
+The expected contents are those that the writer's own library reads; each case checks them against the written rows.
 """
 
 import json
@@ -20,14 +20,14 @@ def main() -> None:
     FOLDER.mkdir(parents=True)
     answers: dict[bytes, str] = {}
     cases = []
-    for made in (csv_text, json_text, compressed, arrow):
-        for case in made.write(FOLDER):
+    for module in (csv_text, json_text, compressed, arrow):
+        for case in module.write(FOLDER):
             line = {"file": case.file, "pipeline": case.pipeline}
-            if isinstance(case.right, str):
-                line["error"] = case.right
+            if isinstance(case.expected, str):
+                line["error"] = case.expected
             else:
-                content = serialized(case.right)
-                # Most options change nothing of what is read.
+                content = serialized(case.expected)
+                # Most options do not change the contents.
                 if content not in answers:
                     answers[content] = f"answer_{len(answers):02}.arrow"
                     (FOLDER / answers[content]).write_bytes(content)

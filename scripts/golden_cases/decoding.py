@@ -1,4 +1,4 @@
-"""What Pillow makes of each file."""
+"""Pillow's pixels of each file."""
 
 import io
 
@@ -20,12 +20,12 @@ def rgb(file: bytes) -> np.ndarray:
 
 
 def _rounded(deep: np.ndarray) -> np.ndarray:
-    """16 bits to 8, to nearest. Pillow clips grey and cuts the low byte of RGB."""
+    """Rounds 16 bits to 8. Pillow clips grey and truncates RGB instead."""
     return ((deep.astype(np.uint32) + 128) // 257).astype(np.uint8)
 
 
 def _reduced(file: bytes, divisor: int) -> np.ndarray:
-    """libjpeg's scaled decoding, by way of Pillow's draft mode."""
+    """libjpeg's scaled decoding, through Pillow's draft mode."""
     image = opened(file)
     width, height = image.size
     image.draft(None, (width // divisor, height // divisor))
@@ -34,7 +34,7 @@ def _reduced(file: bytes, divisor: int) -> np.ndarray:
 
 
 def _divisor(side: int, floor: int) -> int:
-    """The coarsest scale that leaves the side at least `floor`."""
+    """The largest divisor that keeps the side at `floor` or more."""
     return next((divisor for divisor in (8, 4, 2) if -(-side // divisor) >= floor), 1)
 
 
@@ -53,7 +53,7 @@ def add(store: Store) -> None:
                 store.expect_error(name, "decode")
                 continue
             raise RuntimeError(f"Pillow decodes {name}")
-        # Pillow turns a TIFF upright whenever it is read; we do so when asked, for every format.
+        # Pillow always applies the orientation of a TIFF. We apply it on request, for every format.
         if name != "tiff_exif_6.tif":
             store.expect(name, "decode", expected[stem] if stem in expected else rgb(file))
         if "exif" in name:

@@ -1,4 +1,4 @@
-"""Writes testkit/fixtures/photos: small real photos in every form that `decode` takes."""
+"""Writes testkit/fixtures/photos: small real photos in every form that `decode` accepts."""
 
 import io
 import pathlib
@@ -12,7 +12,7 @@ from . import jpeg, png
 
 README = """# Photos
 
-Small files for tests, all made by `scripts/golden.py` from four photos that scikit-image carries:
+Small files for tests, written by `scripts/golden.py` from four photos of scikit-image:
 
 | photo | source | licence |
 |---|---|---|
@@ -21,11 +21,11 @@ Small files for tests, all made by `scripts/golden.py` from four photos that sci
 | coffee | Rachel Michetti, by courtesy of Pikolo Espresso Bar | CC0 |
 | rocket | launch of Falcon 9 with DSCOVR, SpaceX | public domain |
 
-The name of a file says what is special about it. The PNG files of 2, 4 and 16 bits and the interlaced ones
-come from a writer of our own, since Pillow writes few of these forms.
+The name of a file names its special feature. The PNG files of 2, 4 and 16 bits and the interlaced ones are from
+our own writer, since Pillow writes few of these forms.
 """
 
-# Neither side a multiple of a JPEG block, nor of the larger blocks of subsampled chroma.
+# Neither side is a multiple of a JPEG block, nor of the larger blocks of subsampled chroma.
 SMALL = (97, 65)
 ORIENTATION = 0x0112
 
@@ -42,7 +42,7 @@ def _saved(image: Image.Image, form: str, **options) -> bytes:
 
 def _tiff(pixels: np.ndarray, **options) -> bytes:
     out = io.BytesIO()
-    # Metadata would hold the version of the writer.
+    # Metadata would include the version of the writer.
     tifffile.imwrite(out, pixels, software=False, metadata=None, **options)
     return out.getvalue()
 
@@ -54,7 +54,7 @@ def _oriented(orientation: int) -> Image.Exif:
 
 
 def sixteen_bit() -> np.ndarray:
-    """A photo in 16 bits whose low bytes count: each value is a mixture of its neighbours'."""
+    """A photo in 16 bits with significant low bytes: each value is a mixture of its neighbours."""
     fine = np.asarray(_photo("coffee", (98, 65))).astype(np.uint32) * 257
     return ((fine[:, :-1] * 5 + fine[:, 1:] * 3) // 8).astype(np.uint16)
 
@@ -159,7 +159,7 @@ def _others() -> dict[str, bytes]:
 
 
 def write(folder: pathlib.Path) -> dict[str, bytes]:
-    """Writes every file, removes what is no longer made, and returns the files by name."""
+    """Writes every file and removes all others. Returns the files by name."""
     files = {**_jpegs(), **_pngs(), **_others()}
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():

@@ -1,4 +1,4 @@
-"""What Pillow makes grey: `convert("L")`, whole, of a part and behind a change of size."""
+"""Pillow's grey pixels by `convert("L")`: of whole photos, of a crop, and after resizing."""
 
 import numpy as np
 from PIL import Image
@@ -7,8 +7,8 @@ from .decoding import TRUNCATED, opened
 from .store import Store
 
 PART = (20, 20, 44, 37)
-# Decoded otherwise than by Pillow, with a sentence in docs/SEMANTICS.md each.
-OTHERWISE = ["png_grey_16.png", "png_rgb_16.png", "tiff_grey_16.tif", "tiff_rgb_16.tif", "tiff_exif_6.tif"]
+# Decoded differently from Pillow; docs/SEMANTICS.md documents each.
+DECODED_DIFFERENTLY = ["png_grey_16.png", "png_rgb_16.png", "tiff_grey_16.tif", "tiff_rgb_16.tif", "tiff_exif_6.tif"]
 
 
 def grey(image: Image.Image) -> np.ndarray:
@@ -17,7 +17,7 @@ def grey(image: Image.Image) -> np.ndarray:
 
 def add(store: Store) -> None:
     for name, file in store.files.items():
-        if name in TRUNCATED or name in OTHERWISE:
+        if name in TRUNCATED or name in DECODED_DIFFERENTLY:
             continue
         image = opened(file).convert("RGB")
         left, top, right, bottom = PART
@@ -28,7 +28,7 @@ def add(store: Store) -> None:
         whole = grey(image)
         assert whole.nbytes > 20_000, name
         store.expect(name, "decode | grayscale", whole)
-        # The resampling itself may be one level off.
+        # Resampling alone can be one level off.
         small = grey(image.resize((28, 28), Image.Resampling.BILINEAR))
         store.expect(name, "decode | resize(28, 28) | grayscale", small, 1)
         floats = small.astype(np.float32) / 255

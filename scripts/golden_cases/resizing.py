@@ -1,4 +1,4 @@
-"""What Pillow, and PyTorch without antialiasing, make of a change of size."""
+"""Resizing by Pillow, and by PyTorch without antialiasing."""
 
 import numpy as np
 import torch
@@ -15,20 +15,20 @@ FILTERS = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
-# Down, far down, up, one axis each way, to one pixel.
+# Slightly smaller, much smaller, larger, one axis each, and one pixel.
 SIZES = [(60, 40), (7, 5), (120, 90), (40, 90), (97, 30), (1, 1)]
 SOURCES = ["jpeg_420.jpg", "jpeg_portrait.jpg"]
 
 
 def _proportional(size: tuple[int, int], argument: str, given: int) -> tuple[int, int]:
-    """The size for `short=` or `long=`, the other side cut to whole pixels."""
+    """The size for `short=` or `long=`; the other side is truncated to whole pixels."""
     side = (min if argument == "short" else max)(size)
     width, height = (given if extent == side else int(given * extent / side) for extent in size)
     return width, height
 
 
 def _sized(image: Image.Image, size: tuple[int, int], name: str) -> np.ndarray:
-    # One level of tolerance is for filters that compute; nearest only copies.
+    # Filters that compute have a tolerance of one level; nearest only copies.
     return np.asarray(image.resize(size, FILTERS[name]))
 
 
@@ -56,7 +56,7 @@ def add(store: Store) -> None:
             for given in 48, 77:
                 size = _proportional(image.size, argument, given)
                 if min(size) == 0 or max(size) > 500:
-                    # A side of 0 is none, and torchvision has no answer to it.
+                    # A side of 0 is invalid, and torchvision fails on it.
                     continue
                 if argument == "short":
                     planes = torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1)

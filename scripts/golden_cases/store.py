@@ -1,4 +1,4 @@
-"""Collects cases and what they expect, and writes both."""
+"""Collects and writes the golden cases and their expected values."""
 
 import hashlib
 import json
@@ -7,12 +7,12 @@ import pathlib
 import numpy as np
 from safetensors.numpy import save
 
-# What is exact and larger than this is held by its digest alone.
+# Larger exact values are stored as a digest.
 LARGEST_EXACT = 20_000
 
 
 class Store:
-    """The golden cases: inputs are names of fixtures, expectations tensors or digests."""
+    """The golden cases. Inputs are names of fixtures, expected values are tensors or digests."""
 
     def __init__(self, files: dict[str, bytes]):
         self.files = files
@@ -22,7 +22,7 @@ class Store:
         self._known: dict[tuple, str] = {}
 
     def tensor(self, name: str, value: np.ndarray) -> str:
-        """Keeps `value` once, however many cases expect it, and returns its name."""
+        """Stores `value` once for all cases that expect it. Returns its name."""
         value = np.ascontiguousarray(value)
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._known:
@@ -30,7 +30,7 @@ class Store:
         return self._known.setdefault(key, name)
 
     def expect(self, source: str, pipeline: str, value: np.ndarray, max_abs: float = 0) -> None:
-        """`pipeline` on the file `source` gives `value`, no element further off than `max_abs`."""
+        """`pipeline` on the file `source` returns `value`, with each element within `max_abs`."""
         name = f"{source}: {pipeline}"
         value = np.ascontiguousarray(value)
         if max_abs == 0 and value.nbytes > LARGEST_EXACT:
@@ -40,7 +40,7 @@ class Store:
         self.cases.append({"name": name, "input": source, "pipeline": pipeline, "check": check})
 
     def expect_error(self, source: str, pipeline: str) -> None:
-        """Pillow refuses the file, and so do we."""
+        """Pillow refuses the file, and so must the pipeline."""
         name = f"{source}: {pipeline}"
         self.cases.append({"name": name, "input": source, "pipeline": pipeline, "check": {"error": "undecodable"}})
 
@@ -53,7 +53,7 @@ class Store:
 
     def write(self, folder: pathlib.Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        # One case a line, so that a change shows as one.
+        # One case per line, for readable diffs.
         lists = {"cases": self.cases, "adjust": self.adjust}
         parts = [
             f'"{key}": [\n' + ",\n".join("  " + json.dumps(entry) for entry in entries) + "\n]"

@@ -1,4 +1,4 @@
-"""What torchvision and PyTorch make of crops and of tensors."""
+"""Crops and tensor steps by torchvision and PyTorch."""
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ DTYPES = {
     "f16": torch.float16,
     "f32": torch.float32,
 }
-# Small enough to be kept many times.
+# Small, since many cases store its values.
 REDUCED = "decode | crop(20, 20, 24, 17)"
 
 
@@ -31,7 +31,7 @@ def _pixels(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _to_integers(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """To nearest, ties to even, saturating. PyTorch itself cuts and wraps around."""
+    """Rounds to nearest, ties to even, and saturates. PyTorch itself truncates and wraps around."""
     bounds = torch.iinfo(dtype)
     return values.double().round().clamp(bounds.min, bounds.max).to(dtype)
 
@@ -45,7 +45,7 @@ def _crops(store: Store) -> None:
         for width, height in CENTERS:
             cropped = vision.center_crop(whole, [height, width])
             store.expect(source, f"decode | center_crop({width}, {height})", _pixels(cropped))
-        # Shorter spares of every remainder: torchvision rounds half to even.
+        # All remainders of the margins: torchvision rounds half to even.
         for size in range(11, 19):
             cropped = vision.center_crop(whole, [size, size])
             store.expect(source, f"decode | center_crop({size})", _pixels(cropped))
@@ -71,7 +71,7 @@ def _floats(store: Store, source: str) -> torch.Tensor:
 
 
 def _casts(store: Store, source: str, normal: torch.Tensor) -> None:
-    # Wide enough to leave the range of 8 bits on either side.
+    # Exceeds the range of 8 bits on both sides.
     wide = vision.normalize(torch.from_numpy(rgb(store.files[source]).copy()).permute(2, 0, 1)[:, 20:37, 20:44] / 255,
                             [0.4], [0.0005])
     for name, dtype in DTYPES.items():
@@ -80,9 +80,9 @@ def _casts(store: Store, source: str, normal: torch.Tensor) -> None:
             (f"{REDUCED} | to_float | normalize(mean=0.4, std=0.0005)", wide),
         ):
             cast = values.to(dtype) if dtype.is_floating_point else _to_integers(values, dtype)
-            # The inputs are held to 1e-6 above and are bit for bit the same, or a tie would tell.
+            # Cases above check the inputs within 1e-6. They are bit for bit equal; otherwise a tie would round differently.
             store.expect(source, f"{text} | cast({name})", cast.numpy())
-    # NumPy has no bf16; widening it again is exact.
+    # NumPy has no bf16; the conversion back to f32 is exact.
     store.expect(
         source,
         f"{REDUCED} | to_float | normalize(imagenet) | cast(bf16) | cast(f32)",

@@ -1,1 +1,1 @@
-"""What scripts/golden_images.py writes."""
+"""The files of scripts/golden_images.py."""

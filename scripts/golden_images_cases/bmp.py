@@ -1,4 +1,4 @@
-"""Bitmaps of every header, depth and compression, written here: Pillow writes few of them."""
+"""Bitmaps of every header, depth and compression, with our own writer: Pillow writes few of them."""
 
 import struct
 
@@ -33,7 +33,7 @@ def bitmap(
     top_down: bool = False,
     offset: int | None = None,
 ) -> bytes:
-    """A file; `rows` from the top, or all of the data. `offset` is what the header says of it, `stated` of the palette."""
+    """A file. `rows` start at the top, or are all of the data. `offset` and `stated` override the header's data offset and palette size."""
     width, height = size
     if isinstance(rows, list):
         rows = [row + bytes(-len(row) % 4) for row in rows]
@@ -67,19 +67,19 @@ def packed(indices: np.ndarray, bits: int) -> list[bytes]:
 
 
 def words(size: int, shifts: tuple[int, int, int], bits: tuple[int, int, int], rest: int = 0) -> list[bytes]:
-    """Rows of the picture, its channels cut to `bits` and moved to `shifts`."""
+    """Rows of the picture, with channels truncated to `bits` and shifted by `shifts`."""
     pixels = picture.rgb().astype(np.uint32)
     values = sum(((pixels[..., c] >> (8 - bits[c])) << shifts[c] for c in range(3)), np.uint32(rest))
     return [row.tobytes() for row in values.astype("<u4").view(np.uint8).reshape(*values.shape, 4)[..., :size]]
 
 
 def runs(indices: np.ndarray, is_4_bit: bool, style: int) -> bytes:
-    """Run-length codes: of runs alone, of runs and absolute stretches, or of both after a delta in each row."""
+    """Run-length codes: only runs (0), runs and absolute stretches (1), or both after a delta in each row (2)."""
     out = bytearray()
     for number, row in enumerate(indices[::-1]):
         row = row.tolist()
         if style == 2:
-            # A delta over the first pixels, which are 0 by it.
+            # A delta skips the first pixels, which become 0.
             out += bytes([0, 2, 3, 0])
             row = row[3:]
         at = 0
@@ -117,7 +117,7 @@ def _indexed(store: Store) -> None:
         store.add(f"bmp_{bits}_bit_top_down.bmp", bitmap(bits, rows, colours=colours, top_down=True), is_read=True)
         store.add(f"bmp_{bits}_bit_colours_0.bmp", bitmap(bits, rows, colours=colours, stated=0), is_read=True)
         store.add(f"bmp_{bits}_bit_offset_0.bmp", bitmap(bits, rows, colours=colours, offset=0), is_read=True)
-        # The offset of a file without a palette, though it has one.
+        # The data offset of a file without a palette, in a file with one.
         store.add(f"bmp_{bits}_bit_offset_54.bmp", bitmap(bits, rows, colours=colours, offset=54), is_read=True)
     few = picture.palette(200)
     store.add("bmp_200_colours.bmp", bitmap(8, packed(picture.indices(200), 8), colours=few), is_read=True)
@@ -147,7 +147,7 @@ def _words(store: Store) -> None:
             rows = words(4, shifts, (8, 8, 8))
             file = bitmap(32, rows, header=header, compression=3, masks=masks)
             if name == "rgba" and header < 56:
-                # Without room for its mask there is no alpha, and Pillow does not know this order without.
+                # Without room for the alpha mask there is no alpha, and Pillow does not support this order without alpha.
                 store.add_other(f"bmp_{name}_header_{header}.bmp", file, picture.rgb())
             else:
                 store.add(f"bmp_{name}_header_{header}.bmp", file, is_read=True)
@@ -177,7 +177,7 @@ def _runs(store: Store) -> None:
         short = bitmap(bits, data[: len(data) // 2], compression=compression, colours=colours)
         store.add(f"bmp_rle{bits}_truncated.bmp", short, is_read=False)
         wide = picture.indices(1 << bits, 41, 5)
-        # Runs beyond the end of their rows are cut there.
+        # Runs end at the end of their rows.
         long = bytes(b for row in wide for b in (250, int(row[0]), 0, 0)) + b"\0\1"
         file = bitmap(bits, long, size=(41, 5), compression=compression, colours=colours)
         store.add(f"bmp_rle{bits}_long_runs.bmp", file, is_read=True)

@@ -1,4 +1,4 @@
-"""EXIF orientations of every type that a number can have."""
+"""EXIF orientations of every numeric type."""
 
 import struct
 
@@ -11,7 +11,7 @@ TYPES = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 11: "f", 12: "d", 13: "
 
 
 def block(order: str, kind: int, value: bytes, count: int = 1, before: list[tuple[int, int, int, int]] = ()) -> bytes:
-    """An EXIF block of one directory: entries of (tag, type, count, number), and the orientation."""
+    """An EXIF block of one directory: entries of (tag, type, count, number), followed by the orientation."""
     entries = b"".join(struct.pack(order + "HHII", *entry) for entry in before)
     place = 8 + 2 + len(entries) + 12 + 4
     stored, apart = (value.ljust(4, b"\0"), b"") if len(value) <= 4 else (struct.pack(order + "I", place), value)
@@ -52,8 +52,8 @@ def add(store: Store) -> None:
         others = [(0x0100, 4, 1, 21), (0x0101, 3, 1, 14)]
         file = jpeg(block(order, 4, struct.pack(order + "I", 8), before=others))
         store.add(f"exif_third_{name}.jpg", file, is_upright=True, is_read=True)
-        twice = [(0x0112, 3, 1, 6 if order == "<" else 6 << 16)]
-        file = jpeg(block(order, 3, struct.pack(order + "H", 3), before=twice))
+        first = [(0x0112, 3, 1, 6 if order == "<" else 6 << 16)]
+        file = jpeg(block(order, 3, struct.pack(order + "H", 3), before=first))
         store.add(f"exif_twice_{name}.jpg", file, is_upright=True, is_read=True)
         for kind in 1, 3, 4, 9:
             exif = block(order, kind, struct.pack(order + TYPES[kind], 5))

@@ -1,4 +1,4 @@
-"""GIFs whose frame and screen differ, written here."""
+"""GIFs whose frame and screen differ, with our own writer."""
 
 import struct
 
@@ -9,7 +9,7 @@ from .store import Store
 
 
 def codes(indices: list[int], bits: int) -> bytes:
-    """LZW without a table: every few codes it is cleared, so that they keep their width."""
+    """LZW without a table: frequent clear codes keep the code width constant."""
     width, clear = bits + 1, 1 << bits
     pieces = [[clear, *indices[at : at + clear - 2]] for at in range(0, len(indices), clear - 2)]
     all_codes = [code for piece in pieces for code in piece] + [clear + 1]

@@ -1,4 +1,4 @@
-"""JPEGs of every sampling that libjpeg-turbo reads, and ones without their end."""
+"""JPEGs of every sampling that libjpeg-turbo reads, and truncated ones."""
 
 import io
 import subprocess
@@ -9,7 +9,7 @@ from PIL import Image
 from . import picture
 from .store import Store
 
-# Several blocks wide and high in every sampling, and a multiple of none.
+# Several blocks in each direction for every sampling, and a multiple of no block.
 SIZE = (101, 61)
 
 SAMPLINGS = [
@@ -29,7 +29,7 @@ def cjpeg(*options: str) -> bytes:
 
 def _samplings(store: Store) -> None:
     for sampling in SAMPLINGS:
-        # What is not given is 1x1.
+        # Omitted components are 1x1.
         name = "jpeg_" + sampling.replace(",", "_")
         store.add(f"{name}.jpg", cjpeg("-sample", sampling), is_read=True)
         store.add(f"{name}_progressive.jpg", cjpeg("-sample", sampling, "-progressive"), is_read=True)
@@ -65,7 +65,7 @@ def _ends(store: Store) -> None:
             assert np.array_equal(np.asarray(Image.open(io.BytesIO(padded))), pixels)
             store.add(f"jpeg_{name}_zeros_{zeros}.jpg", padded, is_read=True)
         store.add(f"jpeg_{name}_no_end.jpg", file[:-2], is_read=False)
-        # Half of a download into a file of zeros: they are codes like others, as long as there are enough and no restart marker is missed.
+        # Half of a download in a file of zeros. Zeros are valid codes, if there are enough of them and no restart marker is expected.
         half = file[: len(file) * 3 // 4]
         store.add(f"jpeg_{name}_half_few_zeros.jpg", half + bytes(20), is_read=False)
         store.add(f"jpeg_{name}_half_zeros.jpg", half + bytes(3000), is_read=name != "restart")

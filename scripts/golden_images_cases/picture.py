@@ -1,11 +1,11 @@
-"""The picture that all files are made of, and how Pillow writes it."""
+"""The picture of all files, and its encoding by Pillow."""
 
 import io
 
 import numpy as np
 from PIL import Image
 
-# Multiples of neither bytes of bits nor JPEG's blocks.
+# Multiples of neither 8 bits nor JPEG's blocks.
 WIDTH, HEIGHT = 23, 17
 
 
@@ -20,14 +20,14 @@ def rgb(width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
 
 
 def indices(colours: int, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    """Indices below `colours`, all of them used, in runs of different lengths."""
+    """Indices below `colours`, all of them used, in runs of several lengths."""
     y, x = np.mgrid[:height, :width]
     runs = (x // (1 + y % 7) + y * 3 + x * y // 11) % colours
     return runs.astype(np.uint8)
 
 
 def palette(colours: int) -> np.ndarray:
-    """Colours of which no two are equal."""
+    """Distinct colours."""
     index = np.arange(colours)
     return np.stack([index * 97 % 256, index * 31 % 256 ^ 0x55, 255 - index % 256], axis=-1).astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""PNGs that are damaged where Pillow does not look, and where it does."""
+"""PNGs with damage that Pillow ignores, and with damage that it refuses."""
 
 import struct
 import zlib
@@ -55,7 +55,7 @@ def _ends(store: Store) -> None:
         "too_many_rows": chunk(b"IDAT", zlib.compress(rows(picture.rgb(picture.WIDTH, picture.HEIGHT + 3)))),
     }.items():
         store.add(f"png_{name}.png", start + body + end)
-        # The file ends with the data.
+        # The file ends after the data.
         store.add(f"png_{name}_no_iend.png", start + body)
     few = zlib.compress(rows(picture.rgb(picture.WIDTH, picture.HEIGHT - 3)))
     # Pillow leaves the other rows black.
@@ -89,7 +89,7 @@ def _palettes(store: Store) -> None:
     store.add("png_palette_no_iend.png", front + chunk(b"PLTE", colours.tobytes()) + data, is_read=True)
     store.add("png_beyond_palette.png", front + chunk(b"PLTE", colours[:20].tobytes()) + data + chunk(b"IEND"))
     store.add("png_palette_bad_crc.png", front + chunk(b"PLTE", colours.tobytes(), crc=1) + data + chunk(b"IEND"), is_read=False)
-    # Pillow takes one of greys.
+    # Pillow assumes a palette of greys.
     store.add_other("png_no_palette.png", front + data + chunk(b"IEND"), None)
     clear = chunk(b"tRNS", bytes(range(0, 200, 5)))
     store.add("png_palette_trns.png", front + chunk(b"PLTE", colours.tobytes()) + clear + data, is_read=True)

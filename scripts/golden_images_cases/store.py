@@ -1,4 +1,4 @@
-"""Collects files and what Pillow makes of them."""
+"""Collects files and Pillow's results for them."""
 
 import hashlib
 import io
@@ -10,9 +10,8 @@ from PIL import Image, ImageOps
 
 README = """# Images
 
-Made by `scripts/golden_images.py` from a picture that it computes; each file's name says what is special about it. Those that
-begin with `field_` are from bug reports, and stay as they are.
-`pushdown/tests/golden/images.json` says what Pillow makes of each.
+Written by `scripts/golden_images.py` from a computed picture; the name of a file names its special feature. Files that begin
+with `field_` are from bug reports, and never change. `pushdown/tests/golden/images.json` has Pillow's result for each.
 """
 
 
@@ -24,15 +23,15 @@ class Store:
         self.cases: list[dict] = []
 
     def add_other(self, name: str, file: bytes, pixels: np.ndarray | None) -> None:
-        """A file of which docs/SEMANTICS.md says that it is read otherwise than by Pillow: to `pixels`, or not at all."""
+        """A file that is decoded differently from Pillow, as docs/SEMANTICS.md documents: to `pixels`, or refused."""
         assert name not in self.files, name
         self.files[name] = file
         self.cases.append({"input": name, "pipeline": "decode", **self._check(pixels)})
 
     def add(self, name: str, file: bytes, is_upright: bool = False, is_read: bool | None = None) -> None:
-        """Expects of `decode` what Pillow gives; with `is_upright`, of `decode(orient=exif)` what `exif_transpose` gives.
+        """Expects Pillow's pixels from `decode`; with `is_upright`, those of `exif_transpose` from `decode(orient=exif)`.
 
-        `is_read` says whether Pillow has to read the file: a version that does otherwise is noticed here.
+        `is_read` states whether Pillow reads the file, and detects a version that behaves differently.
         """
         assert name not in self.files, name
         self.files[name] = file
@@ -40,10 +39,10 @@ class Store:
         if is_upright:
             self._expect(name, "decode(orient=exif)", ImageOps.exif_transpose, is_read)
 
-    def _expect(self, name: str, pipeline: str, turn, is_read: bool | None) -> None:
+    def _expect(self, name: str, pipeline: str, transform, is_read: bool | None) -> None:
         pixels = None
         try:
-            pixels = np.asarray(turn(Image.open(io.BytesIO(self.files[name]))).convert("RGB"))
+            pixels = np.asarray(transform(Image.open(io.BytesIO(self.files[name]))).convert("RGB"))
         except (OSError, SyntaxError, ValueError) as error:
             assert is_read is not True, f"Pillow refuses {name}: {error}"
         assert pixels is None or is_read is not False, f"Pillow reads {name}"
@@ -62,5 +61,5 @@ class Store:
         for name, file in self.files.items():
             (folder / name).write_bytes(file)
         (folder / "README.md").write_text(README)
-        # One case a line, so that a change shows as one.
+        # One case per line, for readable diffs.
         golden.write_text("[\n" + ",\n".join("  " + json.dumps(case) for case in self.cases) + "\n]\n")

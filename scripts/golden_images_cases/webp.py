@@ -1,4 +1,4 @@
-"""Animated WebPs: their first frame, blended or not, of all of the canvas or of a part."""
+"""Animated WebPs: their first frame, blended or not, on the whole canvas or a part of it."""
 
 import io
 import struct
@@ -27,7 +27,7 @@ Frame = tuple[tuple[int, int], tuple[int, int], int, bytes]
 
 
 def animation(canvas: tuple[int, int], frames: list[Frame], flags: int, background: bytes) -> bytes:
-    """Frames of (place, size, blending and disposal, chunks)."""
+    """An animation of frames of (position, size, blending and disposal bits, chunks)."""
     size = lambda value: struct.pack("<I", value)[:3]
     body = b"WEBP" + chunk(b"VP8X", bytes([flags, 0, 0, 0]) + size(canvas[0] - 1) + size(canvas[1] - 1))
     body += chunk(b"ANIM", background + b"\0\0")
@@ -50,7 +50,7 @@ def add(store: Store) -> None:
     }
     for name, (pixels, options) in forms.items():
         data = still(pixels, **options)
-        # Bit 1: do not blend. Bit 0: dispose to the background.
+        # Bit 1: no blending. Bit 0: dispose to the background.
         for how in range(4):
             for canvas, place in ((width, height), (0, 0)), ((width + 9, height + 5), (6, 4)):
                 part = "" if place == (0, 0) else "_part"

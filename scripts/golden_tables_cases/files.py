@@ -1,4 +1,4 @@
-"""Writes the tables that queries are asked of: parts of TPC-H, and small ones of every type that matters."""
+"""Writes the tables of the queries: parts of TPC-H, and small tables of every relevant type."""
 
 import datetime
 import decimal
@@ -24,7 +24,7 @@ def write(folder: pathlib.Path) -> None:
     pq.write_table(types, folder / "no_statistics.parquet", row_group_size=16, write_statistics=False, compression="zstd")
     pq.write_table(types, folder / "version1.parquet", version="1.0", data_page_version="1.0", compression="gzip")
     stamps = types.select(["n", "us"])
-    # As Spark writes it, which knows nothing of Arrow's schema.
+    # Like Spark: without Arrow's schema.
     pq.write_table(stamps, folder / "int96.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
     pq.write_table(types, folder / "no_schema.parquet", store_schema=False, compression="brotli")
     pq.write_table(nested(), folder / "nested.parquet", row_group_size=10)
@@ -143,7 +143,7 @@ def nested() -> pa.Table:
 
 
 def texts(folder: pathlib.Path) -> None:
-    """CSV and JSON by hand: what writers of libraries do not write."""
+    """CSV and JSON by hand, in forms that libraries do not write."""
     (folder / "quotes.csv").write_bytes(
         b'id,"na""me",note,price,day,when\r\n'
         b'1,plain,"a, b",1.5,2024-01-02,2024-01-02 03:04:05\r\n'

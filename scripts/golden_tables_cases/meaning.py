@@ -1,4 +1,4 @@
-"""Expressions over `types.parquet` that engines disagree about, and conditions: what DuckDB answers is right."""
+"""Expressions over `types.parquet` on which engines disagree, and conditions. DuckDB's answer is the expected one."""
 
 # A list is the columns of one query.
 EXPRESSIONS = [

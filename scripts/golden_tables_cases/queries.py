@@ -1,4 +1,4 @@
-"""The queries: files, pipelines, and the same asked of DuckDB or pyarrow."""
+"""The queries: files, pipelines, and equivalents for DuckDB or pyarrow."""
 
 TPCH = [
     ("lineitem", "select l_returnflag, l_linestatus, sum(l_quantity) as q, sum(l_extendedprice) as p, "
@@ -64,7 +64,7 @@ OTHERS = [
     ("rows.jsonl", "select id, name, ok, late from object order by id"),
 ]
 
-# File, columns, condition for pipelines, the same as a pyarrow expression, limit.
+# File, columns, condition of the pipeline, the condition as a pyarrow expression, limit.
 SELECTS = [
     ("lineitem.parquet", ["l_orderkey", "l_shipdate", "l_extendedprice"], "l_shipdate >= '1997-06-01' and l_shipdate < '1997-09-01'",
      "(field('l_shipdate') >= date(1997, 6, 1)) & (field('l_shipdate') < date(1997, 9, 1))", None),

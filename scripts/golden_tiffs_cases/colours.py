@@ -1,4 +1,4 @@
-"""What samples mean: widths, signs, palettes, alpha, inks, L*a*b*, fax and JPEG."""
+"""Interpretations of samples: widths, signs, palettes, alpha, inks, L*a*b*, fax and JPEG."""
 
 import io
 
@@ -36,7 +36,7 @@ def widths(store: Store) -> None:
             store.add(f"white_is_zero_{bits}", file, None if known else 255 - expected)
         if known:
             store.add(f"grey_{bits}_fillorder_2", image(levels, photometric=1, bits=bits, reverse=True))
-            # Some of these Pillow names, but has no decoder for: FillOrder 2 gives the same pixels.
+            # Pillow lists some of these modes without a decoder. FillOrder 2 has the same pixels.
             file = image(levels, photometric=0, bits=bits, reverse=True)
             store.add(f"white_is_zero_{bits}_fillorder_2", file, 255 - expected)
     store.add("grey_16_fillorder_2", image(picture.levels(16), photometric=1, reverse=True), scaled(picture.levels(16), 16))
@@ -88,7 +88,7 @@ def alpha(store: Store) -> None:
             layout = "_planar" if planar else ""
             options = {"compression": DEFLATE, "extra": [extra], "planar": planar}
             store.add(f"rgba_{name}{layout}", image(rgba, photometric=2, **options))
-            # Pillow has no conversion from its grey with associated alpha: this is the one that it has for RGB.
+            # Pillow cannot convert grey with associated alpha. This is its conversion for RGB.
             file = image(la, photometric=1, **options)
             store.add(f"grey_alpha_{name}{layout}", file, grey(wide) if extra == 1 else grey(la[..., 0]))
     store.add("rgba_none_associated", image(rgba, photometric=2, extra=[1]))
@@ -134,13 +134,13 @@ def fax(store: Store) -> None:
             store.add(f"fax_{form}_{photometric}", out.getvalue())
     out = io.BytesIO()
     bilevel.save(out, "TIFF", compression="tiff_raw_16", tiffinfo={278: 64})
-    # libtiff does not read back what it wrote here: rows are not where it looks for them.
+    # libtiff cannot read this file that it wrote: it expects rows at other positions.
     store.add("fax_words", out.getvalue(), grey(runs * 255))
     out = io.BytesIO()
     bilevel.save(out, "TIFF", compression="group4", tiffinfo={278: 64})
     store.add("fax_group4_one_strip", out.getvalue())
     for options in range(8):
-        # Bit 0: two dimensions; bit 2: ends of lines end at bytes.
+        # Bit 0: two dimensions; bit 2: end-of-line codes are byte-aligned.
         if not options & 2:
             out = io.BytesIO()
             bilevel.save(out, "TIFF", compression="group3", tiffinfo={292: options, 278: 64})

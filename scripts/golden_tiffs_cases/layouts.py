@@ -1,4 +1,4 @@
-"""Where samples stand: byte orders, strips, tiles, planes, compressions, predictors, and tags that are missing."""
+"""Layouts of samples: byte orders, strips, tiles, planes, compressions, predictors, and missing tags."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ COMPRESSIONS = {"none": NONE, "lzw": LZW, "deflate": DEFLATE, "deflate_old": 329
 
 
 def old_lzw(data: bytes) -> bytes:
-    """LZW as before TIFF 6.0, which is GIF's: codes from the lowest bit on, and one code later to the next width."""
+    """LZW before TIFF 6.0, like GIF's: codes start at the lowest bit, and widen one code later."""
     table = {bytes([byte]): byte for byte in range(256)}
     codes, width, word = [(256, 9)], 9, b""
     following = 258
@@ -67,7 +67,7 @@ def add(store: Store) -> None:
     store.add("rgb_strips_planar", image(rgb, photometric=2, rows=5, planar=True))
     store.add("rgb_strips_planar_predictor", image(rgb, photometric=2, rows=5, planar=True, compression=LZW, predictor=2))
     store.add("rgb_16_planar_tiles", image(rgb.astype(np.uint16) * 257, photometric=2, tile=(16, 16), planar=True), rgb)
-    # Of planes that are not compressed Pillow takes what it takes of one sample of 8 bits, whatever the tags say.
+    # Pillow reads uncompressed planes as single samples of 8 bits, regardless of tags.
     store.add("rgb_planar_fillorder_2", image(rgb, photometric=2, planar=True, reverse=True), rgb)
     numbers = rgb[..., 1].astype(np.int32)
     store.add("int_32_planar_big", image(numbers, photometric=1, planar=True, order=">"), grey(numbers))
@@ -76,7 +76,7 @@ def add(store: Store) -> None:
     store.add("bilevel_planar", image(bits, photometric=1, bits=1, planar=True))
     store.add("rgb_4_bits_planar", image(rgb >> 4, photometric=2, bits=4, planar=True), (rgb >> 4) * 17)
     store.add("rgb_2_bits", image(rgb >> 6, photometric=2, bits=2), (rgb >> 6) * 85)
-    # Tags that are missing, or out of the ordinary.
+    # Missing or unusual tags.
     whole = 2**32 - 1
     store.add("rows_per_strip_missing", image(rgb, photometric=2, compression=LZW, tags={278: None}))
     store.add("rows_per_strip_largest", image(rgb, photometric=2, compression=LZW, tags={278: (4, [whole])}))
@@ -110,7 +110,7 @@ def ycbcr(store: Store) -> None:
     store.add("ycbcr_lzw_predictor", image(samples, photometric=6, compression=LZW, predictor=2, tags=tags))
     store.add("ycbcr_tiles", image(samples, photometric=6, compression=DEFLATE, tile=(16, 16), tags=tags))
     store.add("ycbcr_planar", image(samples, photometric=6, compression=DEFLATE, planar=True, tags=tags))
-    # Rec. 709, and a range as video has it.
+    # Rec. 709 with video range.
     other = tags | {529: (5, [2126, 10000, 7152, 10000, 722, 10000]), 532: (5, [16, 1, 235, 1, 128, 1, 240, 1, 128, 1, 240, 1])}
     store.add("ycbcr_coefficients", image(samples, photometric=6, compression=DEFLATE, tags=other))
     for across, down in (2, 2), (2, 1), (1, 2), (4, 1), (4, 2), (4, 4):
@@ -122,5 +122,5 @@ def ycbcr(store: Store) -> None:
     encode = lambda chunk: blocks(chunk, 2, 2)
     packed_blocks = image(samples, photometric=6, encode=encode, rows=8)
     same = image(samples, photometric=6, compression=DEFLATE, encode=lambda chunk: compressed(encode(chunk), DEFLATE), rows=8)
-    # Pillow takes it for three samples of each pixel.
+    # Pillow reads it as three samples per pixel.
     store.add("ycbcr_2x2_none", packed_blocks, pillow(same))

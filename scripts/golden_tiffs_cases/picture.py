@@ -1,4 +1,4 @@
-"""The picture that all files show, in a few forms."""
+"""The picture of all files, in several forms."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ HEIGHT, WIDTH = 18, 21
 
 
 def rgb() -> np.ndarray:
-    """Smooth, with a line of one colour and a few pixels that stand out."""
+    """Smooth, with a line of one colour and a few outstanding pixels."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     red, green, blue = x * 12 + 3, y * 14 + 2, (x * y * 7 + 40) % 256
     picture = np.stack([red, green, blue], axis=-1).astype(np.uint8)
@@ -17,7 +17,7 @@ def rgb() -> np.ndarray:
 
 
 def levels(bits: int) -> np.ndarray:
-    """[HEIGHT, WIDTH] over the range of `bits` bits, the largest and the smallest among them."""
+    """[HEIGHT, WIDTH] over the range of `bits` bits, including the smallest and the largest value."""
     y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.uint64)
     most = (1 << bits) - 1
     value = ((x * 977 + y * 3571 + x * y * 131) * most // 65521) % (most + 1)

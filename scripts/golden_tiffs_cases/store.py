@@ -1,4 +1,4 @@
-"""Collects files and what they give."""
+"""Collects files and their expected pixels."""
 
 import io
 
@@ -11,14 +11,14 @@ def pillow(file: bytes) -> np.ndarray:
 
 
 class Store:
-    """Files by name, and the pixels [height, width, 3] that they give."""
+    """Files by name, and their expected pixels [height, width, 3]."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.expected: dict[str, np.ndarray] = {}
 
     def add(self, name: str, file: bytes, expected: np.ndarray | None = None) -> None:
-        """`expected` is for what Pillow does not read, or not in this way."""
+        """`expected` overrides Pillow's pixels, for files that it does not read or reads differently."""
         assert name not in self.files, name
         self.files[name] = file
         self.expected[name] = pillow(file) if expected is None else expected.astype(np.uint8)

@@ -1,4 +1,4 @@
-"""A TIFF writer for what others do not write: any tag, order, layout and compression."""
+"""A TIFF writer for any tag, byte order, layout and compression."""
 
 import struct
 
@@ -10,7 +10,7 @@ NONE, LZW, JPEG, DEFLATE, PACKBITS, ZSTD = 1, 5, 7, 8, 32773, 50000
 
 
 def assemble(tags: dict[int, tuple[int, list[int]]], chunks: list[bytes], *, order="<", big=False, tiled=False) -> bytes:
-    """The file: header, chunks, directory. `tags` are type and values; where chunks are is added, unless it is there."""
+    """The file: header, chunks, directory. `tags` map to type and values; the positions of chunks are added unless given."""
     offset, size, count = ("Q", 20, "Q") if big else ("I", 12, "H")
     out = bytearray(16 if big else 8)
     places = []
@@ -45,7 +45,7 @@ def assemble(tags: dict[int, tuple[int, list[int]]], chunks: list[bytes], *, ord
 
 
 def packed(rows: np.ndarray, bits: int, order: str) -> bytes:
-    """Rows [height, samples] as bytes, each row from a byte on."""
+    """Rows [height, samples] as bytes; each row starts at a byte."""
     if rows.dtype.kind == "f" or bits in (8, 16, 32, 64):
         return rows.astype(rows.dtype.newbyteorder(order)).tobytes()
     shifts = np.arange(bits - 1, -1, -1)
@@ -94,7 +94,7 @@ def image(
     encode=None,
     tags: dict[int, tuple[int, list[int]] | None] | None = None,
 ) -> bytes:
-    """A file of pixels [height, width, samples]; `encode` takes a chunk of them in place of `compression`."""
+    """A file of pixels [height, width, samples]. `encode` replaces `compression` and receives one chunk."""
     if pixels.ndim == 2:
         pixels = pixels[..., None]
     height, width, samples = pixels.shape
@@ -141,7 +141,7 @@ def image(
 
 
 def blocks(ycbcr: np.ndarray, across: int, down: int) -> bytes:
-    """YCbCr [height, width, 3] with chroma of the first pixel of each block."""
+    """YCbCr [height, width, 3] in blocks, with the chroma of the first pixel of each block."""
     height, width, _ = ycbcr.shape
     padded = np.pad(ycbcr, [(0, -height % down), (0, -width % across), (0, 0)], mode="edge")
     out = bytearray()

@@ -1,4 +1,4 @@
-"""Files of writers that people have: tifffile, Pillow and libtiff."""
+"""Files of common writers: tifffile, Pillow and libtiff."""
 
 import io
 import pathlib
@@ -10,13 +10,13 @@ from PIL import Image
 from . import picture
 from .store import Store, grey
 
-# Of bug reports; they stay as they are.
+# From bug reports; they never change.
 FIELD = pathlib.Path(__file__).resolve().parents[2] / "testkit/fixtures/tiffs"
 
 
 def written(pixels: np.ndarray, **options) -> bytes:
     out = io.BytesIO()
-    # Metadata would hold the version of the writer.
+    # Metadata would include the version of the writer.
     tifffile.imwrite(out, pixels, software=False, metadata=None, **options)
     return out.getvalue()
 

@@ -1,4 +1,4 @@
-"""Files as Spark, Hive, Impala and parquet-mr write them, with what they hold."""
+"""Files in the form of Spark, Hive, Impala and parquet-mr, with their contents."""
 
 import datetime
 import decimal
@@ -27,7 +27,7 @@ def int96(stamp: datetime.datetime, below: int = 0) -> tuple[int, int]:
 
 
 def stamps() -> tuple[bytes, pa.Table]:
-    """INT96 in rows, lists, structs and maps; digits below a microsecond are cut off."""
+    """INT96 in rows, lists, structs and maps; digits below a microsecond are truncated."""
     values = [int96(stamp, below) for below, stamp in zip([0, 999, 999, 1, 0, 500], STAMPS)]
     schema = [
         element("spark_schema", children=4),
@@ -37,7 +37,7 @@ def stamps() -> tuple[bytes, pa.Table]:
         element("m", OPTIONAL, children=1, converted=MAP), element("key_value", REPEATED, children=2),
         element("key", REQUIRED, INT96), element("value", OPTIONAL, INT96),
     ]
-    # The last row has nothing.
+    # The last row is empty.
     def levels(most): return [most] * 6 + [0]
     columns = [
         Column(["t"], INT96, values, levels(1), 1, dictionary=True),
@@ -56,7 +56,7 @@ def stamps() -> tuple[bytes, pa.Table]:
 
 
 def decimals() -> tuple[bytes, pa.Table]:
-    """Decimals in whole numbers, in bytes of one length and in bytes of any, as `spark.sql.parquet.writeLegacyFormat` has them."""
+    """Decimals as integers, as bytes of fixed length and as bytes of variable length, like `spark.sql.parquet.writeLegacyFormat`."""
     numbers = [0, 1, -1, 12345, -99999]
     big = [number * 10**20 for number in numbers]
     schema = [
@@ -83,7 +83,7 @@ def decimals() -> tuple[bytes, pa.Table]:
 
 
 def lists() -> tuple[bytes, pa.Table]:
-    """Lists of two levels and of three by every name, a repeated column that is none of either, and Hive's maps."""
+    """Lists of two and three levels under every name, a plain repeated column, and Hive's maps."""
     schema = [
         element("hive_schema", children=6),
         element("two", OPTIONAL, children=1, converted=LISTS), element("array", REPEATED, INT32),
@@ -95,7 +95,7 @@ def lists() -> tuple[bytes, pa.Table]:
         element("map", OPTIONAL, children=1, converted=MAP), element("map", REPEATED, children=2, converted=MAP_KEY_VALUE),
         element("key", REQUIRED, BYTES, converted=UTF8), element("value", OPTIONAL, INT32),
     ]
-    # Rows of [1, 2], [], null and [3]; of what is not optional the third is empty as well.
+    # Rows of [1, 2], [], null and [3]; in a column that is not optional the third is empty.
     def column(path, most, empty, null, kind=INT32, values=(1, 2, 3)):
         return Column(path, kind, list(values), [most, most, empty, null, most], most, [0, 1, 0, 0, 0], 1)
     columns = [
@@ -118,7 +118,7 @@ def lists() -> tuple[bytes, pa.Table]:
 
 
 def names() -> tuple[bytes, pa.Table]:
-    """Names with dots, quotes, spaces, beyond ASCII, and none."""
+    """Names with dots, quotes, spaces and non-ASCII characters, and an empty name."""
     odd = ["a.b", "größe", "quote\"d", "tick`ed", "sp ace", "tab\t", "select", "UPPER", "upper", "", "🙂"]
     schema = [element("schema", children=len(odd)), *(element(name, REQUIRED, INT32) for name in odd)]
     columns = [Column([name], INT32, [place, -place]) for place, name in enumerate(odd)]
@@ -127,7 +127,7 @@ def names() -> tuple[bytes, pa.Table]:
 
 
 def lz4(block: int, chunk: int, version: int = 1, dictionary: bool = False) -> tuple[bytes, pa.Table]:
-    """The codec LZ4 as Hadoop writes it."""
+    """Hadoop's form of the codec LZ4."""
     numbers = [row * row % 251 for row in range(600)]
     words = [f"word {number // 9}".encode() for number in numbers]
     compress = functools.partial(hadoop, block=block, chunk=chunk)
@@ -154,7 +154,7 @@ FILES = {
     "hive_lists": lists,
     "odd_names": names,
     "lz4_one": lambda: lz4(1 << 20, 1 << 20),
-    # The last block is no longer than the one before, or longer in what is stored.
+    # Two cases: the compressed last block is at most as long as the one before, or longer.
     "lz4_blocks": lambda: lz4(512, 512),
     "lz4_two_blocks": lambda: lz4(1600, 1600),
     "lz4_chunks": lambda: lz4(1 << 20, 300),
@@ -165,7 +165,7 @@ FILES = {
 
 
 def write(folder: pathlib.Path) -> list[tuple[str, pa.Table]]:
-    """Writes all files, and gives what they hold, which DuckDB or pyarrow confirm."""
+    """Writes all files. Returns their contents, confirmed by DuckDB or pyarrow."""
     made = []
     for name, make in FILES.items():
         path = folder / f"hand_{name}.parquet"
@@ -177,7 +177,7 @@ def write(folder: pathlib.Path) -> list[tuple[str, pa.Table]]:
 
 
 def confirm(path: pathlib.Path, expected: pa.Table) -> None:
-    """Fails where neither pyarrow nor DuckDB reads these values."""
+    """Fails if neither pyarrow nor DuckDB reads these values."""
     rows = expected.to_pylist()
     read, faults = [], []
     for reader in (lambda: pq.ParquetFile(path).read().to_pylist() if "int96" not in path.name
@@ -185,10 +185,10 @@ def confirm(path: pathlib.Path, expected: pa.Table) -> None:
                    lambda: duckdb.sql(f"select * from '{path}'").to_arrow_table().to_pylist()):
         try:
             read.append(reader())
-        except Exception as error:  # noqa: BLE001, whatever a reader says
+        except Exception as error:  # noqa: BLE001, readers raise many types
             faults.append(str(error).splitlines()[0])
     agree = sum(one == rows for one in read)
     print(f"{path.name}: {agree} of 2 readers agree, {len(faults)} fail {faults}")
-    # Neither reads several chunks of a block, which Hadoop's own stream writes.
+    # Neither reads a block of several chunks, which Hadoop's own stream writes.
     if not agree and "chunks" not in path.name and "v2" not in path.name:
-        raise SystemExit(f"{path.name}: nobody reads what it holds: {read}")
+        raise SystemExit(f"{path.name}: expected one reader to return the contents, found {read}")

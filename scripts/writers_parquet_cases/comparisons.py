@@ -80,12 +80,12 @@ def conditions() -> list[str]:
     ]:
         for column in columns:
             for place, literal in enumerate(literals):
-                # All of them once, and in turns with the others.
+                # All literals in one list, and alternating with others.
                 several = OPERATORS if column in ("us", "ns", "day", "d9", "id") else [OPERATORS[(place + turn) % 8] for turn in (0, 3)]
                 made.extend(f"{column} {operator} {literal}" for operator in several)
                 operator = OPERATORS[place % 6]
                 made.append(f"{literal} {operator} {column}")
-                # DuckDB reads a text beside a typed literal as one of that type.
+                # DuckDB reads a text next to a typed literal as that type.
                 turned = literals[place + 1 :] + literals[: place + 1]
                 other = next(one for one in turned if one.startswith("'") == literal.startswith("'"))
                 made.append(f"{column} between {literal} and {other}")
@@ -98,7 +98,7 @@ def conditions() -> list[str]:
 
 
 def write(folder: pathlib.Path) -> list[dict]:
-    """Writes the file, a row to each row group, and gives what DuckDB finds."""
+    """Writes the file with one row per row group. Returns DuckDB's answers."""
     path = folder / "comparisons.parquet"
     pq.write_table(table(), path, row_group_size=1, compression="none", use_dictionary=False, write_page_index=True)
     connection = duckdb.connect()

@@ -1,4 +1,4 @@
-"""The same rows by pyarrow, DuckDB, Polars and fastparquet, by every option that changes what is written."""
+"""The same rows by pyarrow, DuckDB, Polars and fastparquet, with every option that changes the file."""
 
 import pathlib
 import uuid
@@ -73,14 +73,14 @@ def base(name: str) -> pa.Table:
 
 
 def write(folder: pathlib.Path) -> list[tuple[str, pa.Table]]:
-    """Writes all files, and gives what their own writers read of them."""
+    """Writes all files. Returns their contents as read by their own writers."""
     made = []
     for name, (rows, options) in PYARROW.items():
         path = folder / f"pyarrow_{name}.parquet"
         pq.write_table(base(rows), path, **options)
         read = pq.read_table(path, coerce_int96_timestamp_unit="us")
         if name == "int96":
-            # The zone of the Arrow schema is lost where pyarrow reads microseconds.
+            # pyarrow loses the zone of the Arrow schema when it reads microseconds.
             zone = read.schema.get_field_index("utc")
             read = read.set_column(zone, "utc", read["utc"].cast(pa.timestamp("us", "UTC")))
         made.append((path.name, read))
@@ -101,7 +101,7 @@ def write(folder: pathlib.Path) -> list[tuple[str, pa.Table]]:
     made.append(polars_types(folder))
     for name, options in FASTPARQUET.items():
         path = folder / f"fastparquet_{name}.parquet"
-        # It writes INT96 of microseconds as if they were nanoseconds.
+        # It writes microseconds into INT96 as if they were nanoseconds.
         given = frame().drop(columns=["utc"]) if "times" in options else frame()
         fastparquet.write(str(path), given, write_index=False, **options)
         made.append((path.name, pa.Table.from_pandas(fastparquet.ParquetFile(str(path)).to_pandas(), preserve_index=False)))
@@ -113,7 +113,7 @@ def write(folder: pathlib.Path) -> list[tuple[str, pa.Table]]:
 
 
 def duckdb_types(folder: pathlib.Path) -> tuple[str, pa.Table]:
-    """What DuckDB has beyond the rows: intervals with months, UUIDs, seconds, nanoseconds."""
+    """Types that only DuckDB has: intervals with months, UUIDs, seconds, nanoseconds."""
     path = folder / "duckdb_types.parquet"
     connection = duckdb.connect()
     connection.sql("set TimeZone = 'UTC'")
@@ -134,7 +134,7 @@ def duckdb_types(folder: pathlib.Path) -> tuple[str, pa.Table]:
 
 
 def polars_types(folder: pathlib.Path) -> tuple[str, pa.Table]:
-    """What Polars has beyond the rows: categories, durations, arrays of one length."""
+    """Types that only Polars has: categories, durations, arrays of fixed length."""
     path = folder / "polars_types.parquet"
     rows = range(12)
     pl.DataFrame({
@@ -152,7 +152,7 @@ def polars_types(folder: pathlib.Path) -> tuple[str, pa.Table]:
 
 
 def frame() -> pd.DataFrame:
-    """What a pandas frame holds of the rows."""
+    """The rows as a pandas frame."""
     rows = range(tables.ROWS)
     return pd.DataFrame({
         "n": list(rows),

@@ -1,4 +1,4 @@
-"""The rows that every writer is given, as far as it has their types."""
+"""The rows for every writer, as far as it has their types."""
 
 import datetime
 import decimal
@@ -13,7 +13,7 @@ def column(kind: pa.DataType, of, null: int = 0) -> pa.Array:
 
 
 def stamp(row: int) -> datetime.datetime:
-    """Far from now and near, whole seconds and not."""
+    """Times far from now and near, in whole and fractional seconds."""
     starts = [datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59, 999000),
               datetime.datetime(2024, 2, 28, 23, 59, 59, 123000), datetime.datetime(9999, 12, 30, 12)]
     return starts[row % 4] + datetime.timedelta(hours=row)
@@ -48,7 +48,7 @@ def flat() -> pa.Table:
 
 
 def more() -> pa.Table:
-    """What Arrow has beyond what every writer has."""
+    """Types of Arrow that not every writer has."""
     words = pa.array([None if row == 3 else row % 3 for row in range(ROWS)], pa.int32())
     return flat().append_column("ns", column(pa.timestamp("ns"), near, 5)) \
         .append_column("half", column(pa.float16(), lambda row: row / 4, 5)) \
@@ -64,7 +64,7 @@ def more() -> pa.Table:
 
 
 def nested() -> pa.Table:
-    """Lists, structs and maps, empty ones and null ones among them."""
+    """Lists, structs and maps, including empty and null ones."""
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     return pa.table({
         "n": column(pa.int64(), lambda row: row),

@@ -1,4 +1,4 @@
-"""Parquet files byte by byte: what old writers make, and no library of today."""
+"""Parquet files byte by byte: forms of old writers that no current library writes."""
 
 import struct
 
@@ -40,7 +40,7 @@ def value(kind: int, of) -> bytes:
 
 
 def fields(of: list) -> bytes:
-    """A structure: (number, kind, value), those whose value is None left out. A kind of bool is its value."""
+    """A structure of (number, kind, value). Fields with the value None are omitted. The kind bool encodes its value in the header."""
     out, last = bytearray(), 0
     for number, kind, content in of:
         if content is None:
@@ -62,7 +62,7 @@ def element(name: str, repetition: int | None = None, kind: int | None = None, c
 
 
 def levels(of: list[int], most: int) -> bytes:
-    """Levels by runs, their length in front; nothing where all of them are 0."""
+    """Levels as runs with their length in front; empty if the maximum is 0."""
     if most == 0:
         return b""
     runs = b"".join(varint(1 << 1) + bytes([level]) for level in of)
@@ -80,7 +80,7 @@ def plain(kind: int, values: list) -> bytes:
 
 
 def hadoop(body: bytes, block: int, chunk: int) -> bytes:
-    """LZ4 as Hadoop's streams write it: blocks of so many bytes, each of chunks that are compressed by themselves."""
+    """LZ4 in the form of Hadoop's streams: blocks of `block` bytes, each of separately compressed chunks."""
     out = bytearray()
     for start in range(0, len(body), block):
         of = body[start : start + block]
@@ -92,7 +92,7 @@ def hadoop(body: bytes, block: int, chunk: int) -> bytes:
 
 
 class Column:
-    """A leaf: its place in the schema, its levels, its values, and what else its chunk says."""
+    """A leaf column: its path in the schema, its levels, its values, and further fields of its chunk."""
 
     def __init__(self, path: list[str], kind: int, values: list, definitions: list[int] | None = None, most: int = 0,
                  repetitions: list[int] | None = None, repeated: int = 0, statistics: list | None = None,
@@ -104,13 +104,13 @@ class Column:
         self.version, self.compress, self.dictionary = version, compress, dictionary
 
     def page(self, kind: int, body: bytes, header: list) -> tuple[bytes, int]:
-        """A page, and the bytes that it has with its header once it is inflated."""
+        """A page, and its decompressed size with the header."""
         stored = self.compress(body) if self.compress else body
         head = fields([(1, I32, kind), (2, I32, len(body)), (3, I32, len(stored)), *header])
         return head + stored, len(head) + len(body)
 
     def chunk(self, start: int) -> tuple[bytes, list]:
-        """The pages, and the `ColumnChunk` for where they begin."""
+        """The pages, and the `ColumnChunk` for their start."""
         pages, encoding, values = [], PLAIN, plain(self.kind, self.values)
         count = len(self.definitions)
         if self.dictionary:
@@ -118,7 +118,7 @@ class Column:
             head = (7, STRUCT, [(1, I32, len(distinct)), (2, I32, PLAIN)])
             pages.append(self.page(2, plain(self.kind, distinct), [head]))
             width = max((len(distinct) - 1).bit_length(), 1)
-            # Runs of one index each.
+            # One run per index.
             size = (width + 7) // 8
             runs = b"".join(varint(2) + distinct.index(one).to_bytes(size, "little") for one in self.values)
             encoding, values = DICTIONARY, bytes([width]) + runs

@@ -1,4 +1,4 @@
-"""Arrow IPC, files and streams, of pyarrow, pandas and Polars, by their options and of every type."""
+"""Arrow IPC files and streams of pyarrow, pandas and Polars, with their options and every type."""
 
 import datetime
 import decimal
@@ -13,7 +13,7 @@ from .case import Case
 
 
 def columns() -> dict[str, pa.Array]:
-    """A column of each type, its name that of the type."""
+    """A column of each type, named after the type."""
     day, time = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 1, 2, 3, 4000)
     number = decimal.Decimal("-12.34")
     made = {
@@ -59,7 +59,7 @@ def columns() -> dict[str, pa.Array]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The values as types that every reader has."""
+    """The values in types that every reader has."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return plain(array.dictionary_decode())
@@ -98,7 +98,7 @@ def by_pyarrow(folder: pathlib.Path) -> list[Case]:
             for part in parts:
                 out.write_table(part)
         reader = pa.ipc.open_file if kind == "file" else pa.ipc.open_stream
-        # The messages of old streams start with no marker by which they could be found.
+        # The messages of old streams have no marker, so the format has to be named.
         is_named = kind == "stream" and options.get("use_legacy_format")
         pipeline = "select(format=arrow)" if is_named else "select"
         cases.append(Case(file, right(reader(str(folder / file)).read_all()), pipeline))
@@ -139,7 +139,7 @@ def by_pyarrow(folder: pathlib.Path) -> list[Case]:
 
 
 def of_types(folder: pathlib.Path) -> list[Case]:
-    """A file for each type, so that one that is not read is known by its name."""
+    """A file for each type, so that a failure names the type."""
     cases = []
     for name, column in columns().items():
         for kind, options in (("file", {}), ("stream", {"compression": "zstd"})):
@@ -174,7 +174,7 @@ def by_polars(folder: pathlib.Path) -> list[Case]:
         "null": pl.Series([None, None, None], dtype=pl.Null),
     })
     few = frame
-    # Enough for its buffers to be compressed.
+    # Enough rows for compressed buffers.
     frame = pl.concat([frame] * 20)
     expected = right(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
     cases = []

@@ -1,4 +1,4 @@
-"""A file, how it is read, and what is right of it."""
+"""A file, its pipeline, and the expected result."""
 
 import dataclasses
 import datetime
@@ -10,13 +10,13 @@ import pyarrow as pa
 @dataclasses.dataclass
 class Case:
     file: str
-    # The rows, or a part of the error's text.
-    right: pa.Table | str
+    # The rows, or a part of the error message.
+    expected: pa.Table | str
     pipeline: str = "select"
 
 
 def rows() -> pa.Table:
-    """What texts are written of: every type that they have, and every character that has to be quoted."""
+    """The rows of the text files: every type of text formats, and every character that needs quoting."""
     day, time = datetime.date, datetime.datetime
     return pa.table({
         "id": pa.array([1, -2, None, 9223372036854775807], pa.int64()),
@@ -30,7 +30,7 @@ def rows() -> pa.Table:
 
 
 def texts(table: pa.Table, **columns: list) -> pa.Table:
-    """The table with other values in some columns."""
+    """The table with replaced columns."""
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pa.array(values))
@@ -38,7 +38,7 @@ def texts(table: pa.Table, **columns: list) -> pa.Table:
 
 
 def same(found: list[dict], expected: pa.Table) -> None:
-    """Holds what a library reads against the rows that were written; times may be texts in either."""
+    """Asserts that a library reads the written rows. Times may be texts in both."""
     def plain(value: object) -> object:
         if isinstance(value, (datetime.datetime, datetime.date)):
             return str(value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value)

@@ -1,4 +1,4 @@
-"""Texts around which gzip, pigz, bgzip, zstd and pzstd are, in one piece and several."""
+"""Texts compressed by gzip, pigz, bgzip, zstd and pzstd, in one piece and several."""
 
 import bz2
 import gzip
@@ -12,7 +12,7 @@ from .case import Case
 
 
 def write(folder: pathlib.Path) -> list[Case]:
-    # More than a block of pigz and three of bgzip have.
+    # More than one block of pigz and three of bgzip.
     numbers = [n % 50 for n in range(18_000)]
     table = pa.table({"n": numbers, "text": [f"number {n}" for n in numbers]})
     text = ("n,text\n" + "".join(f"{n},number {n}\n" for n in numbers)).encode()
@@ -22,7 +22,7 @@ def write(folder: pathlib.Path) -> list[Case]:
         "gzip.csv.gz": run("gzip -9c", text),
         "gzip_members.csv.gz": run("gzip -c", one) + run("gzip -c", b"") + run("gzip -1c", other),
         "gzip_python.csv.gz": gzip.compress(text, mtime=0),
-        # As tar and tapes leave it: gzip passes over zeros.
+        # Padding of tar and tapes: gzip skips zeros.
         "gzip_zeros.csv.gz": run("gzip -c", text) + bytes(512),
         "pigz.csv.gz": run("pigz -m -b 128 -p 2 -c", text),
         "pigz_independent.csv.gz": run("pigz -m -i -b 128 -p 2 -c", text),
@@ -60,5 +60,5 @@ def run(command: str, text: bytes) -> bytes:
 
 
 def skippable(content: bytes, kind: int) -> bytes:
-    """A frame that is passed over (RFC 8878, 3.1.2)."""
+    """A skippable frame (RFC 8878, 3.1.2)."""
     return (0x184D2A50 + kind).to_bytes(4, "little") + len(content).to_bytes(4, "little") + content

@@ -1,4 +1,4 @@
-"""CSV of pandas, Polars, DuckDB, pyarrow and Python's own module, by their options."""
+"""CSV of pandas, Polars, DuckDB, pyarrow and Python's module, with their options."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ def write(folder: pathlib.Path) -> list[Case]:
 
 
 def frame(table: pa.Table) -> pd.DataFrame:
-    """The rows as pandas has them, with types that know null."""
+    """The rows as a pandas frame with nullable types."""
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
@@ -47,11 +47,11 @@ def by_pandas(folder: pathlib.Path, table: pa.Table) -> list[Case]:
     add("semicolon", 'select(delimiter=";")', sep=";", read={"sep": ";"})
     add("tabs", 'select(delimiter="\\u{9}")', sep="\t", read={"sep": "\t"})
     add("bars", 'select(delimiter="|")', sep="|", read={"sep": "|"})
-    # The break within a value is no end of a line, and stays what it is.
+    # A line break within a value does not end the line and stays unchanged.
     add("crlf", lineterminator="\r\n", read={})
     add("bom", encoding="utf-8-sig", read={})
     add("no_header", "select(header=false)", table.rename_columns([f"column_{n + 1}" for n in range(6)]), header=False)
-    # pandas names the index `Unnamed: 0` when it reads it.
+    # pandas reads the index as `Unnamed: 0`.
     add("index", "select", table.add_column(0, "column_1", pa.array(range(4))), index=True)
     # Only an empty value is null.
     words = pa.table({
@@ -97,7 +97,7 @@ def by_polars(folder: pathlib.Path, table: pa.Table) -> list[Case]:
         cases.append(Case(file, right, pipeline))
 
     add("plain", read={})
-    # Polars itself reads what it quotes as strings.
+    # Polars reads its own quoted values as strings.
     add("always", quote_style="always")
     add("non_numeric", quote_style="non_numeric", read={})
     add("semicolon", 'select(delimiter=";")', separator=";", read={"separator": ";"})

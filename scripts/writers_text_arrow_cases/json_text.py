@@ -1,4 +1,4 @@
-"""JSON lines of Python's json, pandas, Polars and DuckDB, by their options."""
+"""JSON lines of Python's json, pandas, Polars and DuckDB, with their options."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ INFINITY = float("inf")
 
 
 def written() -> list[dict]:
-    """Rows whose values JSON has."""
+    """Rows with values that JSON can represent."""
     return [
         {"n": 1, "x": 0.5, "name": "a \"b\" \\ \n é \U0001f600", "ok": True, "tags": ["a", None], "at": {"x": 1, "y": [1.5]}},
         {"n": None, "x": None, "name": None, "ok": None, "tags": None, "at": None},
@@ -67,7 +67,7 @@ def by_python(folder: pathlib.Path, table: pa.Table) -> list[Case]:
 
 def by_pandas(folder: pathlib.Path, table: pa.Table) -> list[Case]:
     cases = []
-    # Its reader goes through floats.
+    # pandas reads integers as floats.
     right = table.select(["n", "x", "name", "ok"]).set_column(0, "n", pa.array([1, None, -7]))
     data = right.to_pandas(types_mapper=pd.ArrowDtype)
     for name, options in {"plain": {}, "unicode": {"force_ascii": False}, "gzip": {"compression": {"method": "gzip", "mtime": 0}}}.items():

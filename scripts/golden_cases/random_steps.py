@@ -1,4 +1,4 @@
-"""torchvision's random parameters, and its adjustments by fixed factors."""
+"""Random steps: torchvision's random parameters, and its adjustments by fixed factors."""
 
 import pathlib
 
@@ -24,7 +24,7 @@ FACTORS = {
 
 
 def write_draws(path: pathlib.Path) -> None:
-    """Samples of both distributions, whole numbers as floats."""
+    """Writes samples of both distributions. Whole numbers are stored as floats."""
     torch.manual_seed(0)
     image = torch.empty(3, HEIGHT, WIDTH)
     crop = RandomResizedCrop(224)
@@ -41,7 +41,7 @@ def write_draws(path: pathlib.Path) -> None:
 
 
 def add(store: Store) -> None:
-    # torchvision cuts to whole numbers, so that a last bit in f32 may show as one level.
+    # torchvision truncates to whole numbers, so the last bit of f32 can become one level.
     source = "png_rgb.png"
     image = planes(rgb(store.files[source]))
     for operation, factors in FACTORS.items():

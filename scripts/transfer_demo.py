@@ -32,7 +32,7 @@ def transfer(stack: Stack, *arguments: str) -> str:
 def crossover(stack: Stack) -> float:
     """The bits per second at which plain reading with one core takes as long on the link as on the CPU."""
     # Enough samples to make the model's loading time negligible.
-    some = ["--samples", "400", "--epochs", "0", "--ways", "plain", "--json"]
+    some = ["--samples", "400", "--epochs", "0", "--methods", "plain", "--json"]
     (line,) = json.loads(transfer(stack, *some))["parts"][0]["lines"]
     return line["stored_bytes"] * 8 / line["cpu_seconds"]
 

@@ -24,7 +24,7 @@ READERS = {
     "smallest": ("pushed", ["--split", "smallest"]),
     "auto": ("auto", ["--auto"]),
     "auto-first": ("auto", ["--auto"]),
-    "value-cache": ("layout", ["--auto", "--keep"]),
+    "value-cache": ("layout", ["--auto", "--value-cache"]),
     "resized": ("layout", ["--plain"]),
 }
 # The whole pipeline in one process on local files: the ceiling of our reader.

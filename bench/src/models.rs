@@ -54,7 +54,7 @@ struct ModelBenchmark<'a> {
 /// same photos.
 pub fn run(gateway: &Path, photos: &Path, paths: &ModelPaths<'_>, rounds: u32) -> Result<Vec<Table>> {
     let folder = link_single_model(paths.models)?;
-    let models = Folder::open(folder.path(), Runtime::load(paths.onnxruntime, 1))?;
+    let models = ModelFolder::open(folder.path(), Runtime::load(paths.onnxruntime, 1))?;
     let benchmark = ModelBenchmark {
         gateway,
         photos: photos.join(SMALL),

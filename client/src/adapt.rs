@@ -164,7 +164,7 @@ impl Adapter {
     }
 
     /// Records steps of a sample that ran on this host.
-    pub(crate) fn observe_host_steps(&self, stored: Option<u64>, ran: &[Timed]) {
+    pub(crate) fn observe_host_steps(&self, stored: Option<u64>, ran: &[StepTiming]) {
         let class = self.context.class(stored);
         let mut state = self.state.lock();
         for StepTiming { steps, time } in ran {
@@ -195,9 +195,13 @@ impl Adapter {
         let mut state = self.state.lock();
         // If no step ran, the cost of the steps is unknown.
         if received.seconds > 0.0 {
-            state.replanner.gateway(class, stage, received.seconds.into());
+            state
+                .replanner
+                .observe_gateway_seconds(class, stage, received.seconds.into());
         }
-        state.replanner.value(class, stage, bytes, is_object);
+        state
+            .replanner
+            .observe_value_bytes(class, stage, bytes, is_object);
     }
 
     /// Records how many cores the gateway has for this reader's tenant, and how many batches share them.
@@ -243,7 +247,7 @@ impl Adapter {
     }
 
     fn plan(&self, state: &mut State, samples_left: usize) {
-        let missing = self.models.iter().filter(|model| !model.is_near());
+        let missing = self.models.iter().filter(|model| !model.is_local());
         let weights: f64 = missing.map(|model| float(model.description().bytes)).sum();
         // Loading layers is assumed to take as long at the gateway as on this host.
         let all = self.pipeline.len();
@@ -264,7 +268,7 @@ impl Adapter {
             samples_left: float(samples_left as u64),
             batch_size: float(self.batch_size as u64),
             max_expand: state.unlisted.max_expand(self.context.max_expand),
-            weights_on_their_way: state.is_fetching_weights,
+            weights_in_flight: state.is_fetching_weights,
             ..Rules::default()
         };
         let before = state
@@ -289,7 +293,7 @@ impl Adapter {
             }
             // Samples that need weights not yet downloaded would wait for them, and so would all later samples.
             let needs_weights = decision.needs_weights();
-            let interim = needs_weights.then(|| decision.meanwhile()).flatten();
+            let interim = needs_weights.then(|| decision.plan_without_weights()).flatten();
             state.assignment = Arc::new(interim.map_or(planned, |plan| assign(&plan)));
             state.is_fetching_weights |= needs_weights;
         }
@@ -301,7 +305,7 @@ impl State {
     /// Records the stored size of an object without a listed size. Earlier assignments keep their routes.
     fn observe_size(&mut self, class: usize, stored: u64) {
         self.unlisted.observe(stored);
-        self.replanner.stored(class, self.unlisted.mean_bytes());
+        self.replanner.set_object_bytes(class, self.unlisted.mean_bytes());
         let min_bytes = self.unlisted.min_bytes();
         if self.assignment.unlisted_bytes != min_bytes {
             Arc::make_mut(&mut self.assignment).unlisted_bytes = min_bytes;

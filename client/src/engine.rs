@@ -12,8 +12,8 @@ const SHOWN: usize = 256;
 pub(crate) fn check_engine(host: &Engine, gateway: &str) -> Result<Engine, String> {
     let found = gateway.parse::<Engine>().ok();
     let advice = match &found {
-        Some(found) if host.agrees_with(found) => return Ok(found.clone()),
-        Some(found) if host.rounds_otherwise(found) => "; use the same version of ONNX Runtime on both",
+        Some(found) if host.is_compatible_with(found) => return Ok(found.clone()),
+        Some(found) if host.has_other_rounding(found) => "; use the same version of ONNX Runtime on both",
         _ => "",
     };
     // The endpoint may send any text of any length.

@@ -101,7 +101,7 @@ pub fn parse_with_model_folder(text: &str, folder: &Path) -> Result<Pipeline> {
         let text = format!("cannot read the folder of models {}", folder.display());
         Error::config(text).with_source(error)
     };
-    let folder = Folder::open(folder, host_runtime()).map_err(unreadable)?;
+    let folder = ModelFolder::open(folder, host_runtime()).map_err(unreadable)?;
     Ok(Pipeline::parse_with(text, &folder)?)
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn preload(steps: &[Step]) {
             continue;
         }
         let load = move || {
-            if let Err(error) = model.load() {
+            if let Err(error) = model.prepare() {
                 tracing::warn!(%error, "this host cannot run the model");
             }
         };

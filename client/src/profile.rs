@@ -130,7 +130,7 @@ impl Store {
         };
         // Measuring on this host downloads the weights, so their download cost is only visible now.
         let mut missing = models_of(request.pipeline.steps());
-        missing.retain(|model| !model.is_near());
+        missing.retain(|model| !model.is_local());
         let mut link = LinkSampler::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let host_cpus = cpus::name(threads);
@@ -201,7 +201,7 @@ impl Store {
         });
         let host_groups = host_run.await??;
         let gateway_groups = gateway_groups(&pushed.headers, pipeline)?;
-        let kinds = pipeline.stages(&Kind::of_object(Some(stored.len() as u64), stored))?;
+        let kinds = pipeline.kinds_for(&Kind::of_object(Some(stored.len() as u64), stored))?;
         let mut bytes: Vec<_> = kinds.iter().map(Kind::bytes).collect();
         // The size of an encoder's output is only known from the value.
         if let Some(last) = bytes.last_mut() {
@@ -209,7 +209,7 @@ impl Store {
         }
         let cores = number(pushed.headers.get(header::CORES));
         // By now the layers have run on this host, or cannot.
-        let engine = Engine::of(pipeline.steps()).unwrap_or_default();
+        let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
         let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
         let gateway = text(header::ENGINE);
         Ok(MeasuredSample {
@@ -327,7 +327,7 @@ fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
         bytes: mean(|candidate| candidate.bytes),
         gateway_seconds: mean(|candidate| candidate.gateway_seconds),
         host_seconds: mean(|candidate| candidate.host_seconds),
-        weights: mean(|candidate| candidate.weights),
-        loading: Loading::default(),
+        weights_bytes: mean(|candidate| candidate.weights_bytes),
+        loading: LoadingCost::default(),
     }
 }

@@ -117,7 +117,7 @@ struct RoutedSlots {
 impl BatchJob {
     /// One of the two routes has delivered all its samples, of which there are `samples`.
     fn route_is_done(&self, samples: usize) {
-        if samples * Reading::PART >= self.samples.len() {
+        if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples.len() {
             self.progress.mark_half();
         }
     }

@@ -61,15 +61,15 @@ impl ValueCache {
         let folder =
             Folder::open(folder, max_bytes).map_err(|error| Error::config(unusable).with_source(error))?;
         let steps = pipeline.steps().iter();
-        let steady = steps.take_while(|step| !step.is_augmenting()).count();
+        let steady = steps.take_while(|step| !step.is_random()).count();
         let stage = |written_stage: usize| CachedStage {
             written_stage,
             stage: written_stage,
             bytes: pipeline.kinds()[written_stage].bytes(),
             prefix: pipeline.canonical(written_stage),
-            engine: Engine::of(&pipeline.steps()[..written_stage])
+            engine: Engine::for_steps(&pipeline.steps()[..written_stage])
                 .unwrap_or_default()
-                .agreeing(),
+                .compatibility_key(),
         };
         Ok(Self {
             folder,
@@ -82,7 +82,7 @@ impl ValueCache {
     /// Adopts the stages of `pipeline`: the same pipeline, with its models cut.
     pub(crate) fn set_pipeline(&mut self, pipeline: &Pipeline) {
         for stage in &mut self.stages {
-            stage.stage = pipeline.stage_as_written(stage.written_stage);
+            stage.stage = pipeline.refined_stage(stage.written_stage);
         }
     }
 
@@ -182,7 +182,7 @@ impl ValueCache {
             object.etag.as_deref().unwrap_or_default().as_bytes(),
             size.as_ref().map_or(&[], |size| &size[..]),
         ];
-        Digest::of_parts(&parts)
+        Digest::from_parts(&parts)
     }
 }
 

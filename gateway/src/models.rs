@@ -33,7 +33,7 @@ struct Inner {
     /// The configuration; `None` if no models are served.
     models: Option<Models>,
     /// `None` until all models have been inspected.
-    folder: watch::Sender<Option<Arc<Folder>>>,
+    folder: watch::Sender<Option<Arc<ModelFolder>>>,
     /// Models whose weights are in memory, the least recently used first.
     warm: Mutex<Vec<Arc<Model>>>,
     /// Maximum bytes of weights in memory.
@@ -116,7 +116,7 @@ impl ModelRegistry {
             warm.retain(|model| model != used);
             warm.push(Arc::clone(used));
             // A model that is not loaded yet has no bytes in memory: its size counts.
-            let memory_bytes = |model: &Arc<Model>| model.held_bytes().max(model.description().bytes);
+            let memory_bytes = |model: &Arc<Model>| model.memory_bytes().max(model.description().bytes);
             let mut bytes: u64 = warm.iter().map(memory_bytes).sum();
             while bytes > self.0.budget_bytes && warm.len() > 1 {
                 let least_recent = warm.remove(0);
@@ -212,7 +212,7 @@ impl ModelResolver for ModelRegistry {
     }
 }
 
-fn inspect(models: &Models, threads: NonZeroUsize) -> anyhow::Result<Folder> {
+fn inspect(models: &Models, threads: NonZeroUsize) -> anyhow::Result<ModelFolder> {
     let library = models.onnxruntime.display();
     let mut runtime = Runtime::load(&models.onnxruntime, threads.get());
     match &runtime {

@@ -13,9 +13,9 @@ from ..text import size
 from . import RunContext, build_cell, cell_notes, interleave, read
 
 LABELS = programs.ROOT / ".cache/photos/elpv"
-KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "keep": "layout", "repeat": "repeat"}
+KINDS = {"plain": "plain", "pushed": "pushed", "auto": "auto", "cached": "layout", "repeat": "repeat"}
 # The runs of a round: all methods in one process, and the baseline alone.
-RUNS = {"all methods": (), "repeat": ("--ways", "plain")}
+RUNS = {"all methods": (), "repeat": ("--methods", "plain")}
 
 
 def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
@@ -33,7 +33,7 @@ def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
             peaks.setdefault(name, []).append(used)
             for part in figures["parts"]:
                 for line in part["lines"]:
-                    arm = "repeat" if name == "repeat" else line["way"]
+                    arm = "repeat" if name == "repeat" else line["method"]
                     parts.setdefault(part["name"], {}).setdefault(arm, []).append(line)
 
         interleave(list(RUNS), scenario.rounds, run_trial, context.progress)
@@ -63,7 +63,7 @@ def measure_crossover(scenario: Scenario, context: RunContext) -> float:
     key = ("transfer", str(scenario.samples), scenario.host_cores)
     if key not in context.crossovers:
         context.tiers.shape(float("inf"))
-        (line,) = run_demo(scenario, context, "--epochs", 0, "--ways", "plain")["parts"][0]["lines"]
+        (line,) = run_demo(scenario, context, "--epochs", 0, "--methods", "plain")["parts"][0]["lines"]
         context.crossovers[key] = line["stored_bytes"] * 8 / line["cpu_seconds"] * scenario.host_cores
     return context.crossovers[key]
 

@@ -43,7 +43,7 @@ class Demo:
         once = "--methods" in command
         self.asked.append(command[command.index("--methods") + 1] if once else "all")
         ways = {"plain": 4.1} if once else WAYS
-        lines = [LINE | {"way": way, "seconds": seconds} | self.more for way, seconds in ways.items()]
+        lines = [LINE | {"method": way, "seconds": seconds} | self.more for way, seconds in ways.items()]
         # Only the part of one epoch reads cached values again.
         return {"parts": [{"name": "one epoch", "lines": lines}, {"name": "2 epochs", "lines": lines[:4]}]}
 
@@ -61,7 +61,7 @@ def test_each_round_runs_all_methods_and_the_repetition_in_alternating_order() -
     assert tiers.asked == ["all", "plain", "plain", "all", "all", "plain"]
     assert list(once.arms) == [*WAYS, "repeat"] and list(augmented.arms) == [*list(WAYS)[:4], "repeat"]
     assert all(len(arm.trials) == 3 for found in (once, augmented) for arm in found.arms.values())
-    kinds = {"plain": "plain", "repeat": "repeat", "pushed": "pushed", "auto": "auto", "keep": "layout", "keep, again": "layout"}
+    kinds = {"plain": "plain", "repeat": "repeat", "pushed": "pushed", "auto": "auto", "cached": "layout", "cached, again": "layout"}
     assert {name: arm.kind for name, arm in once.arms.items()} == kinds
     (tie,) = [each for each in stats.verdicts(once) if each.rule == "repeat"]
     assert (tie.against, tie.median, tie.outcome) == ("plain", pytest.approx(4.0 / 4.1), "pass")

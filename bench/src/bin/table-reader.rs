@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use pushdown::wire::Split;
 use pushdown::{Limits, Pipeline, Sample};
 use pushdown_bench::cpu::CpuClock;
-use pushdown_client::{GetValue, Store};
+use pushdown_client::{Store, ValueRequest};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -81,7 +81,7 @@ impl Cli {
 
     /// Reads the rows that the gateway computes, and counts them.
     async fn read_pushed(&self, store: &Store, pipeline: &Pipeline) -> Result<u64> {
-        let request = GetValue {
+        let request = ValueRequest {
             pipeline,
             split: Split::Full,
             seed: None,

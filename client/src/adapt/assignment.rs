@@ -226,7 +226,7 @@ fn trial_stages(context: &PlanContext, decision: &Decision, plan: &Plan) -> Vec<
     let lacks_weights = |stage: u8| {
         let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
         let mut at_stage = candidates.filter(|candidate| candidate.stage == usize::from(stage));
-        at_stage.any(|candidate| candidate.weights > 0.0)
+        at_stage.any(|candidate| candidate.weights_bytes > 0.0)
     };
     std::iter::once(0)
         .chain(context.trial_stages.iter().copied())
@@ -238,7 +238,7 @@ fn trial_stages(context: &PlanContext, decision: &Decision, plan: &Plan) -> Vec<
 fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
     let rooms = trial_stages
         .iter()
-        .map(|stage| decision.room(plan, usize::from(*stage)));
+        .map(|stage| decision.trial_share(plan, usize::from(*stage)));
     let room = rooms.fold(1.0, f64::min);
     let mut stride = TRIAL_STRIDE;
     while float(stride) * room < 1.0 && stride < MAX_TRIAL_STRIDE {

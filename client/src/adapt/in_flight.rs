@@ -36,7 +36,7 @@ impl Adapter {
         let mut state = self.state.lock();
         state.begun_samples += slots.len();
         for (class, stage) in slots.iter().flatten() {
-            state.replanner.asked(*class, *stage);
+            state.replanner.observe_request(*class, *stage);
         }
         InFlight {
             adapter: self,
@@ -83,9 +83,9 @@ impl InFlight<'_> {
     pub(crate) fn reroute(&self, slot: usize, split: Split) {
         if let Some(Some((class, stage))) = self.slots.lock().get_mut(slot) {
             let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.ended(*class, *stage);
+            replanner.observe_request_end(*class, *stage);
             *stage = self.adapter.stage(split);
-            replanner.asked(*class, *stage);
+            replanner.observe_request(*class, *stage);
         }
     }
 
@@ -93,7 +93,11 @@ impl InFlight<'_> {
     pub(crate) fn end(&self, slot: usize) {
         let route = self.slots.lock().get_mut(slot).and_then(Option::take);
         if let Some((class, stage)) = route {
-            self.adapter.state.lock().replanner.ended(class, stage);
+            self.adapter
+                .state
+                .lock()
+                .replanner
+                .observe_request_end(class, stage);
         }
     }
 }
@@ -104,7 +108,7 @@ impl Drop for InFlight<'_> {
         let mut state = self.adapter.state.lock();
         state.begun_samples -= slots.len();
         for (class, stage) in slots.iter().flatten() {
-            state.replanner.ended(*class, *stage);
+            state.replanner.observe_request_end(*class, *stage);
         }
     }
 }
@@ -124,7 +128,7 @@ impl Drop for PendingRead<'_> {
         let mut state = self.adapter.state.lock();
         let rate = state.meter.on_end(self.long, Instant::now(), self.traffic.down());
         if let Some(rate) = rate {
-            state.replanner.link().seen(rate);
+            state.replanner.link_mut().observe_rate(rate);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushdown::{plan::Ends, wire::CpuTime};
+use pushdown::{plan::CpuUtilization, wire::CpuTime};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
@@ -34,14 +34,15 @@ impl State {
         }
         let gateway = start.gateway_cpu.zip(now.gateway_cpu);
         let gateway = gateway.and_then(|(before, now)| now.since(before));
-        let ends = Ends {
-            gateway: gateway.map(|time| (time.busy / time.all).min(1.0)),
-            beside_steps: gateway.map(|time| (time.busy - time.steps) / time.all),
-            host: Some((now.host_cpu - start.host_cpu) / seconds / self.host_cores),
+        let ends = CpuUtilization {
+            gateway_ratio: gateway.map(|time| (time.busy_seconds / time.total_seconds).min(1.0)),
+            background_ratio: gateway
+                .map(|time| (time.busy_seconds - time.step_seconds) / time.total_seconds),
+            host_ratio: Some((now.host_cpu - start.host_cpu) / seconds / self.host_cores),
         };
         let rate = float(now.received_bytes.saturating_sub(start.received_bytes)) / seconds;
-        self.replanner.link().passed(rate);
-        self.replanner.elapsed(seconds, &ends);
+        self.replanner.link_mut().observe_throughput(rate);
+        self.replanner.observe_interval(seconds, &ends);
         self.interval = Some(now);
     }
 }

@@ -44,9 +44,9 @@ mod tests {
     #[derive(Debug)]
     struct NoRuntime;
 
-    impl Weights for NoRuntime {
-        fn fetch(&self) -> Result<Files> {
-            Ok(Files::default())
+    impl WeightSource for NoRuntime {
+        fn fetch(&self) -> Result<ModelFiles> {
+            Ok(ModelFiles::default())
         }
 
         fn runtime(&self) -> Result<Runtime> {

@@ -27,7 +27,7 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
-        let is_missing = |step: &Step| step.models().any(|model| !model.is_near());
+        let is_missing = |step: &Step| step.models().any(|model| !model.is_local());
         let Some(host_steps) = self.pipeline.steps().iter().position(is_missing) else {
             preload(self.pipeline.steps());
             return Ok(());
@@ -59,17 +59,17 @@ impl Adapter {
             let pairs = sample.candidates.iter().zip(sample.candidates.iter().skip(1));
             for (candidate, next) in pairs {
                 let seconds = candidate.host_seconds - next.host_seconds;
-                replanner.host(class, candidate.stage, next.stage - candidate.stage, seconds);
+                replanner.observe_host_seconds(class, candidate.stage, next.stage - candidate.stage, seconds);
             }
             if let Some(last) = sample.candidates.last() {
                 let rest = self.pipeline.len() - last.stage;
-                replanner.host(class, last.stage, rest, last.host_seconds);
+                replanner.observe_host_seconds(class, last.stage, rest, last.host_seconds);
             }
             for candidate in sample.candidates.iter().skip(1) {
-                replanner.gateway(class, candidate.stage, candidate.gateway_seconds);
+                replanner.observe_gateway_seconds(class, candidate.stage, candidate.gateway_seconds);
                 let stored = stored.map_or(f64::INFINITY, float);
                 let is_object = candidate.bytes > stored * self.context.max_expand;
-                replanner.value(
+                replanner.observe_value_bytes(
                     class,
                     candidate.stage,
                     if is_object { stored } else { candidate.bytes },
@@ -78,10 +78,10 @@ impl Adapter {
             }
         }
         if let Some(rate) = profile.link_bytes_per_second {
-            state.replanner.link().measured(rate);
+            state.replanner.link_mut().observe_bandwidth(rate);
         }
         if let Some(cores) = profile.gateway_cores {
-            state.replanner.gateway_cores(cores);
+            state.replanner.set_gateway_cores(cores);
         }
         state.batches = EXPLORATION_BATCHES;
         self.plan(&mut state, samples_left);

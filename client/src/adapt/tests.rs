@@ -35,7 +35,7 @@ fn two_batches_make_a_plan() {
                     traffic.down.fetch_add(4_000_000, Relaxed);
                     std::thread::sleep(Duration::from_millis(2));
                     drop(read);
-                    let ran = Timed {
+                    let ran = StepTiming {
                         steps: 0..2,
                         time: Duration::from_millis(40),
                     };
@@ -69,7 +69,7 @@ fn a_plan_covers_the_samples_that_have_not_begun() {
         adapter.observe_batch_end(left, &traffic);
         adapter.observe_batch_end(left, &traffic);
         let rules = adapter.plan_report().unwrap().decision.rules;
-        (rules.samples_left, rules.under_way.bytes)
+        (rules.samples_left, rules.in_flight.bytes)
     };
     let near = |found: (f64, f64), expected: (f64, f64)| {
         let apart = (found.0 - expected.0).abs() + (found.1 - expected.1).abs();

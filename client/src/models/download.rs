@@ -31,11 +31,11 @@ pub(super) struct Download {
     description: ModelDescription,
     runtime: Handle,
     /// The files, if the cache cannot store them: `fetch` is called more than once.
-    uncached: OnceLock<Files>,
+    uncached: OnceLock<ModelFiles>,
 }
 
-impl Weights for Download {
-    fn fetch(&self) -> pushdown::Result<Files> {
+impl WeightSource for Download {
+    fn fetch(&self) -> pushdown::Result<ModelFiles> {
         if let Some(files) = self.uncached.get() {
             return Ok(files.clone());
         }
@@ -45,7 +45,7 @@ impl Weights for Download {
             return Ok(files);
         }
         let mut all_cached = true;
-        let mut files = Files::default();
+        let mut files = ModelFiles::default();
         for file in &self.description.files {
             let check = |bytes: &Arc<[u8]>| file.check(bytes);
             let (bytes, cached) = self.file((file.digest.as_str(), DATA), file.bytes, check)?;
@@ -68,7 +68,7 @@ impl Weights for Download {
         Ok(files)
     }
 
-    fn is_near(&self) -> bool {
+    fn is_local(&self) -> bool {
         let mut paths = self
             .names()
             .map(|(digest, extension)| self.cache_path(digest, extension));
@@ -82,7 +82,7 @@ impl Weights for Download {
 
 impl Download {
     /// The files of a model that a gateway has described.
-    pub(super) const fn new(store: Store, description: Description, runtime: Handle) -> Self {
+    pub(super) const fn new(store: Store, description: ModelDescription, runtime: Handle) -> Self {
         Self {
             store,
             description,
@@ -104,9 +104,9 @@ impl Download {
     }
 
     /// The files, if the cache has all of them.
-    fn cached(&self) -> Option<Files> {
+    fn cached(&self) -> Option<ModelFiles> {
         let read = |digest: &str, extension| read_file(&self.cache_path(digest, extension)?).ok();
-        let mut files = Files::default();
+        let mut files = ModelFiles::default();
         for file in &self.description.files {
             files.data.insert(file.name.clone(), read(&file.digest, DATA)?);
         }
@@ -144,7 +144,7 @@ impl Download {
     }
 
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
-        let Description { name, bytes, .. } = &self.description;
+        let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "downloading the weights of a model");
         let path = format!("{PATH}/{digest}");
         let transport = self.store.transport();
@@ -168,7 +168,7 @@ impl Download {
 fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    // Several processes may download at once.
+    // SchemaMerger processes may download at once.
     let draft = file.with_extension(format!("{}.tmp", std::process::id()));
     fs::write(&draft, bytes)?;
     fs::rename(draft, file)

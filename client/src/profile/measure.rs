@@ -30,7 +30,7 @@ pub(super) fn run(
     sample: Sample,
     context: &Context<'_>,
 ) -> Result<Vec<StepGroup>> {
-    let cpu = || Ok(Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default());
+    let cpu = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     let (_, groups) = pipeline.run_timed(0..until, sample, context, cpu)?;
     let groups = groups.into_iter().map(|group| StepGroup {
         first: group.steps.start,
@@ -119,8 +119,8 @@ pub(super) fn candidates(
             bytes: float(bytes),
             gateway_seconds: gateway,
             host_seconds: (total - host_before).max(0.0),
-            weights: weights(&pipeline.steps()[stage..], missing),
-            loading: Loading::default(),
+            weights_bytes: weights(&pipeline.steps()[stage..], missing),
+            loading: LoadingCost::default(),
         }));
     };
     add(0, 0.0, 0.0);

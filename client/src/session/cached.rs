@@ -79,7 +79,7 @@ impl Session {
         let stored = object.bytes.or(arrived);
         if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
             // The object's head determines the sizes of its values: if the value is too large, run all steps at once.
-            let kinds = self.pipeline.stages(&Kind::of_object(arrived, bytes));
+            let kinds = self.pipeline.kinds_for(&Kind::of_object(arrived, bytes));
             let value = kinds.ok().and_then(|kinds| kinds.get(stage.stage)?.bytes());
             if value > stored {
                 self.counters.not_cached.count(cache.too_large_reason());

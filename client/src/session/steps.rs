@@ -25,7 +25,7 @@ impl Session {
         let since = Instant::now();
         let (value, ran) = self
             .pipeline
-            .run_timed(steps, sample, context, || Ok(since.elapsed()))?;
+            .run_timed(steps, sample, context, || since.elapsed())?;
         adapter.observe_host_steps(stored, &ran);
         Ok(value)
     }

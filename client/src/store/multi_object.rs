@@ -1,4 +1,4 @@
-//! Several objects as one table, computed by the gateway or on this host.
+//! SchemaMerger objects as one table, computed by the gateway or on this host.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 /// Objects whose schemas are read concurrently.
 const CONCURRENT_OPENS: usize = 8;
 
-/// Several objects that form one table, in the order of their keys.
+/// SchemaMerger objects that form one table, in the order of their keys.
 #[derive(Debug, Clone)]
 pub struct StoredTables {
     store: Store,
@@ -48,8 +48,14 @@ pub struct TablesScan {
 }
 
 impl Store {
-    /// Several objects of a bucket as one table. Reads nothing yet.
-    pub fn tables(&self, bucket: &str, keys: Vec<Arc<str>>, rule: OneTable, limits: &Limits) -> StoredTables {
+    /// SchemaMerger objects of a bucket as one table. Reads nothing yet.
+    pub fn tables(
+        &self,
+        bucket: &str,
+        keys: Vec<Arc<str>>,
+        rule: MergeRule,
+        limits: &Limits,
+    ) -> StoredTables {
         StoredTables {
             store: self.clone(),
             bucket: bucket.to_owned(),
@@ -116,12 +122,12 @@ impl StoredTables {
             Ok::<_, Error>((key, Arc::clone(scan.schema()), *scan.estimate()))
         });
         let mut opens = stream::iter(opens).buffered(CONCURRENT_OPENS);
-        let mut several = Several::new(self.rule, self.limits.tables.max_columns);
+        let mut several = SchemaMerger::new(self.rule, self.limits.tables.max_columns);
         let mut estimate: Option<Estimate> = None;
         while let Some(opened) = opens.next().await {
             let (key, schema, of_one) = opened?;
             several.add(key, &schema).map_err(|error| mismatch(&error))?;
-            estimate = Some(estimate.map_or(of_one, |all| all.and(&of_one)));
+            estimate = Some(estimate.map_or(of_one, |all| all.combined_with(&of_one)));
         }
         drop(opens);
         Ok(TablesScan {
@@ -179,7 +185,7 @@ impl TablesScan {
         loop {
             if let Some((table, scan, fitting)) = &mut self.current {
                 if let Some(batch) = scan.next().await {
-                    let batch = batch.and_then(|batch| fitting.fit(&batch));
+                    let batch = batch.and_then(|batch| fitting.apply(&batch));
                     return batch.map(Some).map_err(|error| table.map_error(error));
                 }
                 self.current = None;
@@ -192,13 +198,13 @@ impl TablesScan {
     }
 
     /// Begins the next object; `None` after the last one.
-    async fn next_table(&mut self) -> Result<Option<(StoredTable, Scan, Fitting)>> {
+    async fn next_table(&mut self) -> Result<Option<(StoredTable, Scan, BatchMapping)>> {
         let Some((key, table)) = self.tables.get(self.begun) else {
             return Ok(None);
         };
         self.begun += 1;
         let scan = table.scan(&self.pipeline, self.seed, self.epoch).await?;
-        let fitting = self.several.fitting(key, scan.schema(), &self.schema);
+        let fitting = self.several.mapping(key, scan.schema(), &self.schema);
         let fitting = fitting.map_err(|error| mismatch(&error))?;
         Ok(Some((table.clone(), scan, fitting)))
     }

@@ -41,7 +41,11 @@ impl StoredTable {
     /// Chooses where to compute the rows of this scan, the first of several whose estimates sum up to `all`. Starts the scan
     /// to measure the rate at which bytes arrive and the rows they contain, unless the estimate alone decides for this host.
     pub(super) async fn choose_placement(&self, all: &Estimate, mut scan: Scan) -> Result<Placement> {
-        if !all.rows_are_fewer_bytes() || all.likely.is_some_and(|rows| rows > all.spare()) {
+        if !all.is_reducing()
+            || all
+                .expected_output_bytes
+                .is_some_and(|rows| rows > all.spare_bytes())
+        {
             return Ok(Placement::Local(scan));
         }
         // Otherwise this is the first of several objects.
@@ -75,11 +79,13 @@ impl StoredTable {
         let local = probing.await.map_err(|error| self.map_error(error))?;
         tracing::info!(local, ?probe, estimate = ?all, "chose the placement of a scan");
         if local {
-            return Ok(Placement::Local(scan.behind(buffered.build().into_batches())));
+            return Ok(Placement::Local(
+                scan.with_leading_batches(buffered.build().into_batches()),
+            ));
         }
         // Rows already received are sent again.
         Ok(Placement::Remote {
-            max_bytes: all.spare().saturating_sub(probe.bytes_received),
+            max_bytes: all.spare_bytes().saturating_sub(probe.bytes_received),
         })
     }
 }
@@ -90,7 +96,7 @@ impl StoredTable {
 /// decision for the gateway needs a clear measurement or several of them. Bytes already received need not be read again.
 fn is_local_faster(all: &Estimate, probe: &Probe) -> Option<bool> {
     let is_full = probe.bytes_produced >= MAX_BUFFERED_BYTES;
-    let likely = match (all.likely, all.read) {
+    let likely = match (all.expected_output_bytes, all.scan_bytes) {
         (Some(likely), _) => Some(likely),
         // Without an estimate, the remaining rows are assumed to be like the first ones.
         (None, Some(read)) if probe.bytes_received > 0 && (probe.is_stalled || is_full) => {
@@ -101,18 +107,20 @@ fn is_local_faster(all: &Estimate, probe: &Probe) -> Option<bool> {
         (None, None) => None,
     };
     let left = Estimate {
-        read: all.read.map(|read| read.saturating_sub(probe.bytes_received)),
-        likely,
+        scan_bytes: all
+            .scan_bytes
+            .map(|read| read.saturating_sub(probe.bytes_received)),
+        expected_output_bytes: likely,
         ..*all
     };
-    let is_remote_faster = |rate| left.sooner_beside_the_store(rate);
+    let is_remote_faster = |rate| left.is_faster_at_gateway(rate);
     let RateSamples {
         max_bytes_per_second: rate,
         count,
     } = probe.rate;
-    let spare = all.spare().checked_sub(probe.bytes_received);
+    let spare = all.spare_bytes().checked_sub(probe.bytes_received);
     let fits = spare.is_some_and(|spare| likely.is_none_or(|rows| rows <= spare));
-    if !fits || !left.rows_are_fewer_bytes() || count > 0 && !is_remote_faster(rate) {
+    if !fits || !left.is_reducing() || count > 0 && !is_remote_faster(rate) {
         return Some(true);
     }
     let is_clear = count > 0 && is_remote_faster(rate * CLEAR_FACTOR);
@@ -124,13 +132,13 @@ mod tests {
     use super::*;
 
     const ALL: Estimate = Estimate {
-        stored: 100_000_000,
-        read: Some(60_000_000),
-        rows: None,
-        answer: None,
-        most: None,
-        likely: Some(30_000_000),
-        held: None,
+        object_bytes: 100_000_000,
+        scan_bytes: Some(60_000_000),
+        max_rows: None,
+        output_bytes: None,
+        max_output_bytes: None,
+        expected_output_bytes: Some(30_000_000),
+        peak_memory_bytes: None,
     };
 
     fn probe(max_bytes_per_second: f64, count: usize) -> Probe {
@@ -185,7 +193,10 @@ mod tests {
 
     #[test]
     fn rows_of_unknown_size_are_extrapolated() {
-        let unknown = Estimate { likely: None, ..ALL };
+        let unknown = Estimate {
+            expected_output_bytes: None,
+            ..ALL
+        };
         let after = |bytes_produced, is_stalled| {
             let probe = Probe {
                 bytes_received: 1_000_000,

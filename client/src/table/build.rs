@@ -110,7 +110,7 @@ impl TableSource {
         let groups = if settings.pipeline.condition().is_none() {
             all.flatten().collect::<Vec<_>>()
         } else {
-            let condition = settings.pipeline.places(ROW_NUMBER);
+            let condition = settings.pipeline.matching_rows(ROW_NUMBER);
             let condition = condition.ok_or_else(|| Error::internal("only `select` can have a condition"))?;
             let condition = &condition;
             let selected = all.enumerate().map(|(object, groups)| async move {
@@ -193,7 +193,7 @@ impl TableSource {
                 .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
             let estimate = scan.estimate();
-            let left = estimate.answer.zip(estimate.rows).map(|(bytes, rows)| {
+            let left = estimate.output_bytes.zip(estimate.max_rows).map(|(bytes, rows)| {
                 let bytes = u128::from(bytes) * u128::from(group.count()) / u128::from(rows.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             });
@@ -201,11 +201,11 @@ impl TableSource {
             rows = rows.saturating_add(group.count());
             let range = group.rows();
             stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
-            all.read = sum(all.read, estimate.read);
-            all.likely = sum(all.likely, left);
+            all.scan_bytes = sum(all.scan_bytes, estimate.scan_bytes);
+            all.expected_output_bytes = sum(all.expected_output_bytes, left);
         }
         // The output of `each` may have any size.
-        let stage = if all.likely.is_some() && all.rows_are_fewer_bytes() {
+        let stage = if all.expected_output_bytes.is_some() && all.is_reducing() {
             settings.pipeline.len()
         } else {
             0

@@ -115,7 +115,7 @@ impl RowReader {
 /// The pipeline over a range of rows of an object.
 pub(super) fn over(pipeline: &Pipeline, rows: Range<u64>) -> Result<Pipeline> {
     pipeline
-        .over(rows)
+        .with_rows(rows)
         .ok_or_else(|| Error::internal("expected a pipeline that begins with `select`"))
 }
 

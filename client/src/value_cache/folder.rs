@@ -59,7 +59,7 @@ impl Folder {
         }
         let mut bytes = Bytes::from(fs::read(file).ok()?);
         let digest = bytes.split_off(bytes.len().checked_sub(DIGEST_BYTES)?);
-        (Digest::of(&bytes).as_bytes()[..] == digest[..]).then_some(bytes)
+        (Digest::new(&bytes).as_bytes()[..] == digest[..]).then_some(bytes)
     }
 
     /// Writes a file, if the folder has room for it.
@@ -71,7 +71,7 @@ impl Folder {
             return Err(*reason);
         }
         let body = parts.concat();
-        let digest = Digest::of(&body);
+        let digest = Digest::new(&body);
         let used = self
             .used_bytes
             .get_or_init(|| AtomicU64::new(folder_bytes(&self.path)));
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn write(folder: &Folder, name: &str, body: &'static str) -> Result<(), NotCachedReason> {
-        folder.write(&Digest::of(name.as_bytes()), &[Bytes::from(body)])
+        folder.write(&Digest::new(name.as_bytes()), &[Bytes::from(body)])
     }
 
     fn read(folder: &Folder, name: &str) -> Option<Bytes> {
@@ -155,7 +155,7 @@ mod tests {
             fs::write(&file, broken).unwrap();
             assert_eq!(read(&folder, "a"), None, "byte {byte} has changed");
         }
-        assert!(folder.contains(&Digest::of(b"a")));
+        assert!(folder.contains(&Digest::new(b"a")));
         write(&folder, "a", "value").unwrap();
         assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
         let drafts = fs::read_dir(file.parent().unwrap()).unwrap().count();
@@ -186,7 +186,7 @@ mod tests {
         let path = tempfile::tempdir().unwrap();
         let folder = Folder::open(path.path().to_owned(), 1 << 20).unwrap();
         // A file has the name of the subfolder.
-        fs::write(path.path().join(&Digest::of(b"a").to_string()[..2]), b"").unwrap();
+        fs::write(path.path().join(&Digest::new(b"a").to_string()[..2]), b"").unwrap();
         assert_eq!(write(&folder, "a", "value"), Err(NotCachedReason::Unwritable));
         assert_eq!(read(&folder, "a"), None);
         assert_eq!(folder.closed_reason.get(), Some(&NotCachedReason::Unwritable));

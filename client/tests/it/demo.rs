@@ -122,7 +122,10 @@ fn every_mode_trains_the_same_head() {
         &["plain", "pushed", "auto", "keep"],
     ]) {
         let lines = part["lines"].as_array().unwrap();
-        let found: Vec<_> = lines.iter().map(|line| line["way"].as_str().unwrap()).collect();
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| line["method"].as_str().unwrap())
+            .collect();
         assert_eq!(found, expected_modes);
         for line in lines {
             assert_eq!(line["other_predictions"], 0, "{line}");
@@ -146,19 +149,19 @@ fn every_mode_trains_the_same_head() {
     }
     let cached = &parts[0]["lines"][4];
     assert_eq!(
-        (&cached["kept"], &cached["received_bytes"]),
+        (&cached["cache_hits"], &cached["received_bytes"]),
         (&60.into(), &0.into()),
         "{cached}"
     );
     assert_eq!(
-        parts[1]["lines"][3]["kept"], 0,
+        parts[1]["lines"][3]["cache_hits"], 0,
         "nothing is cached of a pipeline that starts with random steps"
     );
 
     let table = transfer(
         &world,
         &brightness_labels(&world),
-        &["--epochs", "0", "--ways", "plain,pushed", "--samples", "40"],
+        &["--epochs", "0", "--methods", "plain,pushed", "--samples", "40"],
     );
     let table = text(&table.stdout);
     assert!(table.starts_with("40 samples, "), "{table}");
@@ -198,10 +201,10 @@ fn invalid_inputs_are_reported() {
             &[],
         )),
         error(&labels, &["--l2", "0"]),
-        error(&labels, &["--endpoint-url", &store, "--ways", "pushed"]),
+        error(&labels, &["--endpoint-url", &store, "--methods", "pushed"]),
         error(
             &labels,
-            &["--endpoint-url", "http://127.0.0.1:9", "--ways", "pushed"],
+            &["--endpoint-url", "http://127.0.0.1:9", "--methods", "pushed"],
         ),
         error(&labels, &["--admin", &store]),
     ];

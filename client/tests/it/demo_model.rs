@@ -44,7 +44,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let all = world.objects.len();
 
     // `auto` runs before `plain`, so that it plans before the weights are fetched.
-    let flags = ["--ways", "pushed,auto,plain,keep", "--json"];
+    let flags = ["--methods", "pushed,auto,plain,keep", "--json"];
     let report: Value = serde_json::from_str(&transfer(&world, "first", &flags)).unwrap();
     assert_eq!(report["samples"], all);
     let lines = report["parts"][0]["lines"].as_array().unwrap();
@@ -73,7 +73,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     }
 
     // The report shows the plan, the measured tiers, and the classes of objects.
-    let table = transfer(&world, "second", &["--ways", "auto", "--samples", "16"]);
+    let table = transfer(&world, "second", &["--methods", "auto", "--samples", "16"]);
     let (_, report_lines) = table.split_once("\nauto: ").expect(&table);
     let mut lines = report_lines.lines().skip(1);
     let mut next = || lines.next().unwrap_or_default();

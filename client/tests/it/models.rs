@@ -161,11 +161,14 @@ fn explain_measures_and_plans() {
     };
     // The output of the model has 2,000 bytes: over a slow link the gateway computes it for all photos that are larger.
     let slow = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
-    let ways = slow["classes"][0]["ways"].as_array().unwrap();
+    let ways = slow["classes"][0]["candidates"].as_array().unwrap();
     assert_eq!(ways[0]["stage"], 0);
     // Plain reading needs the weights. Measuring has fetched them.
-    let weights =
-        |explained: &serde_json::Value| explained["classes"][0]["ways"][0]["weights"].as_f64().unwrap();
+    let weights = |explained: &serde_json::Value| {
+        explained["classes"][0]["candidates"][0]["weights"]
+            .as_f64()
+            .unwrap()
+    };
     assert!(weights(&slow) > 4e6, "{}", weights(&slow));
     assert_eq!(slow["samples_left"], 6.0);
     let many_epochs = json(&["--epochs", "90"]);

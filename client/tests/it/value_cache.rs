@@ -83,10 +83,10 @@ fn every_mode_returns_the_same_values_and_fetches_them_once() {
         assert_eq!(files(&folder).len() as u64, count);
         // The next reader fetches no value, in any mode.
         for next_mode in MODES {
-            let (rows, stats) = read(reader(next_mode).keep(&folder));
+            let (rows, stats) = read(reader(next_mode).value_cache(&folder));
             assert_same(&rows, &expected, "again");
             assert_eq!(
-                (stats.kept, stats.value_bytes),
+                (stats.cache_hits, stats.value_bytes),
                 (count, 0),
                 "{mode:?}, {next_mode:?}"
             );
@@ -107,7 +107,7 @@ fn the_next_epoch_of_a_reader_fetches_nothing() {
         let mut reader = world
             .reader(DETERMINISTIC)
             .seed(3)
-            .keep(&folder)
+            .value_cache(&folder)
             .build()
             .await
             .unwrap();
@@ -131,7 +131,7 @@ fn the_next_epoch_of_a_reader_fetches_nothing() {
 fn a_corrupt_cache_file_is_fetched_again() {
     let world = world();
     let folder = world.folder().join("kept");
-    let reader = || world.reader(DETERMINISTIC).keep(&folder);
+    let reader = || world.reader(DETERMINISTIC).value_cache(&folder);
     let (expected, _) = read(reader());
     let files = files(&folder);
     for (index, file) in files.iter().take(4).enumerate() {
@@ -150,7 +150,7 @@ fn a_corrupt_cache_file_is_fetched_again() {
     assert_eq!(stats.cache_hits, files.len() as u64 - 4);
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "repaired");
-    assert_eq!(stats.kept, files.len() as u64);
+    assert_eq!(stats.cache_hits, files.len() as u64);
 }
 
 #[test]
@@ -158,14 +158,14 @@ fn a_replaced_object_is_fetched_again() {
     let mut world = world();
     let folder = world.folder().join("kept");
     let count = world.objects.len() as u64;
-    read(world.reader(DETERMINISTIC).keep(&folder));
+    read(world.reader(DETERMINISTIC).value_cache(&folder));
     let mut keys = world.objects.keys().cloned();
     let (key, other) = (keys.next().unwrap(), keys.next().unwrap());
     let bytes = world.objects[&other].clone();
     world.put(&key, &bytes);
     world.objects.insert(key, bytes);
     let (expected, _) = read(world.reader(DETERMINISTIC));
-    let (rows, stats) = read(world.reader(DETERMINISTIC).keep(&folder));
+    let (rows, stats) = read(world.reader(DETERMINISTIC).value_cache(&folder));
     assert_same(&rows, &expected, "replaced");
     assert_eq!(stats.cache_hits, count - 1);
 }
@@ -186,7 +186,7 @@ fn the_deterministic_prefix_of_an_augmented_pipeline_is_cached() {
                 let (rows, stats) = read(reader(epoch).value_cache(&folder));
                 assert_same(&rows, &expected, name);
                 let from_cache = if epoch == 0 { 0 } else { kept };
-                assert_eq!(stats.kept, from_cache, "{name}, {mode:?}, {epoch}");
+                assert_eq!(stats.cache_hits, from_cache, "{name}, {mode:?}, {epoch}");
             }
             assert_eq!(files(&folder).len() as u64, kept);
         }
@@ -200,7 +200,12 @@ fn every_split_fills_the_cache() {
     let (expected, _) = read(world.reader(DETERMINISTIC));
     for stage in 0..=5 {
         let folder = world.folder().join(format!("kept-{stage}"));
-        let reader = || world.reader(DETERMINISTIC).split(Split::At(stage)).keep(&folder);
+        let reader = || {
+            world
+                .reader(DETERMINISTIC)
+                .split(Split::At(stage))
+                .value_cache(&folder)
+        };
         let (rows, _) = read(reader());
         assert_same(&rows, &expected, "first");
         assert!(rows.iter().all(|row| row.stage == stage));
@@ -215,7 +220,12 @@ fn unlisted_keys_are_cached_by_key() {
     let world = world();
     let folder = world.folder().join("kept");
     let keys: Vec<_> = world.objects.keys().take(5).cloned().collect();
-    let reader = || world.reader(DETERMINISTIC).keys(keys.clone()).keep(&folder);
+    let reader = || {
+        world
+            .reader(DETERMINISTIC)
+            .keys(keys.clone())
+            .value_cache(&folder)
+    };
     let (expected, _) = read(reader());
     let (rows, stats) = read(reader());
     assert_same(&rows, &expected, "again");
@@ -227,7 +237,12 @@ fn a_full_cache_accepts_no_more_values() {
     let world = world();
     let folder = world.folder().join("kept");
     let size = |file: &PathBuf| fs::metadata(file).unwrap().len();
-    let reader = || world.reader(DETERMINISTIC).keep(&folder).keep_bytes(20_000);
+    let reader = || {
+        world
+            .reader(DETERMINISTIC)
+            .value_cache(&folder)
+            .value_cache_bytes(20_000)
+    };
     let (expected, _) = read(reader());
     let kept = files(&folder);
     assert!(!kept.is_empty() && kept.iter().map(size).sum::<u64>() <= 20_000);

@@ -45,8 +45,8 @@ fn stats(builder: PushdownReaderBuilder) -> Stats {
 #[test]
 fn each_value_that_is_not_cached_has_a_reason() {
     let world = World::with_objects(photos_larger_than_crops());
-    let all = |set: fn(&mut NotKept)| {
-        let mut not_kept = NotKept::default();
+    let all = |set: fn(&mut NotCached)| {
+        let mut not_kept = NotCached::default();
         set(&mut not_kept);
         not_kept
     };
@@ -55,8 +55,8 @@ fn each_value_that_is_not_cached_has_a_reason() {
     let after_random = all(|not_cached| not_cached.after_random = COUNT);
     let cropped = "decode | random_resized_crop(16) | to_float";
     for (pipeline, mode, split, expected) in [
-        (SMALL, Mode::Pushdown, Split::Smallest, NotKept::default()),
-        (SMALL, Mode::Plain, Split::Smallest, NotKept::default()),
+        (SMALL, Mode::Pushdown, Split::Smallest, NotCached::default()),
+        (SMALL, Mode::Plain, Split::Smallest, NotCached::default()),
         // Pixels and floats have more bytes than the object.
         ("decode | to_float", Mode::Pushdown, Split::Smallest, larger),
         ("decode | to_float", Mode::Pushdown, Split::Full, larger),
@@ -111,10 +111,16 @@ fn a_cache_folder_has_a_limit_and_may_be_unwritable() {
     let world = World::with_objects(photos_larger_than_crops());
     let folder = tempfile::tempdir().unwrap();
     // The limit fits three values of 16 x 16 x 3 bytes with their headers.
-    let reader = || world.reader(SMALL).keep(folder.path()).batch_size(1).requests(1);
-    let first = stats(reader().keep_bytes(3_500));
-    assert_eq!((first.newly_kept, first.not_kept.folder_full), (3, 3));
-    let again = stats(reader().keep_bytes(3_500));
+    let reader = || {
+        world
+            .reader(SMALL)
+            .value_cache(folder.path())
+            .batch_size(1)
+            .requests(1)
+    };
+    let first = stats(reader().value_cache_bytes(3_500));
+    assert_eq!((first.cache_writes, first.not_cached.folder_full), (3, 3));
+    let again = stats(reader().value_cache_bytes(3_500));
     assert_eq!(
         (again.cache_hits, again.cache_writes, again.not_cached.folder_full),
         (3, 0, 3)

@@ -80,7 +80,7 @@ fn a_host_without_onnx_runtime_runs_models_at_the_gateway() {
     // The value cache then has the outputs of the model.
     let cached_values = world.folder().join("cached_values");
     for (epoch, bytes) in [(0, 6 * 2_000), (1, 0)] {
-        let (report, stderr) = read(&["--auto", "--keep", cached_values.to_str().unwrap()]);
+        let (report, stderr) = read(&["--auto", "--value-cache", cached_values.to_str().unwrap()]);
         assert_eq!(report["errors"], 0, "{stderr}");
         assert_eq!(report["value_bytes"], bytes, "epoch {epoch}");
     }

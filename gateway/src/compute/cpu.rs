@@ -105,7 +105,7 @@ impl CpuPool {
     pub async fn run_while_awaited<T: Send + 'static>(
         &self,
         position: &QueuePosition,
-        work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
     ) -> Result<T> {
         let (done, value) = oneshot::channel();
         let (ledger, payer) = (self.ledger.clone(), position.tenant().clone());

@@ -53,7 +53,7 @@ impl CpuTimeReader {
     fn read(&self) -> Option<CpuTime> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         Some(CpuTime {
-            steps: self.ledger.total_time().as_secs_f64(),
+            step_seconds: self.ledger.total_time().as_secs_f64(),
             ..parse_cpu_time(&stat, &allowed_cpus()?)?
         })
     }
@@ -62,7 +62,7 @@ impl CpuTimeReader {
 /// Identifies the CPUs that `threads` threads of this process run on. A client on the same CPUs has the same ID.
 pub fn cpu_set_id(threads: usize) -> Option<String> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    pushdown::wire::cpus(&boot_id, &allowed_cpus()?, threads)
+    pushdown::wire::cpu_fingerprint(&boot_id, &allowed_cpus()?, threads)
 }
 
 /// The CPUs that this process may use, as a list like `0-3,8`.
@@ -90,8 +90,8 @@ fn parse_cpu_time(stat: &str, allowed: &str) -> Option<CpuTime> {
             return None;
         };
         let all: f64 = ticks.iter().sum();
-        time.busy += (all - nice - idle - iowait) / TICKS_PER_SECOND;
-        time.all += all / TICKS_PER_SECOND;
+        time.busy_seconds += (all - nice - idle - iowait) / TICKS_PER_SECOND;
+        time.total_seconds += all / TICKS_PER_SECOND;
     }
     (time.total_seconds > 0.0).then_some(time)
 }
@@ -139,7 +139,7 @@ mod tests {
         let ledger = Ledger::default();
         let cpus = CpuTimeReader::new(&CpuPool::build(NonZeroUsize::MIN, ledger.clone()).unwrap());
         let before = cpus.time().unwrap();
-        assert!(before.steps.abs() < 1e-9);
+        assert!(before.step_seconds.abs() < 1e-9);
         ledger.charge(&Tenant::from_access_key(None), Duration::from_millis(500));
         let mut digest = 0_u64;
         loop {

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use pushdown::{
     Tensor,
-    step::model::{ModelStep, Place, Provider, give_back},
+    step::model::{Boundary, Concurrency, LayerRange, ModelStep, Provider, trim_heap},
 };
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{
@@ -53,7 +53,7 @@ pub struct MicroBatcher {
 }
 
 /// The digest of a model, and the start and the end of its layers.
-type LayersKey = (String, Place, usize);
+type LayersKey = (String, Boundary, usize);
 
 /// The samples that wait for the same layers. Their number is bounded by the memory that they reserve.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl MicroBatcher {
     }
 
     fn enqueue(&self, layers: &ModelStep, waiting: WaitingSample) -> QueueEntry<WaitingSample> {
-        let (from, until) = layers.reach();
+        let LayerRange { from, to: until } = layers.range();
         let key = (layers.model().description().digest.clone(), from, until);
         // Locked until the sample is queued, because an empty queue may be removed.
         let mut queues = self.queues.lock();
@@ -136,8 +136,8 @@ impl MicroBatcher {
 
     /// Runs batches until the queue has been empty for a while.
     async fn serve(&self, layers: &ModelStep, queue: &LayersQueue, key: &LayersKey) {
-        let (from, until) = layers.reach();
-        let (runs, threads) = layers.model().concurrency(from, until);
+        let LayerRange { from, to: until } = layers.range();
+        let Concurrency { runs, threads } = layers.model().concurrency(from, until);
         let free = Arc::new(Semaphore::new(runs));
         // Samples that arrive while all runs are busy wait in the queue, and form the next batch.
         while let Ok(run) = Arc::clone(&free).acquire_owned().await {
@@ -188,10 +188,10 @@ impl MicroBatcher {
             metrics.micro_batches.inc();
             metrics.micro_batch_samples.inc_by(count.into());
             let load_started = std::time::Instant::now();
-            let (from, until) = layers.reach();
+            let LayerRange { from, to: until } = layers.range();
             // The batch that loads the weights is charged for it, but the time is not part of the reported time per sample,
             // which plans use.
-            if let Err(error) = layers.model().make_ready(from, until) {
+            if let Err(error) = layers.model().load_layers(from, until) {
                 tracing::debug!(%error, "cannot load the model; each sample of the batch gets this error");
             }
             let load_time = load_started.elapsed();
@@ -242,7 +242,7 @@ fn release_memory(released_at: &Mutex<Instant>) {
     if let Some(mut last) = released_at.try_lock()
         && last.elapsed() >= RELEASE_INTERVAL
     {
-        give_back();
+        trim_heap();
         *last = Instant::now();
     }
 }

@@ -41,7 +41,7 @@ impl Pushdown {
     pub(super) async fn one_table(
         &self,
         parts: &Parts,
-        (request, rule): (Arc<ReservedRequest>, OneTable),
+        (request, rule): (Arc<ReservedRequest>, MergeRule),
         host: HeaderValue,
         tenant: Tenant,
     ) -> Result<Response<Body>> {
@@ -116,7 +116,7 @@ impl TableObjects {
 /// Reads all objects in their order, with the next few prefetched.
 fn start_all(
     objects: Arc<TableObjects>,
-    several: Several,
+    several: SchemaMerger,
     form: TableForm,
 ) -> Pin<Box<dyn Stream<Item = TableObject> + Send>> {
     let (several, mut admission) = (Arc::new(several), AdmissionOrder::default());

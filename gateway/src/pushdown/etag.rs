@@ -17,7 +17,7 @@ pub(super) fn derived(
     stage: usize,
     form: AnswerForm,
 ) -> Option<HeaderValue> {
-    let engine = Engine::of(&job.pipeline.steps()[..stage]).ok()?;
+    let engine = Engine::for_steps(&job.pipeline.steps()[..stage]).ok()?;
     etag_for_engine(source, job, stage, form, &engine)
 }
 

@@ -103,7 +103,7 @@ impl Pushdown {
             .memory
             .acquire(
                 job.position.tenant(),
-                opened.length + peak.map_or(0, |peak| peak.working),
+                opened.length + peak.map_or(0, |peak| peak.working_bytes),
             )
             .await?;
         opened.timing.add("queue", queued.elapsed());
@@ -141,9 +141,9 @@ impl Pushdown {
             let object = Kind::of_object(Some(source.len() as u64), &source);
             job.pipeline.check(0..stage, &object, &limits)?;
             // Without a known header, decoding will fail, or the value is small.
-            let unknown = pushdown::Peak {
-                working: source.len() as u64,
-                output: 0,
+            let unknown = pushdown::PeakMemory {
+                working_bytes: source.len() as u64,
+                output_bytes: 0,
             };
             let peak = job.pipeline.peak_memory(0..stage, &object).unwrap_or(unknown);
             self.check_output(peak.output_bytes)?;

@@ -107,6 +107,6 @@ impl Pushdown {
 /// Whether the rows are certainly smaller than the stored object. False if their size has no bound.
 fn is_smaller_than_object(planned: &PlannedScan, form: TableForm) -> bool {
     let estimate = planned.estimate();
-    let max_bytes = form.most_bytes(planned.schema(), estimate);
-    max_bytes.is_some_and(|bytes| bytes < estimate.stored)
+    let max_bytes = form.max_bytes(planned.schema(), estimate);
+    max_bytes.is_some_and(|bytes| bytes < estimate.object_bytes)
 }

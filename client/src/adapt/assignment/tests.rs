@@ -224,10 +224,10 @@ fn slow_trials_are_rare() {
         assert!(assignment.trial_stages.contains(&0));
         assignment.stride
     };
-    plan = Plan::of(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
+    plan = Plan::from_shares(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
     // 3 % of 0.3 seconds for a value are 0.009, and an object takes 20: one in 2,233.
     assert_eq!(stride(&plan), MAX_TRIAL_STRIDE);
-    plan.load.gateway = 1.0;
+    plan.load.gateway_seconds = 1.0;
     assert_eq!(stride(&plan), TRIAL_STRIDE);
 }
 

@@ -57,7 +57,7 @@ impl Check {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let object = self.object();
         let kinds = pipeline
-            .stages(&Kind::Bytes(object))
+            .kinds_for(&Kind::Bytes(object))
             .map_err(|error| PipelineError::wrap(&self.pipeline, error.into()))?;
         let smallest =
             (self.size.is_some() && self.bytes.is_some()).then(|| pipeline.smallest_stage(&object));
@@ -142,7 +142,7 @@ fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serd
         json!({
             "stage": stage, "step": step.map(ToString::to_string), "kind": kind.name(), "dtype": dtype,
             "shape": shape, "bytes": kind.bytes(),
-            "random": step.is_some_and(pushdown::Step::is_augmenting),
+            "random": step.is_some_and(pushdown::Step::is_random),
         })
     };
     let stages: Vec<_> = kinds.iter().enumerate().map(stage).collect();

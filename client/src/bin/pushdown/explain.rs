@@ -141,8 +141,8 @@ impl Explain {
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
             // Unknown from so few samples; subtract a store on the gateway's machine from `--gateway-cores`.
-            beside_steps: 0.0,
-            link_bytes: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
+            background_seconds: 0.0,
+            link_bytes_per_second: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared || self.uses_shared_cpus(profile),

@@ -64,6 +64,6 @@ fn as_json(info: &StepInfo) -> serde_json::Value {
         .collect();
     json!({
         "name": info.name, "summary": info.summary, "input": info.input, "output": info.output,
-        "random": info.augmenting, "params": params,
+        "random": info.is_random, "params": params,
     })
 }

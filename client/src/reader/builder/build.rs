@@ -103,7 +103,7 @@ impl PushdownReaderBuilder {
             _ => 0,
         };
         let session = Session {
-            engine: Engine::of(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
+            engine: Engine::for_steps(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
             rounding_warning_logged: AtomicBool::new(false),
             store,
             bucket,

@@ -61,7 +61,7 @@ pub(super) fn check_gateway_engine(session: &Session, engine: &str) -> Option<At
     let host = &session.engine;
     match check_engine(host, engine) {
         Ok(gateway) => {
-            if host.rounds_otherwise(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
+            if host.has_other_rounding(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
                 tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");
             }
             None

@@ -62,7 +62,7 @@ async fn running_work_notices_that_its_future_was_dropped() {
     let (stopped, stops) = oneshot::channel();
     {
         let position = Tenant::default().position_now();
-        let work = move |is_awaited: &dyn Fn() -> bool| {
+        let work = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
             started.send(is_awaited()).unwrap();
             while is_awaited() {
                 std::thread::yield_now();

@@ -23,7 +23,7 @@ pub(super) fn run_batch(
     values: Vec<Tensor>,
     threads: u32,
 ) -> Vec<pushdown::Result<ModelOutput>> {
-    let (from, until) = layers.reach();
+    let LayerRange { from, to: until } = layers.range();
     let timed = |values: &[Tensor]| {
         let started = Instant::now();
         let outputs = layers.model().run(from, until, values)?;

@@ -19,8 +19,8 @@ const MAX_WAIT: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 struct MissingWeights;
 
-impl Weights for MissingWeights {
-    fn fetch(&self) -> pushdown::Result<Files> {
+impl WeightSource for MissingWeights {
+    fn fetch(&self) -> pushdown::Result<ModelFiles> {
         let kind = pushdown::ErrorKind::InvalidModel;
         Err(pushdown::Error::new(kind, "no weights"))
     }
@@ -56,7 +56,9 @@ impl Lab {
             "cut_points": [{"tensor": "y", "shape": [4], "bytes": 16, "parameters": 0, "macs": 0}],
         });
         let description = serde_json::from_value(description).unwrap();
-        let model = SingleModel(Arc::new(Model::described(description, MissingWeights).unwrap()));
+        let model = SingleModel(Arc::new(
+            Model::from_description(description, MissingWeights).unwrap(),
+        ));
         let text = "decode | resize(2, 2) | to_float | model(n)";
         let pipeline = Pipeline::parse_with(text, &model).unwrap();
         let (_, model) = pipeline.first_model(0..pipeline.len()).unwrap();

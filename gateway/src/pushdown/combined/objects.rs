@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use futures::{StreamExt as _, stream};
 use http::HeaderValue;
 use pushdown::{
-    OneTable, Pipeline, Several, Step,
+    MergeRule, Pipeline, SchemaMerger, Step,
     limits::BATCH_ROWS,
     wire::{Compression, TableForm},
 };
@@ -104,8 +104,8 @@ impl TableObjects {
 
     /// Reads the schemas of all objects. Returns their combination, and the header `source-bytes`: bytes to read of the bytes
     /// that are stored.
-    pub(super) async fn read_schemas(&self, rule: OneTable) -> Result<(Several, String)> {
-        let mut several = Several::new(rule, self.gateway.sample_limits().tables.max_columns);
+    pub(super) async fn read_schemas(&self, rule: MergeRule) -> Result<(SchemaMerger, String)> {
+        let mut several = SchemaMerger::new(rule, self.gateway.sample_limits().tables.max_columns);
         let (mut read, mut stored) = (0_u64, 0_u64);
         let mut scans = stream::iter(0..self.len())
             .map(|index| async move {
@@ -122,7 +122,7 @@ impl TableObjects {
             let add = move || all.add(&key, &schema).map(|()| all);
             several = self.gateway.cpu.run(&self.tenant.position_now(), add).await??;
             read = read.saturating_add(planned.source_bytes());
-            stored = stored.saturating_add(planned.estimate().stored);
+            stored = stored.saturating_add(planned.estimate().object_bytes);
         }
         Ok((several, format!("{read}/{stored}")))
     }
@@ -146,7 +146,7 @@ impl TableObjects {
     async fn send(
         &self,
         index: usize,
-        (several, form): (Arc<Several>, TableForm),
+        (several, form): (Arc<SchemaMerger>, TableForm),
         mut ticket: AdmissionTicket,
         pieces: &mpsc::Sender<Result<ObjectRows>>,
     ) -> Result<Option<Box<FinishedObject>>> {
@@ -155,24 +155,24 @@ impl TableObjects {
         ticket.wait().await;
         let planned = self.gateway.plan(table?, &job).await?;
         let schema = Arc::clone(planned.schema());
-        let fit = move || several.fitting(&key, &schema, &several.schema());
+        let fit = move || several.mapping(&key, &schema, &several.schema());
         let fitting = Arc::new(self.gateway.cpu.run(&self.tenant.position_now(), fit).await??);
         let rows = planned
             .estimate()
-            .rows
+            .max_rows
             .map_or(BATCH_ROWS as u64, |rows| rows.min(BATCH_ROWS as u64));
         let added = fitting
-            .added_bytes()
+            .added_bytes_per_row()
             .saturating_mul(rows)
             .saturating_mul(LIVE_BATCHES as u64);
-        let more = added.saturating_add(form.held_bytes());
+        let more = added.saturating_add(form.buffered_bytes());
         let admitted = self.gateway.admit_scan(planned, &job, more).await?;
         let (mut scan, mut task, fault) = (admitted.scan, admitted.task, admitted.fault);
         loop {
             let fitting = Arc::clone(&fitting);
             let next = async move {
                 let batch = scan.next().await;
-                let batch = batch.map(|batch| fitting.fit(&batch?)).transpose();
+                let batch = batch.map(|batch| fitting.apply(&batch?)).transpose();
                 (scan, batch)
             };
             let batch;
@@ -201,7 +201,7 @@ impl TableObject {
     pub(super) fn start(
         objects: &Arc<TableObjects>,
         index: usize,
-        (several, form): (Arc<Several>, TableForm),
+        (several, form): (Arc<SchemaMerger>, TableForm),
         ticket: AdmissionTicket,
     ) -> Self {
         let (sender, pieces) = mpsc::channel(PREFETCHED_BATCHES);

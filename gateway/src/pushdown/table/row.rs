@@ -39,7 +39,7 @@ impl Pushdown {
         planned: PlannedScan,
         job: &PipelineJob,
     ) -> Result<AdmittedScan> {
-        let answer = planned.estimate().answer.unwrap_or(UNKNOWN_ANSWER_BYTES);
+        let answer = planned.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
         // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
         let answer = answer.min(self.limits.max_output_bytes);
         self.admit_scan(planned, job, answer).await

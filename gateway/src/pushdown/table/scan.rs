@@ -156,7 +156,7 @@ impl Pushdown {
             .map_err(|error| fault.gateway_error(error))?;
         let (requested_bytes, source_permit) = match memory {
             SourceMemory::Footer(footer) => footer.finish()?,
-            SourceMemory::Whole(permit) => (scan.estimate().stored, permit),
+            SourceMemory::Whole(permit) => (scan.estimate().object_bytes, permit),
         };
         timing.add("plan", started.elapsed());
         Ok(PlannedScan {
@@ -212,7 +212,7 @@ impl Pushdown {
 /// Memory of a scan without its source: a stored row group, record batches, and the state of grouping and joins
 /// (`max_query_bytes`). The memory of sorting is part of the estimate.
 fn working_bytes(estimate: &Estimate, steps: &[Step], max_query_bytes: u64) -> u64 {
-    let batch = match (estimate.answer, estimate.rows) {
+    let batch = match (estimate.output_bytes, estimate.max_rows) {
         (Some(bytes), Some(rows)) => {
             let rows = rows.max(1);
             (bytes / rows)
@@ -228,11 +228,11 @@ fn working_bytes(estimate: &Estimate, steps: &[Step], max_query_bytes: u64) -> u
     } else {
         (batch, 0)
     };
-    let computing = match (steps.first(), estimate.answer) {
+    let computing = match (steps.first(), estimate.output_bytes) {
         (Some(Step::Sql(_)), None) => max_query_bytes,
         _ => 0,
     };
-    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.stored.saturating_mul(INFLATION_RATIO));
+    let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.object_bytes.saturating_mul(INFLATION_RATIO));
     estimate
         .peak_memory_bytes
         .unwrap_or_else(streamed)
@@ -255,10 +255,14 @@ impl PlannedScan {
 
     /// Bytes of the object that are read, including those read for the plan.
     pub(in crate::pushdown) fn source_bytes(&self) -> u64 {
-        let Estimate { stored, read, .. } = *self.estimate();
+        let Estimate {
+            object_bytes,
+            scan_bytes,
+            ..
+        } = *self.estimate();
         self.requested_bytes
-            .saturating_add(read.unwrap_or(stored))
-            .min(stored)
+            .saturating_add(scan_bytes.unwrap_or(object_bytes))
+            .min(object_bytes)
     }
 }
 

@@ -91,7 +91,7 @@ impl Explanation {
                 stage,
                 after: step.map_or_else(|| "(object)".to_owned(), name),
                 kind: &pipeline.kinds()[stage],
-                bytes: single.bytes,
+                bytes: single.bytes_per_sample,
                 gateway_seconds: mean(|candidate| candidate.gateway_seconds),
                 host_seconds: mean(|candidate| candidate.host_seconds),
                 samples_per_second: 1.0 / single.load.seconds(),
@@ -142,8 +142,8 @@ impl Explanation {
         writeln!(
             out,
             "\nplan: {planned:.1} samples/s, {} per sample (plain reading: {plain_rate:.1} samples/s, {}), limited by {}",
-            bytes(plan.bytes),
-            bytes(plain.bytes),
+            bytes(plan.bytes_per_sample),
+            bytes(plain.bytes_per_sample),
             bound(&plan.load)
         )?;
         if self.classes.len() > 1 {
@@ -219,7 +219,7 @@ impl Explanation {
                         json!({
                             "stage": candidate.stage, "bytes": candidate.bytes,
                             "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
-                            "weights_bytes": candidate.weights, "share": share,
+                            "weights_bytes": candidate.weights_bytes, "share": share,
                         })
                     })
                     .collect();
@@ -246,7 +246,7 @@ impl Explanation {
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
             "samples_left": self.rules.samples_left,
             "tiers": {
-                "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes),
+                "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
                 "host_cores": tiers.host_cores, "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
                 "has_shared_cpus": profile.has_shared_cpus,
             },

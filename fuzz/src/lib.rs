@@ -1,6 +1,6 @@
-//! What holds for an object of any bytes that is read as a table: it is a table or an error, whichever way it is read, and
-//! the same table (law 1); the like for images. Each target takes its query from the first byte and the object from the rest.
-#![expect(clippy::panic, reason = "this is how a fuzz target tells of a defect")]
+//! Properties of any bytes that are read as a table: the result is a table or an error, and the same table however it is read
+//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object.
+#![expect(clippy::panic, reason = "a fuzz target reports a defect by a panic")]
 
 mod image;
 mod remote;
@@ -16,10 +16,10 @@ use pushdown::{
 use tokio::runtime::{Builder, Runtime};
 
 pub use image::image;
-use remote::Remote;
+use remote::RemoteObject;
 
-/// Queries of a Parquet object. Those that name columns do so for the files in `testkit/fixtures/tables`.
-const PARQUET: [&str; 8] = [
+/// Queries for Parquet objects. Column names are those of the files in `testkit/fixtures/tables`.
+const PARQUET_QUERIES: [&str; 8] = [
     "select(format=parquet)",
     "select(format=parquet, limit=3)",
     "select(columns=[o_orderkey, o_totalprice], where='o_orderkey > 100 and o_totalprice < 150000', format=parquet)",
@@ -30,8 +30,8 @@ const PARQUET: [&str; 8] = [
     "sql('select o_orderstatus, sum(o_totalprice) as s from object group by o_orderstatus order by s', format=parquet)",
 ];
 
-/// Queries of a text.
-const TEXT: [&str; 8] = [
+/// Queries for texts.
+const TEXT_QUERIES: [&str; 8] = [
     "select(format=csv)",
     "select(format=csv, header=false)",
     "select(format=csv, limit=3)",
@@ -42,15 +42,15 @@ const TEXT: [&str; 8] = [
     "sql('select count(*) as n from object', format=json)",
 ];
 
-/// Queries of an Arrow file or stream.
-const ARROW: [&str; 4] = [
+/// Queries for Arrow files and streams.
+const ARROW_QUERIES: [&str; 4] = [
     "select(format=arrow)",
     "select(limit=3, format=arrow)",
     "select(rows=[1, 3], row_number=at, format=arrow)",
     "sql('select count(*) as n from object', format=arrow)",
 ];
 
-/// So small that inputs reach them.
+/// Small enough for inputs to reach them.
 const LIMITS: TableLimits = TableLimits {
     max_columns: 500,
     max_footer_bytes: 1 << 20,
@@ -60,34 +60,34 @@ const LIMITS: TableLimits = TableLimits {
     max_query_bytes: 8 << 20,
 };
 
-/// What may be wrong with an object: everything else is a defect.
-const FAULTS: [ErrorKind; 4] = [
+/// Errors that an object may cause. Any other error is a defect.
+const EXPECTED_ERRORS: [ErrorKind; 4] = [
     ErrorKind::Undecodable,
     ErrorKind::Unsuitable,
     ErrorKind::TooLarge,
     ErrorKind::InvalidWire,
 ];
 
-static THREADS: LazyLock<Option<Runtime>> =
+static RUNTIME: LazyLock<Option<Runtime>> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).build().ok());
 
-/// A Parquet object.
+/// Checks a Parquet object.
 pub fn parquet(input: &[u8]) {
-    hold(&PARQUET, input);
+    check_table(&PARQUET_QUERIES, input);
 }
 
-/// A text, compressed or not.
+/// Checks a text, compressed or not.
 pub fn text(input: &[u8]) {
-    hold(&TEXT, input);
+    check_table(&TEXT_QUERIES, input);
 }
 
-/// An Arrow file or stream.
+/// Checks an Arrow file or stream.
 pub fn arrow(input: &[u8]) {
-    hold(&ARROW, input);
+    check_table(&ARROW_QUERIES, input);
 }
 
-/// Reads the object whole on this thread, and in parts on others.
-fn hold(queries: &[&str], input: &[u8]) {
+/// Reads the object as a whole on this thread and in parts on other threads, and compares the results.
+fn check_table(queries: &[&str], input: &[u8]) {
     let Some((choice, object)) = input.split_first() else {
         return;
     };
@@ -99,43 +99,43 @@ fn hold(queries: &[&str], input: &[u8]) {
     let object = Bytes::copy_from_slice(object);
     let whole = pipeline.run(0..1, Sample::Bytes(object.clone()), &context());
     let whole = whole.and_then(|sample| match sample {
-        Sample::Table(table) => written(&table),
+        Sample::Table(table) => encode(&table),
         other => panic!("{query}: {other:?}"),
     });
-    let parts = in_parts(&pipeline, Remote(object)).and_then(|table| written(&table));
+    let parts = read_in_parts(&pipeline, RemoteObject(object)).and_then(|table| encode(&table));
     match (whole, parts) {
-        (Ok(whole), Ok(parts)) => assert!(whole == parts, "{query}: other rows of parts than of the whole"),
+        (Ok(whole), Ok(parts)) => assert!(whole == parts, "{query}: parts and whole have different rows"),
         (Err(whole), Err(parts)) => {
             for error in [whole, parts] {
-                assert!(FAULTS.contains(&error.kind()), "{query}: {error:?}");
+                assert!(EXPECTED_ERRORS.contains(&error.kind()), "{query}: {error:?}");
             }
         }
         (whole, parts) => panic!(
-            "{query}: of the whole {:?}, of parts {:?}",
+            "{query}: whole {:?}, parts {:?}",
             whole.map(|bytes| bytes.len()),
             parts.map(|bytes| bytes.len())
         ),
     }
 }
 
-fn in_parts(pipeline: &Pipeline, object: Remote) -> Result<Table> {
+fn read_in_parts(pipeline: &Pipeline, object: RemoteObject) -> Result<Table> {
     let reading = async {
         let mut scan: Scan = pipeline.scan(0..1, Arc::new(object), &context()).await?;
-        let most = context().limits.max_value_bytes;
-        let mut table = TableBuilder::new(Arc::clone(scan.schema()), most);
+        let max_bytes = context().limits.max_value_bytes;
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), max_bytes);
         while let Some(batch) = scan.next().await {
             table.push(batch?)?;
         }
         Ok(table.build())
     };
-    match &*THREADS {
-        Some(threads) => threads.block_on(reading),
-        None => panic!("no threads"),
+    match &*RUNTIME {
+        Some(runtime) => runtime.block_on(reading),
+        None => panic!("cannot start threads"),
     }
 }
 
-/// The table as bytes: NaN is not equal to itself.
-fn written(table: &Table) -> Result<Vec<u8>> {
+/// The table as bytes, which can be compared although NaN is not equal to itself.
+fn encode(table: &Table) -> Result<Vec<u8>> {
     let mut encoder = TableEncoder::new(TableForm::ArrowStream(Compression::None), table.schema())?;
     let mut bytes = Vec::new();
     for batch in table.batches() {

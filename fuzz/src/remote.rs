@@ -1,4 +1,4 @@
-//! An object over a link: its parts come late, and its end is short at first.
+//! An object on another host: its ranges are not ready on the first poll, and its suffix is shorter than requested.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use futures::{
 };
 use pushdown::{Result, Source, Suffix};
 
-/// Bytes of a stream that come at once.
-const PIECE: usize = 1000;
+/// Bytes of a piece of the stream.
+const PIECE_BYTES: usize = 1000;
 
 #[derive(Debug)]
-pub(super) struct Remote(pub(super) Bytes);
+pub(super) struct RemoteObject(pub(super) Bytes);
 
-impl Source for Remote {
+impl Source for RemoteObject {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
         let suffix = self.0.suffix(length.min(self.0.len() as u64 * 2 / 3));
         tokio::task::yield_now().then(|()| suffix).boxed()
@@ -29,8 +29,8 @@ impl Source for Remote {
 
     fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let object = self.0.clone();
-        let pieces = (0..object.len()).step_by(PIECE);
-        let piece = move |from: usize| Ok(object.slice(from..object.len().min(from + PIECE)));
+        let pieces = (0..object.len()).step_by(PIECE_BYTES);
+        let piece = move |start: usize| Ok(object.slice(start..object.len().min(start + PIECE_BYTES)));
         stream::iter(pieces.map(piece).collect::<Vec<_>>()).boxed()
     }
 }

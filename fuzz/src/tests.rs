@@ -1,13 +1,13 @@
-//! The oracles on files that are well, and on those with bytes changed, cut out, doubled and cut off.
+//! Runs the checks on intact files, and on files with changed, removed, duplicated and truncated bytes.
 
 use std::{fs, path::Path};
 
 use super::*;
 
-/// Changed files of each file and query.
-const ROUNDS: u64 = 40;
+/// Number of mutations of each file and query.
+const MUTATIONS: u64 = 40;
 
-/// The files in `folders` of the test kit that end so, the largest left out: each is read thousands of times.
+/// The files in `folders` of the test kit with one of these suffixes. Large files are skipped: each is read thousands of times.
 fn seeds(folders: &[&str], suffixes: &[&str]) -> Vec<Vec<u8>> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures");
     let mut files: Vec<_> = folders
@@ -16,11 +16,11 @@ fn seeds(folders: &[&str], suffixes: &[&str]) -> Vec<Vec<u8>> {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    let chosen = files.into_iter().filter(|path| {
+    let selected = files.into_iter().filter(|path| {
         let name = path.file_name().unwrap().to_str().unwrap();
         suffixes.iter().any(|suffix| name.ends_with(suffix))
     });
-    let seeds: Vec<_> = chosen
+    let seeds: Vec<_> = selected
         .map(|path| fs::read(path).unwrap())
         .filter(|file| file.len() < 60_000)
         .collect();
@@ -28,10 +28,10 @@ fn seeds(folders: &[&str], suffixes: &[&str]) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Numbers that look random, the same ones each time (xorshift, Marsaglia 2003).
-struct Noise(u64);
+/// Reproducible pseudorandom numbers (xorshift, Marsaglia 2003).
+struct Random(u64);
 
-impl Noise {
+impl Random {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -40,26 +40,26 @@ impl Noise {
     }
 }
 
-fn changed(file: &[u8], noise: &mut Noise) -> Vec<u8> {
+fn mutated(file: &[u8], random: &mut Random) -> Vec<u8> {
     let mut file = file.to_vec();
-    for _ in 0..=noise.below(4) {
-        // Half of them at the end, where Parquet says what it is.
-        let from = if noise.below(2) == 0 {
+    for _ in 0..=random.below(4) {
+        // Half of the changes are at the end, where Parquet has its footer.
+        let start = if random.below(2) == 0 {
             file.len().saturating_sub(1500)
         } else {
             0
         };
-        let place = from + noise.below(file.len() - from);
-        match noise.below(8) {
-            0 => file.truncate(place),
-            1 => drop(file.drain(place..(place + 1 + noise.below(20)).min(file.len()))),
+        let index = start + random.below(file.len() - start);
+        match random.below(8) {
+            0 => file.truncate(index),
+            1 => drop(file.drain(index..(index + 1 + random.below(20)).min(file.len()))),
             2 => {
-                let piece = file[place..(place + 1 + noise.below(200)).min(file.len())].to_vec();
-                file.splice(place..place, piece);
+                let piece = file[index..(index + 1 + random.below(200)).min(file.len())].to_vec();
+                file.splice(index..index, piece);
             }
-            3 if !file.is_empty() => file[place] ^= 1 << noise.below(8),
+            3 if !file.is_empty() => file[index] ^= 1 << random.below(8),
             _ if !file.is_empty() => {
-                file[place] = [0, 0xff, 0x7f, 0x80, b'"', b'\n', 0x19, 0xfc][noise.below(8)];
+                file[index] = [0, 0xff, 0x7f, 0x80, b'"', b'\n', 0x19, 0xfc][random.below(8)];
             }
             _ => {}
         }
@@ -67,15 +67,15 @@ fn changed(file: &[u8], noise: &mut Noise) -> Vec<u8> {
     file
 }
 
-fn hold_all(target: fn(&[u8]), suffixes: &[&str], queries: usize) {
+fn check_tables(target: fn(&[u8]), suffixes: &[&str], queries: usize) {
     for (index, seed) in seeds(&["tables"], suffixes).iter().enumerate() {
         for query in 0..queries {
             let query = u8::try_from(query).unwrap();
             target(&[&[query][..], seed].concat());
-            for round in 0..ROUNDS {
-                let mut noise = Noise(((index as u64) << 32 | u64::from(query) << 16 | round) * 2 + 1);
-                noise.below(1);
-                target(&[&[query][..], &changed(seed, &mut noise)].concat());
+            for mutation in 0..MUTATIONS {
+                let mut random = Random(((index as u64) << 32 | u64::from(query) << 16 | mutation) * 2 + 1);
+                random.below(1);
+                target(&[&[query][..], &mutated(seed, &mut random)].concat());
             }
         }
     }
@@ -83,67 +83,67 @@ fn hold_all(target: fn(&[u8]), suffixes: &[&str], queries: usize) {
 
 #[test]
 fn parquet_of_any_bytes() {
-    hold_all(parquet, &[".parquet"], PARQUET.len());
+    check_tables(parquet, &[".parquet"], PARQUET_QUERIES.len());
 }
 
 #[test]
 fn arrow_of_any_bytes() {
-    hold_all(arrow, &[".arrow", ".arrows"], ARROW.len());
+    check_tables(arrow, &[".arrow", ".arrows"], ARROW_QUERIES.len());
 }
 
 #[test]
 fn text_of_any_bytes() {
-    hold_all(
+    check_tables(
         text,
         &[".csv", ".csv.gz", ".jsonl", ".jsonl.zst", ".tsv"],
-        TEXT.len(),
+        TEXT_QUERIES.len(),
     );
 }
 
-/// Pipelines of an image.
-const QUERIES: u64 = image::QUERIES.len() as u64;
+/// Number of image pipelines.
+const PIPELINES: u64 = image::PIPELINES.len() as u64;
 
-/// Each file as it is and changed, with pipelines by turns: there are many files.
-fn hold_images(suffix: &str) {
+/// Checks each file unchanged and mutated. There are many files, so each mutation runs one pipeline only.
+fn check_images(suffix: &str) {
     for (index, seed) in seeds(&["images", "photos"], &[suffix]).iter().enumerate() {
-        for round in 0..ROUNDS {
-            let query = u8::try_from(round).unwrap();
-            let mut noise = Noise(((index as u64) << 32 | round) * 2 + 1);
-            noise.below(1);
-            if round < QUERIES {
+        for mutation in 0..MUTATIONS {
+            let query = u8::try_from(mutation).unwrap();
+            let mut random = Random(((index as u64) << 32 | mutation) * 2 + 1);
+            random.below(1);
+            if mutation < PIPELINES {
                 image(&[&[query][..], seed].concat());
             }
-            image(&[&[query][..], &changed(seed, &mut noise)].concat());
+            image(&[&[query][..], &mutated(seed, &mut random)].concat());
         }
     }
 }
 
 #[test]
 fn png_of_any_bytes() {
-    hold_images(".png");
+    check_images(".png");
 }
 
 #[test]
 fn bmp_of_any_bytes() {
-    hold_images(".bmp");
+    check_images(".bmp");
 }
 
 #[test]
 fn gif_of_any_bytes() {
-    hold_images(".gif");
+    check_images(".gif");
 }
 
 #[test]
 fn tiff_of_any_bytes() {
-    hold_images(".tif");
+    check_images(".tif");
 }
 
 #[test]
 fn webp_of_any_bytes() {
-    hold_images(".webp");
+    check_images(".webp");
 }
 
 #[test]
 fn jpeg_of_any_bytes() {
-    hold_images(".jpg");
+    check_images(".jpg");
 }

@@ -1,8 +1,8 @@
-//! Images of any bytes; the first one chooses the pipeline. Seeds decide which format it is about.
+//! Any bytes as images. The first byte selects the pipeline. The seeds determine the format.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(
-    // A panic of a decoder that is caught is no defect of ours: only those that come out here end the run.
+    // Removes libFuzzer's panic hook, which would abort on panics of decoders that are caught.
     init: drop(std::panic::take_hook()),
     |input: &[u8]| pushdown_fuzz::image(input)
 );

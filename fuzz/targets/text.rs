@@ -1,8 +1,8 @@
-//! CSV, JSON lines and what is compressed, of any bytes; the first one chooses the query.
+//! Any bytes as CSV and JSON lines, compressed or not. The first byte selects the query.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(
-    // A panic of a decoder that is caught is no defect of ours: only those that come out here end the run.
+    // Removes libFuzzer's panic hook, which would abort on panics of decoders that are caught.
     init: drop(std::panic::take_hook()),
     |input: &[u8]| pushdown_fuzz::text(input)
 );

@@ -1,4 +1,4 @@
-//! Models whose weights are in files beside them (`scripts/external_models.py`): what they give, and what is refused.
+//! Models with data files (`scripts/external_models.py`): their results, and files that are refused.
 
 use std::{
     fs,
@@ -16,20 +16,20 @@ use pushdown::{
 
 use super::{
     models::{RUNTIME, TOLERANCE, distance, floats, models},
-    small_models::{as_onnxruntime, model},
+    small_models::{check_against_onnxruntime, model},
 };
 
-/// A folder of a test.
-struct Models(PathBuf);
+/// A temporary folder of models.
+struct TestFolder(PathBuf);
 
-impl Drop for Models {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-impl Models {
-    /// With copies of some of the tiny models and their files.
+impl TestFolder {
+    /// A folder with copies of some of the tiny models and their files.
     fn with(test: &str, names: &[&str]) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("external_models_{test}"));
         drop(fs::remove_dir_all(&folder));
@@ -37,8 +37,8 @@ impl Models {
         for file in fs::read_dir(models().join("tiny")).unwrap() {
             let file = file.unwrap();
             let name = file.file_name().into_string().unwrap();
-            let is_of = |model: &&str| name.starts_with(&format!("{model}.onnx"));
-            if names.iter().any(is_of) {
+            let is_file_of = |model: &&str| name.starts_with(&format!("{model}.onnx"));
+            if names.iter().any(is_file_of) {
                 fs::copy(file.path(), folder.join(&name)).unwrap();
             }
         }
@@ -62,9 +62,9 @@ impl Models {
     }
 }
 
-/// Whole, at every cut, alone and in company, as ONNX Runtime's Python reads them from the same files.
+/// Compares whole models and every cut, in single runs and in batches, with ONNX Runtime's Python API on the same files.
 #[test]
-fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
+fn models_with_data_files_agree_with_onnxruntime() {
     for (name, files) in [
         ("external", &["external.onnx.data"][..]),
         ("external_constants", &["external_constants.onnx.data"]),
@@ -93,27 +93,27 @@ fn weights_beside_a_model_are_as_onnxruntime_reads_them() {
         });
         let data: u64 = data.sum();
         assert_eq!(description.bytes, data + length(&format!("{name}.onnx")));
-        as_onnxruntime(&model, &golden);
+        check_against_onnxruntime(&model, &golden);
         assert!(model.memory_bytes() > data, "{name}: {}", model.memory_bytes());
     }
 }
 
-/// Wherever weights are, the model is cut at the same places and gives the same.
+/// Cut points and results do not depend on where the weights are stored.
 #[test]
-fn weights_within_and_beside_give_the_same() {
-    let (within, golden) = model("digits");
-    let (beside, _) = model("external");
-    let (one, other) = (within.description(), beside.description());
+fn internal_and_external_weights_are_equivalent() {
+    let (internal, golden) = model("digits");
+    let (external, _) = model("external");
+    let (one, other) = (internal.description(), external.description());
     assert_eq!(one.cut_points, other.cut_points);
     assert_eq!(one.left_out, other.left_out);
     assert_ne!(one.digest, other.digest);
     assert!(one.cut_points.len() >= 4);
-    for cut in 0..=within.end() {
-        let values = within.run(Boundary::Input, cut, &golden.inputs).unwrap();
-        assert!(values == beside.run(Boundary::Input, cut, &golden.inputs).unwrap());
-        // A part on either side.
-        let ends = within.run(Boundary::Cut(cut), within.end(), &values).unwrap();
-        assert!(ends == beside.run(Boundary::Cut(cut), within.end(), &values).unwrap());
+    for cut in 0..=internal.end() {
+        let values = internal.run(Boundary::Input, cut, &golden.inputs).unwrap();
+        assert!(values == external.run(Boundary::Input, cut, &golden.inputs).unwrap());
+        // The layers after the cut.
+        let ends = internal.run(Boundary::Cut(cut), internal.end(), &values).unwrap();
+        assert!(ends == external.run(Boundary::Cut(cut), internal.end(), &values).unwrap());
     }
 }
 
@@ -124,9 +124,9 @@ fn tensor(sample: Sample) -> Tensor {
     }
 }
 
-/// From a photo to ten scores, at every split.
+/// From a photo to ten scores, split at every stage.
 #[test]
-fn a_model_of_one_channel_takes_grey_images() {
+fn models_of_one_channel_accept_grey_images() {
     let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let pixels = (0..40 * 30 * 3_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8);
     let image = Image::new(40, 30, pixels.collect()).unwrap();
@@ -143,14 +143,14 @@ fn a_model_of_one_channel_takes_grey_images() {
         assert_eq!(grey.shape(), [1, 28, 28]);
         for split in 2..9 {
             let value = run(1..split, Sample::Image(image.clone()));
-            let far = distance(&floats(&tensor(run(split..9, value))), &floats(&whole));
-            assert!(far <= 1e-3, "{model} split at {split}: {far}");
+            let error = distance(&floats(&tensor(run(split..9, value))), &floats(&whole));
+            assert!(error <= 1e-3, "{model} split at {split}: {error}");
         }
         let prepared = tensor(run(1..5, Sample::Image(image.clone())));
         let model = folder.find(model).unwrap();
         let scores = model.run(Boundary::Input, model.end(), &[prepared]).unwrap();
-        let behind = tensor(run(1..7, Sample::Image(image.clone())));
-        assert!(distance(&floats(&behind), &floats(&scores[0])) <= TOLERANCE);
+        let from_pipeline = tensor(run(1..7, Sample::Image(image.clone())));
+        assert!(distance(&floats(&from_pipeline), &floats(&scores[0])) <= TOLERANCE);
     }
     let fault = |preparation: &str| {
         let text = format!("decode | resize(28, 28) | {preparation} | model(digits)");
@@ -167,12 +167,16 @@ fn a_model_of_one_channel_takes_grey_images() {
     }
 }
 
-/// The digest is what readers and ETags know a model by: other weights are another model, whichever file they are in.
+/// The digest identifies a model to readers and in `ETag`s. It covers the weights in every file.
 #[test]
-fn other_weights_make_another_model() {
-    let models = Models::with("other_weights", &["external_each"]);
+fn changed_weights_change_the_digest() {
+    let models = TestFolder::with("other_weights", &["external_each"]);
     let before = models.digest("external_each");
-    assert_eq!(models.digest("external_each"), before, "the same each time");
+    assert_eq!(
+        models.digest("external_each"),
+        before,
+        "the digest is deterministic"
+    );
     for weight in 1..=6 {
         let path = models.path(&format!("external_each.onnx.w{weight}"));
         let old = fs::read(&path).unwrap();
@@ -184,13 +188,17 @@ fn other_weights_make_another_model() {
     }
     assert_eq!(models.digest("external_each"), before);
     fs::write(models.path("external_each.json"), r#"{"layout": "chw"}"#).unwrap();
-    assert_ne!(models.digest("external_each"), before, "and its card");
+    assert_ne!(
+        models.digest("external_each"),
+        before,
+        "the digest covers the card"
+    );
 }
 
-/// Files of weights are no models, even in a folder where nothing else is.
+/// Data files are not models. They can be opened by their digest, but not through a symbolic link.
 #[test]
-fn files_of_weights_are_not_listed() {
-    let models = Models::with("listed", &["external", "external_each"]);
+fn data_files_are_not_listed_as_models() {
+    let models = TestFolder::with("listed", &["external", "external_each"]);
     let folder = models.folder();
     let mut names = Vec::new();
     folder.inspect_all(|name, model| {
@@ -211,14 +219,14 @@ fn files_of_weights_are_not_listed() {
     assert!(folder.open_file(&"0".repeat(64)).is_none());
     fs::remove_file(models.path("external.onnx.data")).unwrap();
     symlink("external.onnx", models.path("external.onnx.data")).unwrap();
-    let opened = folder.open_file(digests[1]).expect("it is known");
-    assert!(opened.is_err(), "a link that came later leads nowhere");
+    let opened = folder.open_file(digests[1]).expect("known");
+    assert!(opened.is_err(), "a symbolic link is not followed");
 }
 
-/// Weights are read again for every part of a model, and only if they are those that it was looked at with.
+/// Weights are read again for each range of layers. They have to equal those that were inspected.
 #[test]
-fn a_file_that_is_replaced_meanwhile_is_found_out() {
-    let models = Models::with("replaced", &["external"]);
+fn replaced_files_are_detected() {
+    let models = TestFolder::with("replaced", &["external"]);
     let (model, data) = (
         models.find("external").unwrap(),
         models.path("external.onnx.data"),
@@ -256,8 +264,8 @@ fn a_file_that_is_replaced_meanwhile_is_found_out() {
     run().unwrap();
 }
 
-/// Rewrites where the last weight of a model is.
-fn point(path: &Path, change: impl Fn(&mut Vec<StringStringEntryProto>)) {
+/// Changes the location of the last weight of a model.
+fn change_location(path: &Path, change: impl Fn(&mut Vec<StringStringEntryProto>)) {
     let mut model = ModelProto::parse_from_bytes(&fs::read(path).unwrap()).unwrap();
     let weights = &mut model.graph.as_mut().unwrap().initializer;
     let weight = weights.iter_mut().find(|weight| weight.name == "scores.weight");
@@ -266,8 +274,8 @@ fn point(path: &Path, change: impl Fn(&mut Vec<StringStringEntryProto>)) {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused_by_name() {
-    let models = Models::with("refused", &["external"]);
+fn unusable_data_files_are_refused_by_name() {
+    let models = TestFolder::with("refused", &["external"]);
     let (path, data) = (models.path("external.onnx"), models.path("external.onnx.data"));
     let (model, weights) = (fs::read(&path).unwrap(), fs::read(&data).unwrap());
     let check = |reason: &str, kind: ErrorKind| {
@@ -279,14 +287,14 @@ fn what_cannot_be_had_is_refused_by_name() {
             "{error}"
         );
         assert!(error.contains(reason), "{reason} in {error}");
-        // As it was.
+        // Restores the files.
         drop(fs::remove_file(&data));
         drop(fs::remove_dir(&data));
         fs::write(&path, &model).unwrap();
         fs::write(&data, &weights).unwrap();
     };
     let set = |key: &'static str, value: &str| {
-        point(&path, |entries| {
+        change_location(&path, |entries| {
             entries.retain(|entry| entry.key != key);
             entries.push(StringStringEntryProto {
                 key: key.to_owned(),
@@ -303,7 +311,7 @@ fn what_cannot_be_had_is_refused_by_name() {
     check("31360 bytes, expected them within its 35967", invalid);
     fs::write(&data, b"").unwrap();
     check("expected them within its 0", invalid);
-    // It may be as good: where it leads is not ours to follow.
+    // Not followed, even if the target is valid.
     fs::rename(&data, models.path("elsewhere")).unwrap();
     symlink(models.path("elsewhere"), &data).unwrap();
     check(
@@ -349,23 +357,23 @@ fn what_cannot_be_had_is_refused_by_name() {
         set(key, value);
         check(reason, invalid);
     }
-    // Without contents: it takes no room.
+    // A sparse file, which takes no space.
     let huge = fs::File::options().write(true).open(&data).unwrap();
     huge.set_len(MAX_MODEL_BYTES as u64).unwrap();
     check(
         "bytes with the data file `external.onnx.data` is more than the limit of 2147483648",
         ErrorKind::TooLarge,
     );
-    models.find("external").expect("as it was");
+    models.find("external").expect("restored");
 }
 
-/// Two weights may have one place: each is what stands there.
+/// Two weights may have the same location. Both are read from there.
 #[test]
-fn weights_may_share_a_place() {
-    let models = Models::with("shared", &["external_each"]);
+fn weights_may_share_a_location() {
+    let models = TestFolder::with("shared", &["external_each"]);
     let path = models.path("external_each.onnx");
     let mut model = ModelProto::parse_from_bytes(&fs::read(&path).unwrap()).unwrap();
-    // The first layer has 48 x 46 numbers, the second 46 x 44: a part of them.
+    // The first layer has 48 x 46 numbers, the second 46 x 44, which is fewer.
     let second = &mut model.graph.as_mut().unwrap().initializer[1];
     assert_eq!(
         (second.name.as_str(), second.dims.as_slice()),
@@ -374,11 +382,11 @@ fn weights_may_share_a_place() {
     second.external_data[0].value = "external_each.onnx.w1".to_owned();
     fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
     let numbers = fs::read(models.path("external_each.onnx.w1")).unwrap();
-    fs::write(models.path("external_each.onnx.w2"), b"nobody reads it").unwrap();
+    fs::write(models.path("external_each.onnx.w2"), b"not read").unwrap();
     let shared = models.find("external_each").unwrap();
     assert_eq!(shared.description().files.len(), 5);
-    // The same with a copy of them.
-    let copied = Models::with("copied", &["external_each"]);
+    // The same weights as a copy.
+    let copied = TestFolder::with("copied", &["external_each"]);
     fs::write(copied.path("external_each.onnx.w2"), &numbers[..46 * 44 * 4]).unwrap();
     let copied = copied.find("external_each").unwrap();
     let (_, golden) = super::small_models::model("external_each");

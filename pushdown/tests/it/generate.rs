@@ -1,4 +1,4 @@
-//! Pipelines and images for property tests.
+//! Strategies that generate pipelines and images for property tests.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use proptest::{prelude::*, sample::select};
 use pushdown::Pipeline;
 use turbojpeg::Subsamp;
 
-/// A pipeline that checks: `decode`, image steps, and perhaps a tensor's.
+/// A valid pipeline: `decode`, image steps, and possibly tensor steps.
 pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
     let images = prop::collection::vec(image_step(), 0..5);
     let ending = prop_oneof![
@@ -22,7 +22,7 @@ pub(crate) fn pipeline() -> BoxedStrategy<Pipeline> {
         .boxed()
 }
 
-/// `first` and those of `steps` that fit what stands before them.
+/// A pipeline of `first` and those of `steps` that accept the output before them.
 fn well_typed(first: String, steps: impl Iterator<Item = String>) -> Pipeline {
     let text = steps.fold(first, |text, step| {
         let longer = format!("{text} | {step}");
@@ -32,7 +32,7 @@ fn well_typed(first: String, steps: impl Iterator<Item = String>) -> Pipeline {
             text
         }
     });
-    Pipeline::parse(&text).expect("every prefix of it was checked")
+    Pipeline::parse(&text).expect("every prefix is valid")
 }
 
 fn decode() -> BoxedStrategy<String> {
@@ -82,12 +82,12 @@ fn image_step() -> BoxedStrategy<String> {
         3 => (0_u32..50, 0_u32..50, side(), side()).prop_map(|(x, y, w, h)| format!("crop({x}, {y}, {w}, {h})")),
         4 => (side(), side()).prop_map(|(w, h)| format!("center_crop({w}, {h})")),
         1 => (encode(), decode()).prop_map(|(encode, decode)| format!("{encode} | {decode}")),
-        6 => augmenting_step(filter),
+        6 => random_step(filter),
     ]
     .boxed()
 }
 
-fn augmenting_step(filter: impl Strategy<Value = &'static str> + 'static) -> BoxedStrategy<String> {
+fn random_step(filter: impl Strategy<Value = &'static str> + 'static) -> BoxedStrategy<String> {
     let seed = prop_oneof![
         Just(String::new()),
         (0..i64::MAX).prop_map(|seed| format!(", seed={seed}"))
@@ -128,10 +128,10 @@ fn tensor_step() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// An object: an image in one of the formats, sometimes cut short.
+/// An object: an image in one of the formats, sometimes truncated.
 pub(crate) fn object() -> BoxedStrategy<Bytes> {
     let size = prop_oneof![6 => (1_u32..64, 1_u32..64), 1 => (100_u32..400, 100_u32..300)];
-    let whole = (size, any::<u64>(), any::<bool>(), select(&Format::ALL)).prop_map(
+    let whole = (size, any::<u64>(), any::<bool>(), select(&ObjectFormat::ALL)).prop_map(
         |((width, height), seed, noise, format)| format.encode(&picture(width, height, seed, noise)),
     );
     (
@@ -145,11 +145,11 @@ pub(crate) fn object() -> BoxedStrategy<Bytes> {
         .boxed()
 }
 
-/// Noise, or a gradient with a little of it.
+/// Noise, or a gradient with a little noise.
 pub(crate) fn picture(width: u32, height: u32, seed: u64, noise: bool) -> RgbImage {
     let mut state = seed | 1;
     let mut byte = move || {
-        // xorshift64*: any spread of values will do.
+        // xorshift64*
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
@@ -172,10 +172,10 @@ pub(crate) fn picture(width: u32, height: u32, seed: u64, noise: bool) -> RgbIma
     })
 }
 
-/// What an object may be encoded as.
+/// The encoding of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Format {
-    /// With the chroma of each pixel, of two, of two by two, of four, and none.
+pub(crate) enum ObjectFormat {
+    /// JPEGs with different chroma subsampling.
     Jpeg,
     Jpeg422,
     Jpeg420,
@@ -191,7 +191,7 @@ pub(crate) enum Format {
     Tiff,
 }
 
-impl Format {
+impl ObjectFormat {
     pub(crate) const ALL: [Self; 13] = [
         Self::Jpeg,
         Self::Jpeg422,
@@ -216,27 +216,27 @@ impl Format {
             Self::Jpeg420 => jpeg(picture, Subsamp::Sub2x2),
             Self::Jpeg411 => jpeg(picture, Subsamp::Sub4x1),
             Self::GreyJpeg => jpeg(picture, Subsamp::Gray),
-            Self::Png => written(&dynamic, ImageFormat::Png),
-            Self::Png16 => written(&dynamic.into_rgb16().into(), ImageFormat::Png),
-            Self::GreyPng => written(&dynamic.into_luma8().into(), ImageFormat::Png),
-            Self::AlphaPng => written(&dynamic.into_rgba8().into(), ImageFormat::Png),
-            Self::Webp => written(&dynamic, ImageFormat::WebP),
-            Self::Gif => written(&dynamic.into_rgba8().into(), ImageFormat::Gif),
-            Self::Bmp => written(&dynamic, ImageFormat::Bmp),
+            Self::Png => encoded(&dynamic, ImageFormat::Png),
+            Self::Png16 => encoded(&dynamic.into_rgb16().into(), ImageFormat::Png),
+            Self::GreyPng => encoded(&dynamic.into_luma8().into(), ImageFormat::Png),
+            Self::AlphaPng => encoded(&dynamic.into_rgba8().into(), ImageFormat::Png),
+            Self::Webp => encoded(&dynamic, ImageFormat::WebP),
+            Self::Gif => encoded(&dynamic.into_rgba8().into(), ImageFormat::Gif),
+            Self::Bmp => encoded(&dynamic, ImageFormat::Bmp),
             Self::Tiff => tiff(picture),
         }
     }
 }
 
-fn written(image: &DynamicImage, format: ImageFormat) -> Bytes {
+fn encoded(image: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut out = Cursor::new(Vec::new());
     image
         .write_to(&mut out, format)
-        .expect("the encoder takes any image of this size");
+        .expect("the encoder accepts any image of this size");
     out.into_inner().into()
 }
 
-/// One strip, not compressed: `image` is built without its TIFF codec.
+/// A TIFF with one uncompressed strip. The `image` crate is built without its TIFF codec.
 fn tiff(picture: &RgbImage) -> Bytes {
     const ENTRIES: u32 = 6;
     let start = 8 + 2 + 12 * ENTRIES + 4;

@@ -1,4 +1,4 @@
-//! Values made by Pillow, PyTorch and torchvision (`scripts/golden.py`), on small real photos.
+//! Comparison with values of Pillow, PyTorch and torchvision (`scripts/golden.py`) for small real photos.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -22,7 +22,7 @@ struct Case {
     check: Check,
 }
 
-/// What a case has to give.
+/// The expected result of a case.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Check {
@@ -31,7 +31,7 @@ enum Check {
     Error { error: String },
 }
 
-/// One adjustment of `color_jitter`, by a fixed factor.
+/// One adjustment of `color_jitter` with a fixed factor.
 #[derive(Deserialize)]
 struct Adjust {
     input: String,
@@ -51,7 +51,7 @@ impl From<Adjust> for Case {
             max_abs,
         }: Adjust,
     ) -> Self {
-        // A range of one number draws that number.
+        // A range of one number always draws that number.
         let pipeline = format!("decode | color_jitter({operation}=[{factor}, {factor}])");
         Self {
             name: format!("{input}: {pipeline}"),
@@ -62,15 +62,15 @@ impl From<Adjust> for Case {
     }
 }
 
-/// A value as it is compared.
-struct Value {
+/// A value in the form that is compared.
+struct ComparedValue {
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
 
 #[test]
-fn every_case_is_as_the_references_have_it() {
+fn every_case_agrees_with_the_references() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let golden: Golden = serde_json::from_slice(&fs::read(folder.join("cases.json")).unwrap()).unwrap();
     let expected = fs::read(folder.join("expected.safetensors")).unwrap();
@@ -99,7 +99,7 @@ fn every_case_is_as_the_references_have_it() {
     );
 }
 
-/// A fixture that no case reads, or a tensor that none compares, tests nothing.
+/// A fixture without a case would test nothing.
 #[test]
 fn every_fixture_has_a_case() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -118,7 +118,7 @@ fn check(case: &Case, expected: &SafeTensors<'_>) -> Result<(), String> {
     let found = run(case);
     match &case.check {
         Check::Error { error } => match found {
-            Ok(value) => Err(format!("gave {:?}, expected {error}", value.shape)),
+            Ok(value) => Err(format!("returned {:?}, expected {error}", value.shape)),
             Err(fault) if *error == "undecodable" && fault.kind() == ErrorKind::Undecodable => Ok(()),
             Err(fault) => Err(format!("{fault}, expected {error}")),
         },
@@ -131,7 +131,7 @@ fn check(case: &Case, expected: &SafeTensors<'_>) -> Result<(), String> {
             if digest == *sha256 {
                 Ok(())
             } else {
-                Err("other bytes: only their digest is kept".to_owned())
+                Err("other bytes (only their digest is stored)".to_owned())
             }
         }
         Check::Tensor { tensor, max_abs } => {
@@ -145,36 +145,36 @@ fn check(case: &Case, expected: &SafeTensors<'_>) -> Result<(), String> {
     }
 }
 
-fn run(case: &Case) -> Result<Value, pushdown::Error> {
+fn run(case: &Case) -> Result<ComparedValue, pushdown::Error> {
     let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
     let object = fs::read(photos.join(&case.input)).unwrap();
     let pipeline = Pipeline::parse(&case.pipeline)?;
     let context = Context::new(b"id").with_randomness(0, 0);
     let sample = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context)?;
     Ok(match sample {
-        Sample::Table(table) => panic!("no photo makes a table of {}", table.schema()),
-        Sample::Bytes(bytes) => Value {
+        Sample::Table(table) => panic!("expected no table, found {}", table.schema()),
+        Sample::Bytes(bytes) => ComparedValue {
             dtype: Dtype::U8,
             shape: vec![bytes.len()],
             bytes: bytes.to_vec(),
         },
         Sample::Image(image) => {
             let shape = vec![image.height() as usize, image.width() as usize, 3];
-            Value {
+            ComparedValue {
                 dtype: Dtype::U8,
                 shape,
                 bytes: image.into_pixels(),
             }
         }
-        Sample::Tensor(tensor) => Value {
-            dtype: stored(tensor.dtype()),
+        Sample::Tensor(tensor) => ComparedValue {
+            dtype: safetensors_dtype(tensor.dtype()),
             shape: tensor.shape().to_vec(),
             bytes: tensor.data().as_slice().to_vec(),
         },
     })
 }
 
-fn stored(dtype: DType) -> Dtype {
+fn safetensors_dtype(dtype: DType) -> Dtype {
     match dtype {
         DType::U8 => Dtype::U8,
         DType::I8 => Dtype::I8,
@@ -186,7 +186,7 @@ fn stored(dtype: DType) -> Dtype {
     }
 }
 
-fn compare(found: &Value, expected: &TensorView<'_>, max_abs: f64) -> Result<(), String> {
+fn compare(found: &ComparedValue, expected: &TensorView<'_>, max_abs: f64) -> Result<(), String> {
     if (found.dtype, found.shape.as_slice()) != (expected.dtype(), expected.shape()) {
         return Err(format!(
             "{:?} {:?}, expected {:?} {:?}",
@@ -203,20 +203,20 @@ fn compare(found: &Value, expected: &TensorView<'_>, max_abs: f64) -> Result<(),
         .into_iter()
         .zip(numbers(expected.dtype(), expected.data()));
     let differences: Vec<f64> = pairs.map(|(found, expected)| (found - expected).abs()).collect();
-    // NaN is as large a difference as any.
-    let worst = differences
-        .iter()
-        .copied()
-        .fold(0.0, |worst: f64, by| if by <= worst { worst } else { by });
+    // A NaN counts as the largest difference.
+    let worst = differences.iter().copied().fold(
+        0.0,
+        |worst: f64, difference| if difference <= worst { worst } else { difference },
+    );
     if max_abs > 0.0 && worst <= max_abs {
         return Ok(());
     }
-    let beyond = differences
+    let too_large = differences
         .iter()
-        .filter(|by| **by > max_abs || by.is_nan())
+        .filter(|difference| **difference > max_abs || difference.is_nan())
         .count();
     Err(format!(
-        "off by {worst}, allowed {max_abs}; {beyond} of {} elements",
+        "differs by {worst}, allowed {max_abs}; {too_large} of {} elements",
         differences.len()
     ))
 }
@@ -232,11 +232,11 @@ fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
         Dtype::U8 => each(bytes, |value: u8| value.into()),
         Dtype::I8 => each(bytes, |value: i8| value.into()),
         Dtype::I32 => each(bytes, |value: i32| value.into()),
-        #[expect(clippy::cast_precision_loss, reason = "a difference for people to read")]
+        #[expect(clippy::cast_precision_loss, reason = "only for a message")]
         Dtype::I64 => each(bytes, |value: i64| value as f64),
         Dtype::F16 => each(bytes, |value: f16| value.into()),
         Dtype::BF16 => each(bytes, |value: bf16| value.into()),
         Dtype::F32 => each(bytes, |value: f32| value.into()),
-        other => panic!("no tensor is {other:?}"),
+        other => panic!("unexpected element type {other:?}"),
     }
 }

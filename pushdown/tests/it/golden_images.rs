@@ -1,4 +1,4 @@
-//! Files of every form, damaged ones among them: what Pillow makes of them (`scripts/golden_images.py`).
+//! Comparison with Pillow for files of every variant, damaged ones included (`scripts/golden_images.py`).
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -40,7 +40,7 @@ fn run(text: &str, file: Bytes, context: &Context<'_>) -> Result<Image> {
     }
 }
 
-/// What differs from the case, if anything does.
+/// The difference from the case, if any.
 fn fault(case: &Case) -> Option<String> {
     let found = run(&case.pipeline, fixture(&case.input), &Context::new(b""));
     match (&case.check, found) {
@@ -71,7 +71,7 @@ fn fault(case: &Case) -> Option<String> {
 }
 
 #[test]
-fn every_image_is_as_pillow_has_it() {
+fn every_image_agrees_with_pillow() {
     let cases = cases();
     assert!(cases.len() > 400, "only {} cases", cases.len());
     let failures: Vec<String> = cases
@@ -87,7 +87,7 @@ fn every_image_is_as_pillow_has_it() {
     );
 }
 
-/// A fixture that no case reads tests nothing.
+/// A fixture without a case would test nothing.
 #[test]
 fn every_image_has_a_case() {
     let inputs: BTreeSet<String> = cases().into_iter().map(|case| case.input).collect();
@@ -100,13 +100,13 @@ fn every_image_has_a_case() {
     assert_eq!(files, inputs);
 }
 
-/// Any window, wherever blocks begin in it, and errors of files that are refused.
+/// Crops at positions with any alignment to blocks, and errors of files that are refused.
 #[test]
-fn a_crop_is_that_of_the_whole() {
+fn fused_crops_equal_crops_of_the_whole_image() {
     let names: BTreeSet<String> = cases().into_iter().map(|case| case.input).collect();
     for name in names {
         let file = fixture(&name);
-        // Parts of other files are those of the whole in any case.
+        // Other files are always decoded as a whole.
         let windows: u32 = if name.starts_with("jpeg_") && !name.contains("progressive") {
             30
         } else {
@@ -120,12 +120,12 @@ fn a_crop_is_that_of_the_whole() {
         ] {
             let whole = run(decode, file.clone(), &Context::new(b""));
             for window in 0..windows {
-                // Places and sizes in no order: 101 x 61 pixels, and some beyond.
+                // Pseudorandom positions within 101 x 61 pixels. Some crops extend beyond the image.
                 let (x, y) = (window * 37 % 101 / divisor, window * 23 % 61 / divisor);
                 let (w, h) = (1 + window * 13 % 70 / divisor, 1 + window * 7 % 45 / divisor);
                 let crop = format!("crop({x}, {y}, {w}, {h})");
-                assert_part(&format!("{decode} | {crop}"), &whole, &file, &name, window);
-                assert_part(
+                assert_fused(&format!("{decode} | {crop}"), &whole, &file, &name, window);
+                assert_fused(
                     &format!("{decode} | random_resized_crop(16)"),
                     &whole,
                     &file,
@@ -137,8 +137,8 @@ fn a_crop_is_that_of_the_whole() {
     }
 }
 
-/// `decode` and the next step as one, against the next step alone on what `decode` gives.
-fn assert_part(text: &str, whole: &Result<Image>, file: &Bytes, name: &str, seed: u32) {
+/// Compares `decode` fused with the next step to the next step on the whole decoded image.
+fn assert_fused(text: &str, whole: &Result<Image>, file: &Bytes, name: &str, seed: u32) {
     let context = Context::new(name.as_bytes()).with_randomness(seed.into(), 0);
     let pipeline = Pipeline::parse(text).unwrap();
     let expected = whole.clone().map_err(|error| error.kind()).and_then(|image| {

@@ -1,4 +1,4 @@
-//! What `DuckDB` and pyarrow answer (`scripts/golden_tables.py`) to queries over small files.
+//! Comparison with answers of `DuckDB` and pyarrow to queries over small files (`scripts/golden_tables.py`).
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -13,25 +13,25 @@ struct Case {
     file: String,
     pipeline: String,
     answer: String,
-    /// Whether the types are to be the same as well.
+    /// Whether the types have to be equal, too.
     types: bool,
 }
 
-/// How far sums and the like may be apart, which others add up in another order.
+/// Maximum relative difference of sums and other floating-point results, which depend on the order of additions.
 const TOLERANCE: f64 = 1e-12;
 
 #[test]
-fn every_query_is_as_duckdb_and_pyarrow_have_it() {
+fn every_query_agrees_with_duckdb_and_pyarrow() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let answers = root.join("tests/golden/tables");
-    let cases = fs::read(answers.join("cases.json")).expect("the cases are there");
-    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("they are cases");
+    let cases = fs::read(answers.join("cases.json")).expect("the cases exist");
+    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("valid cases");
     assert!(cases.len() >= 60, "only {} cases", cases.len());
     let faults: Vec<_> = cases
         .iter()
         .filter_map(|case| {
-            let object = fs::read(root.join("../testkit/fixtures/tables").join(&case.file))
-                .expect("the file is there");
+            let object =
+                fs::read(root.join("../testkit/fixtures/tables").join(&case.file)).expect("the file exists");
             let fault = check(case, object.into(), &expected(&answers.join(&case.answer))).err()?;
             Some(format!("{}: {}\n    {fault}", case.file, case.pipeline))
         })
@@ -45,13 +45,13 @@ fn every_query_is_as_duckdb_and_pyarrow_have_it() {
     );
 }
 
-/// A whole Arrow file.
+/// The rows of an Arrow file.
 fn expected(path: &Path) -> RecordBatch {
-    let file = fs::File::open(path).expect("the answer is there");
-    let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("it is Arrow");
+    let file = fs::File::open(path).expect("the answer exists");
+    let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("an Arrow file");
     let schema = reader.schema();
-    let batches: Vec<_> = reader.collect::<Result<_, _>>().expect("it is whole");
-    arrow_select::concat::concat_batches(&schema, &batches).expect("it has one schema")
+    let batches: Vec<_> = reader.collect::<Result<_, _>>().expect("a complete file");
+    arrow_select::concat::concat_batches(&schema, &batches).expect("one schema")
 }
 
 fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), String> {
@@ -61,7 +61,7 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
         .run(0..1, Sample::Bytes(object), &context)
         .map_err(|error| error.to_string())?;
     let Sample::Table(found) = found else {
-        return Err("no table".to_owned());
+        return Err("expected a table".to_owned());
     };
     let found = whole(&found);
     if (found.num_rows(), found.num_columns()) != (expected.num_rows(), expected.num_columns()) {
@@ -78,7 +78,7 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
         let name = field.name();
         if found.schema().field(index).name() != name {
             return Err(format!(
-                "a column {}, expected {name}",
+                "column {}, expected {name}",
                 found.schema().field(index).name()
             ));
         }
@@ -95,7 +95,7 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
             let float = |column| {
                 arrow_cast::cast(column, &DataType::Float64).map_err(|error| format!("{name}: {error}"))
             };
-            // Decimals that are computed may have another scale here.
+            // The scale of computed decimals may differ.
             if !near(&float(ours)?, &float(theirs)?, 10_f64.powi(-i32::from(*scale))) {
                 return Err(format!("{name} is\n{ours:?}\nexpected\n{theirs:?}"));
             }
@@ -114,7 +114,7 @@ fn whole(table: &Table) -> RecordBatch {
     arrow_select::concat::concat_batches(table.schema(), table.batches()).expect("batches of one schema")
 }
 
-/// The type with the name that Parquet gives to the entries of a map, which is no part of it.
+/// The type with Parquet's name for the entries of maps. That name is not part of the type.
 fn plain(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Map(entries, sorted) => {
@@ -132,15 +132,15 @@ fn same(ours: &ArrayRef, theirs: &ArrayRef) -> bool {
     }
 }
 
-/// Whether numbers differ by no more than the tolerance of their size, or by `most`.
-fn near(ours: &ArrayRef, theirs: &ArrayRef, most: f64) -> bool {
+/// Whether numbers differ by at most the relative tolerance, or by at most `max_abs`.
+fn near(ours: &ArrayRef, theirs: &ArrayRef, max_abs: f64) -> bool {
     let (ours, theirs) = (
         ours.as_primitive::<Float64Type>(),
         theirs.as_primitive::<Float64Type>(),
     );
     ours.iter().zip(theirs).all(|pair| match pair {
         (Some(one), Some(other)) => {
-            one.to_bits() == other.to_bits() || (one - other).abs() <= (TOLERANCE * other.abs()).max(most)
+            one.to_bits() == other.to_bits() || (one - other).abs() <= (TOLERANCE * other.abs()).max(max_abs)
         }
         (one, other) => one.is_none() && other.is_none(),
     })

@@ -1,4 +1,4 @@
-//! TIFFs of every layout and colour: what Pillow makes of them (`scripts/golden_tiffs.py`), and what of broken ones.
+//! TIFFs of every layout and colour compared with Pillow (`scripts/golden_tiffs.py`), and broken TIFFs.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -43,7 +43,7 @@ fn decode(name: &str) -> Result<Image> {
 }
 
 #[test]
-fn every_tiff_is_as_the_references_have_it() {
+fn every_tiff_agrees_with_the_references() {
     let cases = cases();
     assert!(cases.len() > 200, "only {} cases", cases.len());
     let failures: Vec<String> = cases
@@ -77,9 +77,9 @@ fn every_tiff_has_a_case() {
     assert_eq!(files, cases().into_iter().map(|case| case.file).collect());
 }
 
-/// A crop by itself, fused with `decode`, and after a resize, is that of the whole.
+/// Crops that are fused with `decode` or with a resize.
 #[test]
-fn crops_are_those_of_the_whole() {
+fn fused_crops_equal_crops_of_the_whole_tiff() {
     for case in cases() {
         let whole = Sample::Image(decode(&case.file).unwrap());
         for text in [
@@ -88,14 +88,14 @@ fn crops_are_those_of_the_whole() {
         ] {
             let pipeline = Pipeline::parse(text).unwrap();
             let context = Context::new(b"");
-            let apart = pipeline.run(1..pipeline.len(), whole.clone(), &context).unwrap();
+            let separate = pipeline.run(1..pipeline.len(), whole.clone(), &context).unwrap();
             let fused = run(text, fixture(&case.file), Limits::default()).unwrap();
-            assert_eq!(Sample::Image(fused), apart, "{}: {text}", case.file);
+            assert_eq!(Sample::Image(fused), separate, "{}: {text}", case.file);
         }
     }
 }
 
-/// Whatever is cut off or changed: pixels within the limits, or an error of the object.
+/// Truncated and changed files result in pixels within the limits, or in an error.
 #[test]
 fn broken_tiffs_are_decoded_or_refused() {
     let limits = Limits {
@@ -103,26 +103,26 @@ fn broken_tiffs_are_decoded_or_refused() {
         ..Limits::default()
     };
     let mut random = StdRng::seed_from_u64(28);
-    let look_at = |file: Vec<u8>, name: &str| match run("decode(orient=exif)", file.into(), limits) {
+    let check = |file: Vec<u8>, name: &str| match run("decode(orient=exif)", file.into(), limits) {
         Ok(image) => assert!(u64::from(image.width()) * u64::from(image.height()) <= limits.max_pixels),
         Err(error) => assert_eq!(error.kind(), ErrorKind::Undecodable, "{name}: {error}"),
     };
     for case in cases() {
         let file = fixture(&case.file);
         for part in 0..40 {
-            look_at(file[..file.len() * part / 40].to_vec(), &case.file);
+            check(file[..file.len() * part / 40].to_vec(), &case.file);
         }
         for _ in 0..200 {
             let mut changed = file.to_vec();
             for _ in 0..random.random_range(1..4) {
-                let place = random.random_range(0..file.len());
-                changed[place] = if random.random() {
+                let index = random.random_range(0..file.len());
+                changed[index] = if random.random() {
                     random.random()
                 } else {
-                    changed[place] ^ 1 << random.random_range(0..8)
+                    changed[index] ^ 1 << random.random_range(0..8)
                 };
             }
-            look_at(changed, &case.file);
+            check(changed, &case.file);
         }
     }
 }

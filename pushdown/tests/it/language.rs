@@ -1,4 +1,4 @@
-//! Text, JSON and canonical form say the same thing.
+//! Text, JSON and canonical form are equivalent.
 
 use proptest::prelude::*;
 use pushdown::Pipeline;
@@ -7,7 +7,7 @@ use super::generate;
 
 proptest! {
     #[test]
-    fn canonical_text_reads_back(pipeline in generate::pipeline()) {
+    fn canonical_text_round_trips(pipeline in generate::pipeline()) {
         let canonical = pipeline.canonical(pipeline.len());
         let again = Pipeline::parse(&canonical).map_err(|error| TestCaseError::fail(format!("{canonical}: {error}")))?;
         prop_assert_eq!(&again, &pipeline);
@@ -16,7 +16,7 @@ proptest! {
     }
 
     #[test]
-    fn json_reads_back(pipeline in generate::pipeline()) {
+    fn json_round_trips(pipeline in generate::pipeline()) {
         let json = serde_json::to_string(&pipeline).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let parsed = Pipeline::parse(&json).map_err(|error| TestCaseError::fail(format!("{json}: {error}")))?;
         let read: Pipeline = serde_json::from_str(&json).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// Prefixes of a pipeline have a canonical form of their own, whatever follows.
+/// Different spellings of a pipeline have the same canonical form and digest.
 #[test]
 fn equal_meanings_have_equal_digests() {
     let same = [
@@ -108,9 +108,9 @@ fn equal_meanings_have_equal_digests() {
     assert_eq!(digests.len(), different.len());
 }
 
-/// In a request the pipeline is a string or a list; both are the same pipeline.
+/// In a request, the pipeline is a string or a list of steps.
 #[test]
-fn a_pipeline_in_json_is_text_or_list() {
+fn a_pipeline_in_json_is_a_string_or_a_list() {
     let text: Pipeline = serde_json::from_str("\"decode | to_float\"").expect("text");
     let list: Pipeline =
         serde_json::from_str("[{\"step\":\"decode\"},{\"step\":\"to_float\"}]").expect("list");

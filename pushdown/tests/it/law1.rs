@@ -9,19 +9,19 @@ use pushdown::{
 
 use super::generate;
 
-/// A result as far as it has to be the same wherever the steps run.
+/// The part of a result that must not depend on where the steps run.
 fn outcome(result: Result<Sample, Error>) -> Result<Sample, ErrorKind> {
     result.map_err(|error| error.kind())
 }
 
-/// Runs the steps one by one, so that nothing is fused.
-fn one_by_one(pipeline: &Pipeline, object: Sample, context: &Context<'_>) -> Result<Sample, Error> {
+/// Runs the steps one by one, without fusion.
+fn run_one_by_one(pipeline: &Pipeline, object: Sample, context: &Context<'_>) -> Result<Sample, Error> {
     (0..pipeline.len()).try_fold(object, |sample, step| {
         pipeline.run(step..step + 1, sample, context)
     })
 }
 
-/// `sample` as the body of an answer and back, in the form that `choice` picks among those offered for it.
+/// Encodes `sample` as the body of an answer, in one of the offered forms, and decodes it.
 fn through_a_form(sample: Sample, choice: prop::sample::Index) -> Result<Sample, Error> {
     let kind = Kind::from(&sample);
     let form = *choice.get(Form::offered(&kind));
@@ -38,7 +38,7 @@ fn through_a_form(sample: Sample, choice: prop::sample::Index) -> Result<Sample,
     )
 }
 
-/// `sample`, of stage `stage`, as a row of a batch answer and back.
+/// Encodes `sample`, the value of stage `stage`, as a row of a batch answer, and decodes it.
 fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<Option<Sample>, Error> {
     let mut writer = BatchWriter::new(
         ValueType::for_kinds([&pipeline.kinds()[stage]]),
@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_split_gives_the_same(
+    fn every_split_has_the_same_result(
         pipeline in generate::pipeline(),
         object in generate::object(),
         id in "[a-z]{0,8}",
@@ -91,12 +91,12 @@ proptest! {
                 .and_then(|value| pipeline.run(split..pipeline.len(), value, &context));
             prop_assert_eq!(&outcome(parts), &whole, "split {} of {}", split, &pipeline);
         }
-        prop_assert_eq!(&outcome(one_by_one(&pipeline, object, &context)), &whole, "one by one: {}", &pipeline);
+        prop_assert_eq!(&outcome(run_one_by_one(&pipeline, object, &context)), &whole, "one by one: {}", &pipeline);
     }
 
-    /// The value of any stage comes back from the wire as it went, in every form and as a row of a batch.
+    /// Values of every stage survive encoding and decoding, in every form and as a row of a batch.
     #[test]
-    fn the_wire_changes_nothing(
+    fn wire_formats_preserve_values(
         pipeline in generate::pipeline(),
         object in generate::object(),
         seed in any::<u64>(),
@@ -114,9 +114,9 @@ proptest! {
         }
     }
 
-    /// What a pipeline says of its stages beforehand is what comes out.
+    /// The kinds that a pipeline predicts are those of its values.
     #[test]
-    fn kinds_are_kept(pipeline in generate::pipeline(), object in generate::object(), seed in any::<u64>()) {
+    fn values_have_the_predicted_kinds(pipeline in generate::pipeline(), object in generate::object(), seed in any::<u64>()) {
         let context = Context::new(b"id").with_randomness(seed, 0);
         let kinds = pipeline.kinds_for(&Kind::of_object(Some(object.len() as u64), &object));
         let mut sample = Sample::Bytes(object);
@@ -136,11 +136,11 @@ proptest! {
     }
 }
 
-/// A crop that reaches beyond the image, that touches its edges, and that lies inside: fused and not.
+/// Crops inside the image, at its edges and beyond them, with and without fusion.
 #[test]
-fn fused_crops_at_the_edges() {
+fn fused_crops_equal_separate_ones_at_the_edges() {
     let picture = generate::picture(97, 61, 5, true);
-    let object = Sample::Bytes(generate::Format::Png.encode(&picture));
+    let object = Sample::Bytes(generate::ObjectFormat::Png.encode(&picture));
     for size in [
         "64, 48", "200, 150", "97, 30", "40, 61", "97, 61", "1, 1", "3, 300",
     ] {
@@ -156,18 +156,18 @@ fn fused_crops_at_the_edges() {
                 let pipeline = Pipeline::parse(&text).expect(&text);
                 let context = Context::new(b"");
                 let whole = pipeline.run(0..3, object.clone(), &context).expect(&text);
-                let parts = one_by_one(&pipeline, object.clone(), &context).expect(&text);
+                let parts = run_one_by_one(&pipeline, object.clone(), &context).expect(&text);
                 assert!(whole == parts, "{text}");
             }
         }
     }
 }
 
-/// Decoding only what is looked at, at every place of a grid that no block of a JPEG divides evenly.
+/// Decodes regions only, at positions that are not aligned to the blocks of a JPEG.
 #[test]
-fn parts_of_a_jpeg() {
+fn regions_equal_those_of_the_whole_image() {
     let picture = generate::picture(211, 137, 9, false);
-    for format in generate::Format::ALL {
+    for format in generate::ObjectFormat::ALL {
         let object = Sample::Bytes(format.encode(&picture));
         for (decode, divisor) in [
             ("decode", 1),
@@ -184,7 +184,7 @@ fn parts_of_a_jpeg() {
                     let pipeline = Pipeline::parse(&text).expect(&text);
                     let context = Context::new(b"").with_randomness(x.into(), y);
                     let whole = pipeline.run(0..2, object.clone(), &context).expect(&text);
-                    let parts = one_by_one(&pipeline, object.clone(), &context).expect(&text);
+                    let parts = run_one_by_one(&pipeline, object.clone(), &context).expect(&text);
                     assert!(whole == parts, "{text} of {format:?}");
                 }
             }
@@ -192,9 +192,9 @@ fn parts_of_a_jpeg() {
     }
 }
 
-/// Real files of every kind, broken ones among them, whole and in parts.
+/// All fixtures, broken files included.
 #[test]
-fn parts_of_every_fixture() {
+fn fixtures_have_the_same_results_step_by_step() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/fixtures/photos");
     let files = std::fs::read_dir(folder)
         .expect("fixtures")
@@ -215,16 +215,17 @@ fn parts_of_every_fixture() {
             let pipeline = Pipeline::parse(text).expect(text);
             let context = Context::new(name.as_bytes()).with_randomness(3, 0);
             let whole = outcome(pipeline.run(0..pipeline.len(), object.clone(), &context));
-            let parts = outcome(one_by_one(&pipeline, object.clone(), &context));
+            let parts = outcome(run_one_by_one(&pipeline, object.clone(), &context));
             assert!(whole == parts, "{text} of {name}");
         }
     }
 }
 
-/// What a hidden size makes too large on the way is too large, whatever a crop keeps of it.
+/// An intermediate value that exceeds the limits is an error, also if a fused crop keeps only a small part. The size is unknown
+/// until the orientation is read.
 #[test]
-fn limits_come_before_what_is_fused() {
-    let object = Sample::Bytes(generate::Format::Png.encode(&generate::picture(2, 300, 1, false)));
+fn limits_apply_to_intermediate_values_of_fused_steps() {
+    let object = Sample::Bytes(generate::ObjectFormat::Png.encode(&generate::picture(2, 300, 1, false)));
     let pipeline =
         Pipeline::parse("decode(orient=exif) | resize(short=26) | crop(0, 0, 1, 1)").expect("a pipeline");
     let limits = Limits {
@@ -237,37 +238,40 @@ fn limits_come_before_what_is_fused() {
     };
     let whole = outcome(pipeline.run(0..3, object.clone(), &context));
     assert_eq!(whole, Err(ErrorKind::TooLarge));
-    assert_eq!(outcome(one_by_one(&pipeline, object, &context)), whole);
+    assert_eq!(outcome(run_one_by_one(&pipeline, object, &context)), whole);
 }
 
-/// A JPEG whose data is broken anywhere, or that ends anywhere, comes to the same in one piece and step by step.
+/// JPEGs with a wrong byte or an early end at any position.
 #[test]
-fn broken_jpegs() {
+fn broken_jpegs_have_the_same_results_step_by_step() {
     let picture = generate::picture(160, 120, 3, true);
-    for format in [generate::Format::Jpeg, generate::Format::Jpeg420] {
+    for format in [generate::ObjectFormat::Jpeg, generate::ObjectFormat::Jpeg420] {
         let whole = format.encode(&picture);
-        for at in (0..whole.len() - 1).step_by(97) {
+        for offset in (0..whole.len() - 1).step_by(97) {
             let mut broken = whole.to_vec();
-            broken[at] ^= 0x55;
-            assert_same_in_parts(broken.into(), &format!("byte {at} of {format:?}"));
-            assert_same_in_parts(whole.slice(..at), &format!("{at} bytes of {format:?}"));
+            broken[offset] ^= 0x55;
+            assert_same_in_parts(broken.into(), &format!("byte {offset} of {format:?}"));
+            assert_same_in_parts(whole.slice(..offset), &format!("{offset} bytes of {format:?}"));
         }
     }
 }
 
-/// Markers that libjpeg gives up at, or that end the data, where no row is looked at any more.
+/// Markers in the data that make libjpeg fail or that end the data, after the last row that is read.
 #[test]
-fn jpegs_with_markers_in_their_data() {
+fn jpegs_with_markers_in_their_data_have_the_same_results() {
     let picture = generate::picture(160, 120, 3, true);
-    for format in [generate::Format::Jpeg, generate::Format::Jpeg420] {
+    for format in [generate::ObjectFormat::Jpeg, generate::ObjectFormat::Jpeg420] {
         let whole = format.encode(&picture);
-        for at in (700..whole.len() - 4).step_by(419) {
+        for offset in (700..whole.len() - 4).step_by(419) {
             for marker in [
                 0x01, 0x02, 0xc0, 0xc4, 0xc9, 0xd3, 0xd8, 0xd9, 0xda, 0xdb, 0xdc, 0xdd, 0xe1, 0xfe,
             ] {
                 let mut broken = whole.to_vec();
-                broken[at..at + 2].copy_from_slice(&[0xff, marker]);
-                assert_same_in_parts(broken.into(), &format!("FF{marker:02X} at {at} of {format:?}"));
+                broken[offset..offset + 2].copy_from_slice(&[0xff, marker]);
+                assert_same_in_parts(
+                    broken.into(),
+                    &format!("FF{marker:02X} at {offset} of {format:?}"),
+                );
             }
         }
     }
@@ -279,7 +283,7 @@ fn assert_same_in_parts(object: Bytes, what: &str) {
         let pipeline = Pipeline::parse(text).expect(text);
         let context = Context::new(b"");
         let fused = outcome(pipeline.run(0..2, object.clone(), &context));
-        let parts = outcome(one_by_one(&pipeline, object.clone(), &context));
+        let parts = outcome(run_one_by_one(&pipeline, object.clone(), &context));
         assert!(fused == parts, "{text} of {what}");
     }
 }

@@ -1,6 +1,6 @@
-//! Law 1 for tables: a step computes the same of a whole object and of parts of it, on any number of threads.
+//! Law 1 for tables: a step has the same result for a whole object and for parts of it, on any number of threads.
 
-mod made;
+mod objects;
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,35 +17,38 @@ use pushdown::{
 };
 use tokio::runtime::Builder;
 
-use made::{Rows, object, pipeline, rows};
+use objects::{GeneratedRows, object, pipeline, rows};
 
-/// An object that is read over a link: its parts come late and in pieces.
+/// An object on another host: its ranges are not ready on the first poll, and its stream has pieces of `piece_bytes`.
 #[derive(Debug)]
-struct Remote(Bytes, usize);
+struct RemoteObject {
+    bytes: Bytes,
+    piece_bytes: usize,
+}
 
-impl Source for Remote {
+impl Source for RemoteObject {
     fn suffix(&self, length: u64) -> BoxFuture<'static, Result<Suffix>> {
-        let suffix = self.0.suffix(length.min(self.0.len() as u64 * 2 / 3));
-        later().then(|()| suffix).boxed()
+        let suffix = self.bytes.suffix(length.min(self.bytes.len() as u64 * 2 / 3));
+        not_immediately().then(|()| suffix).boxed()
     }
 
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, Result<Vec<Bytes>>> {
-        let parts = self.0.ranges(ranges);
-        later().then(|()| parts).boxed()
+        let parts = self.bytes.ranges(ranges);
+        not_immediately().then(|()| parts).boxed()
     }
 
     fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let pieces: Vec<_> = self
-            .0
-            .chunks(self.1)
+            .bytes
+            .chunks(self.piece_bytes)
             .map(|piece| Ok(Bytes::copy_from_slice(piece)))
             .collect();
         stream::iter(pieces).boxed()
     }
 }
 
-/// Not at the first poll.
-async fn later() {
+/// Is not ready on the first poll.
+async fn not_immediately() {
     tokio::task::yield_now().await;
 }
 
@@ -63,11 +66,11 @@ fn encode(form: TableForm, table: &Table) -> Vec<u8> {
 type Outcome = std::result::Result<Vec<u8>, pushdown::Error>;
 
 fn outcome(table: Result<Table>) -> Outcome {
-    table.map(|table| encode(TableForm::ArrowStream(Compression::None), &whole(&table)))
+    table.map(|table| encode(TableForm::ArrowStream(Compression::None), &single_batch(&table)))
 }
 
-/// The rows as one record batch.
-fn whole(table: &Table) -> Table {
+/// The table with its rows in one record batch.
+fn single_batch(table: &Table) -> Table {
     let batch = arrow_select::concat::concat_batches(table.schema(), table.batches()).unwrap();
     Table::new(Arc::clone(table.schema()), vec![batch]).unwrap()
 }
@@ -78,12 +81,12 @@ fn run(pipeline: &Pipeline, object: &Bytes, context: &Context<'_>, stretches: &[
         sample = pipeline.run(stretch.clone(), sample, context)?;
     }
     let Sample::Table(table) = sample else {
-        panic!("no table")
+        panic!("expected a table")
     };
     outcome(Ok(table))
 }
 
-async fn scan(pipeline: &Pipeline, source: Remote, context: &Context<'_>) -> Result<Table> {
+async fn scan(pipeline: &Pipeline, source: RemoteObject, context: &Context<'_>) -> Result<Table> {
     let mut scan = pipeline
         .scan(0..pipeline.len(), Arc::new(source), context)
         .await?;
@@ -95,13 +98,13 @@ async fn scan(pipeline: &Pipeline, source: Remote, context: &Context<'_>) -> Res
     Table::new(schema, batches)
 }
 
-/// As many scans at once on so many threads, which take them from each other.
+/// Runs `threads` scans concurrently on as many threads, between which they may move.
 fn scan_on(
     threads: usize,
     pipeline: &Pipeline,
     object: &Bytes,
     name: &'static str,
-    piece: usize,
+    piece_bytes: usize,
 ) -> Vec<Outcome> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(threads)
@@ -109,7 +112,11 @@ fn scan_on(
         .unwrap();
     let running: Vec<_> = (0..threads)
         .map(|_| {
-            let (pipeline, remote) = (pipeline.clone(), Remote(object.clone(), piece));
+            let pipeline = pipeline.clone();
+            let remote = RemoteObject {
+                bytes: object.clone(),
+                piece_bytes,
+            };
             let context = Context {
                 seed: Some(7),
                 epoch: Some(0),
@@ -130,16 +137,16 @@ proptest! {
         rows in rows(),
         text in pipeline(),
         format in 0..6_usize,
-        group in 1..80_usize,
-        piece in 1..3000_usize,
+        group_rows in 1..80_usize,
+        piece_bytes in 1..3000_usize,
         times in prop_oneof![15 => Just(1_usize), 1 => 100..200_usize],
     ) {
-        // Some are of several record batches.
-        let rows = Rows(std::iter::repeat_n(rows.0, times).flatten().collect());
-        let piece = piece * times;
+        // Some tables have several record batches.
+        let rows = GeneratedRows(std::iter::repeat_n(rows.0, times).flatten().collect());
+        let piece_bytes = piece_bytes * times;
         let pipeline = Pipeline::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let name = ["a.parquet", "b.parquet", "c", "d.csv", "e.json", "f"][format];
-        let object = object(&rows, format, group * times);
+        let object = object(&rows, format, group_rows * times);
         let context = Context { seed: Some(7), epoch: Some(0), ..Context::new(name.as_bytes()) };
         let whole = run(&pipeline, &object, &context, std::slice::from_ref(&(0..pipeline.len())));
         for split in 0..=pipeline.len() {
@@ -147,7 +154,7 @@ proptest! {
             prop_assert!(parts == whole, "{text} at {split}");
         }
         for threads in [1, 2, 16] {
-            for found in scan_on(threads, &pipeline, &object, name, piece) {
+            for found in scan_on(threads, &pipeline, &object, name, piece_bytes) {
                 prop_assert!(found == whole, "{text} on {threads} threads");
             }
         }

@@ -1,11 +1,11 @@
-//! The crate from outside, in one binary: what holds for every pipeline, every image and every split.
+//! Integration tests of the crate, in one binary: properties of every pipeline, every image and every split.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_in_result,
     clippy::unwrap_used,
-    reason = "clippy spares tests, but not their helpers: a fixture that cannot be made is a failure"
+    reason = "clippy exempts tests, but not their helpers; a missing fixture has to fail the test"
 )]
 
 mod external_models;

@@ -1,4 +1,4 @@
-//! Parts of models: where a plan may cut them, and what each part holds.
+//! Ranges of layers: where a plan may cut models, and the memory of each range.
 
 use pushdown::{
     Pipeline,
@@ -10,13 +10,13 @@ use super::{
     small_models::model,
 };
 
-/// Where every layer gives less than the one before, not all of them are worth looking at: the last ones are.
+/// If every layer has a smaller output than the one before, only the last ones are used as cuts.
 #[test]
-fn models_are_cut_in_as_many_places_as_are_asked_for() {
+fn models_are_cut_at_the_requested_number_of_places() {
     let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let whole = Pipeline::parse_with("decode | to_float | model(falling) | cast(f16)", &folder).unwrap();
-    let cuts = |most: usize| -> Vec<u64> {
-        let refined = whole.refined(most);
+    let cuts = |max_cuts: usize| -> Vec<u64> {
+        let refined = whole.refined(max_cuts);
         let inside = 3..refined.len() - 1;
         let bytes = refined.kinds()[inside].iter().map(|kind| kind.bytes().unwrap());
         bytes.map(|bytes| bytes / 4).collect()
@@ -28,29 +28,30 @@ fn models_are_cut_in_as_many_places_as_are_asked_for() {
     assert!(cuts(0).is_empty());
 }
 
-/// Of the weights either part has its own, also where they are stored without their zeros.
+/// Each range loads only its own weights, sparse ones included.
 #[test]
-fn both_parts_together_hold_what_the_whole_does() {
+fn two_ranges_use_as_much_memory_as_the_whole() {
     for (name, cut, weights) in [("falling", 8, 17_728 * 4), ("sparse_weights", 1, 500)] {
         let (model, _) = model(name);
-        let held = |from: Boundary, to: usize| {
+        let memory_bytes = |from: Boundary, to: usize| {
             model.release();
             model.load_layers(from, to).unwrap();
             model.memory_bytes()
         };
-        let whole = held(Boundary::Input, model.end());
+        let whole = memory_bytes(Boundary::Input, model.end());
         assert!(whole > weights, "{name}: {whole} bytes");
-        let (before, behind) = (held(Boundary::Input, cut), held(Boundary::Cut(cut), model.end()));
+        let before = memory_bytes(Boundary::Input, cut);
+        let after = memory_bytes(Boundary::Cut(cut), model.end());
         assert!(
-            before + behind < whole * 3 / 2,
-            "{name}: {before} and {behind} of {whole} bytes"
+            before + after < whole * 3 / 2,
+            "{name}: {before} and {after} of {whole} bytes"
         );
     }
 }
 
-/// What a part takes to make is told by those that were made, and of steps by the layers among them.
+/// The load time of a range is extrapolated from earlier loads. That of steps is the sum over their layers.
 #[test]
-fn what_layers_take_to_load_is_known_once_some_were() {
+fn load_times_are_known_after_the_first_load() {
     let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let text = "decode | to_float | model(falling, until=cut:3) | model(falling, from=cut:3) | cast(f16)";
     let pipeline = Pipeline::parse_with(text, &folder).unwrap();
@@ -61,7 +62,7 @@ fn what_layers_take_to_load_is_known_once_some_were() {
     let time = |stretch| pipeline.loading_time(stretch);
     assert!(time(0..2).is_zero() && time(4..5).is_zero(), "no layers");
     assert_eq!(time(0..5), time(2..4), "both halves as one part");
-    // The file is there for each part, and each has weights of its own.
+    // Each half reads the file and loads its own weights.
     assert!(time(0..3) > std::time::Duration::ZERO && time(3..5) > std::time::Duration::ZERO);
     assert!(time(0..3) < time(0..5) && time(3..5) < time(0..5));
     model.release();

@@ -1,6 +1,6 @@
-//! Models against ONNX Runtime's own Python: whole, cut everywhere, alone and in company.
+//! Compares models with ONNX Runtime's Python API: whole and at every cut, in single runs and in batches.
 //!
-//! `scripts/models.sh` makes the models and their golden values; `make test` runs it.
+//! `scripts/models.sh` creates the models and their golden values. `make test` runs it.
 
 mod golden;
 mod published;
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
 
 static FOLDER: LazyLock<ModelFolder> = LazyLock::new(|| {
     let folder =
-        ModelFolder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh makes .cache/models");
+        ModelFolder::open(&models(), Ok(RUNTIME.clone())).expect("scripts/models.sh creates .cache/models");
     folder.inspect_all(|name, model| assert!(model.is_ok(), "{name}: {model:?}"));
     folder
 });
@@ -32,14 +32,14 @@ pub(super) fn models() -> PathBuf {
     root().join(".cache/models")
 }
 
-/// The library here knows the processor alone.
+/// The library of the tests supports the CPU only.
 #[test]
-fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
+fn unavailable_providers_are_refused_with_the_reason() {
     let cpu = RUNTIME.with_provider(Provider::Cpu).unwrap();
     assert_eq!(cpu.identity().provider, "cpu");
     let error = RUNTIME
         .with_provider(Provider::Cuda)
-        .expect_err("there is no such library");
+        .expect_err("CUDA is unavailable");
     assert_eq!(error.kind(), ErrorKind::ModelRuntime);
     let reason = if Provider::Cuda.is_built() {
         "the execution provider cuda failed its trial: "
@@ -50,19 +50,24 @@ fn a_provider_that_cannot_be_used_is_refused_with_the_reason() {
     assert_eq!(RUNTIME.provider(), Provider::Cpu);
 }
 
-/// Whole and at every cut, alone and in company: what comes of the prefix, and what the suffix makes of that.
-fn as_onnxruntime(name: &str) {
+/// Compares the results of the whole model, of the layers before each cut, and of the layers after it, for batches of several
+/// sizes.
+fn check_against_onnxruntime(name: &str) {
     let golden = golden(name);
     let model = FOLDER.find(name).expect(name);
     let cuts = &model.description().cut_points;
     let last = model.end();
     assert!(model.description().batched, "{name} takes batches");
     assert!(last >= 10, "{name} has {last} cuts");
-    let check = |outputs: &[Tensor], batch: &[Tensor], how: &str| {
+    let check = |outputs: &[Tensor], batch: &[Tensor], cut: &str| {
         assert_eq!(outputs.len(), batch.len());
         for (found, expected) in outputs.iter().zip(golden.outputs.iter().cycle()) {
-            let far = distance(&floats(found), expected);
-            assert!(far <= TOLERANCE, "{name}, {how}, {} at once: {far}", batch.len());
+            let error = distance(&floats(found), expected);
+            assert!(
+                error <= TOLERANCE,
+                "{name}, {cut}, batch of {}: {error}",
+                batch.len()
+            );
         }
     };
     let check_cut = |cut: usize, batch: &[Tensor]| {
@@ -74,7 +79,7 @@ fn as_onnxruntime(name: &str) {
             "{}",
             point.tensor
         );
-        golden.check_inside(&point.tensor, 0, &values);
+        golden.check_inner(&point.tensor, 0, &values);
         let outputs = model.run(Boundary::Cut(cut), last, &values).expect(name);
         check(&outputs, batch, &point.tensor);
     };
@@ -85,7 +90,7 @@ fn as_onnxruntime(name: &str) {
             check_cut(cut, batch);
         }
     }
-    // As many as go together at a gateway, at a few cuts, where transfer learning ends among them.
+    // A batch size of gateways, at a few cuts, among them the usual ends of frozen layers.
     let eight: Vec<Tensor> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for cut in [last / 4, last / 2, last * 3 / 4, last - 1] {
         check_cut(cut, &eight);
@@ -104,7 +109,7 @@ macro_rules! models {
     ($($name:ident),+ $(,)?) => {$(
         #[test]
         fn $name() {
-            as_onnxruntime(stringify!($name));
+            check_against_onnxruntime(stringify!($name));
         }
     )+};
 }
@@ -121,9 +126,9 @@ models!(
     vgg19
 );
 
-/// Multiplications of the papers: 4.1 G for ResNet-50 (He et al., 2015), 19.6 G for VGG-19 (Simonyan, 2014).
+/// Multiply-accumulate operations in the papers: 4.1 G for ResNet-50 (He et al., 2015), 19.6 G for VGG-19 (Simonyan, 2014).
 #[test]
-fn costs_are_those_of_the_papers() {
+fn costs_equal_those_of_the_papers() {
     #[expect(clippy::cast_precision_loss, reason = "compared by a few digits")]
     let totals = |name: &str| {
         let model = FOLDER.find(name).unwrap();
@@ -147,7 +152,7 @@ fn noise_image() -> Sample {
     Sample::Image(pushdown::Image::new(224, 224, pixels.collect()).unwrap())
 }
 
-/// Real weights: the features of a photo tell what the card says of inputs matters.
+/// A model with real weights, whose card provides mean and standard deviation.
 #[test]
 fn the_card_prepares_inputs() {
     let text = "decode | to_float | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features) | cast(f16)";
@@ -160,7 +165,7 @@ fn the_card_prepares_inputs() {
     );
     let description = FOLDER.find("efficientnet_lite0").unwrap().description().clone();
     let end = description.cut_points.last().unwrap();
-    // 4.65 million weights and 385 million multiplications (Liu, 2020), batch norm folded.
+    // 4.65 million weights and 385 million multiply-accumulate operations (Liu, 2020), with folded batch norms.
     assert!(
         (4_600_000..4_660_000).contains(&end.parameters),
         "{}",
@@ -169,9 +174,9 @@ fn the_card_prepares_inputs() {
     assert!((380_000_000..395_000_000).contains(&end.macs), "{}", end.macs);
 }
 
-/// A pipeline cut anywhere, inside of the model too, comes to the same within the tolerance of law 1.
+/// A pipeline that is cut at any stage, also inside the model, has the same result within the tolerance of law 1.
 #[test]
-fn a_model_in_a_pipeline() {
+fn models_can_be_split_in_a_pipeline() {
     let text = |model: &str| format!("decode | to_float | normalize(imagenet) | {model}");
     let parse = |model: &str| Pipeline::parse_with(&text(model), &*FOLDER).unwrap();
     let run = |pipeline: &Pipeline, cuts: &[usize]| {
@@ -204,16 +209,16 @@ fn a_model_in_a_pipeline() {
     );
 }
 
-/// Cuts get smaller, and what is cut so comes to the same.
+/// Each cut has fewer bytes than the one before, and refining does not change results.
 #[test]
-fn refined_pipelines() {
+fn refined_pipelines_have_the_same_results() {
     let whole = Pipeline::parse_with("decode | to_float | model(resnet50) | cast(f16)", &*FOLDER).unwrap();
     let refined = whole.refined(12);
     let bytes: Vec<_> = refined.kinds()[2..]
         .iter()
         .map(|kind| kind.bytes().unwrap_or(602_112))
         .collect();
-    // All but the end, which was asked for whatever it has.
+    // All but the output of the model, which may have any size.
     let cuts = &bytes[..bytes.len() - 2];
     assert!(cuts.windows(2).all(|pair| pair[0] > pair[1]), "{bytes:?}");
     assert!((5..=15).contains(&refined.len()), "{refined}");
@@ -223,7 +228,7 @@ fn refined_pipelines() {
             .run(1..pipeline.len(), noise_image(), &Context::new(b""))
             .unwrap()
     };
-    // Together the parts run as one.
+    // Adjacent ranges run as one.
     assert!(run(&whole) == run(&refined));
     let plain = Pipeline::parse("decode | to_float").unwrap();
     assert_eq!(plain.refined(12), plain);
@@ -261,9 +266,9 @@ fn error_texts() {
     });
 }
 
-/// A large one takes seconds to look at, which those who name another do not wait for.
+/// Inspecting a large model takes seconds. Requests for other models do not wait for it.
 #[test]
-fn a_model_is_looked_at_when_it_is_asked_for() {
+fn models_are_inspected_on_first_use() {
     let folder = ModelFolder::open(&models(), Ok(RUNTIME.clone())).unwrap();
     assert_eq!(folder.iter().count(), 0);
     let model = folder.find("squeezenet").unwrap();
@@ -273,7 +278,7 @@ fn a_model_is_looked_at_when_it_is_asked_for() {
     assert!(error.to_string().contains("served: squeezenet"), "{error}");
 }
 
-/// Each is refused by itself with the reason, and the folder serves the others.
+/// Each model is refused with its own reason. The folder still serves the others.
 #[test]
 fn bad_models() {
     let mut reasons = Vec::new();
@@ -295,23 +300,23 @@ fn bad_models() {
         assert_eq!(error.kind(), ErrorKind::InvalidModel, "{name}: {error}");
         reasons.push(error.to_string());
     }
-    // What ONNX Runtime says differs from version to version.
+    // The messages of ONNX Runtime differ between versions.
     insta::with_settings!({filters => [(r"(ONNX Runtime[^:]*): .*", "$1: ..")]}, {
         insta::assert_snapshot!(reasons.join("\n"));
     });
 }
 
-/// It is refused by name before any of it is read: nobody has that much memory to spare.
+/// The model is refused by name before any of it is read.
 #[test]
 fn a_model_over_the_limit_is_refused() {
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("models_over_the_limit");
-    std::fs::create_dir_all(&place).unwrap();
-    // Without contents: it takes no room.
-    let file = std::fs::File::create(place.join("huge.onnx")).unwrap();
+    let folder_path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("models_over_the_limit");
+    std::fs::create_dir_all(&folder_path).unwrap();
+    // A sparse file, which takes no space.
+    let file = std::fs::File::create(folder_path.join("huge.onnx")).unwrap();
     file.set_len(MAX_MODEL_BYTES as u64 + 1).unwrap();
-    let folder = ModelFolder::open(&place, Ok(RUNTIME.clone())).unwrap();
-    let error = folder.find("huge").expect_err("it is too large");
-    std::fs::remove_dir_all(&place).unwrap();
+    let folder = ModelFolder::open(&folder_path, Ok(RUNTIME.clone())).unwrap();
+    let error = folder.find("huge").expect_err("too large");
+    std::fs::remove_dir_all(&folder_path).unwrap();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert_eq!(
         error.to_string(),

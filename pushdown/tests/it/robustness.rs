@@ -1,4 +1,4 @@
-//! Hostile objects: whatever the bytes, an answer or an error, and never a panic.
+//! Hostile objects: any bytes result in a value or an error, never in a panic.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use pushdown::{BytesKind, Context, ErrorKind, Kind, Limits, Pipeline, Sample};
 
 use super::generate;
 
-/// Real files, and some of our own.
+/// The fixtures, and generated files.
 fn files() -> Vec<Bytes> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures");
     let mut paths: Vec<_> = ["photos", "tiffs"]
@@ -28,12 +28,13 @@ fn files() -> Vec<Bytes> {
         .iter()
         .filter_map(|path| fs::read(path).ok())
         .map(Bytes::from);
-    let own = generate::Format::ALL.map(|format| format.encode(&generate::picture(40, 30, 3, false)));
-    real.chain(own).collect()
+    let generated =
+        generate::ObjectFormat::ALL.map(|format| format.encode(&generate::picture(40, 30, 3, false)));
+    real.chain(generated).collect()
 }
 
-/// Everything that looks at an object's bytes.
-fn look_at(bytes: &Bytes) -> Result<(), TestCaseError> {
+/// Runs everything that reads the bytes of an object.
+fn read_all_ways(bytes: &Bytes) -> Result<(), TestCaseError> {
     let limits = Limits {
         max_pixels: 4_000_000,
         ..Limits::default()
@@ -77,14 +78,13 @@ proptest! {
             static FILES: Vec<Bytes> = files();
         }
         let mut bytes = FILES.with(|files| file.get(files).to_vec());
-        for (place, value, early) in changes {
-            // Half of the changes hit the header, where they matter most.
+        for (index, value, early) in changes {
+            // Half of the changes hit the header, where they have the most effect.
             let end = if early { bytes.len().min(200) } else { bytes.len() };
-            let place = place.index(end);
-            bytes[place] = value;
+            bytes[index.index(end)] = value;
         }
         bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
-        look_at(&bytes.into())?;
+        read_all_ways(&bytes.into())?;
     }
 
     #[test]
@@ -92,20 +92,20 @@ proptest! {
         start in prop::sample::select(vec![&b""[..], b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF\x20\0\0\0WEBPVP8X", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0"]),
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        look_at(&[start, &rest].concat().into())?;
+        read_all_ways(&[start, &rest].concat().into())?;
     }
 }
 
-/// What the start of an object tells is never contradicted by the whole of it.
+/// A header that is read from the start of an object agrees with that of the whole object.
 #[test]
-fn a_head_tells_the_truth_or_nothing() {
+fn partial_headers_agree_with_complete_ones() {
     for file in files() {
         let whole = pushdown::ImageHeader::read(&file);
         for length in [16, 64, 256, 1024, 4096, file.len()] {
             let Some(head) = pushdown::ImageHeader::read(&file[..length.min(file.len())]) else {
                 continue;
             };
-            let whole = whole.expect("the whole has what its start has");
+            let whole = whole.expect("the header is readable from its start");
             assert_eq!(
                 (head.media, head.width, head.height),
                 (whole.media, whole.width, whole.height)

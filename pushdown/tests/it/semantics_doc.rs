@@ -1,11 +1,11 @@
-//! Every sentence of `docs/SEMANTICS.md` names a test that exists.
+//! Checks that every sentence of `docs/SEMANTICS.md` names an existing test.
 
 use std::{fs, path::Path};
 
 #[test]
-fn every_sentence_has_its_test() {
+fn every_sentence_has_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let text = fs::read_to_string(root.join("docs/SEMANTICS.md")).expect("the document is there");
+    let text = fs::read_to_string(root.join("docs/SEMANTICS.md")).expect("the document exists");
     let sentences: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(sentences.len() > 30, "found {} sentences", sentences.len());
     let faults: Vec<String> = sentences
@@ -15,7 +15,7 @@ fn every_sentence_has_its_test() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What is wrong with the reference at the end of `line`.
+/// The fault of the reference at the end of `line`, if any.
 fn fault(root: &Path, line: &str) -> Option<String> {
     let Some((file, test)) = line
         .strip_suffix('`')

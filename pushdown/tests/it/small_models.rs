@@ -1,5 +1,5 @@
-//! Models of a few nodes, with what the real ones lack: `Constant`, `Identity`, computed shapes, control flow, other types,
-//! a batch that is moved, weights without their zeros, and samples that a batch would mix.
+//! Models of a few nodes with features that the real ones lack: `Constant`, `Identity`, computed shapes, control flow, other
+//! types, a moved batch axis, sparse weights, and batches that mix their samples.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,25 +12,25 @@ use super::models::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models
 
 pub(super) fn model(name: &str) -> (Arc<Model>, Golden) {
     let folder =
-        ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh makes it");
+        ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).expect("scripts/models.sh creates it");
     (folder.find(name).expect(name), golden(&format!("tiny/{name}")))
 }
 
-/// Whole and at every cut, before it and behind it, alone and all at once, as ONNX Runtime's Python has each alone.
-pub(super) fn as_onnxruntime(model: &Model, golden: &Golden) {
+/// Compares the layers before and after every cut, in single runs and in batches, with single runs of ONNX Runtime's Python API.
+pub(super) fn check_against_onnxruntime(model: &Model, golden: &Golden) {
     let many: Vec<_> = golden.inputs.iter().cycle().take(8).cloned().collect();
     for (batch, first) in [(&golden.inputs[..1], 0), (&golden.inputs[1..], 1), (&many, 0)] {
         for cut in 0..=model.end() {
             let values = model.run(Boundary::Input, cut, batch).expect("a prefix");
-            golden.check_inside(&model.description().cut_points[cut].tensor, first, &values);
+            golden.check_inner(&model.description().cut_points[cut].tensor, first, &values);
             let outputs = model
                 .run(Boundary::Cut(cut), model.end(), &values)
                 .expect("a suffix");
             assert_eq!(outputs.len(), batch.len());
             let expected = golden.outputs.iter().cycle().skip(first);
             for (found, expected) in outputs.iter().zip(expected) {
-                let far = distance(&floats(found), expected);
-                assert!(far <= TOLERANCE, "cut {cut}, {} at once: {far}", batch.len());
+                let error = distance(&floats(found), expected);
+                assert!(error <= TOLERANCE, "cut {cut}, batch of {}: {error}", batch.len());
             }
         }
     }
@@ -41,15 +41,15 @@ fn tensors(model: &Model) -> Vec<&str> {
     cuts.map(|cut| cut.tensor.as_str()).collect()
 }
 
-fn left_out(tensor: &str, reason: &str) -> ExcludedTensor {
+fn excluded(tensor: &str, reason: &str) -> ExcludedTensor {
     ExcludedTensor {
         tensor: tensor.to_owned(),
         reason: reason.to_owned(),
     }
 }
 
-/// The batch that the shape of the input tells is what a `Reshape` takes from its own: else no layer between the two could
-/// be cut.
+/// A `Reshape` whose batch extent is computed from the shape of the input copies that of its own input instead. Otherwise no
+/// layer between the two could be a cut point.
 #[test]
 fn constants_and_shapes_are_folded() {
     let (model, golden) = model("constants");
@@ -61,61 +61,61 @@ fn constants_and_shapes_are_folded() {
         (cut.parameters, cut.macs)
     };
     let (kernels, macs) = (4 * 3 * 9, 16 * 4 * 3 * 9);
-    assert_eq!(costs(0), (kernels + 4 + 4, macs), "offsets, and their shape");
+    assert_eq!(costs(0), (kernels + 4 + 4, macs), "offsets and their shape");
     assert_eq!(costs(1), (kernels + 9, macs), "a factor");
     assert_eq!(costs(2), (kernels + 11, macs), "a shape of two extents");
     assert_eq!(costs(3), (kernels + 11 + 64 * 5, macs + 64 * 5));
-    // `Identity` between two nodes keeps them no more apart than nothing does.
+    // An `Identity` between two nodes does not prevent their fusion.
     assert_eq!(
         description.left_out,
         [
-            left_out("convolved", "ONNX Runtime fuses `Conv` and the `Add` after it"),
-            left_out("shifted", "ONNX Runtime fuses `Add` and the `Relu` after it"),
-            left_out("scores", "ONNX Runtime fuses `Gemm` and the `Relu` after it"),
+            excluded("convolved", "ONNX Runtime fuses `Conv` and the `Add` after it"),
+            excluded("shifted", "ONNX Runtime fuses `Add` and the `Relu` after it"),
+            excluded("scores", "ONNX Runtime fuses `Gemm` and the `Relu` after it"),
         ]
     );
-    as_onnxruntime(&model, &golden);
+    check_against_onnxruntime(&model, &golden);
 }
 
 #[test]
-fn samples_that_a_batch_would_mix_run_one_by_one() {
+fn batches_that_mix_samples_run_one_by_one() {
     let (model, golden) = model("batch_mean");
     assert!(!model.description().batched);
-    as_onnxruntime(&model, &golden);
+    check_against_onnxruntime(&model, &golden);
 }
 
-/// Law 1 bounds what a sample may have of its company: neither a little of everything nor a single element is left to it.
+/// Law 1 limits the influence of other samples of a batch, whether it is small in all elements or in a single one.
 #[test]
-fn samples_that_a_batch_would_mix_a_little_run_one_by_one() {
+fn batches_that_mix_samples_slightly_run_one_by_one() {
     for name in ["faint_mean", "one_mixed"] {
         let (model, golden) = model(name);
         assert!(!model.description().batched, "{name}");
-        as_onnxruntime(&model, &golden);
+        check_against_onnxruntime(&model, &golden);
     }
 }
 
-/// Which branch is taken depends on the samples of a batch together, so that they run one by one.
+/// The branch would depend on all samples of a batch, so they run one by one.
 #[test]
 fn branches_are_not_cut() {
     let (model, golden) = model("branches");
     let description = model.description();
     assert!(!description.batched);
     assert_eq!(tensors(&model), ["a", "chosen", "y"]);
-    let inside = "it is computed inside `If`, which is not cut";
+    let reason = "it is computed inside `If`, which is not cut";
     let mut found = description.left_out.clone();
     found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
     assert_eq!(
         found,
         [
-            left_out("half", inside),
-            left_out("halved", inside),
-            left_out("root", inside)
+            excluded("half", reason),
+            excluded("halved", reason),
+            excluded("root", reason)
         ]
     );
-    as_onnxruntime(&model, &golden);
+    check_against_onnxruntime(&model, &golden);
 }
 
-/// How many turns a `Loop` takes may depend on a sample, and then on all of a batch; a `Scan` goes by the shape alone.
+/// The iterations of a `Loop` may depend on all samples of a batch. Those of a `Scan` depend on shapes alone.
 #[test]
 fn loops_and_scans_are_not_cut() {
     for (name, operator, batched, cuts, inside) in [
@@ -141,14 +141,15 @@ fn loops_and_scans_are_not_cut() {
         let mut found = description.left_out.clone();
         found.sort_by(|a, b| a.tensor.cmp(&b.tensor));
         let reason = format!("it is computed inside `{operator}`, which is not cut");
-        assert_eq!(found, inside.map(|tensor| left_out(tensor, &reason)));
-        as_onnxruntime(&model, &golden);
+        assert_eq!(found, inside.map(|tensor| excluded(tensor, &reason)));
+        check_against_onnxruntime(&model, &golden);
     }
 }
 
-/// Halves, and numbers of places; a batch that is the second axis or the last. One sample alone has 1 in front all the same.
+/// Tensors of f16 and of integers, and tensors whose batch axis is the second or the last. In single runs the first extent is 1
+/// for all of them.
 #[test]
-fn what_has_no_samples_of_f32_for_rows_is_no_cut() {
+fn only_f32_tensors_with_a_leading_batch_axis_are_cut_points() {
     let reason = "it is not a tensor of f32 with the batch as its first axis";
     for (name, cuts, others) in [
         (
@@ -164,15 +165,15 @@ fn what_has_no_samples_of_f32_for_rows_is_no_cut() {
         assert_eq!(tensors(&model), cuts);
         assert_eq!(
             description.left_out,
-            others.map(|tensor| left_out(tensor, reason))
+            others.map(|tensor| excluded(tensor, reason))
         );
-        as_onnxruntime(&model, &golden);
+        check_against_onnxruntime(&model, &golden);
     }
 }
 
-/// They are weights like others, counted with their zeros: that is how they are computed with.
+/// Sparse weights count with their zeros, since ONNX Runtime computes with dense ones.
 #[test]
-fn weights_may_be_stored_without_their_zeros() {
+fn sparse_weights_count_as_dense() {
     let (model, golden) = model("sparse_weights");
     assert!(model.description().batched);
     assert_eq!(tensors(&model), ["flat", "rectified", "y"]);
@@ -180,12 +181,12 @@ fn weights_may_be_stored_without_their_zeros() {
     let costs: Vec<_> = costs.map(|cut| (cut.parameters, cut.macs)).collect();
     let (first, second) = (48 * 12, 12 * 5);
     assert_eq!(costs, [(0, 0), (first, first), (first + second, first + second)]);
-    as_onnxruntime(&model, &golden);
+    check_against_onnxruntime(&model, &golden);
 }
 
-/// Whoever times steps begins behind the weights: they come once, and are no cost of a sample.
+/// Weights are loaded before the clock starts: loading happens once, and is not a cost of a sample.
 #[test]
-fn weights_are_there_before_a_step_is_timed() {
+fn weights_are_loaded_before_a_step_is_timed() {
     let folder = ModelFolder::open(&models().join("tiny"), Ok(RUNTIME.clone())).unwrap();
     let (model, golden) = (folder.find("constants").unwrap(), golden("tiny/constants"));
     for (layers, steps) in [
@@ -198,38 +199,34 @@ fn weights_are_there_before_a_step_is_timed() {
         model.release();
         assert_eq!(model.memory_bytes(), 0);
         let pipeline = Pipeline::parse_with(&format!("decode | to_float | {layers}"), &folder).unwrap();
-        let mut held = Vec::new();
+        let mut memory_bytes = Vec::new();
         let sample = Sample::Tensor(golden.inputs[0].clone());
         let clock = || {
-            held.push(model.memory_bytes());
-            Duration::ZERO
+            memory_bytes.push(model.memory_bytes());
+            Ok(Duration::ZERO)
         };
         let context = Context::new(b"");
         let (_, groups) = pipeline
             .run_timed(steps.clone(), sample, &context, clock)
             .unwrap();
         let groups: Vec<_> = groups.into_iter().map(|group| group.steps).collect();
-        assert_eq!(
-            groups,
-            std::slice::from_ref(&steps),
-            "what goes together runs as one"
-        );
+        assert_eq!(groups, std::slice::from_ref(&steps), "adjacent ranges run as one");
         let loaded = model.memory_bytes();
         assert!(loaded > 0, "{layers}");
-        assert_eq!(held, [loaded; 2], "{layers}");
+        assert_eq!(memory_bytes, [loaded; 2], "{layers}");
     }
-    // Nor are they a cost of the step before the model.
+    // Loading is not a cost of the step before the model either.
     model.release();
     let pipeline = Pipeline::parse_with("decode | to_float | cast(f32) | model(constants)", &folder).unwrap();
-    let mut held = Vec::new();
+    let mut memory_bytes = Vec::new();
     let sample = Sample::Tensor(golden.inputs[0].clone());
     let clock = || {
-        held.push(model.memory_bytes());
-        Duration::ZERO
+        memory_bytes.push(model.memory_bytes());
+        Ok(Duration::ZERO)
     };
     pipeline
         .run_timed(2..4, sample, &Context::new(b""), clock)
         .unwrap();
     let loaded = model.memory_bytes();
-    assert_eq!(held, [0, 0, loaded, loaded]);
+    assert_eq!(memory_bytes, [0, 0, loaded, loaded]);
 }

@@ -1,4 +1,4 @@
-//! Parquet files of many writers by many options (`scripts/writers_parquet.py`): values are those that the writer itself reads.
+//! Parquet files of many writers with many options (`scripts/writers_parquet.py`), compared with what the writer itself reads.
 
 use std::{fs, path::Path};
 
@@ -18,8 +18,8 @@ struct Case {
 #[test]
 fn every_file_is_read_as_its_writer_reads_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/writers_parquet");
-    let cases = fs::read(folder.join("cases.json")).expect("the cases are there");
-    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("they are cases");
+    let cases = fs::read(folder.join("cases.json")).expect("the cases exist");
+    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("valid cases");
     assert!(cases.len() >= 50, "only {} cases", cases.len());
     let faults: Vec<_> = cases
         .iter()
@@ -43,17 +43,17 @@ struct Comparison {
     rows: Vec<i64>,
 }
 
-/// Each row is a row group of its own, with statistics and a page index: a condition that left one out by mistake would show.
+/// Each row is a separate row group with statistics and a page index, so the test detects a row group that is pruned by mistake.
 #[test]
 fn every_comparison_finds_the_rows_that_duckdb_finds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/writers_parquet");
-    let cases = fs::read(folder.join("comparisons.json")).expect("the conditions are there");
-    let cases: Vec<Comparison> = serde_json::from_slice(&cases).expect("they are conditions");
+    let cases = fs::read(folder.join("comparisons.json")).expect("the conditions exist");
+    let cases: Vec<Comparison> = serde_json::from_slice(&cases).expect("valid conditions");
     assert!(cases.len() >= 1_000, "only {} conditions", cases.len());
-    let object = Bytes::from(fs::read(folder.join("comparisons.parquet")).expect("the file is there"));
+    let object = Bytes::from(fs::read(folder.join("comparisons.parquet")).expect("the file exists"));
     let mut faults = Vec::new();
-    for (place, case) in cases.iter().enumerate() {
-        let text = if place % 4 == 0 {
+    for (index, case) in cases.iter().enumerate() {
+        let text = if index % 4 == 0 {
             format!(
                 "sql({:?})",
                 format!("select n from object where {}", case.condition)
@@ -86,24 +86,24 @@ fn rows(pipeline: &str, object: &Bytes) -> Result<Vec<i64>, String> {
             .iter()
             .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
             .collect()),
-        _ => Err("no table".to_owned()),
+        _ => Err("expected a table".to_owned()),
     }
 }
 
 fn check(case: &Case, folder: &Path) -> Result<(), String> {
-    let answer = fs::File::open(folder.join(&case.answer)).expect("the answer is there");
-    let reader = arrow_ipc::reader::FileReader::try_new(answer, None).expect("it is Arrow");
+    let answer = fs::File::open(folder.join(&case.answer)).expect("the answer exists");
+    let reader = arrow_ipc::reader::FileReader::try_new(answer, None).expect("an Arrow file");
     let schema = reader.schema();
-    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().expect("it is whole");
-    let expected = Table::new(schema, batches).expect("it is a table");
-    let object = fs::read(folder.join(&case.file)).expect("the file is there");
+    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().expect("a complete file");
+    let expected = Table::new(schema, batches).expect("a table");
+    let object = fs::read(folder.join(&case.file)).expect("the file exists");
     let context = Context::new(case.file.as_bytes());
-    let pipeline = Pipeline::parse("select").expect("it is a pipeline");
+    let pipeline = Pipeline::parse("select").expect("a pipeline");
     let found = pipeline
         .run(0..1, Sample::Bytes(object.into()), &context)
         .map_err(|error| error.to_string())?;
     let Sample::Table(found) = found else {
-        return Err("no table".to_owned());
+        return Err("expected a table".to_owned());
     };
     let names = |table: &Table| -> Vec<String> {
         let fields = table.schema().fields().iter();
@@ -132,7 +132,7 @@ fn check(case: &Case, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The values of a column as texts, which are the same whatever width and unit they have.
+/// The values of a column as texts, which do not depend on their width and unit.
 fn texts(table: &Table, column: usize) -> Vec<String> {
     let batches = table.batches().iter();
     batches
@@ -177,7 +177,7 @@ fn text(array: &dyn Array, row: usize) -> String {
             let dictionary = one.as_any_dictionary();
             text(dictionary.values().as_ref(), dictionary.normalized_keys()[0])
         }
-        // A span is printed by the parts of its unit.
+        // The text of a span depends on its unit.
         DataType::Duration(_) | DataType::Interval(_) => {
             let whole = DataType::Interval(arrow_schema::IntervalUnit::MonthDayNano);
             let span = arrow_cast::cast(array, &whole).expect("spans are intervals");
@@ -189,6 +189,6 @@ fn text(array: &dyn Array, row: usize) -> String {
 
 fn display(array: &dyn Array, row: usize) -> String {
     let options = FormatOptions::new();
-    let formatter = ArrayFormatter::try_new(array, &options).expect("it has a text");
+    let formatter = ArrayFormatter::try_new(array, &options).expect("a type with a text form");
     formatter.value(row).to_string()
 }

@@ -1,5 +1,5 @@
-//! Text and Arrow IPC of many writers by many options (`scripts/writers_text_arrow.py`): values are those that the writer
-//! itself reads, and what is not read says what it is.
+//! Text and Arrow IPC files of many writers with many options (`scripts/writers_text_arrow.py`), compared with what the writer
+//! itself reads. Errors name unsupported features.
 
 use std::{fs, path::Path};
 
@@ -14,23 +14,23 @@ struct Case {
     file: String,
     pipeline: String,
     #[serde(flatten)]
-    right: Right,
+    expected: Expected,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Right {
-    /// A file of the rows.
+enum Expected {
+    /// The file with the rows.
     Answer(String),
-    /// A part of the error's text.
+    /// A part of the error message.
     Error(String),
 }
 
 #[test]
 fn every_file_is_read_as_its_writer_reads_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/writers_text_arrow");
-    let cases = fs::read(folder.join("cases.json")).expect("the cases are there");
-    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("they are cases");
+    let cases = fs::read(folder.join("cases.json")).expect("the cases exist");
+    let cases: Vec<Case> = serde_json::from_slice(&cases).expect("valid cases");
     assert!(cases.len() >= 200, "only {} cases", cases.len());
     let faults: Vec<_> = cases
         .iter()
@@ -49,24 +49,24 @@ fn every_file_is_read_as_its_writer_reads_it() {
 }
 
 fn check(case: &Case, folder: &Path) -> Result<(), String> {
-    let object = Bytes::from(fs::read(folder.join(&case.file)).expect("the file is there"));
+    let object = Bytes::from(fs::read(folder.join(&case.file)).expect("the file exists"));
     let pipeline = Pipeline::parse(&case.pipeline).map_err(|error| error.to_string())?;
     let found = pipeline.run(0..1, Sample::Bytes(object), &Context::new(case.file.as_bytes()));
-    match (found, &case.right) {
-        (Ok(Sample::Table(found)), Right::Answer(file)) => compare(&found, &answer(&folder.join(file))),
-        (Err(error), Right::Error(says)) if error.to_string().contains(says) => Ok(()),
-        (Err(error), Right::Error(says)) => Err(format!("{error}, expected {says}")),
-        (Err(error), Right::Answer(_)) => Err(error.to_string()),
+    match (found, &case.expected) {
+        (Ok(Sample::Table(found)), Expected::Answer(file)) => compare(&found, &answer(&folder.join(file))),
+        (Err(error), Expected::Error(text)) if error.to_string().contains(text) => Ok(()),
+        (Err(error), Expected::Error(text)) => Err(format!("{error}, expected {text}")),
+        (Err(error), Expected::Answer(_)) => Err(error.to_string()),
         (Ok(_), _) => Err("found rows, expected an error".to_owned()),
     }
 }
 
 fn answer(path: &Path) -> Table {
-    let file = fs::File::open(path).expect("the answer is there");
-    let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("it is Arrow");
+    let file = fs::File::open(path).expect("the answer exists");
+    let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("an Arrow file");
     let schema = reader.schema();
-    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().expect("it is whole");
-    Table::new(schema, batches).expect("it is a table")
+    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().expect("a complete file");
+    Table::new(schema, batches).expect("a table")
 }
 
 fn compare(found: &Table, expected: &Table) -> Result<(), String> {
@@ -81,13 +81,13 @@ fn compare(found: &Table, expected: &Table) -> Result<(), String> {
             names(&theirs)
         ));
     }
-    for (place, ((name, ours), (_, theirs))) in ours.iter().zip(&theirs).enumerate() {
+    for (index, ((name, ours), (_, theirs))) in ours.iter().zip(&theirs).enumerate() {
         if ours != theirs {
             let pairs = ours.iter().zip(theirs).enumerate();
             let first = pairs.into_iter().find(|(_, (ours, theirs))| ours != theirs);
             return Err(format!(
                 "`{name}` of type {}, {} and {} rows, differs first in {first:?}",
-                found.schema().field(place).data_type(),
+                found.schema().field(index).data_type(),
                 ours.len(),
                 theirs.len()
             ));
@@ -96,12 +96,12 @@ fn compare(found: &Table, expected: &Table) -> Result<(), String> {
     Ok(())
 }
 
-/// The names of columns and their values as texts, which are the same whatever width and unit they have.
+/// The names of columns, and their values as texts, which do not depend on their width and unit.
 fn columns(table: &Table) -> Vec<(String, Vec<String>)> {
     let fields = table.schema().fields().iter().enumerate();
     fields
-        .map(|(place, field)| {
-            let values = table.batches().iter().flat_map(|batch| texts(batch, place));
+        .map(|(index, field)| {
+            let values = table.batches().iter().flat_map(|batch| texts(batch, index));
             (field.name().clone(), values.collect())
         })
         .collect()
@@ -110,7 +110,7 @@ fn columns(table: &Table) -> Vec<(String, Vec<String>)> {
 fn texts(batch: &RecordBatch, column: usize) -> Vec<String> {
     let options = FormatOptions::new().with_null("null");
     let column = batch.column(column);
-    let formatter = ArrayFormatter::try_new(column, &options).expect("it has a text");
+    let formatter = ArrayFormatter::try_new(column, &options).expect("a type with a text form");
     (0..column.len())
         .map(|row| formatter.value(row).to_string())
         .collect()

@@ -1,4 +1,4 @@
-//! What ONNX Runtime's own Python makes of models (`scripts/models_golden.py`), and how far values are from it.
+//! Results of ONNX Runtime's Python API (`scripts/models_golden.py`), and the distance of values from them.
 
 use std::{collections::HashMap, fs};
 
@@ -9,24 +9,24 @@ use super::models;
 
 pub(crate) const TOLERANCE: f32 = 1e-5;
 
-/// Two inputs and what ONNX Runtime's Python makes of them.
+/// Inputs and their results.
 pub(crate) struct Golden {
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Vec<f32>>,
-    /// The tensors inside of the model, by their names.
-    inside: HashMap<String, Inside>,
+    /// The tensors inside the model by name.
+    inner: HashMap<String, InnerTensor>,
 }
 
-/// A tensor inside of a model.
-struct Inside {
+/// A tensor inside a model.
+struct InnerTensor {
     /// Without the batch axis.
     shape: Vec<usize>,
-    /// What is kept of it, for each input.
-    kept: Vec<Kept>,
+    /// A summary for each input.
+    summaries: Vec<Summary>,
 }
 
-/// What is kept of a tensor: all values of a small one, evenly spread ones of a large one.
-struct Kept {
+/// A summary of a tensor: all values of a small one, evenly spaced values of a large one.
+struct Summary {
     largest: f32,
     mean: f32,
     values: Vec<f32>,
@@ -36,11 +36,11 @@ pub(crate) fn golden(name: &str) -> Golden {
     let file = |kind: &str| {
         let path = models().join(format!("{name}.{kind}.safetensors"));
         fs::read(&path)
-            .unwrap_or_else(|error| panic!("{}: {error}; scripts/models.sh makes it", path.display()))
+            .unwrap_or_else(|error| panic!("{}: {error}; scripts/models.sh creates it", path.display()))
     };
-    let (outside, layers) = (file("golden"), file("layers"));
-    let outside = SafeTensors::deserialize(&outside).unwrap();
-    let input = outside.tensor("input").unwrap();
+    let (whole, layers) = (file("golden"), file("layers"));
+    let whole = SafeTensors::deserialize(&whole).unwrap();
+    let input = whole.tensor("input").unwrap();
     let (samples, shape) = (input.shape()[0], &input.shape()[1..]);
     let layout = if shape.len() == 3 {
         Layout::Chw
@@ -52,26 +52,26 @@ pub(crate) fn golden(name: &str) -> Golden {
         inputs.map(|input| Tensor::new(DType::F32, layout, shape.to_vec(), input.to_vec().into()).unwrap());
     Golden {
         inputs: inputs.collect(),
-        outputs: rows(&outside.tensor("output").unwrap()),
-        inside: inside(&layers),
+        outputs: rows(&whole.tensor("output").unwrap()),
+        inner: inner_tensors(&layers),
     }
 }
 
-fn inside(file: &[u8]) -> HashMap<String, Inside> {
+fn inner_tensors(file: &[u8]) -> HashMap<String, InnerTensor> {
     let (_, header) = SafeTensors::read_metadata(file).unwrap();
     let shapes = header.metadata().as_ref().unwrap();
     let stored = SafeTensors::deserialize(file).unwrap();
     let tensors = stored.iter().map(|(name, tensor)| {
-        let kept = rows(&tensor).into_iter().map(|row| Kept {
+        let summaries = rows(&tensor).into_iter().map(|row| Summary {
             largest: row[0],
             mean: row[1],
             values: row[2..].to_vec(),
         });
-        let inside = Inside {
+        let inner = InnerTensor {
             shape: serde_json::from_str(&shapes[name]).unwrap(),
-            kept: kept.collect(),
+            summaries: summaries.collect(),
         };
-        (name.to_owned(), inside)
+        (name.to_owned(), inner)
     });
     tensors.collect()
 }
@@ -85,43 +85,43 @@ fn rows(tensor: &TensorView<'_>) -> Vec<Vec<f32>> {
 }
 
 impl Golden {
-    /// Holds values of a tensor inside of the model against Python's: the first one that of the input with the number
-    /// `first`, the others those of the inputs behind it, round and round.
+    /// Compares values of a tensor inside the model with the golden ones. The first value belongs to the input `first`, the
+    /// others to the following inputs, cyclically.
     #[track_caller]
-    pub(crate) fn check_inside(&self, tensor: &str, first: usize, values: &[Tensor]) {
-        let Some(inside) = self.inside.get(tensor) else {
-            panic!("Python knows of no tensor `{tensor}`");
+    pub(crate) fn check_inner(&self, tensor: &str, first: usize, values: &[Tensor]) {
+        let Some(inner) = self.inner.get(tensor) else {
+            panic!("no golden values for the tensor `{tensor}`");
         };
-        for (value, expected) in values.iter().zip(inside.kept.iter().cycle().skip(first)) {
-            assert_eq!(value.shape(), inside.shape, "{tensor}");
-            let far = expected.distance(&floats(value));
+        for (value, expected) in values.iter().zip(inner.summaries.iter().cycle().skip(first)) {
+            assert_eq!(value.shape(), inner.shape, "{tensor}");
+            let error = expected.distance(&floats(value));
             assert!(
-                far <= f64::from(TOLERANCE),
-                "the value of {tensor}, {} at once: {far}",
+                error <= f64::from(TOLERANCE),
+                "the value of {tensor}, batch of {}: {error}",
                 values.len()
             );
         }
     }
 }
 
-impl Kept {
-    /// `max |a - b| / max |b|` over the values that are kept. Between them nothing may be amiss either: the largest and the
-    /// mean magnitude of the whole tensor differ by no more, or by how much they do is the distance.
+impl Summary {
+    /// `max |a - b| / max |b|` over the stored values, and over the largest and the mean magnitude of the whole tensor, which
+    /// cover the values in between.
     fn distance(&self, found: &[f32]) -> f64 {
         let last = self.values.len() - 1;
-        let spread = (0..=last).map(|place| found[place * (found.len() - 1) / last.max(1)]);
+        let sampled = (0..=last).map(|index| found[index * (found.len() - 1) / last.max(1)]);
         let magnitudes = found.iter().map(|element| f64::from(element.abs()));
         let largest = magnitudes.clone().max_by(f64::total_cmp).unwrap_or_default();
         let mean = magnitudes.sum::<f64>() / f64::from(u32::try_from(found.len()).unwrap());
-        let pairs = spread.map(f64::from).zip(self.values.iter().copied());
+        let pairs = sampled.map(f64::from).zip(self.values.iter().copied());
         let differences = pairs
             .chain([(largest, self.largest), (mean, self.mean)])
             .map(|(a, b)| (a - f64::from(b)).abs());
-        // By the total order a NaN without its sign is the largest.
+        // In the total order a positive NaN is the largest.
         match differences.max_by(f64::total_cmp).unwrap_or_default() {
-            // Of a tensor of zeros, too.
+            // Also for a tensor of zeros.
             0.0 => 0.0,
-            farthest => farthest / f64::from(self.largest),
+            largest_difference => largest_difference / f64::from(self.largest),
         }
     }
 }
@@ -134,44 +134,47 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
         .collect()
 }
 
-/// `max |a - b| / max |b|`; NaN, which is within no tolerance, where one of them is NaN.
+/// `max |a - b| / max |b|`. NaN, which exceeds every tolerance, if any value is NaN.
 pub(crate) fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     if found == expected {
         return 0.0;
     }
-    // By the total order a NaN without its sign is the largest; `f32::max` would drop it.
+    // In the total order a positive NaN is the largest. `f32::max` would ignore it.
     let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    let farthest = differences.max_by(f32::total_cmp).unwrap_or_default();
+    let largest_difference = differences.max_by(f32::total_cmp).unwrap_or_default();
     let largest = expected.iter().map(|element| element.abs());
-    farthest / largest.max_by(f32::total_cmp).unwrap_or_default()
+    largest_difference / largest.max_by(f32::total_cmp).unwrap_or_default()
 }
 
 #[test]
-fn what_is_no_number_is_within_no_tolerance() {
+fn nan_exceeds_every_tolerance() {
     for nan in [f32::NAN, -f32::NAN] {
         assert!(distance(&[nan, 1.0], &[1.0, 1.0]).is_nan());
         assert!(distance(&[1.0, 1.0], &[nan, 1.0]).is_nan());
-        let kept = Kept {
+        let summary = Summary {
             largest: 1.0,
             mean: 1.0,
             values: vec![1.0, 1.0],
         };
-        assert!(kept.distance(&[1.0, nan, 1.0]).is_nan(), "it is not kept itself");
+        assert!(
+            summary.distance(&[1.0, nan, 1.0]).is_nan(),
+            "a NaN between the stored values"
+        );
     }
     assert!(distance(&[1.0, 1.0], &[1.0, 1.0]) <= TOLERANCE);
 }
 
 #[test]
-fn a_tensor_of_which_few_values_are_kept_is_held_as_a_whole() {
-    let kept = Kept {
+fn summaries_cover_the_whole_tensor() {
+    let summary = Summary {
         largest: 4.0,
         mean: 2.0,
         values: vec![1.0, -4.0],
     };
-    let near = |found: &[f32]| kept.distance(found) <= f64::from(TOLERANCE);
+    let near = |found: &[f32]| summary.distance(found) <= f64::from(TOLERANCE);
     assert!(near(&[1.0, -1.0, -4.0]));
-    assert!(!near(&[1.0, -1.001, -4.0]), "the mean is another");
-    assert!(!near(&[1.0, -5.0, -4.0]), "the largest is another");
-    assert!(!near(&[-1.0, 1.0, -4.0]), "a value that is kept is another");
+    assert!(!near(&[1.0, -1.001, -4.0]), "another mean");
+    assert!(!near(&[1.0, -5.0, -4.0]), "another largest value");
+    assert!(!near(&[-1.0, 1.0, -4.0]), "another stored value");
 }

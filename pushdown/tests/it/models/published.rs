@@ -1,6 +1,6 @@
-//! EfficientNet-Lite0 against the implementation that its weights were published with, on PyTorch
-//! (`scripts/golden_cases/models.py`). The model that runs here was put together without it, so that its paddings, its
-//! layers and their order are held to something that does not come of the same file.
+//! Compares EfficientNet-Lite0 with the published PyTorch implementation of its weights (`scripts/golden_cases/models.py`). The
+//! model of the tests was built without that implementation, so this is an independent check of its paddings, its layers and
+//! their order.
 
 use std::{fs, ops::RangeInclusive, path::Path};
 
@@ -9,25 +9,25 @@ use safetensors::SafeTensors;
 
 use super::{FOLDER, distance, floats, noise_image};
 
-/// PyTorch adds up in another order, and folds no batch norm into a convolution.
+/// PyTorch adds in another order, and does not fold batch norms into convolutions.
 const TOLERANCE: f32 = 1e-5;
 const CAT: &str = "jpeg_large.jpg";
 const ASTRONAUT: &str = "jpeg_large_progressive.jpg";
-/// Breeds of cats among ImageNet's classes.
+/// ImageNet's classes of cat breeds.
 const CATS: RangeInclusive<usize> = 281..=285;
 
-/// What the model makes of an image, up to a tensor, prepared as its card has it; a photo is framed first.
+/// The values of a tensor for an image that is prepared as the card says. Photos are resized and cropped first.
 fn values(source: &str, until: &str) -> Vec<f32> {
-    let (framing, first, sample) = if source == "noise" {
+    let (crop, first, sample) = if source == "noise" {
         ("", 1, noise_image())
     } else {
         let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
         let object = fs::read(photos.join(source)).unwrap();
-        let framing = "resize(short=256, filter=bicubic) | center_crop(224) |";
-        (framing, 0, Sample::Bytes(object.into()))
+        let crop = "resize(short=256, filter=bicubic) | center_crop(224) |";
+        (crop, 0, Sample::Bytes(object.into()))
     };
     let text = format!(
-        "decode | {framing} to_float | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until={until})"
+        "decode | {crop} to_float | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until={until})"
     );
     let pipeline = Pipeline::parse_with(&text, &*FOLDER).unwrap();
     let steps = first..pipeline.len();
@@ -38,7 +38,7 @@ fn values(source: &str, until: &str) -> Vec<f32> {
 }
 
 #[test]
-fn features_and_logits_are_those_of_the_published_model() {
+fn features_and_logits_equal_the_published_model() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/efficientnet_lite0.safetensors");
     let file = fs::read(file).unwrap();
     let golden = SafeTensors::deserialize(&file).unwrap();
@@ -46,15 +46,15 @@ fn features_and_logits_are_those_of_the_published_model() {
         for until in ["features", "logits"] {
             let expected = golden.tensor(&format!("{source}: {until}")).unwrap();
             let expected: Vec<f32> = bytemuck::pod_collect_to_vec(expected.data());
-            let far = distance(&values(source, until), &expected);
-            assert!(far <= TOLERANCE, "{source}, {until}: {far}");
+            let error = distance(&values(source, until), &expected);
+            assert!(error <= TOLERANCE, "{source}, {until}: {error}");
         }
     }
 }
 
-/// What no implementation decides: the order of the channels, the scale of the input and that of the classes are right.
+/// Checks the order of channels, the scale of inputs and the order of classes.
 #[test]
-fn a_cat_is_taken_for_a_cat() {
+fn a_cat_is_classified_as_a_cat() {
     let logits = values(CAT, "logits");
     let highest = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
     let (class, _) = highest.unwrap();

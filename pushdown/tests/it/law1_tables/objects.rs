@@ -1,4 +1,4 @@
-//! Objects and pipelines for them, made up.
+//! Strategies that generate objects with tables, and pipelines for them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,10 +18,10 @@ use pushdown::{
 use super::encode;
 
 #[derive(Debug, Clone)]
-pub(super) struct Rows(pub(super) Vec<Row>);
+pub(super) struct GeneratedRows(pub(super) Vec<GeneratedRow>);
 
-/// Values of the columns `n`, `f`, `s`, `b` and `t`, and which picture there is in `p`.
-pub(super) type Row = (
+/// Values of the columns `n`, `f`, `s`, `b` and `t`, and the index of the picture in `p`.
+pub(super) type GeneratedRow = (
     Option<i64>,
     Option<f64>,
     Option<String>,
@@ -30,7 +30,7 @@ pub(super) type Row = (
     Option<usize>,
 );
 
-/// Three pictures, and bytes that are none.
+/// Three pictures, and bytes that are not an image.
 static PICTURES: LazyLock<[Vec<u8>; 4]> = LazyLock::new(|| {
     let encode = Pipeline::parse("decode | encode(png)").unwrap();
     let picture = |grey: u8| {
@@ -46,7 +46,7 @@ static PICTURES: LazyLock<[Vec<u8>; 4]> = LazyLock::new(|| {
     [picture(0), picture(9), picture(255), b"none".to_vec()]
 });
 
-impl Rows {
+impl GeneratedRows {
     fn batch(&self) -> RecordBatch {
         let rows = &self.0;
         let columns: [(&str, ArrayRef); 6] = [
@@ -85,7 +85,7 @@ impl Rows {
         RecordBatch::try_from_iter_with_nullable(nullable).unwrap()
     }
 
-    /// With the columns that texts cannot hold, too: lists, decimals, times of a zone, a dictionary, and pictures.
+    /// Also has the columns that text formats cannot store: lists, decimals, times with a zone, a dictionary, and pictures.
     fn rich_batch(&self) -> RecordBatch {
         let rows = &self.0;
         let lists = rows
@@ -124,7 +124,7 @@ impl Rows {
     }
 }
 
-pub(super) fn rows() -> impl Strategy<Value = Rows> {
+pub(super) fn rows() -> impl Strategy<Value = GeneratedRows> {
     let number = prop_oneof![4 => -5..20_i64, 1 => any::<i64>()];
     let float = prop_oneof![
         4 => (-100..100_i32).prop_map(|n| f64::from(n) / 7.0),
@@ -139,10 +139,10 @@ pub(super) fn rows() -> impl Strategy<Value = Rows> {
         option::of(0..4_000_000_000_000_000_i64),
         option::weighted(0.8, 0..PICTURES.len()),
     );
-    vec(row, 0..200).prop_map(Rows)
+    vec(row, 0..200).prop_map(GeneratedRows)
 }
 
-/// Conditions over those columns.
+/// Conditions on those columns.
 fn condition() -> impl Strategy<Value = String> {
     let number = -6..21_i64;
     let leaf = prop_oneof![
@@ -180,7 +180,7 @@ fn condition() -> impl Strategy<Value = String> {
     })
 }
 
-/// Pipelines that make tables of such objects.
+/// Pipelines that read tables from such objects.
 pub(super) fn pipeline() -> impl Strategy<Value = String> {
     let quoted = |sql: String| format!("sql({})", serde_json::to_string(&sql).unwrap());
     let sql = prop_oneof![
@@ -230,12 +230,13 @@ pub(super) fn pipeline() -> impl Strategy<Value = String> {
     (first, option::weighted(0.3, sample)).prop_map(|(first, sample)| first + &sample.unwrap_or_default())
 }
 
-/// Comma-separated values and JSON lines.
-const TEXT_A: usize = 3;
-const TEXT_B: usize = 4;
+/// Index of the format CSV.
+const CSV: usize = 3;
+/// Index of the format JSON lines.
+const JSON_LINES: usize = 4;
 
-pub(super) fn object(rows: &Rows, format: usize, group: usize) -> Bytes {
-    let batch = if matches!(format, TEXT_A | TEXT_B) {
+pub(super) fn object(rows: &GeneratedRows, format: usize, group_rows: usize) -> Bytes {
+    let batch = if matches!(format, CSV | JSON_LINES) {
         rows.batch()
     } else {
         rows.rich_batch()
@@ -243,8 +244,8 @@ pub(super) fn object(rows: &Rows, format: usize, group: usize) -> Bytes {
     match format {
         0 | 1 => {
             let properties = WriterProperties::builder()
-                .set_max_row_group_row_count(Some(group))
-                .set_data_page_row_count_limit(group.div_ceil(3))
+                .set_max_row_group_row_count(Some(group_rows))
+                .set_data_page_row_count_limit(group_rows.div_ceil(3))
                 .set_write_batch_size(4)
                 .set_bloom_filter_enabled(format == 1)
                 .build();

@@ -63,7 +63,7 @@ pub fn image(input: &[u8]) {
     let at_once = pipeline.run(0..pipeline.len(), Sample::Bytes(object), &context);
     match (at_once, step_by_step) {
         (Ok(at_once), Ok(step_by_step)) => {
-            assert!(at_once == step_by_step, "{text}: pixels differ step by step")
+            assert!(at_once == step_by_step, "{text}: pixels differ step by step");
         }
         (Err(at_once), Err(step_by_step)) => {
             assert_eq!(at_once.kind(), step_by_step.kind(), "{text}");

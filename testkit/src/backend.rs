@@ -1,4 +1,4 @@
-//! The stores that tests run in front of.
+//! The stores for tests of the gateway.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::weed::Weed;
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// The gateway's own embedded store.
+    /// The embedded store of the gateway.
     Embedded,
     /// SeaweedFS.
     SeaweedFs,
@@ -24,43 +24,43 @@ pub enum Backend {
 pub struct Store {
     /// The gateway.
     pub gateway: Gateway,
-    /// The keys that the store knows.
+    /// The keys of the store.
     pub keys: Keys,
-    /// The store's own socket.
+    /// The address of the store.
     pub address: SocketAddr,
     _weed: Option<Weed>,
 }
 
 impl Backend {
-    /// Whether this run is to test it: `PUSHDOWN_TEST_BACKENDS` names some, separated by commas; all by default.
-    /// One that is left out says so.
-    pub fn is_wanted(self) -> Result<bool> {
+    /// Whether tests should use this backend: `PUSHDOWN_TEST_BACKENDS` is a comma-separated list; default: all. Reports a skipped
+    /// backend on stderr.
+    pub fn is_enabled(self) -> Result<bool> {
         let Some(list) = std::env::var_os("PUSHDOWN_TEST_BACKENDS") else {
             return Ok(true);
         };
-        let list = list.to_str().context("PUSHDOWN_TEST_BACKENDS is not text")?;
+        let list = list.to_str().context("PUSHDOWN_TEST_BACKENDS is not UTF-8")?;
         for name in list.split(',') {
             if ![Self::Embedded, Self::SeaweedFs]
                 .iter()
                 .any(|backend| backend.to_string() == name)
             {
-                bail!("PUSHDOWN_TEST_BACKENDS: `{name}` is neither embedded nor seaweedfs");
+                bail!("invalid PUSHDOWN_TEST_BACKENDS: expected embedded or seaweedfs, found `{name}`");
             }
         }
-        let wanted = list.split(',').any(|name| name == self.to_string());
-        if !wanted {
-            skipped(self, list);
+        let enabled = list.split(',').any(|name| name == self.to_string());
+        if !enabled {
+            report_skipped(self, list);
         }
-        Ok(wanted)
+        Ok(enabled)
     }
 
-    /// Starts it, and a gateway in front of it.
+    /// Starts the store, and a gateway in front of it.
     pub fn start(self, gateway: &Path) -> Result<Store> {
         let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
         match self {
             Self::Embedded => {
                 let gateway = Gateway::embedded(gateway, &keys, [""; 0])?;
-                let address = gateway.store().context("no store's address in the ready file")?;
+                let address = gateway.store().context("no store address in the ready file")?;
                 Ok(Store {
                     gateway,
                     keys,
@@ -92,7 +92,7 @@ impl fmt::Display for Backend {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a test that was left out must be seen")]
-fn skipped(backend: Backend, list: &str) {
-    eprintln!("SKIPPED: no test in front of {backend}, because PUSHDOWN_TEST_BACKENDS={list}");
+#[expect(clippy::print_stderr, reason = "a skipped test must be visible")]
+fn report_skipped(backend: Backend, list: &str) {
+    eprintln!("SKIPPED: tests with {backend}, because PUSHDOWN_TEST_BACKENDS={list}");
 }

@@ -1,4 +1,4 @@
-//! The real gateway, as its own process.
+//! The gateway as a child process.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::process::{Process, eventually, memory, peak_memory};
 use crate::raw::{Request, Response};
 use crate::sign::Keys;
 
-/// A running gateway on ports of its own; killed when dropped.
+/// A running gateway on its own ports, killed when dropped.
 #[derive(Debug)]
 pub struct Gateway {
     process: Process,
@@ -31,7 +31,7 @@ impl Gateway {
         Self::launch_in(tempfile::tempdir()?, binary, flags, &[])
     }
 
-    /// Starts a gateway on the embedded store in a folder that goes away with it.
+    /// Starts a gateway with an embedded store in a temporary folder.
     pub fn embedded<S: AsRef<str>>(
         binary: &Path,
         keys: &Keys,
@@ -40,7 +40,7 @@ impl Gateway {
         Self::embedded_with(binary, keys, flags, &[])
     }
 
-    /// The same with these variables in its environment besides.
+    /// Like [`embedded`](Self::embedded), with additional environment variables.
     pub fn embedded_with<S: AsRef<str>>(
         binary: &Path,
         keys: &Keys,
@@ -65,7 +65,7 @@ impl Gateway {
     ) -> Result<Self> {
         let (ready, log) = (directory.path().join("ready.json"), directory.path().join("log"));
         let mut command = Command::new(binary);
-        // By the environment, which flags override.
+        // Defaults in the environment, which flags override.
         command
             .env("PUSHDOWN_LISTEN", "127.0.0.1:0")
             .env("PUSHDOWN_ADMIN_LISTEN", "127.0.0.1:0");
@@ -84,7 +84,7 @@ impl Gateway {
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut process = Process::new("the gateway", child);
         let addresses = eventually("the gateway serves", Duration::from_mins(1), || {
-            if let Some(status) = process.ended()? {
+            if let Some(status) = process.exit_status()? {
                 bail!("the gateway ended, {status}: {}", std::fs::read_to_string(&log)?);
             }
             if !ready.exists() {
@@ -102,34 +102,34 @@ impl Gateway {
         })
     }
 
-    /// Where it serves S3.
+    /// Address of the S3 endpoint.
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// Where it serves health, metrics and status.
+    /// Address of the admin endpoint for health, metrics and status.
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }
 
-    /// Its process.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Where its embedded store listens, if it has one.
+    /// Address of the embedded store, if any.
     pub fn store(&self) -> Option<SocketAddr> {
         self.store
     }
 
-    /// A page of the admin port.
+    /// Requests a page of the admin endpoint.
     pub fn page(&self, path: &str) -> Result<Response> {
         Request::new("GET", path)
             .header("host", &self.admin.to_string())
             .send(self.admin)
     }
 
-    /// The value of a metric's line, labels included in the name; zero where there is none yet.
+    /// The value of a metric, with its labels in `name`; zero if the metric is missing.
     pub fn metric(&self, name: &str) -> Result<f64> {
         let page = self.page("/metrics")?.text();
         let value = page
@@ -138,12 +138,12 @@ impl Gateway {
         value.map_or(Ok(0.0), |value| Ok(value.parse()?))
     }
 
-    /// What it logged so far.
+    /// The log so far.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.directory.path().join("log"))?)
     }
 
-    /// Asks it to drain and end.
+    /// Sends SIGTERM, so that it drains and ends.
     pub fn terminate(&self) -> Result<()> {
         let status = Command::new("kill")
             .args(["-TERM", &self.process.id().to_string()])
@@ -154,35 +154,35 @@ impl Gateway {
         Ok(())
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
-        eventually("the gateway ends", limit, || self.process.ended())
+        eventually("the gateway ends", limit, || self.process.exit_status())
     }
 
-    /// Its peak resident memory so far, in bytes.
+    /// Peak resident memory in bytes.
     pub fn peak_memory(&self) -> Result<u64> {
         peak_memory(self.process.id())
     }
 
-    /// Its resident memory now, in bytes.
+    /// Current resident memory in bytes.
     pub fn resident_memory(&self) -> Result<u64> {
         memory(self.process.id(), "VmRSS:")
     }
 }
 
-/// The gateway's binary, for tests of other packages: `PUSHDOWN_GATEWAY`, or beside this test's own binary.
+/// Path of the gateway binary for tests of other packages: `PUSHDOWN_GATEWAY`, or in the folder of the test binary.
 pub fn find_gateway() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("PUSHDOWN_GATEWAY") {
         return Ok(path.into());
     }
     let test = std::env::current_exe()?;
-    let beside = test
+    let candidates = test
         .ancestors()
         .skip(1)
         .take(3)
         .map(|folder| folder.join("pushdown-gateway"));
-    beside
+    candidates
         .into_iter()
         .find(|path| path.is_file())
-        .context("no pushdown-gateway beside this test: run `cargo build -p pushdown-gateway`, or set PUSHDOWN_GATEWAY")
+        .context("found no pushdown-gateway near the test binary: run `cargo build -p pushdown-gateway`, or set PUSHDOWN_GATEWAY")
 }

@@ -1,8 +1,8 @@
-//! For development only: the real gateway, real stores, a faulty origin, a signer and a raw HTTP client.
+//! Test support: launches the gateway and stores, and has a scripted origin, a request signer and a raw HTTP client.
 //!
-//! Everything here blocks, so that a test reads from top to bottom; an asynchronous test calls it from a thread.
-//! Processes end with their handles, ports are the kernel's choice, and waiting means asking again, never
-//! hoping that some time is enough.
+//! All functions block, so that tests read from top to bottom; asynchronous tests call them from a thread. Processes are
+//! killed when their handles are dropped, the kernel chooses the ports, and waiting polls for a condition instead of
+//! sleeping for a fixed time.
 
 mod backend;
 mod gateway;

@@ -1,4 +1,4 @@
-//! nginx with files of a folder, as a keep-alive store that reads requests by the letter, as its own process.
+//! nginx as a child process: a strict HTTP server with keep-alive connections that serves the files of a folder.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::process::{Process, eventually};
 use crate::raw::Request;
 
-/// A running nginx; killed when dropped.
+/// A running nginx, killed when dropped.
 #[derive(Debug)]
 pub struct Nginx {
     process: Process,
@@ -20,9 +20,9 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it and waits until it answers.
+    /// Starts nginx and waits until it answers.
     pub fn launch() -> Result<Self> {
-        // Its port was free when it was chosen; another process may have been faster.
+        // Retries, since another process may take the port between its choice and its use.
         Self::attempt().or_else(|_taken| Self::attempt())
     }
 
@@ -58,7 +58,7 @@ impl Nginx {
         Ok(nginx)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -71,15 +71,15 @@ impl Nginx {
         Ok(())
     }
 
-    /// A line for each request that it has answered: the request line, `;`, Content-Length, `;`, Transfer-Encoding, where `-`
-    /// is for a header that did not come.
+    /// One line per answered request: the request line, Content-Length and Transfer-Encoding, separated by `;`, with `-` for a
+    /// missing header.
     pub fn requests(&self) -> Result<Vec<String>> {
         let log = std::fs::read_to_string(self.directory.path().join("access.log"))?;
         Ok(log.lines().map(str::to_owned).collect())
     }
 }
 
-/// One process, so that it ends with its handle; connections stay open for many requests.
+/// A configuration with a single process, so that it can be killed, and with long-lived connections.
 fn configuration(directory: &Path, address: SocketAddr) -> String {
     let directory = directory.display();
     format!(
@@ -94,7 +94,7 @@ fn configuration(directory: &Path, address: SocketAddr) -> String {
     )
 }
 
-/// Where Debian puts it.
+/// Path of nginx on Debian.
 fn find() -> Result<PathBuf> {
     let binary = PathBuf::from("/usr/sbin/nginx");
     if !binary.is_file() {

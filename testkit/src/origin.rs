@@ -1,4 +1,4 @@
-//! A store that does what a script says, byte by byte: slow, silent, cut short, or plainly wrong.
+//! A scripted origin, for slow, silent, truncated or invalid answers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,51 +10,51 @@ use std::time::Duration;
 use anyhow::Result;
 use parking_lot::Mutex;
 
-/// A listener whose every request is answered by a script; closed when dropped.
+/// A listener that answers all requests by a script, closed when dropped.
 #[derive(Debug)]
 pub struct ScriptedOrigin {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
-    over: Arc<AtomicBool>,
+    is_closed: Arc<AtomicBool>,
 }
 
-/// One request to the script.
+/// One request, and the connection for its answer.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The request's head, byte for byte, its empty line included.
+    /// The exact head of the request, including the empty line.
     pub head: String,
-    /// How many requests came before it, on any connection.
-    pub earlier: usize,
+    /// Number of earlier requests, on all connections.
+    pub earlier_requests: usize,
     stream: BufReader<TcpStream>,
-    open: bool,
+    is_open: bool,
 }
 
 impl ScriptedOrigin {
-    /// Starts listening. The script may block: each connection has a thread.
+    /// Starts listening. The script may block, since each connection has a thread.
     pub fn start(script: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let origin = Self {
             address: listener.local_addr()?,
             requests: Arc::default(),
-            over: Arc::default(),
+            is_closed: Arc::default(),
         };
-        let (requests, over) = (Arc::clone(&origin.requests), Arc::clone(&origin.over));
+        let (requests, is_closed) = (Arc::clone(&origin.requests), Arc::clone(&origin.is_closed));
         let script = Arc::new(script);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if over.load(Ordering::Acquire) {
+                if is_closed.load(Ordering::Acquire) {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
                 let (script, requests) = (Arc::clone(&script), Arc::clone(&requests));
-                // A connection that breaks is what scripts are about; the test looks at the other end.
+                // Errors of a connection are part of the script; the test checks the other end.
                 thread::spawn(move || drop(serve(stream, script.as_ref(), &requests)));
             }
         });
         Ok(origin)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -67,8 +67,8 @@ impl ScriptedOrigin {
 
 impl Drop for ScriptedOrigin {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        // Wakes the listener, so that it sees that it is over.
+        self.is_closed.store(true, Ordering::Release);
+        // Wakes the listener, so that it ends.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -88,19 +88,19 @@ fn serve(
                 return Ok(());
             }
         }
-        let earlier = {
+        let earlier_requests = {
             let mut requests = requests.lock();
             requests.push(head.clone());
             requests.len() - 1
         };
         let mut exchange = Exchange {
             head,
-            earlier,
+            earlier_requests,
             stream,
-            open: true,
+            is_open: true,
         };
         script(&mut exchange)?;
-        if !exchange.open {
+        if !exchange.is_open {
             return exchange.stream.get_ref().shutdown(Shutdown::Both);
         }
         stream = exchange.stream;
@@ -108,12 +108,12 @@ fn serve(
 }
 
 impl Exchange {
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes.as_ref())
     }
 
-    /// Sends a whole answer.
+    /// Sends a complete answer.
     pub fn answer(&mut self, status: &str, body: &str) -> io::Result<()> {
         self.send(format!(
             "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -128,7 +128,7 @@ impl Exchange {
         Ok(bytes)
     }
 
-    /// Reads this many bytes of the body and forgets them.
+    /// Reads and drops this many bytes of the body.
     pub fn skip(&mut self, count: u64) -> io::Result<()> {
         let skipped = io::copy(&mut (&mut self.stream).take(count), &mut io::sink())?;
         if skipped < count {
@@ -138,13 +138,13 @@ impl Exchange {
         }
     }
 
-    /// Waits until the other side has closed the connection, reading whatever it still sends.
+    /// Reads until the peer closes the connection, and returns the number of bytes.
     pub fn wait_for_close(&mut self) -> io::Result<u64> {
         io::copy(&mut self.stream, &mut io::sink())
     }
 
     /// Closes the connection after this exchange.
     pub fn close(&mut self) {
-        self.open = false;
+        self.is_open = false;
     }
 }

@@ -1,4 +1,4 @@
-//! Child processes that end with their handles, and waiting.
+//! Child processes that are killed with their handles, and polling.
 
 use std::fs;
 use std::process::{Child, ExitStatus};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Asks again until there is an answer, for at most `limit`.
+/// Polls `ask` until it returns a value, for at most `limit`.
 pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {
@@ -15,24 +15,24 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
             return Ok(answer);
         }
         if Instant::now() > deadline {
-            bail!("{what}: not within {limit:?}");
+            bail!("timed out after {limit:?} while waiting until {what}");
         }
         sleep(Duration::from_millis(10));
     }
 }
 
-/// The peak resident memory of a process so far, in bytes.
+/// The peak resident memory of a process in bytes.
 pub fn peak_memory(id: u32) -> Result<u64> {
     memory(id, "VmHWM:")
 }
 
-/// A line of `/proc/ID/status` that tells of memory, in bytes.
+/// A memory size from `/proc/ID/status` in bytes.
 pub(crate) fn memory(id: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix(name))
-        .context("no such line in status")?;
+        .with_context(|| format!("/proc/{id}/status has no line {name}"))?;
     let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kibibytes << 10)
 }
@@ -53,16 +53,16 @@ impl Process {
         self.child.id()
     }
 
-    /// The exit status if it has ended.
-    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    /// The exit status; `None` while the process runs.
+    pub(crate) fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
             .with_context(|| format!("cannot wait for {}", self.name))
     }
 
-    /// Fails if it has ended.
+    /// Fails if the process has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
-        match self.ended()? {
+        match self.exit_status()? {
             None => Ok(()),
             Some(status) => bail!("{} ended: {status}", self.name),
         }
@@ -71,7 +71,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only where there is nothing left to end.
+        // Both fail only if the process has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

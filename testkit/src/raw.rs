@@ -1,4 +1,4 @@
-//! A raw HTTP/1.1 client: sends exactly these bytes and shows exactly what came back.
+//! A raw HTTP/1.1 client, which sends exact bytes and returns exact answers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// No answer in a test takes longer, unless something hangs.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Timeout of a read or a write; a test that takes longer hangs.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A request, as its bytes will be.
+/// A request with its exact bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The method.
     pub method: String,
-    /// The target, byte for byte.
+    /// The exact target.
     pub target: String,
-    /// The headers in order, names as they will be written.
+    /// The headers in order, with exact names.
     pub headers: Vec<(String, String)>,
-    /// The body, already framed if the headers say so.
+    /// The body, encoded as the headers declare.
     pub body: Vec<u8>,
 }
 
 /// A final answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// Statuses of the 1xx answers before it.
+    /// Statuses of earlier 1xx answers.
     pub informational: Vec<u16>,
     /// The status.
     pub status: u16,
     /// The reason phrase.
     pub reason: String,
-    /// The headers in order, names as they were written.
+    /// The headers in order, with exact names.
     pub headers: Vec<(String, String)>,
-    /// The body, without its framing.
+    /// The decoded body.
     pub body: Vec<u8>,
 }
 
@@ -43,13 +43,13 @@ pub struct Raw {
     stream: BufReader<TcpStream>,
 }
 
-/// The head of an answer whose body is yet to be read.
+/// An answer whose body has not been read yet.
 #[derive(Debug)]
 pub struct Incoming<'a> {
-    /// The answer so far; the body is empty.
+    /// The answer with an empty body.
     pub head: Response,
     stream: &'a mut BufReader<TcpStream>,
-    bodiless: bool,
+    has_no_body: bool,
 }
 
 // === impl Request ===
@@ -72,7 +72,7 @@ impl Request {
         self
     }
 
-    /// Sets the body, and its length.
+    /// Sets the body and `Content-Length`.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
@@ -80,7 +80,7 @@ impl Request {
         self.header("content-length", &length)
     }
 
-    /// The head's bytes.
+    /// The bytes of the head.
     pub fn head(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         for (name, value) in &self.headers {
@@ -93,7 +93,7 @@ impl Request {
         head.into_bytes()
     }
 
-    /// Sends it on a connection of its own, and reads the answer to its end.
+    /// Sends the request on a new connection, and reads the complete answer.
     pub fn send(&self, address: SocketAddr) -> Result<Response> {
         let mut raw = Raw::connect(address)?;
         raw.write(&[self.head(), self.body.clone()].concat())?;
@@ -131,15 +131,15 @@ impl Raw {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream: BufReader::new(stream),
         })
     }
 
-    /// Sends bytes. A peer that has closed its side is no error: what it said before is still to be read.
+    /// Sends bytes. Ignores that the peer has closed the connection, since its earlier answer can still be read.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self.stream.get_mut().write_all(bytes) {
             Err(error)
@@ -169,34 +169,33 @@ impl Raw {
                 continue;
             }
             head.informational = informational;
-            let bodiless = method == "HEAD" || matches!(head.status, 204 | 304);
+            let has_no_body = method == "HEAD" || matches!(head.status, 204 | 304);
             return Ok(Incoming {
                 head,
                 stream: &mut self.stream,
-                bodiless,
+                has_no_body,
             });
         }
     }
 
-    /// Reads one head, of a 1xx answer too.
+    /// Reads one head, which may be that of a 1xx answer.
     pub fn head(&mut self) -> Result<Response> {
         let line = read_line(&mut self.stream)?.context("the connection was closed without an answer")?;
         let mut words = line.splitn(3, ' ');
         let (version, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         if !version.starts_with("HTTP/1.") {
-            bail!("not HTTP: {line}");
+            bail!("expected an HTTP/1 status line, found: {line}");
         }
         let reason = words.next().unwrap_or_default().to_owned();
         let mut headers = Vec::new();
         loop {
-            let line =
-                read_line(&mut self.stream)?.context("the connection was closed in the middle of a head")?;
+            let line = read_line(&mut self.stream)?.context("the connection was closed within a head")?;
             if line.is_empty() {
                 break;
             }
             let (name, value) = line
                 .split_once(':')
-                .with_context(|| format!("not a header: {line}"))?;
+                .with_context(|| format!("expected a header, found: {line}"))?;
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
         Ok(Response {
@@ -208,7 +207,7 @@ impl Raw {
         })
     }
 
-    /// Whether the peer closes the connection without another byte.
+    /// Whether the peer closes the connection without sending another byte.
     pub fn is_closed(&mut self) -> Result<bool> {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
@@ -222,36 +221,36 @@ impl Raw {
 // === impl Incoming ===
 
 impl Incoming<'_> {
-    /// Reads some bytes of the body as they stand on the wire.
+    /// Reads bytes of the undecoded body.
     pub fn read_exact(&mut self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads this many bytes of the body as they stand on the wire, and forgets them.
+    /// Reads and drops bytes of the undecoded body.
     pub fn skip(&mut self, count: u64) -> Result<()> {
         let skipped = io::copy(&mut (&mut *self.stream).take(count), &mut io::sink())?;
         if skipped < count {
-            bail!("the body was cut: {skipped} of {count} bytes");
+            bail!("truncated body: expected {count} bytes, found {skipped}");
         }
         Ok(())
     }
 
-    /// Reads the next chunk of a chunked body as soon as it is here; nothing after the last one.
+    /// Reads the next chunk of a chunked body; `None` after the last one.
     pub fn chunk(&mut self) -> Result<Option<Vec<u8>>> {
         let chunk = read_chunk(self.stream)?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
     }
 
-    /// Reads the whole body. One that ends before its framing says so is an error.
+    /// Reads the whole body. A truncated body is an error.
     pub fn finish(self) -> Result<Response> {
         let Self {
             mut head,
             stream,
-            bodiless,
+            has_no_body,
         } = self;
-        if bodiless {
+        if has_no_body {
             return Ok(head);
         }
         let chunked = head
@@ -263,7 +262,10 @@ impl Incoming<'_> {
             let length: usize = length.parse()?;
             stream.take(length as u64).read_to_end(&mut head.body)?;
             if head.body.len() < length {
-                bail!("the body was cut: {} of {length} bytes", head.body.len());
+                bail!(
+                    "truncated body: expected {length} bytes, found {}",
+                    head.body.len()
+                );
             }
         } else {
             stream.read_to_end(&mut head.body)?;
@@ -283,14 +285,14 @@ fn read_chunks(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
     }
 }
 
-/// One chunk; the last one is empty.
+/// Reads one chunk; the last one is empty.
 fn read_chunk(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
-    let size = read_line(stream)?.context("the body was cut before its last chunk")?;
+    let size = read_line(stream)?.context("truncated body: no last chunk")?;
     let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16)?;
     let mut chunk = Vec::new();
     stream.take(size as u64).read_to_end(&mut chunk)?;
     if chunk.len() < size {
-        bail!("the body was cut in the middle of a chunk");
+        bail!("truncated body: it ends within a chunk");
     }
     while let Some(line) = read_line(stream)? {
         if line.is_empty() {
@@ -300,7 +302,7 @@ fn read_chunk(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
     Ok(chunk)
 }
 
-/// A line without its end, or nothing at the end of the stream. Bytes beyond ASCII are read as Latin-1.
+/// Reads a line without its end; `None` at the end of the stream. Non-ASCII bytes are read as Latin-1.
 fn read_line(stream: &mut BufReader<TcpStream>) -> Result<Option<String>> {
     let mut line = Vec::new();
     if stream.read_until(b'\n', &mut line)? == 0 {

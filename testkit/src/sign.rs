@@ -1,4 +1,4 @@
-//! Signature version 4 in all its carriers.
+//! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -16,36 +16,36 @@ use bytes::Bytes;
 
 use crate::raw::Request;
 
-/// Credentials, and the moment of signing.
+/// Credentials and the time of signing.
 #[derive(Debug, Clone)]
 pub struct Keys {
     /// The access key.
     pub access: String,
-    /// Its secret.
+    /// The secret key.
     pub secret: String,
     /// The region of the signature.
     pub region: String,
-    /// When to pretend to sign; now, if not given.
+    /// The time of signing; `None` for the current time.
     pub time: Option<SystemTime>,
 }
 
-/// How a request's body is signed.
+/// How to sign the body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
-    /// Its digest is.
+    /// The signature covers the digest of the body.
     Signed,
-    /// It is not.
+    /// The body is not signed.
     Unsigned,
-    /// `aws-chunked`: each chunk is.
+    /// `aws-chunked` with signed chunks.
     Chunks,
-    /// `aws-chunked`: each chunk is, and a CRC32 trailer with them.
+    /// `aws-chunked` with signed chunks and a signed CRC32 trailer.
     ChunksAndTrailer,
-    /// `aws-chunked`: only the headers are; a CRC32 trailer follows.
+    /// `aws-chunked` with unsigned chunks and a CRC32 trailer.
     Trailer,
 }
 
-/// The chunks of `aws-chunked` bodies; the least that stores accept.
-const CHUNK: usize = 8192;
+/// Size of the chunks of `aws-chunked` bodies, the minimum that stores accept.
+const CHUNK_BYTES: usize = 8192;
 
 impl Keys {
     /// Keys for `us-east-1`.
@@ -58,26 +58,26 @@ impl Keys {
         }
     }
 
-    /// The same keys, signing at another time.
+    /// The same keys with another time of signing.
     #[must_use]
-    pub fn at(&self, time: SystemTime) -> Self {
+    pub fn with_time(&self, time: SystemTime) -> Self {
         Self {
             time: Some(time),
             ..self.clone()
         }
     }
 
-    /// Signs in the `Authorization` header; every header of the request is signed. The body is framed if
-    /// `payload` asks for it.
+    /// Signs in the `Authorization` header, including all headers of the request. Encodes the body as `aws-chunked` if `payload`
+    /// requires it.
     pub fn sign(&self, request: Request, payload: Payload) -> Result<Request> {
         let (mut request, signable, raw) = prepare(request, payload);
         let body = match &signable {
-            Some(word) => SignableBody::Precomputed((*word).to_owned()),
+            Some(placeholder) => SignableBody::Precomputed((*placeholder).to_owned()),
             None => SignableBody::Bytes(&raw),
         };
         let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
-        // The chunks are signed at the moment of their head.
-        let now = self.at(self.time.unwrap_or_else(SystemTime::now));
+        // Chunks have the time of their head.
+        let now = self.with_time(self.time.unwrap_or_else(SystemTime::now));
         let copy = request.clone();
         let params = now.params(&identity, SignatureLocation::Headers, None)?;
         let (instructions, signature) = sign(signable_of(&copy, body)?, &params.into())?.into_parts();
@@ -95,7 +95,7 @@ impl Keys {
         Ok(request)
     }
 
-    /// Signs in the query; the body is not signed, nor is any header but those of the request.
+    /// Signs in the query, including all headers of the request. The body is not signed.
     pub fn presign(&self, request: Request, expires: Duration) -> Result<Request> {
         let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
         let params = self.params(&identity, SignatureLocation::QueryParams, Some(expires))?;
@@ -140,11 +140,11 @@ impl Keys {
     }
 }
 
-/// Announces the framing in the headers; the body comes back raw, with the word that is signed in its place.
+/// Adds the headers of the encoding. Returns the raw body, and the placeholder that is signed instead of its digest.
 fn prepare(request: Request, payload: Payload) -> (Request, Option<&'static str>, Vec<u8>) {
     let mut request = request;
     let raw = std::mem::take(&mut request.body);
-    let word = match payload {
+    let placeholder = match payload {
         Payload::Signed => return (request, None, raw),
         Payload::Unsigned => return (request, Some("UNSIGNED-PAYLOAD"), raw),
         Payload::Chunks => "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
@@ -164,7 +164,7 @@ fn prepare(request: Request, payload: Payload) -> (Request, Option<&'static str>
     let length = framed_length(&raw, payload);
     (
         request.header("content-length", &length.to_string()),
-        Some(word),
+        Some(placeholder),
         raw,
     )
 }
@@ -174,7 +174,7 @@ fn signable_of<'a>(request: &'a Request, body: SignableBody<'a>) -> Result<Signa
         .headers
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let (_, host) = host.context("a request to be signed needs a host")?;
+    let (_, host) = host.context("a signed request needs a host header")?;
     let headers = request
         .headers
         .iter()
@@ -195,7 +195,7 @@ fn signed_chunks(
 ) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     let mut running = seed;
-    for chunk in raw.chunks(CHUNK).chain([&[][..]]) {
+    for chunk in raw.chunks(CHUNK_BYTES).chain([&[][..]]) {
         let ((), signature) = sign_chunk(&Bytes::copy_from_slice(chunk), &running, params)?.into_parts();
         body.extend(format!("{:x};chunk-signature={signature}\r\n", chunk.len()).bytes());
         running = signature;
@@ -219,7 +219,7 @@ fn signed_chunks(
 
 fn unsigned_chunks(raw: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
-    for chunk in raw.chunks(CHUNK) {
+    for chunk in raw.chunks(CHUNK_BYTES) {
         body.extend(format!("{:x}\r\n", chunk.len()).bytes());
         body.extend(chunk);
         body.extend(b"\r\n");
@@ -233,7 +233,7 @@ fn framed_length(raw: &[u8], payload: Payload) -> usize {
     const TRAILER: usize = "x-amz-checksum-crc32:AAAAAA==\r\n".len();
     let signature = if payload == Payload::Trailer { 0 } else { SIGNATURE };
     let chunks: usize = raw
-        .chunks(CHUNK)
+        .chunks(CHUNK_BYTES)
         .map(|chunk| format!("{:x}", chunk.len()).len() + signature + 4 + chunk.len())
         .sum();
     let last = "0".len() + signature + 2;
@@ -245,7 +245,7 @@ fn framed_length(raw: &[u8], payload: Payload) -> usize {
     chunks + last + trailer + 2
 }
 
-/// CRC-32 (IEEE) in base64, as S3 writes it.
+/// CRC-32 (IEEE) in base64, as in S3 headers.
 fn crc32(bytes: &[u8]) -> String {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -283,7 +283,7 @@ fn hex(digit: u8) -> char {
     char::from(b"0123456789ABCDEF"[usize::from(digit)])
 }
 
-/// Percent-encodes a query value as signatures want it.
+/// Percent-encodes a query value as signatures require.
 fn encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -308,10 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn the_announced_length_is_the_framed_length() {
+    fn content_length_is_the_encoded_length() {
         let keys = Keys::new("ak", "sk");
         for payload in [Payload::Chunks, Payload::ChunksAndTrailer, Payload::Trailer] {
-            for length in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+            for length in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
                 let request = Request::new("PUT", "/b/k")
                     .header("host", "h")
                     .body(vec![7; length]);

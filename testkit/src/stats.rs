@@ -1,14 +1,17 @@
-//! What measurements are held against.
+//! Statistics for comparisons with bounds.
 
-/// Jain's index of fairness (1984): 1 where all have the same, `1 / n` where one has everything.
-#[expect(clippy::cast_precision_loss, reason = "an index, to be held against a bound")]
+/// Fairness index of Jain (1984): 1 for equal shares, `1 / n` if one of `n` has everything.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an approximate index, compared with a bound"
+)]
 pub fn jain(shares: &[u64]) -> f64 {
     let sum: u64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
     (sum as f64).powi(2) / (shares.len() as f64 * squares)
 }
 
-/// `max |a - b| / max |b|`: NaN, which is within no bound, where one of them is NaN, and where they are of different lengths.
+/// `max |a - b| / max |b|`. NaN, which is not within any bound, if an element is NaN or the lengths differ.
 pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
     if found.len() != expected.len() {
         return f32::NAN;
@@ -16,7 +19,7 @@ pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
     if found == expected {
         return 0.0;
     }
-    // By the total order a NaN without its sign is the largest; `f32::max` would drop it.
+    // In the total order a positive NaN is the largest value; `f32::max` would drop it.
     let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
     let farthest = differences.max_by(f32::total_cmp).unwrap_or_default();
     let largest = expected.iter().map(|element| element.abs());
@@ -28,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_far_from_everything() {
+    fn nan_is_not_close_to_anything() {
         let close = |found: &[f32], expected: &[f32]| distance(found, expected) <= 1e-5;
         assert!(close(&[1.0, -2.0], &[1.0, -2.000_001]));
         assert!(!close(&[1.0, -2.0], &[1.0, -2.1]));

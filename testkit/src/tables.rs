@@ -1,4 +1,4 @@
-//! Parquet files, and a store that gives parts of them.
+//! Parquet files, and an origin that serves ranges of them.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,21 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 
 use crate::origin::Exchange;
 
-/// What a file is made of.
+/// The size of a generated file.
 ///
-/// Its columns are `n`, which counts the rows, `text`, which says it, and `c000`, `c001`, ... of numbers that no
-/// compression makes shorter.
+/// The columns are `n`, the row number, `text`, which contains it, and `c000`, `c001`, ... with incompressible numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Parquet {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns of noise.
+    /// Number of columns with incompressible numbers.
     pub noise: usize,
-    /// Rows of a row group.
+    /// Rows per row group.
     pub row_group: usize,
 }
 
 impl Parquet {
-    /// The file.
+    /// Generates the file.
     pub fn write(self) -> Result<Vec<u8>> {
         let rows = 0..i64::try_from(self.rows)?;
         let text = rows.clone().map(|n| format!("row number {n}"));
@@ -46,10 +45,10 @@ impl Parquet {
                 Arc::new(Float64Array::from_iter_values(values)),
             ));
         }
-        file_of(columns, self.row_group)
+        incompressible_file(columns, self.row_group)
     }
 
-    /// A file of photos: `n`, which counts them, and `photo` with their bytes.
+    /// A file of photos: `n` is the number of the photo, `photo` has its bytes.
     pub fn of_photos(photos: &[&[u8]], row_group: usize) -> Result<Vec<u8>> {
         let count = i64::try_from(photos.len())?;
         let columns: Vec<(String, ArrayRef)> = vec![
@@ -59,11 +58,11 @@ impl Parquet {
                 Arc::new(BinaryArray::from_iter_values(photos)),
             ),
         ];
-        file_of(columns, row_group)
+        incompressible_file(columns, row_group)
     }
 
-    /// A file whose statistics mislead: `x` is from 0 to 1,000,000 in each row group, and 999,999 in all rows but two. `n` and
-    /// `m` are noise.
+    /// A file with misleading statistics: `x` ranges from 0 to 1,000,000 in each row group, but is 999,999 in all rows except two.
+    /// `n` and `m` are incompressible numbers.
     pub fn skewed(rows: usize, row_group: usize) -> Result<Vec<u8>> {
         let x = (0..rows).map(|row| match row % row_group {
             0 => 0,
@@ -79,10 +78,10 @@ impl Parquet {
             ("m".to_owned(), noise(1)),
             ("x".to_owned(), Arc::new(Int64Array::from_iter_values(x))),
         ];
-        packed(columns, row_group)
+        compressed_file(columns, row_group)
     }
 
-    /// A file of long texts, `url`, that are all different and nearly alike: it has far fewer bytes than they. `n` is noise.
+    /// A file of long, distinct and similar texts, `url`, that compress well. `n` has incompressible numbers.
     pub fn unique(rows: usize, row_group: usize) -> Result<Vec<u8>> {
         let url = |row| format!("https://example.com/a/path/whose/beginning/all/of/them/share/{row:09}");
         let columns: Vec<(String, ArrayRef)> = vec![
@@ -95,17 +94,17 @@ impl Parquet {
                 Arc::new(StringArray::from_iter_values((0..rows).map(url))),
             ),
         ];
-        packed(columns, row_group)
+        compressed_file(columns, row_group)
     }
 
-    /// A file that says nothing of how long its texts are: `t` is a letter at its least and at its most, and else one of 2,000
-    /// bytes that stand in a dictionary. `n` is noise.
-    pub fn hushed(rows: usize, row_group: usize) -> Result<Vec<u8>> {
+    /// A file without statistics on text lengths: the minimum and the maximum of `t` are single letters, and its other values are
+    /// texts of 2,000 bytes from a dictionary. `n` has incompressible numbers.
+    pub fn without_text_lengths(rows: usize, row_group: usize) -> Result<Vec<u8>> {
         let long = ["b".repeat(2000), "c".repeat(2000)];
         let text = |row: usize| match row % row_group {
             0 => "a",
             1 => "d",
-            at => long[at % 2].as_str(),
+            index => long[index % 2].as_str(),
         };
         let columns: Vec<(String, ArrayRef)> = vec![
             (
@@ -117,42 +116,42 @@ impl Parquet {
                 Arc::new(StringArray::from_iter_values((0..rows).map(text))),
             ),
         ];
-        let file = Bytes::from(packed(columns, row_group)?);
+        let file = Bytes::from(compressed_file(columns, row_group)?);
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let mut metadata = metadata.into_builder();
         for group in metadata.take_row_groups() {
             let mut group = group.into_builder();
-            let hush = |chunk: ColumnChunkMetaData| {
+            let without_lengths = |chunk: ColumnChunkMetaData| {
                 let chunk = chunk.into_builder();
                 chunk.set_unencoded_byte_array_data_bytes(None).build()
             };
             let chunks = group
                 .take_columns()
                 .into_iter()
-                .map(hush)
+                .map(without_lengths)
                 .collect::<Result<_, _>>()?;
             metadata = metadata.add_row_group(group.set_column_metadata(chunks).build()?);
         }
         let length = file.len() - 8;
         let footer = u32::from_le_bytes(file[length..length + 4].try_into()?);
-        let mut hushed = file[..length - usize::try_from(footer)?].to_vec();
-        ParquetMetaDataWriter::new(&mut hushed, &metadata.build()).finish()?;
-        Ok(hushed)
+        let mut output = file[..length - usize::try_from(footer)?].to_vec();
+        ParquetMetaDataWriter::new(&mut output, &metadata.build()).finish()?;
+        Ok(output)
     }
 }
 
-fn file_of(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
+fn incompressible_file(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
     let properties = WriterProperties::builder().set_dictionary_enabled(false);
-    written(columns, row_group, properties)
+    write_file(columns, row_group, properties)
 }
 
-/// With what makes a file small.
-fn packed(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
+/// A file with dictionaries and compression.
+fn compressed_file(columns: Vec<(String, ArrayRef)>, row_group: usize) -> Result<Vec<u8>> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-    written(columns, row_group, properties)
+    write_file(columns, row_group, properties)
 }
 
-fn written(
+fn write_file(
     columns: Vec<(String, ArrayRef)>,
     row_group: usize,
     properties: WriterPropertiesBuilder,
@@ -167,8 +166,8 @@ fn written(
     Ok(writer.into_inner()?)
 }
 
-/// A number from 0 to 1 of which each bit counts: a step of `SplitMix64`.
-#[expect(clippy::cast_precision_loss, reason = "53 bits are what a double has")]
+/// A pseudo-random number from 0 to 1 with 53 random bits: a step of `SplitMix64`.
+#[expect(clippy::cast_precision_loss, reason = "a double has 53 bits")]
 fn noise(column: usize, row: usize) -> f64 {
     let mut bits = ((column as u64) << 40 | row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -176,7 +175,7 @@ fn noise(column: usize, row: usize) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The first byte that a GET asks for by `Range`; `None` where it asks for the end of an object, or for all of it.
+/// The first byte of the `Range` of a GET; `None` for a suffix range or without a range.
 pub fn first_byte(exchange: &Exchange) -> Option<usize> {
     range(exchange)?.split_once('-')?.0.parse().ok()
 }
@@ -189,7 +188,7 @@ fn range(exchange: &Exchange) -> Option<&str> {
     })
 }
 
-/// Answers a GET as a store does that heeds `Range` and not `If-Match`.
+/// Answers a GET like a store that supports `Range` and ignores `If-Match`.
 pub fn ranged(exchange: &mut Exchange, object: &[u8], etag: &str) -> io::Result<()> {
     let total = object.len();
     let bounds = range(exchange).and_then(|range| {

@@ -1,4 +1,4 @@
-//! SeaweedFS: a production store that installs from a wheel, as its own process.
+//! SeaweedFS, an S3 store that is installed from a wheel, as a child process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -13,10 +13,10 @@ use crate::process::{Process, eventually};
 use crate::raw::Request;
 use crate::sign::{Keys, Payload};
 
-/// Each of its ports has a gRPC twin this much higher.
-const GRPC: u16 = 10_000;
+/// Each port has a gRPC port at this offset.
+const GRPC_OFFSET: u16 = 10_000;
 
-/// A running SeaweedFS; killed when dropped.
+/// A running SeaweedFS, killed when dropped.
 #[derive(Debug)]
 pub struct Weed {
     process: Process,
@@ -25,17 +25,16 @@ pub struct Weed {
 }
 
 impl Weed {
-    /// Starts it with an identity for each of these keys, all of which may do anything, and waits until it takes an
-    /// object.
+    /// Starts SeaweedFS with an identity with all permissions for each of these keys, and waits until it accepts an object.
     pub fn launch(keys: &[Keys]) -> Result<Self> {
-        // Its ports were free when they were chosen; another process may have been faster.
+        // Retries, since another process may take a port between its choice and its use.
         Self::attempt(keys).or_else(|_taken| Self::attempt(keys))
     }
 
     fn attempt(keys: &[Keys]) -> Result<Self> {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
-        let first = keys.first().context("a store without keys takes no object")?;
+        let first = keys.first().context("expected at least one pair of keys")?;
         let config = directory.path().join("identities.json");
         let identities: Vec<_> = keys
             .iter()
@@ -65,9 +64,9 @@ impl Weed {
         command.arg(format!("-s3.config={}", config.display()));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
-        // With less than a hundredth of the disk free, gigabytes, it would take no object.
+        // The default, one percent of the disk, may be gigabytes; with less free space it refuses objects.
         command.arg("-volume.minFreeSpace=100MiB");
-        // Further listeners on fixed ports: a second instance would end because of them.
+        // Disables listeners on fixed ports, which would stop a second instance.
         command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
         command
             .stdin(Stdio::null())
@@ -81,15 +80,18 @@ impl Weed {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, s3)),
             directory,
         };
-        eventually("SeaweedFS takes an object", Duration::from_mins(1), || {
+        eventually("SeaweedFS accepts an object", Duration::from_mins(1), || {
             weed.process.check()?;
-            Ok(weed.takes_an_object(first).is_ok_and(|takes| takes).then_some(()))
+            Ok(weed
+                .accepts_an_object(first)
+                .is_ok_and(|accepted| accepted)
+                .then_some(()))
         })
-        .with_context(|| format!("its log is {}", weed.log().unwrap_or_default()))?;
+        .with_context(|| format!("its log: {}", weed.log().unwrap_or_default()))?;
         Ok(weed)
     }
 
-    /// Where it serves S3.
+    /// Address of its S3 endpoint.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -100,8 +102,8 @@ impl Weed {
         Ok(lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
     }
 
-    /// Its parts find each other one after the other; an object needs them all.
-    fn takes_an_object(&self, keys: &Keys) -> Result<bool> {
+    /// Whether it accepts an object. Its components connect one after the other, and an object needs all of them.
+    fn accepts_an_object(&self, keys: &Keys) -> Result<bool> {
         let send = |method: &str, target: &str, body: &str| -> Result<u16> {
             let request = Request::new(method, target)
                 .header("host", &self.address.to_string())
@@ -109,45 +111,45 @@ impl Weed {
             Ok(keys.sign(request, Payload::Signed)?.send(self.address)?.status)
         };
         send("PUT", "/readiness", "")?;
-        let takes = send("PUT", "/readiness/object", "ready")? == 200;
-        if takes {
+        let accepted = send("PUT", "/readiness/object", "ready")? == 200;
+        if accepted {
             send("DELETE", "/readiness/object", "")?;
             send("DELETE", "/readiness", "")?;
         }
-        Ok(takes)
+        Ok(accepted)
     }
 }
 
-/// `weed` from the repository's virtual environment, where the set-up puts it.
+/// Path of `weed` in the virtual environment of the repository.
 fn find() -> Result<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let binary = root.join(".venv/bin/weed");
     if !binary.is_file() {
         bail!(
-            "{} is missing: run `make setup`, or leave SeaweedFS out with PUSHDOWN_TEST_BACKENDS=embedded",
+            "{} is missing: run `make setup`, or skip SeaweedFS with PUSHDOWN_TEST_BACKENDS=embedded",
             binary.display()
         );
     }
     Ok(binary)
 }
 
-/// Four free ports, from the kernel where they fit, whose gRPC twins are free too.
+/// Four free ports whose gRPC ports are free as well.
 fn free_ports() -> Result<[u16; 4]> {
-    let mut held = Vec::new();
+    let mut listeners = Vec::new();
     let mut ports = Vec::new();
     for _ in 0..1000 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        if port < u16::MAX - GRPC
-            && let Ok(twin) = TcpListener::bind((Ipv4Addr::LOCALHOST, port + GRPC))
+        if port < u16::MAX - GRPC_OFFSET
+            && let Ok(grpc_listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port + GRPC_OFFSET))
         {
             ports.push(port);
-            held.push(twin);
+            listeners.push(grpc_listener);
         }
-        held.push(listener);
+        listeners.push(listener);
         if let [master, volume, filer, s3] = ports[..] {
             return Ok([master, volume, filer, s3]);
         }
     }
-    bail!("no four free ports with free twins")
+    bail!("found no four free ports with free gRPC ports")
 }

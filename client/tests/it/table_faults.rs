@@ -15,7 +15,7 @@ fn read(script: Script) -> (Option<i32>, Vec<u8>, String) {
         row_group: 2000,
     };
     let object = object.write().unwrap();
-    let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+    let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier_requests {
         0 => ranged(exchange, &object, "one"),
         _ => script(exchange, &object),
     });
@@ -87,7 +87,7 @@ fn a_replaced_text_object_is_an_error() {
     ];
     for (number, script) in scripts.into_iter().enumerate() {
         let text = [b"n,m\n".as_slice(), &b"1,2\n".repeat(50_000)].concat();
-        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier_requests {
             0 => ranged(exchange, &text, "one"),
             _ => script(exchange, &text),
         });

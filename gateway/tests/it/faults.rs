@@ -171,7 +171,7 @@ fn a_client_that_reads_nothing_is_disconnected() -> Result<()> {
 #[test]
 fn a_read_on_a_closed_store_connection_is_retried() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| {
-        if exchange.earlier == 1 {
+        if exchange.earlier_requests == 1 {
             exchange.close();
             return Ok(());
         }

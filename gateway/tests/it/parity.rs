@@ -27,7 +27,7 @@ fn the_gateway_answers_like_seaweedfs() -> Result<()> {
 }
 
 fn check(backend: Backend) -> Result<()> {
-    if !backend.is_wanted()? {
+    if !backend.is_enabled()? {
         return Ok(());
     }
     let lab = Lab {

@@ -45,7 +45,7 @@ fn a_refused_upload_gets_no_continue() -> Result<()> {
 #[test]
 fn the_store_decides_the_first_status_line() -> Result<()> {
     for (backend, refusal) in [(Backend::Embedded, 403), (Backend::SeaweedFs, 100)] {
-        if !backend.is_wanted()? {
+        if !backend.is_enabled()? {
             continue;
         }
         let store = backend.start(binary())?;

@@ -228,7 +228,7 @@ fn refusals(lab: &Lab, cases: &mut Cases) -> Result<()> {
         "an unknown key",
         Keys::new("nobody", "knows").sign(get(), Payload::Signed)?,
     ));
-    let stale = lab.keys().at(SystemTime::now() - DAY);
+    let stale = lab.keys().with_time(SystemTime::now() - DAY);
     cases.push(("a signature of yesterday", stale.sign(get(), Payload::Signed)?));
     cases.push(("an expired presigned get", stale.presign(get(), HOUR)?));
     cases.push(("a missing bucket", lab.signed("GET", "/parity-missing/key")?));

@@ -268,7 +268,7 @@ fn random_steps_depend_only_on_seed_epoch_and_key() -> Result<()> {
 #[test]
 fn an_object_with_hundreds_of_metadata_entries_is_stored_and_read() -> Result<()> {
     for backend in [Backend::Embedded, Backend::SeaweedFs] {
-        if !backend.is_wanted()? {
+        if !backend.is_enabled()? {
             continue;
         }
         let store = backend.start(binary())?;

@@ -136,7 +136,7 @@ fn no_answer_without_authorization_by_the_store() -> Result<()> {
         .sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
     let unknown =
         Keys::new("nobody", "none").sign(pipeline(lab.request("GET", "cat.jpg")), Payload::Signed)?;
-    let expired = lab.keys.at(SystemTime::now() - Duration::from_hours(2));
+    let expired = lab.keys.with_time(SystemTime::now() - Duration::from_hours(2));
     let expired = expired.presign(pipeline(lab.request("GET", "cat.jpg")), Duration::from_mins(1))?;
     for (name, request) in [
         ("anonymous", anonymous),

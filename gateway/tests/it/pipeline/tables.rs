@@ -77,7 +77,7 @@ fn send_signed(store: &Store, keys: &Keys, pipeline: &str) -> Result<Response> {
 fn a_filtered_scan_returns_the_right_rows_and_reads_few_bytes() -> Result<()> {
     let object = WIDE.write()?;
     for backend in [Backend::Embedded, Backend::SeaweedFs] {
-        if !backend.is_wanted()? {
+        if !backend.is_enabled()? {
             continue;
         }
         let store = backend.start(binary())?;

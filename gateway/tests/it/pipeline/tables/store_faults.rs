@@ -154,7 +154,7 @@ fn a_replaced_text_object_aborts_the_scan() -> Result<()> {
     ];
     for script in scripts {
         let text = [b"n,m\n".as_slice(), &b"1,2\n".repeat(50_000)].concat();
-        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier {
+        let origin = ScriptedOrigin::start(move |exchange| match exchange.earlier_requests {
             0 => ranged(exchange, &text, "one"),
             _ => script(exchange, &text),
         })?;

@@ -11,7 +11,7 @@ mod hysteresis;
 mod learn;
 mod link;
 mod mean;
-mod recent;
+mod recent_median;
 mod replanner;
 mod simplex;
 pub mod simulate;

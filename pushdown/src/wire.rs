@@ -13,7 +13,7 @@ mod batch;
 mod cpu_fingerprint;
 mod cpu_time;
 mod encode;
-mod fixed;
+mod fixed_shape;
 mod form;
 pub mod header;
 mod ipc;
@@ -23,7 +23,7 @@ mod safetensors;
 mod shape;
 mod split;
 mod table;
-mod tensors;
+mod tensor_column;
 
 pub use batch::{
     BatchReader, BatchRequest, BatchSample, BatchWriter, Compression, MAX_REQUEST_BYTES, OnError, Order, Row,
@@ -32,9 +32,9 @@ pub use batch::{
 pub use cpu_fingerprint::cpu_fingerprint;
 pub use cpu_time::{CpuTime, InvalidCpuTime};
 pub use encode::{Encoded, decode, encode};
-pub use fixed::FixedShape;
+pub use fixed_shape::FixedShape;
 pub use form::Form;
 pub(crate) use ipc::{Message, MessageReader};
 pub use split::Split;
 pub use table::{TableDecoder, TableEncoder, TableForm};
-pub(crate) use tensors::TensorColumn;
+pub(crate) use tensor_column::TensorColumn;

@@ -5,7 +5,7 @@
 //! and the ratio of gateway to host seconds by stage. The current speed of each tier is its pace: one factor for all steps
 //! of the tier, including those that it has not run for a while.
 
-use super::{Candidate, Class, SetupCosts, mean::Mean, recent::RecentMedian};
+use super::{Candidate, Class, SetupCosts, mean::Mean, recent_median::RecentMedian};
 use crate::{Kind, Pipeline, Step};
 
 /// Samples over which a mean is taken.

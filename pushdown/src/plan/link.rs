@@ -1,6 +1,6 @@
 //! Estimates the bandwidth of a link from the transfers over it.
 
-use super::recent::{MAX_MEASUREMENTS, RecentMedian};
+use super::recent_median::{MAX_MEASUREMENTS, RecentMedian};
 
 /// Throughput that even a saturated tier achieves: one core forwards a hundred times as much, and a thread that waits for a CPU
 /// gets it within milliseconds.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Class, Costs, InFlight, Link, LoadingCost, Plan, Rules, SetupCosts, Tiers, background::BackgroundLoad,
-    float, hysteresis::Hysteresis, recent::RecentMedian,
+    float, hysteresis::Hysteresis, recent_median::RecentMedian,
 };
 use crate::Pipeline;
 

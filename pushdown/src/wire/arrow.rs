@@ -31,7 +31,7 @@ pub(super) fn encode(shape: &Shape, elements: Buffer) -> Result<Vec<Bytes>> {
 /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a truncated stream, or one that is not one row with one
 /// fixed-shape tensor; [`TooLarge`](crate::ErrorKind::TooLarge) past `limits`.
 pub(super) fn decode(body: Bytes, limits: &Limits) -> Result<Sample> {
-    let mut batches = ipc::Batches::new(body.len() as u64);
+    let mut batches = ipc::RecordBatchReader::new(body.len() as u64);
     let mut chunk = Buffer::from(body);
     let mut value = None;
     while let Some(batch) = batches.next(&mut chunk)? {

@@ -55,7 +55,7 @@ impl Form {
     }
 
     /// The quality of this form in thousandths, from the most specific matching range.
-    fn quality(self, kind: &Kind, ranges: &[Range<'_>]) -> u16 {
+    fn quality(self, kind: &Kind, ranges: &[MediaRange<'_>]) -> u16 {
         // Until the object is read, bytes may be an image of any format.
         let any_image = matches!((self, kind), (Self::Encoded, Kind::Bytes(bytes)) if bytes.media.is_none());
         quality(self.content_type(kind), any_image, ranges)
@@ -92,12 +92,12 @@ pub(super) fn has_parameter(accept: &str, content_type: &str, parameter: &str, v
 fn choose<F: Copy>(
     accept: Option<&str>,
     offered: &[F],
-    quality: impl Fn(F, &[Range<'_>]) -> u16,
+    quality: impl Fn(F, &[MediaRange<'_>]) -> u16,
 ) -> Option<F> {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
         return offered.first().copied();
     };
-    let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
+    let ranges: Vec<MediaRange<'_>> = accept.split(',').filter_map(MediaRange::parse).collect();
     let mut best = None;
     for form in offered {
         let quality = quality(*form, &ranges);
@@ -109,9 +109,9 @@ fn choose<F: Copy>(
 }
 
 /// The quality of a content type in thousandths, from the most specific matching range.
-fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
+fn quality(content_type: &str, any_image: bool, ranges: &[MediaRange<'_>]) -> u16 {
     let (main, sub) = content_type.split_once('/').unwrap_or_default();
-    let specificity = |range: &Range<'_>| match (range.main, range.sub) {
+    let specificity = |range: &MediaRange<'_>| match (range.main, range.sub) {
         ("*", "*") => Some(0),
         (range_main, "*") if range_main.eq_ignore_ascii_case(main) => Some(1),
         (range_main, range_sub)
@@ -130,14 +130,14 @@ fn quality(content_type: &str, any_image: bool, ranges: &[Range<'_>]) -> u16 {
 
 /// An element of an `Accept` header.
 #[derive(Debug, Clone, Copy)]
-struct Range<'a> {
+struct MediaRange<'a> {
     main: &'a str,
     sub: &'a str,
     /// Thousandths.
     quality: u16,
 }
 
-impl<'a> Range<'a> {
+impl<'a> MediaRange<'a> {
     fn parse(element: &'a str) -> Option<Self> {
         let mut parts = element.split(';').map(str::trim);
         let (main, sub) = parts.next()?.split_once('/')?;

@@ -4,7 +4,7 @@
 //! messages. This module splits the stream into messages and validates them before that crate decodes arrays.
 
 mod check;
-mod frames;
+mod message_reader;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,14 +17,14 @@ use bytes::Bytes;
 use crate::{Error, Result};
 
 pub(super) use check::MAX_COMPRESSED_BYTES;
-pub(crate) use frames::{Message, MessageReader};
+pub(crate) use message_reader::{Message, MessageReader};
 
 /// Buffers shorter than this are joined: a padding of 8 bytes does not deserve a write of its own.
 const MIN_PIECE_BYTES: usize = 4096;
 
 /// Reads record batches from chunks of a stream. Chunk boundaries may be anywhere.
 #[derive(Debug)]
-pub(super) struct Batches {
+pub(super) struct RecordBatchReader {
     frames: MessageReader,
     schema: Option<SchemaRef>,
 }
@@ -37,7 +37,7 @@ pub(super) struct RawBatch {
     rows: usize,
 }
 
-impl Batches {
+impl RecordBatchReader {
     /// A reader for record batches of at most `max_body` bytes.
     pub(super) fn new(max_body: u64) -> Self {
         Self {

@@ -26,7 +26,7 @@ const MAX_OVERHEAD_BYTES: u64 = 16 << 20;
 /// Reads a batch answer from chunks with any boundaries. Values share the memory of the received bytes.
 #[derive(Debug)]
 pub struct BatchReader {
-    batches: ipc::Batches,
+    batches: ipc::RecordBatchReader,
     limits: Limits,
     schema: Option<(SchemaRef, ValueType)>,
     /// Whether an error occurred, after which the start of the next message is unknown.
@@ -38,7 +38,7 @@ impl BatchReader {
     pub fn new(limits: Limits) -> Self {
         let largest = limits.max_object_bytes.max(limits.max_value_bytes);
         Self {
-            batches: ipc::Batches::new(largest.saturating_add(MAX_OVERHEAD_BYTES)),
+            batches: ipc::RecordBatchReader::new(largest.saturating_add(MAX_OVERHEAD_BYTES)),
             limits,
             schema: None,
             is_failed: false,

@@ -9,7 +9,7 @@ mod tests;
 use arrow_ipc as fb;
 use arrow_schema::{DataType, Schema};
 
-use super::frames::Message;
+use super::message_reader::Message;
 use crate::{Error, Result};
 
 /// Maximum nesting depth of types.

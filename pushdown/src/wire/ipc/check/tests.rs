@@ -8,7 +8,7 @@ use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::{Field, TimeUnit};
 
 use super::*;
-use crate::wire::ipc::Batches;
+use crate::wire::ipc::RecordBatchReader;
 
 fn stream(schema: &Schema, batches: &[RecordBatch]) -> Buffer {
     let mut encoder = StreamEncoder::try_new(schema).unwrap();
@@ -40,7 +40,7 @@ fn only_supported_types_pass() {
         nested(3),
     ];
     for data_type in known {
-        let mut batches = Batches::new(0);
+        let mut batches = RecordBatchReader::new(0);
         assert!(
             batches
                 .next(&mut stream(&with_one(data_type.clone()), &[]))
@@ -61,7 +61,7 @@ fn only_supported_types_pass() {
         nested(4),
     ];
     for data_type in unknown {
-        let error = Batches::new(0)
+        let error = RecordBatchReader::new(0)
             .next(&mut stream(&with_one(data_type.clone()), &[]))
             .unwrap_err();
         assert_eq!(
@@ -78,12 +78,12 @@ fn record_batches_are_checked_against_the_schema() {
     let batch = |column: ArrayRef| RecordBatch::try_from_iter_with_nullable([("x", column, true)]).unwrap();
     let column: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
     let mut good = stream(&ints, &[batch(Arc::clone(&column))]);
-    let raw = Batches::new(4096).next(&mut good).unwrap().unwrap();
+    let raw = RecordBatchReader::new(4096).next(&mut good).unwrap().unwrap();
     assert_eq!(raw.read(&[0]).unwrap().column(0), &column);
 
     // The same record batch with other schemas.
     for data_type in [DataType::Int64, DataType::Utf8, nested(1), DataType::LargeBinary] {
-        let mut batches = Batches::new(4096);
+        let mut batches = RecordBatchReader::new(4096);
         let start = stream(&with_one(data_type.clone()), &[]);
         batches
             .next(&mut start.slice_with_length(0, start.len() - 8))
@@ -103,13 +103,13 @@ fn record_batches_are_checked_against_the_schema() {
         "a view that is longer than twelve bytes",
     ])));
     assert!(
-        Batches::new(4096)
+        RecordBatchReader::new(4096)
             .next(&mut stream(&views.schema(), std::slice::from_ref(&views)))
             .is_err()
     );
     let mut large = stream(&ints, &[batch(column)]);
     assert_eq!(
-        Batches::new(8).next(&mut large).unwrap_err().kind(),
+        RecordBatchReader::new(8).next(&mut large).unwrap_err().kind(),
         crate::ErrorKind::TooLarge
     );
 }

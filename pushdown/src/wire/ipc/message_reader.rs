@@ -16,7 +16,7 @@ const MAX_RESERVED_BYTES: usize = 16 << 20;
 /// Reads messages from chunks of a stream. Chunk boundaries may be anywhere.
 #[derive(Debug)]
 pub(crate) struct MessageReader {
-    state: State,
+    state: ReadState,
     /// The received start of an incomplete part.
     partial: MutableBuffer,
     max_body: u64,
@@ -27,7 +27,7 @@ pub(crate) struct MessageReader {
 
 /// The next part of the stream.
 #[derive(Debug)]
-enum State {
+enum ReadState {
     Prefix,
     Length,
     Header { length: usize },
@@ -45,7 +45,7 @@ pub(crate) struct Message {
 impl MessageReader {
     pub(crate) fn new(max_body: u64) -> Self {
         Self {
-            state: State::Prefix,
+            state: ReadState::Prefix,
             partial: MutableBuffer::new(0),
             max_body,
             is_stored: false,
@@ -62,37 +62,37 @@ impl MessageReader {
 
     /// Whether the end marker has been read.
     pub(crate) const fn is_ended(&self) -> bool {
-        matches!(self.state, State::Ended)
+        matches!(self.state, ReadState::Ended)
     }
 
     /// Whether no message is partially read, so that a stream without an end marker may end.
     pub(crate) fn is_between_messages(&self) -> bool {
-        matches!(self.state, State::Prefix) && self.partial.is_empty()
+        matches!(self.state, ReadState::Prefix) && self.partial.is_empty()
     }
 
     /// The next message, if `chunk` completes one. Advances `chunk` past the bytes read.
     pub(crate) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<Message>> {
         loop {
             let length = match &self.state {
-                State::Prefix | State::Length => PREFIX_BYTES,
-                State::Header { length } | State::Body { length, .. } => *length,
-                State::Ended if chunk.is_empty() || self.is_stored => return Ok(None),
-                State::Ended => return Err(Error::wire("found bytes after the end of the Arrow stream")),
+                ReadState::Prefix | ReadState::Length => PREFIX_BYTES,
+                ReadState::Header { length } | ReadState::Body { length, .. } => *length,
+                ReadState::Ended if chunk.is_empty() || self.is_stored => return Ok(None),
+                ReadState::Ended => return Err(Error::wire("found bytes after the end of the Arrow stream")),
             };
             let Some(part) = self.fill(length, chunk) else {
                 return Ok(None);
             };
-            match std::mem::replace(&mut self.state, State::Prefix) {
-                State::Prefix if *part == CONTINUATION => self.state = State::Length,
-                State::Prefix if !self.is_stored => {
+            match std::mem::replace(&mut self.state, ReadState::Prefix) {
+                ReadState::Prefix if *part == CONTINUATION => self.state = ReadState::Length,
+                ReadState::Prefix if !self.is_stored => {
                     return Err(Error::wire(
                         "invalid Arrow stream: a message lacks its continuation marker",
                     ));
                 }
-                State::Prefix | State::Length => self.state = after_length(&part)?,
-                State::Header { .. } => self.state = after_header(part, self.max_body)?,
-                State::Body { header, .. } => return Ok(Some(Message { header, body: part })),
-                State::Ended => {}
+                ReadState::Prefix | ReadState::Length => self.state = after_length(&part)?,
+                ReadState::Header { .. } => self.state = after_header(part, self.max_body)?,
+                ReadState::Body { header, .. } => return Ok(Some(Message { header, body: part })),
+                ReadState::Ended => {}
             }
         }
     }
@@ -115,26 +115,26 @@ impl MessageReader {
     }
 }
 
-fn after_length(length: &[u8]) -> Result<State> {
+fn after_length(length: &[u8]) -> Result<ReadState> {
     let Some(length) = length.first_chunk() else {
         return Err(Error::wire("invalid Arrow stream"));
     };
     match u32::from_le_bytes(*length) as usize {
-        0 => Ok(State::Ended),
-        length @ 1..=MAX_HEADER_BYTES => Ok(State::Header { length }),
+        0 => Ok(ReadState::Ended),
+        length @ 1..=MAX_HEADER_BYTES => Ok(ReadState::Header { length }),
         length => Err(Error::wire(format!(
             "the Arrow message header is too long: expected at most {MAX_HEADER_BYTES}, found {length} bytes"
         ))),
     }
 }
 
-fn after_header(header: Buffer, max_body: u64) -> Result<State> {
+fn after_header(header: Buffer, max_body: u64) -> Result<ReadState> {
     let header = MessageBuffer::try_new(header)
         .map_err(|error| Error::wire(format!("malformed Arrow message header: {error}")))?;
     let length = u64::try_from(header.as_ref().bodyLength())
         .map_err(|_| Error::wire("malformed Arrow message header: negative body length"))?;
     match usize::try_from(length) {
-        Ok(bytes) if length <= max_body => Ok(State::Body {
+        Ok(bytes) if length <= max_body => Ok(ReadState::Body {
             header,
             length: bytes,
         }),

@@ -35,8 +35,11 @@ impl Nginx {
         fs::write(&file, text)?;
         let mut command = Command::new("/usr/sbin/nginx");
         command.arg("-c").arg(&file).arg("-p").arg(directory.path());
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.context("cannot start nginx: `apt-get install nginx-light`")?;
+        let child = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start nginx: run `apt-get install nginx-light`")?;
         let mut nginx = Self {
             child,
             address,

@@ -93,9 +93,9 @@ fn run_all(pipeline: &Pipeline, files: &[PathBuf]) -> Result<u64> {
         }
         Ok(bytes)
     };
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let thread_count = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(work)).collect();
         let join = |thread: thread::ScopedJoinHandle<'_, Result<u64>>| {
             thread
                 .join()

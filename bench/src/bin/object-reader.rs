@@ -51,13 +51,13 @@ fn main() -> Result<()> {
         &variable("AWS_ACCESS_KEY_ID")?,
         &variable("AWS_SECRET_ACCESS_KEY")?,
     );
-    let requests = (0..cli.objects).map(|index| {
+    let signed_request = |index: usize| {
         let request = Request::new("GET", &format!("/{}/{}/{index}", cli.bucket, cli.prefix))
             .header("host", host)
             .header("accept-encoding", "identity");
         Ok(keys.sign(request, Payload::Signed)?.head())
-    });
-    let requests = requests.collect::<Result<_>>()?;
+    };
+    let requests = (0..cli.objects).map(signed_request).collect::<Result<_>>()?;
     let clock = CpuClock::for_process(std::process::id())?;
     let started = Instant::now();
     let mut load = Load::new(address, cli.connections, requests, cli.bytes)?;

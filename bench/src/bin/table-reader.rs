@@ -35,7 +35,7 @@ enum ReadMode {
     Pushed,
     /// This process reads ranges of the object and runs the pipeline
     Ranges,
-    /// Whichever of the two transfers fewer bytes, by the footer
+    /// The one of these two that transfers fewer bytes, estimated from the footer
     Smallest,
 }
 

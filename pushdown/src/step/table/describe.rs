@@ -47,13 +47,15 @@ pub async fn describe(source: Arc<dyn Source>, context: &Context<'_>) -> Result<
         }
     };
     let metadata = file.metadata().metadata();
-    let groups = metadata.row_groups().iter();
-    let groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or_default());
+    let row_group_rows = metadata
+        .row_groups()
+        .iter()
+        .map(|group| u64::try_from(group.num_rows()).unwrap_or_default());
     Ok(Description {
         format: Format::Parquet,
         schema: SchemaRef::clone(file.schema()),
         object_bytes: file.object_bytes(),
         rows: u64::try_from(metadata.file_metadata().num_rows()).ok(),
-        row_groups: Some(groups.collect()),
+        row_groups: Some(row_group_rows.collect()),
     })
 }

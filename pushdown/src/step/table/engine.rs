@@ -83,10 +83,10 @@ pub(crate) async fn open<Q: TableQuery>(
     sample_id: &[u8],
     limits: &Limits,
 ) -> Result<OpenQuery> {
-    let opening = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
-    let opened = opening.await.map_err(|_| decoder_panicked())??;
-    let batches = AssertUnwindSafe(opened.batches).catch_unwind();
-    let batches = batches
+    let planning = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
+    let opened = planning.await.map_err(|_| decoder_panicked())??;
+    let batches = AssertUnwindSafe(opened.batches)
+        .catch_unwind()
         .map(|batch| batch.map_err(|_| decoder_panicked())?)
         .boxed();
     Ok(OpenQuery { batches, ..opened })
@@ -97,8 +97,8 @@ pub(crate) async fn open<Q: TableQuery>(
 /// # Errors
 /// As [`open`].
 pub(crate) fn run<Q: TableQuery>(query: &Q, object: Bytes, scope: &Scope<'_>) -> Result<Table> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
         .map_err(|error| Error::internal(format!("cannot start a tokio runtime for a query: {error}")))?;
     runtime.block_on(async {
         let mut opened = open(query, Arc::new(object), scope.sample_id, scope.limits).await?;
@@ -121,12 +121,13 @@ async fn plan<Q: TableQuery>(
     let stored = TableFile::open(options, source, sample_id, limits).await?;
     let object = Arc::new(ObjectTable::new(stored, options)?);
     let mut state = session_state(limits)?;
-    let logical = query.plan(&state, Arc::clone(&object) as _).await?;
-    let logical = rewrite_plan(logical, &state)?;
-    let physical = state.create_physical_plan(&logical).await;
+    let plan = query.plan(&state, Arc::clone(&object) as _).await?;
+    let logical = rewrite_plan(plan, &state)?;
+    let planned = state.create_physical_plan(&logical).await;
+    // Planning has registered the scans, which determine the batch size.
     let batch_rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
-    let physical = physical
+    let physical = planned
         .and_then(|plan| limit_filter_batches(plan, batch_rows))
         .and_then(concatenate_partitions)
         .and_then(reserve_window_memory)

@@ -189,8 +189,8 @@ fn column_bytes(file: &ParquetFile, scan: &PrunedScan, column: usize) -> u64 {
         let row_group: &RowGroupMetaData = row_groups.get(group.index)?;
         let group_rows = u64::try_from(row_group.num_rows()).ok()?.max(1);
         let leaves = row_group.columns().iter().enumerate();
-        let leaves = leaves.filter(|(leaf, _)| mask.leaf_included(*leaf));
         let bytes = leaves
+            .filter(|(leaf, _)| mask.leaf_included(*leaf))
             .map(|(_, chunk)| chunk_bytes(chunk))
             .fold(0, u64::saturating_add);
         u64::try_from(u128::from(bytes) * u128::from(group.rows) / u128::from(group_rows)).ok()

@@ -14,6 +14,8 @@ use crate::{Error, ErrorKind, pipeline::excerpt, step::distance};
 /// Longest name, in bytes, for which similar names are searched: a comparison takes time proportional to the product of both
 /// lengths, and a name can be as long as the query.
 const MAX_COMPARED_BYTES: usize = 256;
+/// Maximum number of known columns that a message lists.
+const MAX_LISTED_NAMES: usize = 20;
 /// Maximum length of a library's message within an error message, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
 
@@ -76,44 +78,44 @@ pub(super) fn to_plan_result<T>(result: crate::Result<T>) -> PlanResult<T> {
 
 /// The error for an unknown column, with similar names or the known columns.
 pub(super) fn unknown_column<'a>(name: &str, columns: impl Iterator<Item = &'a str> + Clone) -> Error {
+    let count = columns.clone().count();
+    if count == 0 {
+        let name = excerpt(name, 60);
+        return Error::new(
+            ErrorKind::InvalidPipeline,
+            format!("unknown column `{name}`: the query reads no table; is `FROM object` missing?"),
+        );
+    }
+    let similar = similar_names(name, columns.clone());
+    let hint = if !similar.is_empty() {
+        format!("did you mean {}?", name_list(similar.into_iter().take(3)))
+    } else if count > MAX_LISTED_NAMES {
+        let names = name_list(columns.take(MAX_LISTED_NAMES));
+        format!("it has {names} and {} more", count - MAX_LISTED_NAMES)
+    } else {
+        format!("it has {}", name_list(columns))
+    };
+    Error::unsuitable(format!(
+        "the object has no column `{}`; {hint}",
+        excerpt(name, 60)
+    ))
+}
+
+/// The names within an edit distance of 2, nearest first.
+fn similar_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_lowercase();
-    let mut similar: Vec<_> = columns
-        .clone()
-        .filter(|column| name.len() <= MAX_COMPARED_BYTES && column.len() <= MAX_COMPARED_BYTES)
-        .map(|column| (distance(&column.to_lowercase(), &wanted), column))
+    let mut similar: Vec<_> = names
+        .filter(|other| name.len() <= MAX_COMPARED_BYTES && other.len() <= MAX_COMPARED_BYTES)
+        .map(|other| (distance(&other.to_lowercase(), &wanted), other))
         .filter(|(distance, _)| *distance <= 2)
         .collect();
     similar.sort_by_key(|(distance, _)| *distance);
-    let list = |names: &mut dyn Iterator<Item = &str>| {
-        let names = names.map(|name| format!("`{}`", excerpt(name, 40)));
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let hint = if similar.is_empty() {
-        format!("it has {}", list(&mut columns.clone().take(20)))
-    } else {
-        let nearest = similar.iter().take(3).map(|(_, column)| *column);
-        format!("did you mean {}?", list(&mut nearest.into_iter()))
-    };
-    let count = columns.count();
-    if count == 0 {
-        return Error::new(
-            ErrorKind::InvalidPipeline,
-            format!(
-                "unknown column `{}`: the query reads no table; is `FROM object` missing?",
-                excerpt(name, 60)
-            ),
-        );
-    }
-    let more = count.saturating_sub(20);
-    let more = if similar.is_empty() && more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    Error::unsuitable(format!(
-        "the object has no column `{}`; {hint}{more}",
-        excerpt(name, 60)
-    ))
+    similar.into_iter().map(|(_, other)| other).collect()
+}
+
+fn name_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let quoted = names.map(|name| format!("`{}`", excerpt(name, 40)));
+    quoted.collect::<Vec<_>>().join(", ")
 }
 
 fn column_error(error: &SchemaError) -> Error {

@@ -181,12 +181,12 @@ impl TableQuery for Select {
 fn expression(sql: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr> {
     let invalid = |error: syntax::SyntaxError| Error::new(ErrorKind::InvalidPipeline, error.message);
     let parsed = syntax::expression(sql).map_err(invalid)?;
-    let parsed = ExprWithAlias {
+    let unaliased = ExprWithAlias {
         expr: parsed,
         alias: None,
     };
     let expr = state
-        .create_logical_expr_from_sql_expr(parsed, schema)
+        .create_logical_expr_from_sql_expr(unaliased, schema)
         .map_err(fault::query)?;
     guard::check_expression(&expr, schema)?;
     Ok(expr)

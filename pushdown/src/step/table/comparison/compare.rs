@@ -136,8 +136,9 @@ fn nanoseconds(values: &ArrayRef) -> Result<Vec<Option<i128>>> {
     let no_unit = || datafusion::common::internal_datafusion_err!("{} has no unit", values.data_type());
     let (_, nanoseconds) = kind_and_unit(values.data_type()).ok_or_else(no_unit)?;
     let ticks = cast(&values, &DataType::Int64)?;
-    let ticks = ticks.as_primitive::<Int64Type>().iter();
     Ok(ticks
+        .as_primitive::<Int64Type>()
+        .iter()
         .map(|ticks| Some(i128::from(ticks?) * nanoseconds))
         .collect())
 }

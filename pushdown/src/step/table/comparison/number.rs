@@ -54,7 +54,7 @@ fn decimal_position(number: i256, scale: i32, ordered_type: &OrderedType) -> Lit
     match (mul, div, sign) {
         (_, _, Ordering::Equal) => ordered_type.position(i256::ZERO, i256::ONE, i256::ONE),
         (Some(mul), Some(div), _) => ordered_type.position(number, mul, div),
-        // Closer to zero than any divisor of 256 bits, or larger than any value of the type.
+        // The power of ten does not fit in 256 bits: the number is almost zero, or larger than any value of the type.
         (Some(_), None, Ordering::Greater) => ordered_type.position(i256::ONE, i256::ONE, i256::from(2_i64)),
         (Some(_), None, _) => ordered_type.position(i256::MINUS_ONE, i256::ONE, i256::from(2_i64)),
         (None, _, Ordering::Greater) => LiteralPosition::Above,

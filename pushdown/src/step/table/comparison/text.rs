@@ -132,13 +132,13 @@ fn parse_time_zone<'a>(cursor: &mut Cursor<'a>) -> Option<TimeZone<'a>> {
     } else if cursor.take('-') {
         -1
     } else {
-        let name = is_spaced
+        let is_name = is_spaced
             && cursor
                 .0
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte))
             && !cursor.is_empty();
-        let name = name.then_some(std::mem::take(&mut cursor.0))?;
+        let name = is_name.then_some(std::mem::take(&mut cursor.0))?;
         let is_utc = ["utc", "gmt", "z"]
             .iter()
             .any(|utc| name.eq_ignore_ascii_case(utc));

@@ -193,8 +193,8 @@ impl CastFunction {
                     number::parse_scaled(text, *scale)
                         .filter(|number| number.unsigned_abs() < bound.unsigned_abs())
                 })?;
-                let numbers = Decimal128Array::from(numbers);
-                Ok(Arc::new(numbers.with_precision_and_scale(*precision, *scale)?))
+                let decimals = Decimal128Array::from(numbers);
+                Ok(Arc::new(decimals.with_precision_and_scale(*precision, *scale)?))
             }
             Conversion::Integer(data_type) => {
                 let numbers = self.round(&values)?;

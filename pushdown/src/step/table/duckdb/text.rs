@@ -31,8 +31,8 @@ pub(super) fn format_float(value: f64, scientific: &str) -> String {
     if exponent < 0 {
         return format!("{sign}0.{}{digits}", "0".repeat(zeros - 1));
     }
-    let digits = format!("{digits:0<width$}", width = zeros + 2);
-    let (whole, fraction) = digits.split_at(zeros + 1);
+    let padded = format!("{digits:0<width$}", width = zeros + 2);
+    let (whole, fraction) = padded.split_at(zeros + 1);
     format!("{sign}{whole}.{fraction}")
 }
 

@@ -72,9 +72,9 @@ fn row_bytes(column: &ArrayRef, row: usize) -> Option<Bytes> {
         DataType::BinaryView => column.as_binary_view_opt()?.value(row),
         DataType::FixedSizeBinary(_) => column.as_fixed_size_binary_opt()?.value(row),
         _ => {
-            let one = column.slice(row, 1);
-            let one = one.as_any_dictionary_opt()?;
-            return row_bytes(one.values(), *one.normalized_keys().first()?);
+            let single_row = column.slice(row, 1);
+            let dictionary = single_row.as_any_dictionary_opt()?;
+            return row_bytes(dictionary.values(), *dictionary.normalized_keys().first()?);
         }
     };
     Some(Bytes::copy_from_slice(bytes))

@@ -19,14 +19,18 @@ use super::{CheckResult, GrammarChecker, refuse, refuse_if};
 /// clauses for other functions.
 static MULTI_ROW_FUNCTIONS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let aggregates = SessionStateDefaults::default_aggregate_functions();
-    let aggregates = aggregates.iter().flat_map(|function| {
-        std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str))
-    });
     let windows = SessionStateDefaults::default_window_functions();
-    let windows = windows.iter().flat_map(|function| {
-        std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str))
-    });
-    aggregates.chain(windows).map(str::to_owned).collect()
+    let aggregates = aggregates
+        .iter()
+        .map(|function| (function.name(), function.aliases()));
+    let windows = windows
+        .iter()
+        .map(|function| (function.name(), function.aliases()));
+    aggregates
+        .chain(windows)
+        .flat_map(|(name, aliases)| std::iter::once(name).chain(aliases.iter().map(String::as_str)))
+        .map(str::to_owned)
+        .collect()
 });
 
 impl<'a> GrammarChecker<'a> {

@@ -27,35 +27,35 @@ pub(crate) struct LinkMeter {
 }
 
 impl LinkMeter {
-    /// An object was requested; `passed` bytes have been received in total so far.
-    pub(crate) fn on_request(&mut self, now: Instant, passed: u64) {
-        self.advance(now, passed);
+    /// An object was requested; `received` bytes have been received in total so far.
+    pub(crate) fn on_request(&mut self, now: Instant, received: u64) {
+        self.advance(now, received);
         self.requested += 1;
-        self.restart(now, passed);
+        self.restart(now, received);
     }
 
     /// The head of an answer states the object's length. Returns whether the object is long.
-    pub(crate) fn on_headers(&mut self, length: Option<u64>, now: Instant, passed: u64) -> bool {
+    pub(crate) fn on_headers(&mut self, length: Option<u64>, now: Instant, received: u64) -> bool {
         let long = length.is_some_and(|length| length >= LONG_OBJECT_BYTES as u64);
-        self.advance(now, passed);
+        self.advance(now, received);
         self.long += usize::from(long);
-        self.restart(now, passed);
+        self.restart(now, received);
         long
     }
 
     /// The object has arrived, or failed. Returns bytes per second once there is enough to measure.
-    pub(crate) fn on_end(&mut self, long: bool, now: Instant, passed: u64) -> Option<f64> {
-        self.advance(now, passed);
+    pub(crate) fn on_end(&mut self, long: bool, now: Instant, received: u64) -> Option<f64> {
+        self.advance(now, received);
         self.requested = self.requested.saturating_sub(1);
         self.long = self.long.saturating_sub(usize::from(long));
-        self.restart(now, passed);
+        self.restart(now, received);
         self.take_rate(self.time >= MIN_TIME && self.bytes >= MIN_BYTES)
     }
 
     /// Measures in the middle of a long object. On a slow link the time alone is enough.
-    pub(crate) fn sample(&mut self, now: Instant, passed: u64) -> Option<f64> {
-        self.advance(now, passed);
-        self.restart(now, passed);
+    pub(crate) fn measure(&mut self, now: Instant, received: u64) -> Option<f64> {
+        self.advance(now, received);
+        self.restart(now, received);
         self.take_rate(self.time >= MIN_TIME && self.bytes >= MIN_BYTES || self.time >= MIN_TIME_ALONE)
     }
 
@@ -68,15 +68,15 @@ impl LinkMeter {
         Some(rate)
     }
 
-    const fn restart(&mut self, now: Instant, passed: u64) {
+    const fn restart(&mut self, now: Instant, received: u64) {
         let busy = self.long > 0 || self.requested >= MIN_SHORT_READS;
-        self.since = if busy { Some((now, passed)) } else { None };
+        self.since = if busy { Some((now, received)) } else { None };
     }
 
-    fn advance(&mut self, now: Instant, passed: u64) {
+    fn advance(&mut self, now: Instant, received: u64) {
         if let Some((since, before)) = self.since {
             self.time += now.saturating_duration_since(since);
-            self.bytes += passed.saturating_sub(before);
+            self.bytes += received.saturating_sub(before);
         }
     }
 }
@@ -109,11 +109,11 @@ mod tests {
         let mut meter = LinkMeter::default();
         meter.on_request(at(0), 0);
         meter.on_headers(Some(1 << 30), at(10), 0);
-        assert_eq!(meter.sample(at(90), 80_000), None, "too little");
-        assert_eq!(meter.sample(at(210), 200_000), Some(1e6));
-        assert_eq!(meter.sample(at(220), 600_000), Some(400_000.0 / 0.010));
+        assert_eq!(meter.measure(at(90), 80_000), None, "too little");
+        assert_eq!(meter.measure(at(210), 200_000), Some(1e6));
+        assert_eq!(meter.measure(at(220), 600_000), Some(400_000.0 / 0.010));
         assert_eq!(
-            meter.sample(at(221), 601_000),
+            meter.measure(at(221), 601_000),
             None,
             "each measurement is returned once"
         );

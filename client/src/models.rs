@@ -169,7 +169,7 @@ fn host_runtime() -> pushdown::Result<Runtime> {
 }
 
 /// Default folder of weights: `pushdown/models` in the user's cache.
-pub(crate) fn default_cache() -> Option<PathBuf> {
+pub(crate) fn default_model_cache() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     Some(cache.join("pushdown/models"))

@@ -39,14 +39,14 @@ pub struct Stats {
 /// Bytes on the wire, counted below TLS.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    pub(crate) down: AtomicU64,
-    pub(crate) up: AtomicU64,
+    pub(crate) received_bytes: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
 }
 
 impl Traffic {
     /// Bytes received so far.
-    pub(crate) fn down(&self) -> u64 {
-        self.down.load(Relaxed)
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Relaxed)
     }
 }
 
@@ -72,8 +72,8 @@ impl Counters {
             errors: self.errors.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             value_bytes: self.value_bytes.load(Relaxed),
-            wire_bytes_down: traffic.down(),
-            wire_bytes_up: traffic.up.load(Relaxed),
+            wire_bytes_down: traffic.received_bytes(),
+            wire_bytes_up: traffic.sent_bytes.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
             cache_hits: self.cache_hits.load(Relaxed),
             cache_writes: self.cache_writes.load(Relaxed),

@@ -49,7 +49,7 @@ struct Shared {
     region: String,
     provider: SharedCredentialsProvider,
     /// Cache folder for the weights of models, if any.
-    cache: Option<PathBuf>,
+    model_cache: Option<PathBuf>,
     /// The last credentials: not every provider caches its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
     retry: RetryPolicy,
@@ -67,7 +67,7 @@ pub struct StoreBuilder {
     credentials: Option<Credentials>,
     timeouts: Timeouts,
     retry: RetryPolicy,
-    cache: Option<PathBuf>,
+    model_cache: Option<PathBuf>,
 }
 
 /// An access key and its secret.
@@ -118,8 +118,8 @@ impl StoreBuilder {
     }
 
     /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
-    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.cache = Some(folder.into());
+    pub fn model_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.model_cache = Some(folder.into());
         self
     }
 
@@ -149,7 +149,7 @@ impl StoreBuilder {
                 provider,
                 credentials: Mutex::default(),
                 retry: self.retry,
-                cache: self.cache.or_else(models::default_cache),
+                model_cache: self.model_cache.or_else(models::default_model_cache),
             }),
         })
     }
@@ -176,8 +176,8 @@ impl Store {
         self.shared.transport.traffic()
     }
 
-    pub(crate) fn cache(&self) -> Option<&Path> {
-        self.shared.cache.as_deref()
+    pub(crate) fn model_cache(&self) -> Option<&Path> {
+        self.shared.model_cache.as_deref()
     }
 
     /// The pauses between attempts of a request.

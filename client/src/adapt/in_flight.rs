@@ -57,7 +57,7 @@ impl Adapter {
         if state.interval.is_none() {
             state.interval = Some(IntervalStart::now(traffic, state.gateway_cpu));
         }
-        state.meter.on_request(Instant::now(), traffic.down());
+        state.meter.on_request(Instant::now(), traffic.received_bytes());
         PendingRead {
             adapter: self,
             traffic,
@@ -119,14 +119,16 @@ impl PendingRead<'_> {
         let mut state = self.adapter.state.lock();
         self.long = state
             .meter
-            .on_headers(length, Instant::now(), self.traffic.down());
+            .on_headers(length, Instant::now(), self.traffic.received_bytes());
     }
 }
 
 impl Drop for PendingRead<'_> {
     fn drop(&mut self) {
         let mut state = self.adapter.state.lock();
-        let rate = state.meter.on_end(self.long, Instant::now(), self.traffic.down());
+        let rate = state
+            .meter
+            .on_end(self.long, Instant::now(), self.traffic.received_bytes());
         if let Some(rate) = rate {
             state.replanner.link_mut().observe_rate(rate);
         }

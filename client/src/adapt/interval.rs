@@ -52,7 +52,7 @@ impl IntervalStart {
         let host_cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
         Self {
             at: Instant::now(),
-            received_bytes: traffic.down(),
+            received_bytes: traffic.received_bytes(),
             host_cpu: host_cpu.as_secs_f64(),
             gateway_cpu,
         }

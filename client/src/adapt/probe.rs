@@ -42,12 +42,12 @@ impl Adapter {
             epoch,
         };
         let profile = store.profile_all(&probed, &request).await?;
-        self.learn(&profile, objects.len());
+        self.observe_profile(&profile, objects.len());
         Ok(())
     }
 
-    /// Plans from a profile.
-    fn learn(&self, profile: &Profile, samples_left: usize) {
+    /// Records a profile, and plans from it.
+    fn observe_profile(&self, profile: &Profile, samples_left: usize) {
         let mut state = self.state.lock();
         for sample in &profile.samples {
             let stored = sample.candidates.first().map(|candidate| bytes(candidate.bytes));

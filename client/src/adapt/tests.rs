@@ -20,7 +20,7 @@ fn two_batches_make_a_plan() {
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
     adapter.observe_gateway_cores(8.0, Some(2.0));
     let traffic = Traffic {
-        down: AtomicU64::new(0),
+        received_bytes: AtomicU64::new(0),
         ..Traffic::default()
     };
     for _ in 0..2 {
@@ -32,7 +32,7 @@ fn two_batches_make_a_plan() {
                 0 => {
                     let mut read = adapter.begin_read(&traffic);
                     read.on_headers(stored);
-                    traffic.down.fetch_add(4_000_000, Relaxed);
+                    traffic.received_bytes.fetch_add(4_000_000, Relaxed);
                     std::thread::sleep(Duration::from_millis(2));
                     drop(read);
                     let ran = StepTiming {

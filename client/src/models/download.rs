@@ -100,7 +100,7 @@ impl Download {
 
     /// The path of a file in the user's cache.
     fn cache_path(&self, digest: &str, extension: &str) -> Option<PathBuf> {
-        Some(self.store.cache()?.join(format!("{digest}.{extension}")))
+        Some(self.store.model_cache()?.join(format!("{digest}.{extension}")))
     }
 
     /// The files, if the cache has all of them.

@@ -132,7 +132,7 @@ impl PushdownReaderBuilder {
         /// When to retry.
         retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
         /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
-        cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.cache(folder);
+        model_cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.model_cache(folder);
         /// Bucket of all samples.
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
         /// All objects under this prefix are the data set, in the order of the listing. Default: the whole bucket.

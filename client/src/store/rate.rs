@@ -30,13 +30,16 @@ impl ReadRate {
     /// The measurements so far, including ranges in flight.
     pub(super) fn samples(&self, traffic: &Traffic) -> RateSamples {
         let mut rate = self.0.lock();
-        let measured = rate.0.sample(Instant::now(), traffic.down());
+        let measured = rate.0.measure(Instant::now(), traffic.received_bytes());
         rate.1.add(measured)
     }
 
     /// Registers a range read.
     pub(super) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
-        self.0.lock().0.on_request(Instant::now(), traffic.down());
+        self.0
+            .lock()
+            .0
+            .on_request(Instant::now(), traffic.received_bytes());
         PendingRange {
             rate: self,
             traffic,
@@ -60,14 +63,18 @@ impl PendingRange<'_> {
     /// The head of the answer has arrived.
     pub(super) fn on_headers(&mut self, length: Option<u64>) {
         let mut rate = self.rate.0.lock();
-        self.long = rate.0.on_headers(length, Instant::now(), self.traffic.down());
+        self.long = rate
+            .0
+            .on_headers(length, Instant::now(), self.traffic.received_bytes());
     }
 }
 
 impl Drop for PendingRange<'_> {
     fn drop(&mut self) {
         let mut rate = self.rate.0.lock();
-        let measured = rate.0.on_end(self.long, Instant::now(), self.traffic.down());
+        let measured = rate
+            .0
+            .on_end(self.long, Instant::now(), self.traffic.received_bytes());
         rate.1.add(measured);
     }
 }
@@ -87,7 +94,7 @@ mod tests {
             let mut range = rate.begin_read(&traffic);
             range.on_headers(Some(1 << 20));
             advance(Duration::from_millis(milliseconds)).await;
-            traffic.down.fetch_add(1 << 20, Relaxed);
+            traffic.received_bytes.fetch_add(1 << 20, Relaxed);
         }
         let samples = rate.samples(&traffic);
         assert_eq!(samples.count, 3);

@@ -83,7 +83,7 @@ impl VersionedObject {
 
     /// Bytes received from the endpoint, including those of this object.
     pub(super) fn received_bytes(&self) -> u64 {
-        self.store.traffic().down()
+        self.store.traffic().received_bytes()
     }
 
     /// Requests the value that the gateway computes from the object, as a stream, in the version at that time.

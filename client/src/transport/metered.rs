@@ -66,7 +66,7 @@ impl Service<Uri> for MeteredConnector {
 
 impl MeteredStream {
     fn sent(&self, written: usize) -> Poll<io::Result<usize>> {
-        add(&self.traffic.up, written as u64);
+        add(&self.traffic.sent_bytes, written as u64);
         Poll::Ready(Ok(written))
     }
 }
@@ -85,7 +85,10 @@ impl AsyncRead for MeteredStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        add(&self.traffic.down, (buffer.filled().len() - before) as u64);
+        add(
+            &self.traffic.received_bytes,
+            (buffer.filled().len() - before) as u64,
+        );
         Poll::Ready(Ok(()))
     }
 }

@@ -99,7 +99,7 @@ fn models_run_on_the_host_if_the_gateway_has_another_onnx_runtime() {
     let (bytes, stderr) = read("decode | resize(8, 8) | to_float", &["--split", "2"]);
     assert_eq!((bytes, stderr.contains("plainly")), (6 * 192, false), "{stderr}");
 
-    let reader = || world.reader(&pipeline).cache(&weights);
+    let reader = || world.reader(&pipeline).model_cache(&weights);
     let values = |rows: Vec<Row>| rows.into_iter().map(|row| (row.key, row.stage, row.value));
     let plain = values(read_rows(reader().mode(Mode::Plain)));
     let pushed = values(read_rows(reader().split(Split::At(4))));

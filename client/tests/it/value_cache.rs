@@ -272,7 +272,7 @@ fn cached_features_do_not_depend_on_the_plan() {
         let weights = world.folder().join("weights");
         world
             .reader(pipeline)
-            .cache(weights)
+            .model_cache(weights)
             .mode(mode)
             .value_cache(world.folder().join("kept"))
     };

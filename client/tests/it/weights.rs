@@ -98,7 +98,7 @@ fn weights_are_fetched_once_in_the_background() {
     let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let cache = world.folder().join("weights");
     let auto = || {
-        let reader = reader(&endpoint, &pipeline).cache(&cache);
+        let reader = reader(&endpoint, &pipeline).model_cache(&cache);
         reader.mode(Mode::Auto).batch_size(8)
     };
     run(async {

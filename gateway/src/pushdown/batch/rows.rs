@@ -124,7 +124,7 @@ impl Pushdown {
         };
         if job.scan_stage().is_some() {
             match self.scan_row(target.clone(), job, ticket, running).await? {
-                ScannedRow::Computed(computed) => return Ok(computed),
+                ScannedRow::Computed(computed) => return Ok(*computed),
                 ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
             }
         }
@@ -162,13 +162,14 @@ impl Pushdown {
         };
         let admitted = self.admit_row(planned, job).await?;
         drop(ticket);
-        Ok(ScannedRow::Computed(self.compute_row(admitted, job).await?))
+        let computed = self.compute_row(admitted, job).await?;
+        Ok(ScannedRow::Computed(Box::new(computed)))
     }
 }
 
 /// The outcome of a scan for a row.
 enum ScannedRow {
-    Computed(ComputedSample),
+    Computed(Box<ComputedSample>),
     /// The stored object is smaller than its rows; the ticket is returned unused.
     ObjectIsSmaller(AdmissionTicket),
 }

@@ -171,7 +171,7 @@ pub(crate) fn batch_request(
 ) -> Result<Request> {
     let host = gateway.listen().to_string();
     // All samples are signed at the same time, since they share the query parameters that contain it.
-    let signer = store.keys().at(std::time::SystemTime::now());
+    let signer = store.keys().with_time(std::time::SystemTime::now());
     let mut shared = String::new();
     let mut samples = Vec::new();
     for key in keys {

@@ -42,7 +42,7 @@ pub fn image(input: &[u8]) {
         ..Context::new(b"object").with_randomness(7, 0)
     };
     let object = Bytes::copy_from_slice(object);
-    let kinds = pipeline.stages(&Kind::of_object(Some(object.len() as u64), &object));
+    let kinds = pipeline.kinds_for(&Kind::of_object(Some(object.len() as u64), &object));
     let mut step_by_step = Ok(Sample::Bytes(object.clone()));
     for step in 0..pipeline.len() {
         step_by_step = step_by_step.and_then(|value| pipeline.run(step..step + 1, value, &context));

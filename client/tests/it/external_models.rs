@@ -33,7 +33,7 @@ fn files_are_fetched_by_digest_and_models_run_on_either_tier() {
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos().into_iter().take(5).collect(), &flags);
     let cache = world.folder().join("weights");
-    let reader = |text: &str| world.reader(&format!("{GREY} | {text}")).cache(&cache);
+    let reader = |text: &str| world.reader(&format!("{GREY} | {text}")).model_cache(&cache);
     let pushed = read_rows(reader("model(external)").split(Split::Full));
     assert!(!cache.exists(), "nothing is fetched if the host runs no model");
     let cut = "model(external, until=cut:2) | model(external, from=cut:2)";
@@ -90,7 +90,11 @@ fn a_file_with_another_digest_is_refused() {
     let flags = [format!("--models={}", models.path().display())];
     let world = World::with_flags(photos().into_iter().take(2).collect(), &flags);
     let cache = world.folder().join("weights");
-    let reader = || world.reader(&format!("{GREY} | model(external)")).cache(&cache);
+    let reader = || {
+        world
+            .reader(&format!("{GREY} | model(external)"))
+            .model_cache(&cache)
+    };
     // After this read the gateway has described the model.
     read_rows(reader().split(Split::Full));
     let file = models.path().join("external.onnx.data");

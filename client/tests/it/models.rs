@@ -59,7 +59,7 @@ fn assert_close(found: &[Row], expected: &[Row], how: &str) {
 fn a_model_has_the_same_result_on_either_tier() {
     let (world, models) = world();
     let folder = world.folder().join("weights");
-    let reader = |pipeline: &str| -> PushdownReaderBuilder { world.reader(pipeline).cache(&folder) };
+    let reader = |pipeline: &str| -> PushdownReaderBuilder { world.reader(pipeline).model_cache(&folder) };
     let whole = format!("{PREPARATION} | model(squeezenet, until=cut:14)");
     let cut = format!(
         "{PREPARATION} | model(squeezenet, until=cut:6) | model(squeezenet, from=cut:6, until=cut:14)"
@@ -277,7 +277,13 @@ fn auto_returns_the_values_of_plain_reading() {
         "decode | resize(short=40) | center_crop(32) | to_float | cast(f16)".to_owned(),
         format!("{PREPARATION} | model(squeezenet) | cast(f16)"),
     ] {
-        let reader = |mode: Mode| world.reader(&pipeline).cache(&folder).mode(mode).batch_size(16);
+        let reader = |mode: Mode| {
+            world
+                .reader(&pipeline)
+                .model_cache(&folder)
+                .mode(mode)
+                .batch_size(16)
+        };
         let plain = read_rows(reader(Mode::Plain));
         let (auto, stats) = run(async {
             let mut reader = reader(Mode::Auto).build().await.unwrap();

@@ -160,7 +160,7 @@ async fn the_split_that_transfers_fewer_bytes_is_chosen() {
 /// The texts are 200 times as long as their statistics suggest. The reader notices it from the first rows.
 #[tokio::test]
 async fn rows_larger_than_estimated_are_computed_locally() {
-    let file = Parquet::hushed(40_000, 1000).unwrap();
+    let file = Parquet::without_text_lengths(40_000, 1000).unwrap();
     let stored = file.len() as u64;
     let world = World::with_objects(Objects::from([("t.parquet".to_owned(), file)]));
     let pipeline = "select(where='n < 0.1')";

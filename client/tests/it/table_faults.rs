@@ -107,7 +107,7 @@ fn a_replaced_text_object_is_an_error() {
 /// Text is read from start to end: the request is retried as long as no byte is received.
 #[test]
 fn a_busy_store_is_asked_again() {
-    let origin = ScriptedOrigin::start(|exchange| match exchange.earlier {
+    let origin = ScriptedOrigin::start(|exchange| match exchange.earlier_requests {
         1 => exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>"),
         _ => ranged(
             exchange,

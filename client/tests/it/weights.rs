@@ -37,7 +37,7 @@ fn a_host_without_onnx_runtime_runs_models_at_the_gateway() {
     let world = world(&models, 6, "--threads=2");
     let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
     let weights = world.folder().join("weights");
-    let plain = world.reader(&pipeline).cache(&weights).mode(Mode::Plain);
+    let plain = world.reader(&pipeline).model_cache(&weights).mode(Mode::Plain);
     assert_eq!(read_rows(plain).len(), 6);
     let cache = world.folder().join("pushdown");
     fs::create_dir(&cache).unwrap();

@@ -92,7 +92,7 @@ fn vgg19_transfers_at_most_the_stored_bytes() {
     let world = world(&models, 12_000..50_000, 8);
     let reader = world.reader(&format!("{PREPARATION} | model(vgg19) | cast(f16)"));
     let cache = world.folder().join("weights");
-    let (pipeline, rows) = read_at_most_the_stored_bytes(&world, reader.cache(&cache).batch_size(2));
+    let (pipeline, rows) = read_at_most_the_stored_bytes(&world, reader.model_cache(&cache).batch_size(2));
     assert!(
         pipeline.len() > 6 + 2,
         "expected cuts inside the model: {pipeline}"

@@ -29,7 +29,7 @@ pub(super) fn request_signed_by(
     let mut presign = String::new();
     let mut samples = Vec::new();
     // One signing time for all, so that the samples share the signing parameters.
-    let signer = signer.at(std::time::SystemTime::now());
+    let signer = signer.with_time(std::time::SystemTime::now());
     for key in keys {
         let signed = signer.presign(lab.request("GET", key), Duration::from_mins(5))?;
         let (path, query) = signed.target.split_once('?').context("no query")?;

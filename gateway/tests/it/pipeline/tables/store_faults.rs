@@ -23,7 +23,7 @@ fn store(
     let object = WIDE.write()?;
     let origin = ScriptedOrigin::start(move |exchange| {
         let in_first_group = || first_byte(exchange).is_some_and(|first| first < object.len() / 10);
-        let served_now = match exchange.earlier {
+        let served_now = match exchange.earlier_requests {
             0 => served != Served::Nothing,
             _ => served == Served::FooterAndRows && in_first_group(),
         };

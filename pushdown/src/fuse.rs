@@ -20,11 +20,11 @@ use crate::{
 pub(crate) struct FusedSteps<'a> {
     /// Number of steps.
     pub(crate) step_count: usize,
-    work: Work<'a>,
+    work: FusedWork<'a>,
 }
 
 #[derive(Debug)]
-enum Work<'a> {
+enum FusedWork<'a> {
     /// Decodes only the pixels that the transform reads, of an image of this width and height.
     Decode(&'a Decode, (u32, u32), Transform<'a>),
     /// Resizes only the pixels that a following crop keeps.
@@ -56,23 +56,23 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
     let (step_count, work) = match steps {
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => {
             let Sample::Image(_) = input else { return None };
-            (2, Work::ToFloatNormalize(normalize))
+            (2, FusedWork::ToFloatNormalize(normalize))
         }
         [Step::Model(first), rest @ ..] => {
             let layers = layers(first, rest)?;
-            (layers.0, Work::Layers(layers.1))
+            (layers.0, FusedWork::Layers(layers.1))
         }
         [Step::Decode(decode), rest @ ..] => {
             let Sample::Bytes(object) = input else { return None };
             let (steps, transform) = transform(rest)?;
             // Without the size of the image, the size of the result is unknown, and limits have to be checked first.
-            let size = decode.size_for_regions(object)?;
-            (1 + steps, Work::Decode(decode, size, transform))
+            let size = decode.divisible(object)?;
+            (1 + steps, FusedWork::Decode(decode, size, transform))
         }
         // A single step needs no fusion.
         _ => match transform(steps)? {
             (1, _) => return None,
-            (steps, transform) => (steps, Work::Transform(transform)),
+            (steps, transform) => (steps, FusedWork::Transform(transform)),
         },
     };
     Some(FusedSteps { step_count, work })
@@ -123,7 +123,7 @@ impl FusedSteps<'_> {
     /// The model step, if the fused steps are layers of a model.
     pub(crate) const fn layers(&self) -> Option<&ModelStep> {
         match &self.work {
-            Work::Layers(layers) => Some(layers),
+            FusedWork::Layers(layers) => Some(layers),
             _ => None,
         }
     }
@@ -131,16 +131,16 @@ impl FusedSteps<'_> {
     /// Runs the fused steps on the input of the first one. `scope` is that of the last one, the only one that may be random.
     pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
         match (&self.work, sample) {
-            (Work::Decode(decode, size, transform), Sample::Bytes(object)) => {
+            (FusedWork::Decode(decode, size, transform), Sample::Bytes(object)) => {
                 transform.decode(decode, *size, object, scope).map(Sample::Image)
             }
-            (Work::Transform(transform), Sample::Image(image)) => {
+            (FusedWork::Transform(transform), Sample::Image(image)) => {
                 transform.apply(image, scope).map(Sample::Image)
             }
-            (Work::ToFloatNormalize(normalize), Sample::Image(image)) => {
+            (FusedWork::ToFloatNormalize(normalize), Sample::Image(image)) => {
                 normalize_pixels(&image, normalize).map(Sample::Tensor)
             }
-            (Work::Layers(layers), Sample::Tensor(tensor)) => layers.run(tensor).map(Sample::Tensor),
+            (FusedWork::Layers(layers), Sample::Tensor(tensor)) => layers.run(tensor).map(Sample::Tensor),
             _ => Err(Error::wire("the steps do not accept this kind of value")),
         }
     }

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 
 pub(crate) use nearest::distance;
 pub use nearest::nearest;
-pub use operator::{Operator, Pixels, Scope, Stage};
+pub use operator::{Operator, Pixels, Scope, StageValue};
 
 use model::{Model, ModelResolver};
 
@@ -133,8 +133,8 @@ impl StepInfo {
         Self {
             name: O::NAME,
             summary: O::SUMMARY,
-            input: <O::Input as Stage>::NAME,
-            output: <O::Output as Stage>::NAME,
+            input: <O::Input as StageValue>::NAME,
+            output: <O::Output as StageValue>::NAME,
             params: O::PARAMS,
             is_random: O::IS_RANDOM,
         }

@@ -1,4 +1,4 @@
-//! What a step has to say of itself, and the glue between typed operators and untyped samples.
+//! The interface of steps, and the conversion between typed operators and untyped samples.
 
 use std::fmt::Debug;
 
@@ -11,12 +11,12 @@ use crate::{
     pipeline::{Args, Param, Value},
 };
 
-/// A pure function on one sample's value. `apply` computes the same on every host and in every company.
+/// A pure function on the value of one sample. `apply` returns the same value on every host and in every batch.
 pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
-    /// What the step takes.
-    type Input: Stage;
-    /// What the step gives.
-    type Output: Stage;
+    /// Type of the input.
+    type Input: StageValue;
+    /// Type of the output.
+    type Output: StageValue;
 
     /// Name in a pipeline.
     const NAME: &'static str;
@@ -27,70 +27,73 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
     /// Whether the step is random.
     const IS_RANDOM: bool = false;
 
-    /// Reads the step from its arguments.
+    /// Parses the step from its arguments.
     fn parse(args: &Args<'_>) -> Result<Self>;
 
-    /// The arguments that `parse` would read back to this step, those with their default value left out.
+    /// The arguments that parse as this step, without those that have their default value.
     fn arguments(&self) -> Vec<(&'static str, Value)>;
 
-    /// The kind of the output, or what is wrong with the input: "takes ..., found ...".
-    fn output(&self, input: &<Self::Input as Stage>::Kind) -> Result<<Self::Output as Stage>::Kind, String>;
+    /// The kind of the output, or a message about the input: "takes ..., found ...".
+    fn output(
+        &self,
+        input: &<Self::Input as StageValue>::Kind,
+    ) -> Result<<Self::Output as StageValue>::Kind, String>;
 
-    /// Bytes needed beside input and output; `None` where they cannot be told.
-    fn scratch_bytes(&self, _input: &<Self::Input as Stage>::Kind) -> Option<u64> {
+    /// Scratch memory in bytes, in addition to input and output; `None` if unknown.
+    fn scratch_bytes(&self, _input: &<Self::Input as StageValue>::Kind) -> Option<u64> {
         Some(0)
     }
 
-    /// Whether this one is random.
+    /// Whether this step is random.
     fn is_random(&self) -> bool {
         Self::IS_RANDOM
     }
 
-    /// A random step's own seed.
+    /// The seed argument of a random step, if any.
     fn seed(&self) -> Option<u64> {
         None
     }
 
-    /// Computes the output. The size of the output has been held against the limits wherever `output` knows it.
+    /// Computes the output. The caller has checked the size of the output against the limits, if `output` determines it.
     fn apply(&self, input: Self::Input, scope: &Scope<'_>) -> Result<Self::Output>;
 }
 
-/// What a step may look at beside its input.
+/// Inputs of a step other than the value.
 #[derive(Debug)]
 pub struct Scope<'a> {
     /// Limits on pixels and bytes.
     pub limits: &'a Limits,
-    /// The sample's id; its suffix may tell what the object's bytes are.
+    /// Id of the sample. Its suffix may determine the format of the object.
     pub sample_id: &'a [u8],
-    /// The random draws of this step for this sample.
+    /// Random draws of this step for this sample.
     pub draws: Draws,
-    /// Seed of the random steps inside of this one.
+    /// Seed of the random steps of an inner pipeline.
     pub seed: Option<u64>,
-    /// Epoch, for them.
+    /// Epoch of the random steps of an inner pipeline.
     pub epoch: Option<u32>,
     /// Ends the step early if nobody waits for its output.
     pub cancellation: Cancellation<'a>,
 }
 
-/// A type that values have at a stage.
-pub trait Stage: Sized {
-    /// What can be known of such a value beforehand.
+/// A type of values.
+pub trait StageValue: Sized {
+    /// The kind of such values.
     type Kind;
-    /// One word for error texts.
+    /// The name in error messages.
     const NAME: &'static str;
-    /// This stage's part of a kind.
+    /// The kind, if it is one of this type.
     fn kind(kind: &Kind) -> Option<&Self::Kind>;
-    /// As a kind.
+    /// Converts to an untyped kind.
     fn wrap_kind(kind: Self::Kind) -> Kind;
-    /// This stage's value.
+    /// The value, if it has this type.
     fn unwrap(sample: Sample) -> Option<Self>;
-    /// As a sample.
+    /// Converts to an untyped sample.
     fn wrap(self) -> Sample;
 }
 
-macro_rules! stages {
+macro_rules! stage_values {
     ($($stage:ident: $kind:ident),+) => {$(
-        impl Stage for $stage {
+        impl StageValue for $stage {
             type Kind = $kind;
             const NAME: &'static str = stringify!($stage);
 
@@ -110,18 +113,18 @@ macro_rules! stages {
     )+};
 }
 
-stages!(Bytes: BytesKind, Image: ImageKind, Tensor: TensorKind, Table: TableKind);
+stage_values!(Bytes: BytesKind, Image: ImageKind, Tensor: TensorKind, Table: TableKind);
 
 /// The input of a step that takes an image or a tensor.
 #[derive(Debug)]
 pub enum Pixels {
     /// Height x width x 3, u8.
     Image(Image),
-    /// Of the dtype that the step's `output` accepts.
+    /// Of a dtype that the `output` of the step accepts.
     Tensor(Tensor),
 }
 
-impl Stage for Pixels {
+impl StageValue for Pixels {
     type Kind = Kind;
     const NAME: &'static str = "Image or Tensor";
 
@@ -165,5 +168,5 @@ pub(super) fn apply<O: Operator>(step: &O, sample: Sample, scope: &Scope<'_>) ->
             O::Input::NAME
         ))
     })?;
-    step.apply(input, scope).map(Stage::wrap)
+    step.apply(input, scope).map(StageValue::wrap)
 }

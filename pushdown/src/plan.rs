@@ -24,7 +24,7 @@ pub use learn::Costs;
 pub(crate) use learn::float;
 pub use link::Link;
 pub use replanner::{CpuUtilization, Decision, Replanner};
-use solve::solve;
+use solve::{SplitIndex, solve};
 
 /// Plans within this ratio of the fastest count as equally fast. The planner takes the one with the fewest bytes, then the one
 /// with the least CPU time on the host.
@@ -123,8 +123,8 @@ impl Plan {
         is_allowed: &dyn Fn(&Candidate) -> bool,
     ) -> Option<Self> {
         let plain_seconds = Self::plain(tiers, classes, rules).pace_seconds(rules);
-        // Pairs of class and candidate, sorted by class.
-        let mut splits = Vec::new();
+        // Sorted by class.
+        let mut splits: Vec<SplitIndex> = Vec::new();
         for (class_index, class) in classes.iter().enumerate() {
             let stored = class.candidates.iter().find(|candidate| candidate.stage == 0);
             let max_bytes = stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
@@ -138,14 +138,17 @@ impl Plan {
                 .iter()
                 .enumerate()
                 .filter(|(_, candidate)| is_possible(candidate));
-            splits.extend(possible.map(|(candidate_index, _)| (class_index, candidate_index)));
+            splits.extend(possible.map(|(candidate_index, _)| SplitIndex {
+                class: class_index,
+                candidate: candidate_index,
+            }));
             if splits.len() == count_before {
                 return None;
             }
         }
         let loads: Vec<Load> = splits
             .iter()
-            .map(|(class, candidate)| tiers.load(&classes[*class].candidates[*candidate]))
+            .map(|split| tiers.load(split.candidate(classes)))
             .collect();
         let mut fixed_load = tiers.fixed_load(LoadingCost::default(), rules);
         fixed_load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
@@ -165,8 +168,8 @@ impl Plan {
             .iter()
             .zip(&solution)
             .filter(|(_, share)| **share > SHARE_EPSILON);
-        for ((class, candidate), share) in used {
-            shares[*class][*candidate] = *share;
+        for (split, share) in used {
+            shares[split.class][split.candidate] = *share;
         }
         Some(Self::from_shares(tiers, classes, shares, rules))
     }

@@ -5,18 +5,24 @@ const EPSILON: f64 = 1e-9;
 /// Pivots after which the best solution so far is returned.
 const MAX_PIVOTS: usize = 2_000;
 
+/// A linear equation: the sum of the coefficients times the variables equals the right side.
+#[derive(Debug, Clone)]
+pub(super) struct Equation {
+    pub(super) coefficients: Vec<f64>,
+    pub(super) right_side: f64,
+}
+
 /// Equations over non-negative variables, solved for one variable per equation, the basis. All other variables are 0.
 #[derive(Debug)]
 pub(super) struct Tableau {
-    /// Coefficients and right side. Each row is scaled so that its basic variable has the coefficient 1; no other row has that
-    /// variable.
-    rows: Vec<(Vec<f64>, f64)>,
+    /// Each row is scaled so that its basic variable has the coefficient 1; no other row has that variable.
+    rows: Vec<Equation>,
     basis: Vec<usize>,
 }
 
 impl Tableau {
     /// `basis` names one variable per row. The solution for it has to be feasible: no variable below 0.
-    pub(super) fn new(rows: Vec<(Vec<f64>, f64)>, basis: Vec<usize>) -> Self {
+    pub(super) fn new(rows: Vec<Equation>, basis: Vec<usize>) -> Self {
         let mut tableau = Self { rows, basis };
         for row in 0..tableau.rows.len() {
             tableau.pivot(row, tableau.basis[row]);
@@ -27,13 +33,13 @@ impl Tableau {
     /// The value of a variable.
     pub(super) fn value(&self, variable: usize) -> f64 {
         let row = self.basis.iter().position(|basic| *basic == variable);
-        row.map_or(0.0, |row| self.rows[row].1.max(0.0))
+        row.map_or(0.0, |row| self.rows[row].right_side.max(0.0))
     }
 
     /// Sets the value of the basic variable `slack`, which moves the bound that it belongs to.
     pub(super) fn set_slack(&mut self, slack: usize, value: f64) {
         if let Some(row) = self.basis.iter().position(|basic| *basic == slack) {
-            self.rows[row].1 = value;
+            self.rows[row].right_side = value;
         }
     }
 
@@ -59,7 +65,7 @@ impl Tableau {
         (0..objective.len()).find(|column| {
             let basic = self.basis.iter().zip(&self.rows);
             let saved: f64 = basic
-                .map(|(basic, (row, _))| objective[*basic] * row[*column])
+                .map(|(basic, row)| objective[*basic] * row.coefficients[*column])
                 .sum();
             !self.basis.contains(column) && objective[*column] - saved < -EPSILON * scale
         })
@@ -67,39 +73,35 @@ impl Tableau {
 
     /// The row whose basic variable reaches 0 first as `entering` grows; among equals, the one with the first variable.
     fn leaving(&self, entering: usize) -> Option<usize> {
-        let ratios = self
-            .rows
-            .iter()
-            .enumerate()
-            .filter_map(|(row, (coefficients, right))| {
-                let coefficient = coefficients[entering];
-                (coefficient > EPSILON * EPSILON).then(|| (right.max(0.0) / coefficient, row))
-            });
+        let ratios = self.rows.iter().enumerate().filter_map(|(index, row)| {
+            let coefficient = row.coefficients[entering];
+            (coefficient > EPSILON * EPSILON).then(|| (row.right_side.max(0.0) / coefficient, index))
+        });
         ratios
             .min_by(|(a, row), (b, other)| a.total_cmp(b).then(self.basis[*row].cmp(&self.basis[*other])))
             .map(|(_, row)| row)
     }
 
     fn pivot(&mut self, row: usize, column: usize) {
-        let factor = self.rows[row].0[column];
+        let factor = self.rows[row].coefficients[column];
         if factor == 0.0 {
             return;
         }
-        let (coefficients, right) = &mut self.rows[row];
-        for coefficient in coefficients.iter_mut() {
+        let pivot_row = &mut self.rows[row];
+        for coefficient in &mut pivot_row.coefficients {
             *coefficient /= factor;
         }
-        *right /= factor;
-        let (pivot, pivot_right) = self.rows[row].clone();
-        for (other, (coefficients, right)) in self.rows.iter_mut().enumerate() {
-            let factor = coefficients[column];
-            if other == row || factor == 0.0 {
+        pivot_row.right_side /= factor;
+        let pivot_row = pivot_row.clone();
+        for (index, other) in self.rows.iter_mut().enumerate() {
+            let factor = other.coefficients[column];
+            if index == row || factor == 0.0 {
                 continue;
             }
-            for (coefficient, pivot) in coefficients.iter_mut().zip(&pivot) {
+            for (coefficient, pivot) in other.coefficients.iter_mut().zip(&pivot_row.coefficients) {
                 *coefficient -= factor * pivot;
             }
-            *right -= factor * pivot_right;
+            other.right_side -= factor * pivot_row.right_side;
         }
     }
 }

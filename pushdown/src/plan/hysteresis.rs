@@ -10,8 +10,15 @@ const MIN_BYTES_SAVED_RATIO: f64 = 0.10;
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Hysteresis {
-    /// The splits in use by class: pairs of a stage and its part of the class.
-    splits: Option<Vec<Vec<(usize, f64)>>>,
+    /// The splits in use, by class.
+    splits: Option<Vec<Vec<SplitInUse>>>,
+}
+
+/// A split in use, and its share of the samples of the class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct SplitInUse {
+    stage: usize,
+    class_ratio: f64,
 }
 
 impl Hysteresis {
@@ -33,8 +40,11 @@ impl Hysteresis {
                 .iter()
                 .zip(shares)
                 .filter(|(_, share)| **share > 0.0);
-            used.map(|(split, share)| (split.stage, share / class.share))
-                .collect()
+            used.map(|(split, share)| SplitInUse {
+                stage: split.stage,
+                class_ratio: share / class.share,
+            })
+            .collect()
         });
         self.splits = Some(splits.collect());
         best
@@ -51,13 +61,15 @@ impl Hysteresis {
             let candidates = &class.candidates;
             let object_bytes = candidates.iter().find(|split| split.stage == 0)?.bytes;
             let mut class_shares = vec![0.0; candidates.len()];
-            for (stage, part) in splits {
-                let index = candidates.iter().position(|split| split.stage == *stage)?;
+            for in_use in splits {
+                let index = candidates.iter().position(|split| split.stage == in_use.stage)?;
                 let split: &Candidate = &candidates[index];
-                if *stage > 0 && (split.bytes > rules.max_expand * object_bytes || !tiers.can_run(split)) {
+                if in_use.stage > 0
+                    && (split.bytes > rules.max_expand * object_bytes || !tiers.can_run(split))
+                {
                     return None;
                 }
-                class_shares[index] = part * class.share;
+                class_shares[index] = in_use.class_ratio * class.share;
             }
             shares.push(class_shares);
         }

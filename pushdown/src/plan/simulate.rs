@@ -21,35 +21,44 @@ pub struct SampleCost {
     pub host_seconds: f64,
 }
 
+/// A split of a class, and the number of samples that it lacks to have its share.
+#[derive(Debug, Clone, Copy)]
+struct SplitDeficit {
+    cost: SampleCost,
+    share: f64,
+    deficit_samples: f64,
+}
+
 /// The costs of the first `count` samples of a plan, with the splits of all classes spread evenly.
 pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleCost> {
-    // Cost, share and accumulated deficit of each split.
-    let mut splits = Vec::new();
-    for (class, shares) in classes.iter().zip(&plan.shares) {
-        for (candidate, share) in class
-            .candidates
-            .iter()
-            .zip(shares)
-            .filter(|(_, share)| **share > 0.0)
-        {
-            let cost = SampleCost {
+    let candidates = classes
+        .iter()
+        .zip(&plan.shares)
+        .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+    let mut splits: Vec<SplitDeficit> = candidates
+        .filter(|(_, share)| **share > 0.0)
+        .map(|(candidate, share)| SplitDeficit {
+            cost: SampleCost {
                 is_plain: candidate.stage == 0,
                 gateway_seconds: candidate.gateway_seconds,
                 bytes: candidate.bytes,
                 host_seconds: candidate.host_seconds,
-            };
-            splits.push((cost, *share, 0.0));
-        }
-    }
+            },
+            share: *share,
+            deficit_samples: 0.0,
+        })
+        .collect();
     // The split with the largest deficit is next.
     (0..count)
         .filter_map(|_| {
-            for (_, share, deficit) in &mut splits {
-                *deficit += *share;
+            for split in &mut splits {
+                split.deficit_samples += split.share;
             }
-            let next = splits.iter_mut().max_by(|a, b| a.2.total_cmp(&b.2))?;
-            next.2 -= 1.0;
-            Some(next.0)
+            let next = splits
+                .iter_mut()
+                .max_by(|a, b| a.deficit_samples.total_cmp(&b.deficit_samples))?;
+            next.deficit_samples -= 1.0;
+            Some(next.cost)
         })
         .collect()
 }

@@ -213,7 +213,7 @@ impl BatchRequest {
     /// The request as JSON.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal), for a defect.
+    /// [`Internal`](crate::ErrorKind::Internal) for a bug.
     pub fn to_json(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self)
             .map_err(|error| Error::internal(format!("cannot write the batch request: {error}")))

@@ -1,6 +1,6 @@
 //! Wire formats between the gateway and its readers.
 //!
-//! A single value is encoded in a [`Form`] ([`encode`], [`decode`]). Many values are the rows of one Arrow stream
+//! A single value is encoded in a [`Form`] ([`encode()`], [`decode()`]). Many values are the rows of one Arrow stream
 //! ([`BatchWriter`], [`BatchReader`]), requested with a [`BatchRequest`]. Input is untrusted: lengths, shapes and types are
 //! checked against the received bytes before memory is allocated for them.
 //!

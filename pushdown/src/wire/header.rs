@@ -41,7 +41,7 @@ pub const BATCHES: &str = "x-pushdown-batches";
 /// Answer to a batch: the [`CpuTime`](super::CpuTime) of the gateway: busy seconds of its CPUs, including other processes such as a
 /// store, total seconds, and seconds of steps. The difference between two answers is the load between them.
 pub const CPU: &str = "x-pushdown-cpu";
-/// Answer to a batch: the [`cpu_fingerprint`](super::cpu_fingerprint) of the gateway, if it has one.
+/// Answer to a batch: the [`cpu_fingerprint`](fn@super::cpu_fingerprint) of the gateway, if it has one.
 pub const CPUS: &str = "x-pushdown-cpus";
 /// Answer: a warning for the caller.
 pub const WARNING: &str = "x-pushdown-warning";

@@ -139,9 +139,10 @@ async fn plan<Q: TableQuery>(
     let batches = stream
         .map(move |batch| {
             let batch = output::cast_batch(&batch.map_err(fault::query)?, &output_schema)?;
-            if batch_bytes(&batch) > max_bytes {
+            let bytes = batch_bytes(&batch);
+            if bytes > max_bytes {
                 return Err(Error::too_large(format!(
-                    "a record batch of the output has more bytes than the limit of {max_bytes}"
+                    "record batch too large: expected at most {max_bytes} bytes, found {bytes}"
                 )));
             }
             Ok(batch)

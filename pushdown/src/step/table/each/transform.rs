@@ -126,7 +126,7 @@ impl EachTransform {
         let max_bytes = self.limits.tables.max_batch_bytes;
         if elements.len() as u64 > max_bytes {
             return Err(Error::too_large(format!(
-                "a value of {} bytes is more than the limit of {max_bytes} bytes on a record batch",
+                "value too large: expected at most {max_bytes} bytes in a record batch, found {}",
                 elements.len()
             )));
         }

@@ -227,7 +227,7 @@ fn large_values_are_returned_in_small_batches() {
     let table = concat(&scan_rows(text, &object, &context).unwrap());
     let errors = table.column(2).as_string::<i32>();
     assert!(
-        (0..14).all(|row| errors.value(row).contains("more than the limit of 2000000")),
+        (0..14).all(|row| errors.value(row).contains("at most 2000000 bytes")),
         "{}",
         errors.value(0)
     );

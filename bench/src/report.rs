@@ -76,19 +76,25 @@ impl Table {
         }
     }
 
-    /// Adds to the row `name` the ratio of `above` to `below`, taken per round. Does nothing if one of the rows is missing, because
-    /// a peer was skipped.
-    pub fn compare(&mut self, name: &str, (above, below): (&str, &str), what: &str, target: Option<Target>) {
+    /// Adds to the row `name` the ratio of `numerator` to `denominator`, computed per round. Does nothing if one of the rows is
+    /// missing because a peer was skipped.
+    pub fn compare(
+        &mut self,
+        name: &str,
+        (numerator, denominator): (&str, &str),
+        what: &str,
+        target: Option<Target>,
+    ) {
         let rounds = |name: &str| {
             self.rows
                 .iter()
                 .find(|row| row.name == name)
                 .map(|row| row.rounds.clone())
         };
-        let (Some(above), Some(below)) = (rounds(above), rounds(below)) else {
+        let (Some(numerator), Some(denominator)) = (rounds(numerator), rounds(denominator)) else {
             return;
         };
-        let value = stats::median_ratio(&above, &below);
+        let value = stats::median_ratio(&numerator, &denominator);
         let ratio = Ratio {
             what: what.to_owned(),
             value,

@@ -28,26 +28,26 @@ pub fn median_and_quartiles(values: &[f64]) -> MedianInterval {
     }
 }
 
-/// The median of `above[i] / below[i]` with its 95 % bootstrap interval.
-pub fn median_ratio(above: &[f64], below: &[f64]) -> MedianInterval {
-    let pairs: Vec<f64> = above
+/// The median of `numerators[i] / denominators[i]` with its 95 % bootstrap interval.
+pub fn median_ratio(numerators: &[f64], denominators: &[f64]) -> MedianInterval {
+    let ratios: Vec<f64> = numerators
         .iter()
-        .zip(below)
-        .map(|(above, below)| above / below)
+        .zip(denominators)
+        .map(|(numerator, denominator)| numerator / denominator)
         .collect();
     let mut random = StdRng::seed_from_u64(0);
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            let drawn: Vec<f64> = pairs
+            let drawn: Vec<f64> = ratios
                 .iter()
-                .map(|_| pairs[random.random_range(0..pairs.len())])
+                .map(|_| ratios[random.random_range(0..ratios.len())])
                 .collect();
             quantile(&sorted(&drawn), 2, 4)
         })
         .collect();
     medians.sort_by(f64::total_cmp);
     MedianInterval {
-        median: quantile(&sorted(&pairs), 2, 4),
+        median: quantile(&sorted(&ratios), 2, 4),
         low: quantile(&medians, 1, 40),
         high: quantile(&medians, 39, 40),
     }

@@ -194,7 +194,7 @@ fn announce(config: &Config, listen: SocketAddr, admin: SocketAddr, store: Optio
     info!(%listen, %admin, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
 }
 
-/// Writes the ready file, which tells scripts that everything is served and at which addresses.
+/// Writes the ready file: scripts wait for it, and read the addresses from it.
 async fn ready(
     config: &Config,
     listen: SocketAddr,

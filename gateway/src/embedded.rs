@@ -180,7 +180,8 @@ mod tests {
         }
         let expected = "store no\\u{0}name: expected a readable folder, found file name contained an unexpected nul byte";
         assert_eq!(fault(PathBuf::from("no\0name")).await, expected);
-        let proc = "store /proc/none: expected a readable folder, found no folder, and cannot create one: No such file or directory (os error 2)";
+        let proc = "store /proc/none: expected a readable folder, found no folder, and cannot create one: \
+                    No such file or directory (os error 2)";
         assert_eq!(fault(PathBuf::from("/proc/none")).await, proc);
     }
 

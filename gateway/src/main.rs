@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Values are allocated on one thread and freed on another, which is the slowest case for the system's allocator.
+/// Values are allocated on one thread and freed on another: the slowest case for the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

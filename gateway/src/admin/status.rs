@@ -39,7 +39,7 @@ struct ModelStatus {
     bytes: u64,
     /// Its weights are in memory.
     loaded: bool,
-    /// The provider in use, which may differ from the configured one.
+    /// The provider in use. It may differ from the configured one.
     execution_provider: Provider,
 }
 
@@ -93,7 +93,7 @@ impl ModelStatus {
     }
 }
 
-/// The load average over a minute. Reads `/proc/loadavg`, which is not on a disk, so it does not block.
+/// The load average over a minute. Does not block: `/proc/loadavg` is not on a disk.
 fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg")
         .ok()?

@@ -18,10 +18,10 @@ const MAX_TIME_RATIO: f64 = 0.97;
 
 /// Chooses batch sizes from the measured time per sample of each size.
 ///
-/// A batch reads weights only once, which pays if there are many weights and little work (fully connected layers). With
-/// few weights, the activations of one sample may fit into a CPU cache and those of several may not. A GPU needs more
-/// samples to be saturated, up to its memory: it refuses a larger batch, which then runs one sample at a time and so
-/// takes long.
+/// A batch reads weights only once. This pays if there are many weights and little work (fully connected layers). With few
+/// weights, the activations of one sample may fit into a CPU cache and those of several may not. A GPU requires more
+/// samples to be saturated, up to its memory: it refuses a larger batch. The samples of a refused batch run one by one,
+/// and so take long.
 #[derive(Debug)]
 pub(super) struct BatchSizeTuner {
     /// Index of the size that was best at the last decision.
@@ -56,7 +56,7 @@ struct RecentTimes {
     next: usize,
 }
 
-/// The sizes to choose from. A waiting sample keeps its memory reserved, which bounds the sizes.
+/// The sizes to choose from. They are small, because waiting samples keep their memory reserved.
 pub(super) const fn candidate_sizes(provider: Provider) -> &'static [usize] {
     match provider {
         Provider::Cpu => &[1, 8],
@@ -65,7 +65,7 @@ pub(super) const fn candidate_sizes(provider: Provider) -> &'static [usize] {
 }
 
 impl BatchSizeTuner {
-    /// Chooses from `sizes`, which ascend from 1.
+    /// Chooses from `sizes`, in ascending order from 1.
     pub(super) fn new(sizes: &[usize]) -> Self {
         let unmeasured = |size: &usize| MeasuredSize {
             size: *size,

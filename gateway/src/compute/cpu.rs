@@ -21,8 +21,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// A fixed number of threads for computation, shared fairly between tenants. Clones share the pool.
 ///
 /// The threads are the blocking threads of a dedicated Tokio runtime. Each task that they are sent runs the next item
-/// of the fair queue. A thread without work sleeps; a work-stealing pool searches for work first, which took 2 % of the
-/// CPU time of small photos.
+/// of the fair queue. A thread without work sleeps. A work-stealing pool searches for work first: this search took 2 % of
+/// the CPU time of small photos.
 #[derive(Debug, Clone)]
 pub struct CpuPool {
     threads: Handle,
@@ -40,7 +40,7 @@ pub(super) struct BackgroundRuntime(Option<Runtime>);
 
 /// Charges a tenant for the time until it is dropped.
 ///
-/// Measures wall-clock time, which equals CPU time for work that never blocks. Reading a thread's CPU time costs more
+/// Measures wall-clock time: it equals CPU time for work that never blocks. Reading a thread's CPU time costs more
 /// than everything else that the pool does per work item.
 struct Meter<'a> {
     ledger: &'a Ledger,

@@ -55,7 +55,7 @@ impl Drop for FairLockGuard {
         *is_locked = next.is_some();
         drop(is_locked);
         if let Some(next) = next {
-            // If the waiter was just dropped, this drops the new guard, which wakes the next waiter.
+            // If the waiter was just dropped, this drops the new guard, and so wakes the next waiter.
             drop(next.send(Self(self.0.clone())));
         }
     }

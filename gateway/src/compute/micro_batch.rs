@@ -165,7 +165,7 @@ impl MicroBatcher {
         queue.samples.len() == 0 && queues.remove(key).is_some()
     }
 
-    /// Starts a batch on the CPU pool. If it panics, the channels of its samples close, which is an error for each of them.
+    /// Starts a batch on the CPU pool. If it panics, the channels of its samples close, and each sample fails.
     fn start(
         &self,
         layers: ModelStep,
@@ -188,10 +188,10 @@ impl MicroBatcher {
             metrics.micro_batches.inc();
             metrics.micro_batch_samples.inc_by(count.into());
             let load_started = std::time::Instant::now();
-            let LayerRange { from, to: until } = layers.range();
-            // The batch that loads the weights is charged for it, but the time is not part of the reported time per sample,
-            // which plans use.
-            if let Err(error) = layers.model().load_layers(from, until) {
+            let (from, until) = layers.reach();
+            // The batch that loads the weights is charged for it, but the reported time per sample excludes it: plans use this
+            // time.
+            if let Err(error) = layers.model().make_ready(from, until) {
                 tracing::debug!(%error, "cannot load the model; each sample of the batch gets this error");
             }
             let load_time = load_started.elapsed();
@@ -202,7 +202,7 @@ impl MicroBatcher {
             let run_time = started.elapsed();
             drop(permit);
             let busy = match (layers.model().provider(), thread_count) {
-                // CPU time excludes background load on this core, which does not depend on the batch size.
+                // CPU time excludes background load on this core: it does not depend on the batch size.
                 (Provider::Cpu, 1) => cpu_time().saturating_sub(cpu),
                 _ => run_time * thread_count,
             };

@@ -28,7 +28,7 @@ impl ThreadBudget {
     #[must_use]
     pub(super) fn acquire(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(count.min(self.total)).unwrap_or(u32::MAX);
-        // Fails only if the semaphore is closed, which never happens.
+        // Never fails: only a closed semaphore returns an error, and this one is never closed.
         block_on(Arc::clone(&self.free).acquire_many_owned(count)).ok()
     }
 }

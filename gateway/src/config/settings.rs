@@ -186,7 +186,8 @@ impl Settings {
         merge!(
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
-            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads, drain_timeout, log_level, log_format; limits
+            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
+            drain_timeout, log_level, log_format; limits
         )
     }
 }

@@ -33,7 +33,7 @@ pub struct OriginRequest {
 /// The store's answer, its body unread.
 #[derive(Debug)]
 pub struct OriginObject {
-    /// The store's status. Any status except 200 and 206 is a refusal, which is forwarded.
+    /// The store's status. Any status except 200 and 206 is a refusal: the answer is forwarded.
     pub status: StatusCode,
     /// The store's headers, without hop-by-hop headers.
     pub headers: HeaderMap,

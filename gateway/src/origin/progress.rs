@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind};
 
-/// Shared between a request's body, which records progress, and the wait for the answer.
+/// Shared between a request's body and the wait for the answer. The body records progress.
 #[derive(Debug)]
 pub struct Progress {
     start: Instant,
@@ -19,9 +19,9 @@ pub struct Progress {
 /// The longest time without progress, by the end that has to act.
 #[derive(Debug, Clone, Copy)]
 pub struct StallTimeouts {
-    /// For the client, which has to send.
+    /// While the client has to send.
     pub client: Duration,
-    /// For the store, which has to read or answer.
+    /// While the store has to read or answer.
     pub store: Duration,
 }
 

@@ -5,7 +5,7 @@ use pushdown::{ImageHeader, limits::HEADER_BYTES};
 
 use crate::{body::Body, error::Result, origin::next_bytes};
 
-/// The first bytes: a single piece, which usually suffices, or several pieces joined.
+/// The first bytes: usually a single piece, else several pieces joined.
 #[derive(Debug)]
 pub(super) enum ObjectHead {
     Single(Bytes),

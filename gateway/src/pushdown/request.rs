@@ -147,8 +147,8 @@ impl PipelineJob {
         self.max_bytes.is_some_and(|max| bytes > max)
     }
 
-    /// The stage to answer with, if the prefix is a table scan. For `smallest` this is the last stage, which may turn out not
-    /// to be the smallest.
+    /// The stage to answer with, if the prefix is a table scan. For `smallest` this is the last stage, although it may
+    /// turn out not to be the smallest.
     pub(super) fn scan_stage(&self) -> Option<usize> {
         let stage = match self.split {
             Split::At(stage) => usize::from(stage),

@@ -180,7 +180,7 @@ impl Pushdown {
         let length = object.content_length.ok_or_else(|| {
             Error::new(
                 ErrorKind::OriginUnavailable,
-                "invalid answer of the store: expected Content-Length, which a pipeline requires",
+                "invalid answer of the store: expected Content-Length for a pipeline, found none",
             )
         })?;
         if length > self.limits.max_object_bytes {

@@ -60,7 +60,7 @@ impl Pushdown {
         };
         let (bytes, mut permits) = read_body(&self.memory, body, limits).await?;
         self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
-        // The inflated bytes, and the parsed request, which is at most as large as its JSON.
+        // The inflated bytes, and the parsed request. It is at most as large as its JSON.
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&self.memory, inflated + parsed).await?;
@@ -94,7 +94,7 @@ impl Pushdown {
         })
     }
 
-    /// Parses on the CPU pool: thousands of samples take milliseconds, which is too long for the I/O threads.
+    /// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
     async fn parse(&self, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
         let (limit, max_samples) = (self.limits.batch_body_bytes, self.limits.batch_samples);
         let models = self.models.clone();

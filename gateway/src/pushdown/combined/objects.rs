@@ -118,7 +118,7 @@ impl TableObjects {
         while let Some(scan) = scans.next().await {
             let (key, planned): (Arc<str>, PlannedScan) = scan?;
             let (schema, mut all) = (Arc::clone(planned.schema()), several);
-            // On the CPU pool: thousands of columns take milliseconds, which is too long for the I/O threads.
+            // On the CPU pool, because thousands of columns take milliseconds: too long for the I/O threads.
             let add = move || all.add(&key, &schema).map(|()| all);
             several = self.gateway.cpu.run(&self.tenant.position_now(), add).await??;
             read = read.saturating_add(planned.source_bytes());

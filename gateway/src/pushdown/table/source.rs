@@ -33,7 +33,7 @@ const FOOTER_MEMORY_RATIO: u64 = 4;
 #[derive(Debug, Clone)]
 pub(super) struct RangedSource(Arc<Inner>);
 
-/// The gateway's error that caused an error of a scan, which has only a text.
+/// The gateway's error that caused an error of a scan. The scan's own error has only a text.
 #[derive(Debug, Clone, Default)]
 pub(in crate::pushdown) struct SourceFault(Arc<Mutex<Option<Error>>>);
 

@@ -27,6 +27,7 @@ pub(crate) use in_flight::InFlight;
 use interval::IntervalStart;
 pub(crate) use model_support::stages_after_models;
 pub use plan_report::PlanReport;
+pub(crate) use probe::ProbeRequest;
 use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 

@@ -36,7 +36,7 @@ use crate::{
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 use plain::PlainQueue;
-pub(crate) use progress::BatchProgress;
+pub(crate) use progress::{ArrivalTimes, BatchProgress};
 
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;

@@ -59,8 +59,16 @@ enum Routes {
     Unknown,
     /// Nothing is known except that the gateway finished first: all objects are pushed down.
     AllPushed,
-    /// For each class its stages, each with the cumulative share of objects.
-    Planned(Vec<Vec<(u8, f64)>>),
+    /// The planned stages of each class.
+    Planned(Vec<Vec<StageShare>>),
+}
+
+/// A planned stage of a class.
+#[derive(Debug, Clone, Copy)]
+struct StageShare {
+    stage: u8,
+    /// The share of the class's objects at this and all earlier entries.
+    cumulative_share: f64,
 }
 
 impl PlanContext {
@@ -206,7 +214,7 @@ impl Assignment {
             Routes::Unknown | Routes::AllPushed => 0,
             Routes::Planned(routes) => {
                 let stages = routes.iter().flatten();
-                usize::from(stages.map(|(stage, _)| *stage).min().unwrap_or_default())
+                usize::from(stages.map(|share| share.stage).min().unwrap_or_default())
             }
         }
     }
@@ -248,7 +256,7 @@ fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
 }
 
 /// The stages of a class with their cumulative shares. Plain trials count as part of the planned plain reads.
-fn class_routes(class: &Class, shares: &[f64], plain_trials: f64) -> Vec<(u8, f64)> {
+fn class_routes(class: &Class, shares: &[f64], plain_trials: f64) -> Vec<StageShare> {
     let taken: Vec<_> = class
         .candidates
         .iter()
@@ -266,7 +274,10 @@ fn class_routes(class: &Class, shares: &[f64], plain_trials: f64) -> Vec<(u8, f6
             0 => plain_rest,
             _ => share * (1.0 - plain_rest) / (1.0 - plain),
         };
-        (u8::try_from(stage).unwrap_or(u8::MAX), sum)
+        StageShare {
+            stage: u8::try_from(stage).unwrap_or(u8::MAX),
+            cumulative_share: sum,
+        }
     });
     cumulative.collect()
 }
@@ -295,13 +306,13 @@ fn trial_turn(position: u64, stride: u64) -> Option<u64> {
 }
 
 /// The planned stage of an object, by its index among those of its class.
-fn planned_stage(routes: &[(u8, f64)], index: usize) -> u8 {
+fn planned_stage(routes: &[StageShare], index: usize) -> u8 {
     let turn = fraction(index as u64, GOLDEN);
     let route = routes
         .iter()
-        .find(|(_, sum)| turn < *sum)
+        .find(|route| turn < route.cumulative_share)
         .or_else(|| routes.last());
-    route.map(|(stage, _)| *stage).unwrap_or_default()
+    route.map(|route| route.stage).unwrap_or_default()
 }
 
 #[cfg(test)]

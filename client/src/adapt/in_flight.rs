@@ -23,20 +23,32 @@ pub(crate) struct PendingBatch<'a>(&'a Adapter);
 #[derive(Debug)]
 pub(crate) struct InFlight<'a> {
     adapter: &'a Adapter,
-    /// Class and stage by slot; `None` once the sample has ended.
-    slots: Mutex<Vec<Option<(usize, usize)>>>,
+    /// Route by slot; `None` once the sample has ended.
+    slots: Mutex<Vec<Option<SampleRoute>>>,
+}
+
+/// The size class of a sample, and the stage at which it is requested.
+#[derive(Debug, Clone, Copy)]
+struct SampleRoute {
+    class: usize,
+    stage: usize,
 }
 
 impl Adapter {
     /// Registers the samples of a batch, each with the object's bytes, if known, and its split.
     pub(crate) fn track_batch(&self, samples: impl Iterator<Item = (Option<u64>, Split)>) -> InFlight<'_> {
         let slots: Vec<_> = samples
-            .map(|(stored, split)| Some((self.context.class(stored), self.stage(split))))
+            .map(|(stored, split)| {
+                Some(SampleRoute {
+                    class: self.context.class(stored),
+                    stage: self.stage(split),
+                })
+            })
             .collect();
         let mut state = self.state.lock();
         state.begun_samples += slots.len();
-        for (class, stage) in slots.iter().flatten() {
-            state.replanner.observe_request(*class, *stage);
+        for route in slots.iter().flatten() {
+            state.replanner.asked(route.class, route.stage);
         }
         InFlight {
             adapter: self,
@@ -81,23 +93,20 @@ impl Drop for PendingBatch<'_> {
 impl InFlight<'_> {
     /// Changes the route of a sample. Without effect if the sample has ended.
     pub(crate) fn reroute(&self, slot: usize, split: Split) {
-        if let Some(Some((class, stage))) = self.slots.lock().get_mut(slot) {
+        if let Some(Some(route)) = self.slots.lock().get_mut(slot) {
             let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.observe_request_end(*class, *stage);
-            *stage = self.adapter.stage(split);
-            replanner.observe_request(*class, *stage);
+            replanner.ended(route.class, route.stage);
+            route.stage = self.adapter.stage(split);
+            replanner.asked(route.class, route.stage);
         }
     }
 
     /// A sample has arrived or failed.
     pub(crate) fn end(&self, slot: usize) {
         let route = self.slots.lock().get_mut(slot).and_then(Option::take);
-        if let Some((class, stage)) = route {
-            self.adapter
-                .state
-                .lock()
-                .replanner
-                .observe_request_end(class, stage);
+        if let Some(route) = route {
+            let replanner = &mut self.adapter.state.lock().replanner;
+            replanner.ended(route.class, route.stage);
         }
     }
 }
@@ -107,8 +116,8 @@ impl Drop for InFlight<'_> {
         let slots = self.slots.get_mut();
         let mut state = self.adapter.state.lock();
         state.begun_samples -= slots.len();
-        for (class, stage) in slots.iter().flatten() {
-            state.replanner.observe_request_end(*class, *stage);
+        for route in slots.iter().flatten() {
+            state.replanner.ended(route.class, route.stage);
         }
     }
 }

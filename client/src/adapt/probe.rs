@@ -13,17 +13,28 @@ use crate::{
 /// Number of measured objects.
 const PROBED: usize = 8;
 
+/// The data set to probe.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProbeRequest<'a> {
+    pub(crate) bucket: &'a str,
+    pub(crate) objects: &'a [Object],
+    pub(crate) seed: Option<u64>,
+    pub(crate) epoch: u32,
+}
+
 impl Adapter {
     /// Loads the weights that are on this host. If some are not, plans from a few measured objects instead of trying both
     /// routes, since the plan decides whether downloading weights is worthwhile.
     ///
     /// # Errors
     /// If no object can be requested. Refused objects are skipped.
-    pub(crate) async fn probe(
-        &self,
-        store: &Store,
-        (bucket, objects, seed, epoch): (&str, &[Object], Option<u64>, u32),
-    ) -> Result<()> {
+    pub(crate) async fn probe(&self, store: &Store, request: ProbeRequest<'_>) -> Result<()> {
+        let ProbeRequest {
+            bucket,
+            objects,
+            seed,
+            epoch,
+        } = request;
         if objects.is_empty() {
             return Ok(());
         }

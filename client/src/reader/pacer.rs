@@ -5,7 +5,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
-use crate::session::BatchProgress;
+use crate::session::{ArrivalTimes, BatchProgress};
 
 /// Spaces batches in time.
 ///
@@ -28,11 +28,11 @@ struct BatchTimes {
 impl BatchPacer {
     /// Records a batch that was read.
     pub(super) fn observe(&self, batch: &BatchProgress) {
-        let Some((answered, half)) = batch.durations() else {
+        let Some(ArrivalTimes { first_answer, half }) = batch.arrival_times() else {
             return;
         };
         let mut times = self.0.lock();
-        let latency = times.map_or(answered, |times| times.latency.min(answered));
+        let latency = times.map_or(first_answer, |times| times.latency.min(first_answer));
         *times = Some(BatchTimes { latency, half });
     }
 

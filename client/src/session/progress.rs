@@ -17,6 +17,15 @@ pub(crate) struct BatchProgress {
     past_half: CancellationToken,
 }
 
+/// Times since a batch began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ArrivalTimes {
+    /// Until the first answer began.
+    pub(crate) first_answer: Duration,
+    /// Until half of the samples had arrived.
+    pub(crate) half: Duration,
+}
+
 impl BatchProgress {
     /// Progress of a batch that begins now.
     pub(crate) fn new() -> Self {
@@ -44,9 +53,12 @@ impl BatchProgress {
         self.past_half.cancel();
     }
 
-    /// Time until the first answer began, and until half of the samples had arrived, if both have happened.
-    pub(crate) fn durations(&self) -> Option<(Duration, Duration)> {
-        Some((*self.answered.get()?, *self.half.get()?))
+    /// The times of this batch, if both events have happened.
+    pub(crate) fn arrival_times(&self) -> Option<ArrivalTimes> {
+        Some(ArrivalTimes {
+            first_answer: *self.answered.get()?,
+            half: *self.half.get()?,
+        })
     }
 
     /// Waits until half of the batch has arrived, or the batch is no longer read.

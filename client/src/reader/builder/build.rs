@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
 use crate::{
-    adapt::{Adapter, stages_after_models},
+    adapt::{Adapter, ProbeRequest, stages_after_models},
     cpu::CpuPool,
     error::Result,
     models::preload,
@@ -74,8 +74,13 @@ impl PushdownReaderBuilder {
             .map(|adapter| adapter.with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len()))));
             match &adapter {
                 Some(adapter) => {
-                    let data_set = (bucket.as_str(), planned, self.seed, self.epoch);
-                    adapter.probe(&store, data_set).await?;
+                    let request = ProbeRequest {
+                        bucket: &bucket,
+                        objects: planned,
+                        seed: self.seed,
+                        epoch: self.epoch,
+                    };
+                    adapter.probe(&store, request).await?;
                 }
                 None => mode = Mode::Plain,
             }

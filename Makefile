@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
-# All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also builds
-# the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
+# All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
+# builds the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
 ALL = --locked --workspace --tests --benches
 # Release binaries for benchmarks.
 RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a small benchmark in the root of the image `bench` from docker-steps.sh, like docker/compose.yaml would: with its command, root
-# with the container's capabilities, a read-only root, and eth0 shaped. Store and gateway are in another network namespace, connected by
-# that device; SeaweedFS uses the script and the flags of docker/compose.seaweedfs.yaml.
+# Runs a small benchmark in the root of the image `bench` from docker-steps.sh, like docker/compose.yaml would: with its
+# command, root with the container's capabilities, a read-only root, and eth0 shaped. Store and gateway are in another network
+# namespace, connected by that device; SeaweedFS uses the script and the flags of docker/compose.seaweedfs.yaml.
 # Usage, in an empty network namespace: docker-steps-bench.sh ROOT
 set -euo pipefail
 cd "$(dirname "$0")/.."

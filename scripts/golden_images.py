@@ -1,7 +1,7 @@
 """Writes testkit/fixtures/images: small files of every form, and with every harmless damage, that `decode` reads like Pillow.
 
-`pushdown/tests/golden/images.json` has Pillow's result for each: the size and the digest of the pixels, or that it refuses the file.
-`cjpeg` (Debian's libjpeg-turbo-progs) writes JPEGs of unusual sampling.
+`pushdown/tests/golden/images.json` has Pillow's result for each: the size and the digest of the pixels, or that it refuses
+the file. `cjpeg` (Debian's libjpeg-turbo-progs) writes JPEGs of unusual sampling.
 """
 
 import pathlib

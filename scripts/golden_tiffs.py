@@ -1,7 +1,7 @@
 """Writes testkit/fixtures/tiffs: small TIFFs of every kind that `decode` reads, and Pillow's results for them.
 
-`pushdown/tests/golden/tiffs.json` has shape and digest of the pixels of each. For files that Pillow does not read, or reads differently
-(docs/SEMANTICS.md lists them), this script computes the expected pixels from the samples.
+`pushdown/tests/golden/tiffs.json` has shape and digest of the pixels of each. For files that Pillow does not read, or reads
+differently (docs/SEMANTICS.md lists them), this script computes the expected pixels from the samples.
 """
 
 import hashlib

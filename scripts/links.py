@@ -2,8 +2,8 @@
 
     trainer ==(shaped)== gateway ---- store
 
-The gateway runs next to the store. Direct traffic to the store crosses the same shaped link. This process, and the programs that it
-starts, are on the trainer's side while the links exist.
+The gateway runs next to the store. Direct traffic to the store crosses the same shaped link. This process, and the programs
+that it starts, are on the trainer's side while the links exist.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks every shell script of the repository, and docker/ without a Docker engine: the Dockerfile with hadolint, the compose files
-# against the schema of their specification and with lint_docker.py, which tests/docker tests.
+# Checks every shell script of the repository, and docker/ without a Docker engine: the Dockerfile with hadolint, the compose
+# files against the schema of their specification and with lint_docker.py, which tests/docker tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh lint

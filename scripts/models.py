@@ -3,9 +3,9 @@
 With names it writes only these models. Otherwise FOLDER/tiny also gets small models with features that the real ones lack, and
 FOLDER/bad models that have to be refused.
 
-The architectures are those of the `onnx` wheel, whose weights are constant. Each model gets seeded random weights, scaled so that values
-neither vanish nor explode (He et al., 2015). Next to `NAME.onnx` are the outputs for two inputs of noise, and samples of all inner tensors
-(`models_golden.py`). EfficientNet-Lite0 has its real weights.
+The architectures are those of the `onnx` wheel, whose weights are constant. Each model gets seeded random weights, scaled so
+that values neither vanish nor explode (He et al., 2015). Next to `NAME.onnx` are the outputs for two inputs of noise, and
+samples of all inner tensors (`models_golden.py`). EfficientNet-Lite0 has its real weights.
 """
 
 import pathlib

@@ -8,8 +8,8 @@ import onnx
 import onnxruntime
 from safetensors.numpy import save_file
 
-# A tensor of up to MAX_WHOLE values is stored whole, which includes the features of transfer learning. Of a larger one SAMPLES evenly
-# spread values are stored.
+# A tensor of up to MAX_WHOLE values is stored whole, which includes the features of transfer learning. Of a larger one
+# SAMPLES evenly spread values are stored.
 MAX_WHOLE, SAMPLES = 4096, 512
 
 
@@ -51,8 +51,8 @@ def sampled(value: np.ndarray) -> np.ndarray:
 
 
 def layers(path: pathlib.Path, inputs: np.ndarray) -> None:
-    """Writes `NAME.layers.safetensors`: the stored values of each inner f32 tensor for each input, by name, with the shapes without
-    the batch as metadata.
+    """Writes `NAME.layers.safetensors`: the stored values of each inner f32 tensor for each input, by name, with the shapes
+    without the batch as metadata.
 
     All tensors are outputs of one model, so Python fuses no nodes. Fusion must not matter.
     """

@@ -1,8 +1,8 @@
 """Compares two runs: ratios of the first to the second, with intervals.
 
-The rounds of two runs do not alternate, so changes of the machine between them are part of the ratios, and their rounds do not pair
-up. Each median is therefore drawn independently. Cells and arms match by name. The report lists what only one run has, and names
-different machines and settings before any figure.
+The rounds of two runs do not alternate, so changes of the machine between them are part of the ratios, and their rounds do
+not pair up. Each median is therefore drawn independently. Cells and arms match by name. The report lists what only one run
+has, and names different machines and settings before any figure.
 """
 
 import json
@@ -16,9 +16,10 @@ MEASURES = {"seconds": "seconds", "cpu": "CPU", "wire": "bytes on the wire"}
 COLUMNS = ["scenario", "cell", "arm", "rounds", *MEASURES.values()]
 # Each run measures its own crossover, and sets links by it.
 LINK_TOLERANCE = 0.02
-READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 means that B needs less. Brackets are the
-95 % interval with independent draws of both medians; with fewer than 4 rounds it is the range. **Bold** is an interval that
-excludes 1. The runs did not alternate, so a machine that was slower during one of them shows up in the ratios."""
+READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 means that B needs less. Brackets
+are the 95 % interval with independent draws of both medians; with fewer than 4 rounds it is the range. **Bold** is an
+interval that excludes 1. The runs did not alternate, so a machine that was slower during one of them shows up in the
+ratios."""
 
 
 def markdown(a: Results, b: Results) -> str:

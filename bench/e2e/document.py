@@ -70,8 +70,8 @@ ABOUT_VERDICTS = """Verdicts compare the whole interval with the required ratio
 ABOUT_AHEAD = """Arms that need less than the arm of the gateway, by the whole interval, whether or not a rule compares them. The
 ratio is how much more the gateway's arm needs."""
 
-ABOUT_PHOTOS = """Seconds of one epoch, medians of the rounds; for `auto` the second epoch. The cell with the smallest margin comes
-first. The fastest plain reader is our own or the fastest of boto3, s3torchconnector and WebDataset."""
+ABOUT_PHOTOS = """Seconds of one epoch, medians of the rounds; for `auto` the second epoch. The cell with the smallest margin
+comes first. The fastest plain reader is our own or the fastest of boto3, s3torchconnector and WebDataset."""
 
 ABOUT_ARMS = """All arms of these cells. The baseline is `plain`, or the first arm where a cell has no `plain`. CPU is the sum of
 store, gateway and host; a dash is a value that was not measured."""

@@ -1,9 +1,9 @@
 """Two processes that watch each other, so that a run leaves nothing behind however it ends.
 
-The outer process waits. The inner process does the work, in its own process group and with its own folder. When the inner process
-ends for any reason, the outer process kills the rest of the group, removes its namespaces and its folder, and restores the network
-device that it shaped. If the outer process is killed, the kernel signals the inner one, which ends as if it had been asked to. If
-both are killed at once, the next run cleans up.
+The outer process waits. The inner process does the work, in its own process group and with its own folder. When the inner
+process ends for any reason, the outer process kills the rest of the group, removes its namespaces and its folder, and
+restores the network device that it shaped. If the outer process is killed, the kernel signals the inner one, which ends as if
+it had been asked to. If both are killed at once, the next run cleans up.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """Creates many keys at once in a local SeaweedFS: PUTs of a million keys take an hour, longer than all measurements.
 
-SeaweedFS can save the entries of its objects to a file and load such a file. This module loads the entry of one object again under
-other names. The clones list and GET like the original, with its size, ETag and time, from the same stored bytes. Deleting one of
-them deletes the bytes of all.
+SeaweedFS can save the entries of its objects to a file and load such a file. This module loads the entry of one object again
+under other names. The clones list and GET like the original, with its size, ETag and time, from the same stored bytes.
+Deleting one of them deletes the bytes of all.
 """
 
 import struct

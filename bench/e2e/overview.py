@@ -14,10 +14,10 @@ PHOTOS = ["cell", "fastest plain", "pushed", "`auto`", "rate of `auto` to plain"
 RATES = ("plain", "best", "bound")
 TABLES = ("CPU", "seconds", "on the wire")
 SIDES = ("gateway", "host")
-ABOUT_PHOTOS = f"""Photos: seconds of an epoch, the median of the rounds; for `auto` the later epochs. In a cell without `auto` the
-column shows `auto-first`. The last columns are the rates of `auto` with their intervals. The cell with the smallest margin to its
-requirements comes first. `*` marks an A/A test that is off by more than {text.percent(stats.MAX_NOISE)}, so times decide nothing; a
-cell without A/A has no mark."""
+ABOUT_PHOTOS = f"""Photos: seconds of an epoch, the median of the rounds; for `auto` the later epochs. In a cell without
+`auto` the column shows `auto-first`. The last columns are the rates of `auto` with their intervals. The cell with the
+smallest margin to its requirements comes first. `*` marks an A/A test that is off by more than
+{text.percent(stats.MAX_NOISE)}, so times decide nothing; a cell without A/A has no mark."""
 ABOUT_TABLES = """Tables: medians of the rounds; in brackets the lowest and the highest. CPU is gateway plus reader, without the
 store; bytes on the wire count both directions. Each cell has three columns; the first one carries its name."""
 

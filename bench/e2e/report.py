@@ -45,37 +45,39 @@ def _confidences() -> str:
     return ", ".join(f"{stats.range_confidence(count) * 100:.3g} % with {count}" for count in rounds)
 
 
-READING = f"""Each round runs one trial of each arm. A ratio is taken round by round. The figure is the median; brackets are the 95 %
-interval of its bootstrap ({stats.DRAWS:,} draws). Above 1 is good for the judged arm. With fewer than {stats.MIN_BOOTSTRAP_ROUNDS}
-rounds the brackets are the range of the rounds: the median of all possible rounds lies in it with probability 1 - 2 * 0.5^n,
-{_confidences()}. With fewer than {stats.MIN_ROUNDS} rounds nothing is decided. An interval at or above the requirement is a pass, one
-below it a fail, any other undecided.
+READING = f"""Each round runs one trial of each arm. A ratio is taken round by round. The figure is the median; brackets are
+the 95 % interval of its bootstrap ({stats.DRAWS:,} draws). Above 1 is good for the judged arm. With fewer than
+{stats.MIN_BOOTSTRAP_ROUNDS} rounds the brackets are the range of the rounds: the median of all possible rounds lies in it
+with probability 1 - 2 * 0.5^n, {_confidences()}. With fewer than {stats.MIN_ROUNDS} rounds nothing is decided. An interval at
+or above the requirement is a pass, one below it a fail, any other undecided.
 
-A/A compares an arm with its repetition. It is a tie unless its whole interval is more than {text.percent(stats.TIE_TOLERANCE)} from 1.
-An interval wider than {text.percent(stats.MAX_NOISE)} is noise, and undecided. With noise, or with a difference that large, verdicts by
-the clock are void, and the ratio of the CPU seconds of store, gateway and host is given as information. It decides nothing: a plan
-that keeps both sides busy finishes earlier but is not cheaper, and two busy threads of one core need more CPU seconds for the same
-work. A verdict on an arm with failed samples is void. A cell without A/A says nothing about noise, and has a note.
+A/A compares an arm with its repetition. It is a tie unless its whole interval is more than
+{text.percent(stats.TIE_TOLERANCE)} from 1. An interval wider than {text.percent(stats.MAX_NOISE)} is noise, and undecided.
+With noise, or with a difference that large, verdicts by the clock are void, and the ratio of the CPU seconds of store,
+gateway and host is given as information. It decides nothing: a plan that keeps both sides busy finishes earlier but is not
+cheaper, and two busy threads of one core need more CPU seconds for the same work. A verdict on an arm with failed samples is
+void. A cell without A/A says nothing about noise, and has a note.
 
 Requirements for `auto`: {stats.MIN_RATIO_TO_PLAIN} of the rate of the fastest plain reader, peers included;
 {stats.MIN_RATIO_TO_BEST_FIXED} of the best fixed split of the same round; no more bytes on the wire than the baseline;
-{stats.MIN_RATIO_TO_BOUND} of the upper bound, if the link is at most {stats.MAX_BOUND_LINK_RATIO} of the crossover and plain reading
-is an arm. For tables: {stats.MIN_RATIO_TO_RANGES} of the rate of pyarrow, which reads ranges; {stats.MIN_CPU_RATIO} of the CPU seconds
-of pyarrow or DuckDB, whichever needs less; {stats.MIN_RATIO_TO_DOWNLOAD:g} times the rate of a download over at most 100 Mbit/s. Other
-rivals do the gateway's work in their own way and have no requirement.
+{stats.MIN_RATIO_TO_BOUND} of the upper bound, if the link is at most {stats.MAX_BOUND_LINK_RATIO} of the crossover and plain
+reading is an arm. For tables: {stats.MIN_RATIO_TO_RANGES} of the rate of pyarrow, which reads ranges; {stats.MIN_CPU_RATIO}
+of the CPU seconds of pyarrow or DuckDB, whichever needs less; {stats.MIN_RATIO_TO_DOWNLOAD:g} times the rate of a download
+over at most 100 Mbit/s. Other rivals do the gateway's work in their own way and have no requirement.
 
-Only `auto`, `value-cache` and `resized` read several epochs: their samples/s are those of the later epochs, with the first epoch in
-its own column. Other arms read one epoch; for loaders of others it includes the listing. The first epoch of `auto`, in which it
-measures costs, is compared for information. Brackets after samples/s are the lowest and the highest round. Bytes are per sample,
-those on the wire from the counters of the interface; CPU is per 1,000 samples. Both cover all epochs, as does the time that the
-trainer waits (stall). The first batch of our reader includes program start, listing, and fetching or loading weights; the clock of a
-peer starts after its imports and loading. A dash is a value that was not measured: an external tier reports no CPU, except a
-gateway by its metrics, so there is no sum of all tiers.
+Only `auto`, `value-cache` and `resized` read several epochs: their samples/s are those of the later epochs, with the first
+epoch in its own column. Other arms read one epoch; for loaders of others it includes the listing. The first epoch of `auto`,
+in which it measures costs, is compared for information. Brackets after samples/s are the lowest and the highest round. Bytes
+are per sample, those on the wire from the counters of the interface; CPU is per 1,000 samples. Both cover all epochs, as does
+the time that the trainer waits (stall). The first batch of our reader includes program start, listing, and fetching or
+loading weights; the clock of a peer starts after its imports and loading. A dash is a value that was not measured: an
+external tier reports no CPU, except a gateway by its metrics, so there is no sum of all tiers.
 
-The upper bound of a cell is an estimate. If a plan can mix `plain` and `pushed`, it comes from the planner's simulator, or over slow
-links from the slowest of gateway, link and trainer, at the lowest CPU seconds and bytes per sample in any round of these two arms. In
-other cells it is the slowest of store and gateway, link and host, each at its lowest cost in any round of any arm, which is looser.
-An arm above the bound is marked. The bound does not apply to another layout or to local files. A dash means incomplete costs."""
+The upper bound of a cell is an estimate. If a plan can mix `plain` and `pushed`, it comes from the planner's simulator, or
+over slow links from the slowest of gateway, link and trainer, at the lowest CPU seconds and bytes per sample in any round of
+these two arms. In other cells it is the slowest of store and gateway, link and host, each at its lowest cost in any round of
+any arm, which is looser. An arm above the bound is marked. The bound does not apply to another layout or to local files. A
+dash means incomplete costs."""
 
 
 def markdown(results: Results, plots: Iterable[str] = ()) -> str:

@@ -65,7 +65,8 @@ def _ends(store: Store) -> None:
             assert np.array_equal(np.asarray(Image.open(io.BytesIO(padded))), pixels)
             store.add(f"jpeg_{name}_zeros_{zeros}.jpg", padded, is_read=True)
         store.add(f"jpeg_{name}_no_end.jpg", file[:-2], is_read=False)
-        # Half of a download in a file of zeros. Zeros are valid codes, if there are enough of them and no restart marker is expected.
+        # Half of a download in a file of zeros. Zeros are valid codes, if there are enough of them and no restart marker is
+        # expected.
         half = file[: len(file) * 3 // 4]
         store.add(f"jpeg_{name}_half_few_zeros.jpg", half + bytes(20), is_read=False)
         store.add(f"jpeg_{name}_half_zeros.jpg", half + bytes(3000), is_read=name != "restart")

@@ -1,8 +1,8 @@
-"""Qualifying runs: before the rounds of a cell every plain reader runs once. The fastest loader of others takes part in the rounds
-if it is about as fast as our own reader.
+"""Qualifying runs: before the rounds of a cell every plain reader runs once. The fastest loader of others takes part in the
+rounds if it is about as fast as our own reader.
 
-All readers in all rounds would double the time, and a reader that is far slower in one run is not faster in the median of several.
-A qualifying run reads a third of the samples, so that slow links do not make it long.
+All readers in all rounds would double the time, and a reader that is far slower in one run is not faster in the median of
+several. A qualifying run reads a third of the samples, so that slow links do not make it long.
 """
 
 import dataclasses

@@ -19,7 +19,8 @@ from . import RunContext, build_cell, cell_notes, interleave
 
 # The newest DuckDB reads through pyarrow. The DuckDB that reads objects itself is older and has its own environment.
 ENVIRONMENTS = {"duckdb-httpfs": ".venv-e2e-duckdb"}
-# Our reader in Rust, and readers in Python: the kind and the method of each arm. `plain` downloads the whole object and filters it.
+# Our reader in Rust, and readers in Python: the kind and the method of each arm. `plain` downloads the whole object and
+# filters it.
 READERS = {"pushed": ("pushed", "pushed"), "ranges": ("pushed", "ranges"), "auto": ("auto", "smallest")}
 PEERS = {"plain": ("plain", "download"), "repeat": ("repeat", "download")}
 PEERS |= {"pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}

@@ -1,7 +1,7 @@
 """Decodes a photo to pixels: resizes the short side with antialiasing, then crops a square from the centre.
 
-All three decoders yield torchvision's sizes and, up to single levels, the same pixels. Scaled decoding would change the pixels, so
-none uses it. Images per CPU second, one thread, photos of 500 x 375, to 256 / 224 and to 144 / 128 pixels:
+All three decoders yield torchvision's sizes and, up to single levels, the same pixels. Scaled decoding would change the
+pixels, so none uses it. Images per CPU second, one thread, photos of 500 x 375, to 256 / 224 and to 144 / 128 pixels:
 
 | decoder | 256 / 224 | 144 / 128 |
 |---|---|---|

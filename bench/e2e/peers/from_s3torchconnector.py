@@ -7,9 +7,9 @@ on one core:
 |---|---|---|---|---|
 | threads that share one map dataset | 492, 2.1 | 486, 2.2 | 484, 2.1 | 516, 2.3 |
 
-torch's `DataLoader` with 2, 4 and 8 persistent worker processes and a prefetch of four batches reaches 312, 334 and 371. CPU of a
-GET with 16 threads: 0.30 ms with defaults; 0.28 with a target of 100 Gbit/s and 0.27 with 1 Gbit/s, the same in whole runs (412 to
-448); 0.37 with parts of 64 MiB; 0.86 with `S3ReaderConstructor.range_based()` instead of the sequential reader.
+torch's `DataLoader` with 2, 4 and 8 persistent worker processes and a prefetch of four batches reaches 312, 334 and 371. CPU
+of a GET with 16 threads: 0.30 ms with defaults; 0.28 with a target of 100 Gbit/s and 0.27 with 1 Gbit/s, the same in whole
+runs (412 to 448); 0.37 with parts of 64 MiB; 0.86 with `S3ReaderConstructor.range_based()` instead of the sequential reader.
 """
 
 import os

@@ -1,7 +1,7 @@
 """`tfdata`: tensors from the tf.data service that `tfdata_server.py` runs next to the store; a model runs on the host.
 
-`--endpoint` is the dispatcher, `grpc://HOST:PORT`. `tfdata_server.py` documents the service and its speed. Value bytes are those of
-the unpacked tensors; on the wire they have 15 to 19 % less.
+`--endpoint` is the dispatcher, `grpc://HOST:PORT`. `tfdata_server.py` documents the service and its speed. Value bytes are
+those of the unpacked tensors; on the wire they have 15 to 19 % less.
 """
 
 import os

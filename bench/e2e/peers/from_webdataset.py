@@ -7,8 +7,8 @@ torchvision, everything on one core:
 |---|---|---|---|
 | | 553, 1.99 | 565, 1.92 | 564, 1.83 |
 
-The reads are 1 MiB. Reads of 64 KiB need 3 to 6 % more CPU with one or two threads; tarfile's default of 10 KiB needs 10 % more with
-two, which then reach 369 instead of 512. 8 threads are not faster than 4.
+The reads are 1 MiB. Reads of 64 KiB need 3 to 6 % more CPU with one or two threads; tarfile's default of 10 KiB needs 10 %
+more with two, which then reach 369 instead of 512. 8 threads are not faster than 4.
 """
 
 import io

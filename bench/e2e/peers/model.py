@@ -1,10 +1,11 @@
 """A model that ONNX Runtime runs on the pixels of a batch: up to its features if its description names them, else to its end.
 
-`scripts/models.sh` writes the weights as NAME.onnx and the description of the input as NAME.json; a model without a description has
-the usual ImageNet preprocessing.
+`scripts/models.sh` writes the weights as NAME.onnx and the description of the input as NAME.json; a model without a
+description has the usual ImageNet preprocessing.
 
-On the gateway's pixels, EfficientNet-Lite0's features differ from the gateway's by at most 0.0003. A peer's own pixels differ by at
-most one level, and its features by 0.006 on average and at most 0.2, where the largest are 3.5; cosines are at least 0.9995.
+On the gateway's pixels, EfficientNet-Lite0's features differ from the gateway's by at most 0.0003. A peer's own pixels differ
+by at most one level, and its features by 0.006 on average and at most 0.2, where the largest are 3.5; cosines are at least
+0.9995.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Sources with one object per sample: threads fetch them, one per connection.
 
-Decoding has its own threads, one per core. If the fetching threads also decode, they compete for caches: with 8 and 16 threads boto3
-reached 266 and 144 samples per second instead of 341 and 273, s3torchconnector 388 and 416 instead of 486 and 475; with 4 and 32 the
-result varied.
+Decoding has its own threads, one per core. If the fetching threads also decode, they compete for caches: with 8 and 16
+threads boto3 reached 266 and 144 samples per second instead of 341 and 273, s3torchconnector 388 and 416 instead of 486 and
+475; with 4 and 32 the result varied.
 """
 
 import abc

@@ -53,8 +53,8 @@ def ordered(pool: ThreadPoolExecutor, function: Callable, items: Iterable, ahead
 
 
 def merged(sources: list[Iterable], ahead: int) -> Iterator:
-    """The items of all sources in order of completion, with one thread per source and at most `ahead` items queued. An exception of a
-    source is raised here."""
+    """The items of all sources in order of completion, with one thread per source and at most `ahead` items queued. An
+    exception of a source is raised here."""
     ready, end = queue.Queue(ahead), object()
 
     def produce(items: Iterable) -> None:

@@ -1,7 +1,7 @@
 """Uploads a folder of photos as tar shards for `webdataset`: another layout at rest than one object each.
 
-A shard is one PUT from memory, and its members have the names of the photos. With `--copies` each photo is stored several times, under
-`0/`, `1/` and so on. Prints the number of shards and their bytes.
+A shard is one PUT from memory, and its members have the names of the photos. With `--copies` each photo is stored several
+times, under `0/`, `1/` and so on. Prints the number of shards and their bytes.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 The method `pushed` GETs from a gateway with a pipeline header; others read from the store.
 
-Prints a line of JSON per read: CPU seconds, seconds, rows, and bytes of the answer as Arrow. Imports and the first connection are not
-included. The keys are those of the environment.
+Prints a line of JSON per read: CPU seconds, seconds, rows, and bytes of the answer as Arrow. Imports and the first connection
+are not included. The keys are those of the environment.
 """
 
 import datetime

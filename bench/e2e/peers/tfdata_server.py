@@ -1,11 +1,11 @@
 """tf.data service next to the store: dispatcher and worker in one process, which read, decode and resize for `tfdata`.
 
-The process also registers the dataset under a fixed name. This lets the worker run Python: a graph only refers to Python functions, so
-they have to exist in the worker's process. A separate worker could only use TensorFlow's own operations, and those for S3 are in
-tensorflow-io, whose last supported version is TensorFlow 2.17.1.
+The process also registers the dataset under a fixed name. This lets the worker run Python: a graph only refers to Python
+functions, so they have to exist in the worker's process. A separate worker could only use TensorFlow's own operations, and
+those for S3 are in tensorflow-io, whose last supported version is TensorFlow 2.17.1.
 
-Samples per second at the client and CPU milliseconds of the service per sample; pixels of 256 / 224, store and service on one core,
-the client on the other; medians of three alternating rounds. The last two rows were measured separately:
+Samples per second at the client and CPU milliseconds of the service per sample; pixels of 256 / 224, store and service on one
+core, the client on the other; medians of three alternating rounds. The last two rows were measured separately:
 
 | threads | 8 | 16 |
 |---|---|---|
@@ -17,10 +17,10 @@ the client on the other; medians of three alternating rounds. The last two rows 
 
 Torch and TensorFlow do not start in one process, so the worker cannot decode with torchvision.
 
-Snappy, TensorFlow's default between hosts, saves 19 % of the wire bytes for pixels of 224 and 15 % for 128, for 0.1 ms at the client
-and almost nothing at the service. The dataset repeats and marks the last batch of an epoch: otherwise clients learn of the end only
-once per second. The service therefore prefetches across epochs, and lists keys before it is ready: both favour it. A failed sample
-ends the run.
+Snappy, TensorFlow's default between hosts, saves 19 % of the wire bytes for pixels of 224 and 15 % for 128, for 0.1 ms at the
+client and almost nothing at the service. The dataset repeats and marks the last batch of an epoch: otherwise clients learn of
+the end only once per second. The service therefore prefetches across epochs, and lists keys before it is ready: both favour
+it. A failed sample ends the run.
 """
 
 import argparse

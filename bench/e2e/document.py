@@ -4,6 +4,7 @@
 on it always comes from the recorded run.
 """
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -38,12 +39,12 @@ RULES = {
 }
 # Sections of kinds whose arms fill one table: title, method, and what one sample is.
 KINDS = {
-    "forward": ("Forwarding", "Plain GETs of one object size over 8 connections: from the store, through the gateway, and through "
-                "nginx (`proxy_pass`, one worker). One sample is one GET."),
+    "forward": ("Forwarding", "Plain GETs of one object size over 8 connections: from the store, through the gateway, and "
+                "through nginx (`proxy_pass`, one worker). One sample is one GET."),
     "tenants": ("Tenants", "Concurrent jobs, each with the keys of another tenant, read the same photos. The time runs from the "
                 "first start to the last end."),
-    "growth": ("Key counts and connection counts", "Listing a prefix and reading its first samples; GETs over a growing number of "
-               "connections. One sample is one object."),
+    "growth": ("Key counts and connection counts", "Listing a prefix and reading its first samples; GETs over a growing number "
+               "of connections. One sample is one object."),
     "transfer": ("Transfer learning", "One process reads labelled photos by every method in turn and trains a classifier head on "
                  "frozen features (`pushdown demo transfer`)."),
 }
@@ -111,7 +112,7 @@ def _environment(results: Results) -> list[str]:
         ["started", results.started_at],
         ["duration", f"{text.number(results.duration_seconds / 60)} minutes"],
         ["machine", f"{found.cpu}, {text.count(found.cores, 'core')}, {text.size(found.memory_bytes)}"],
-        ["kernel", found.kernel],
+        ["kernel", "Linux " + re.sub("-[^,]*", "", found.kernel)],
         ["rounds", ", ".join(map(str, rounds))],
         ["versions", ", ".join(f"{name} {version}" for name, version in {"Python": found.python, **found.versions}.items())],
     ]
@@ -212,7 +213,8 @@ def _simulator(results: Results) -> list[str]:
 def _orientation(results: Results) -> list[str]:
     if not _of_kind(results, "read"):
         return []
-    about = "HAPI, from the [logs of its authors](../bench/README.md#hapis-curve): other models, machines and GPUs, so not a comparison."
+    source = "[logs of its authors](../bench/README.md#hapis-curve)"
+    about = f"HAPI, from the {source}: other models, machines and GPUs, so not a comparison."
     return ["", "## For orientation", "", about, "", *published.table()]
 
 
@@ -246,13 +248,15 @@ def _arm(cell: Cell, name: str, arm: Arm) -> list[str]:
     baseline = cell.arms[cell.baseline]
     ratio = None
     if name != cell.baseline and not stats.failed_samples(arm) and not stats.failed_samples(baseline):
-        ratio = stats.paired(stats.measurements(baseline, stats.seconds_per_sample), stats.measurements(arm, stats.seconds_per_sample))
+        ratio = stats.paired(*(stats.measurements(each, stats.seconds_per_sample) for each in (baseline, arm)))
     star = "*" if ratio is not None and stats.is_noisy(cell) else ""
     lost = f", {stats.failed_samples(arm)} failed" if stats.failed_samples(arm) else ""
     return [
         cell.name, f"`{name}`", text.number(1 / took if took else None) + lost, text.ratio(ratio) + star,
-        text.size(median(_positive(stats.wire_bytes_per_sample))), text.number(_thousand(median(_positive(stats.cpu_seconds_per_sample)))),
-        text.seconds(median(lambda trial: trial.first_batch_seconds)), text.size(median(lambda trial: trial.peak_bytes.get("host"))),
+        text.size(median(_positive(stats.wire_bytes_per_sample))),
+        text.number(_thousand(median(_positive(stats.cpu_seconds_per_sample)))),
+        text.seconds(median(lambda trial: trial.first_batch_seconds)),
+        text.size(median(lambda trial: trial.peak_bytes.get("host"))),
     ]
 
 

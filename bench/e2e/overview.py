@@ -61,8 +61,10 @@ def _table_columns(arm: Arm | None) -> list[str]:
     if arm is None:
         return [text.NONE] * len(TABLES)
     return [
-        text.seconds(stats.median_of(arm, _cpu_seconds)), _seconds(arm, spread=True), text.size(stats.median_of(arm, _wire_bytes)),
-    ]  # fmt: skip
+        text.seconds(stats.median_of(arm, _cpu_seconds)),
+        _seconds(arm, spread=True),
+        text.size(stats.median_of(arm, _wire_bytes)),
+    ]
 
 
 def _planned_arm(cell: Cell) -> str | None:
@@ -79,8 +81,8 @@ def _rates(cell: Cell) -> dict[str, Verdict]:
 
 def _margin(rates: dict[str, Verdict]) -> float:
     """The lowest rate as a multiple of its requirement; 0 if samples failed."""
-    measured = [verdict for verdict in rates.values() if verdict.median is not None]
-    return min((0.0 if _has_failures(verdict) else verdict.median / verdict.required for verdict in measured), default=float("inf"))
+    margin = lambda verdict: 0.0 if _has_failures(verdict) else verdict.median / verdict.required
+    return min((margin(verdict) for verdict in rates.values() if verdict.median is not None), default=float("inf"))
 
 
 def _rate(verdict: Verdict | None) -> str:

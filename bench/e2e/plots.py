@@ -36,7 +36,9 @@ SAVE_OPTIONS = {".png": {"dpi": 160, "metadata": {"Software": None}}, ".svg": {"
 OPEN = 3
 
 
-def draw(results: Results, folder: Path, names: Container[str] | None = None, kinds: Sequence[str] = KINDS_OF_FILES) -> list[Path]:
+def draw(
+    results: Results, folder: Path, names: Container[str] | None = None, kinds: Sequence[str] = KINDS_OF_FILES
+) -> list[Path]:
     """Draws the plots that the results have data for into a folder. Returns the files. `names` limits it to these plots."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,8 @@ RULES = {
 }
 MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": ""}
 COLUMNS = [
-    "arm", "samples/s", "first epoch", "upper bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99", "first batch",
+    "arm", "samples/s", "first epoch", "upper bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99",
+    "first batch",
     *(f"CPU s: {tier}" for tier in (*TIERS, "all")), *(f"peak memory: {tier}" for tier in TIERS),
 ]
 # Titles and lines about arms that are ahead of the gateway's arm, by `stats.AHEAD_MEASURES`.
@@ -128,7 +129,10 @@ def _losses(results: Results) -> list[str]:
     losses = [each for each in verdicts if each[2].outcome not in ("pass", "informational")]
     losses.sort(key=lambda each: SEVERITY.index(each[2].outcome))
     if losses:
-        rows = [[f"**{each.outcome}**", scenario.name, cell.name, *judged(each)[:-2], each.note] for scenario, cell, each in losses]
+        rows = [
+            [f"**{verdict.outcome}**", scenario.name, cell.name, *judged(verdict)[:-2], verdict.note]
+            for scenario, cell, verdict in losses
+        ]
         lines += ["", *text.table(["outcome", "scenario", "cell", "verdict", "found", "required", "note"], rows)]
     for measure, (title, template) in AHEAD.items():
         ahead = [(scenario, cell, *each) for scenario, cell in cells for each in stats.arms_ahead(cell, measure).items()]
@@ -137,9 +141,8 @@ def _losses(results: Results) -> list[str]:
             noise = f"; {stats.NOISE_NOTE}" if measure != "cpu" and stats.is_noisy(cell) else ""
             line = template.format(name=name, arm=stats.gateway_arm(cell), ratio=text.ratio(ratio))
             lines.append(f"- {scenario.name}, {cell.name}: {line}{noise}")
-    failures = [
-        (cell, name, stats.failed_samples(arm)) for _, cell in cells for name, arm in cell.arms.items() if stats.failed_samples(arm)
-    ]
+    samples = [(cell, name, stats.failed_samples(arm)) for _, cell in cells for name, arm in cell.arms.items()]
+    failures = [(cell, name, count) for cell, name, count in samples if count]
     lines += [""] * bool(failures)
     lines += [f"- {cell.name}: `{name}` failed {text.count(failed, 'sample')}" for cell, name, failed in failures]
     failed = [scenario for scenario in results.scenarios if scenario.error]
@@ -195,8 +198,8 @@ def _plain_readers(cell: Cell) -> list[str]:
         return []
     if not cell.qualifying:
         return [f"plain is the fastest of {', '.join(plain + peers)}" if peers else "no loader of others was tried as plain"]
-    rates = (f"`{name}` {text.number(run.samples_per_second)}" + (f", {text.count(run.errors, 'sample')} failed" if run.errors else "")
-             for name, run in cell.qualifying.items())
+    failed = lambda run: f", {text.count(run.errors, 'sample')} failed" if run.errors else ""
+    rates = (f"`{name}` {text.number(run.samples_per_second)}{failed(run)}" for name, run in cell.qualifying.items())
     # Peers with rounds are named by the scenario, or qualified.
     joined = f"{' and '.join(peers)} read in every round, too" if peers else "no loader of others was about as fast"
     settings = [f"`{name}`, qualifying: {run.settings}" for name, run in cell.qualifying.items() if name not in cell.arms]

@@ -1,4 +1,4 @@
-"""The costs of a sample on each tier, the epochs that the planner's simulator predicts from them, and the upper bound of a cell."""
+"""The costs of a sample on each tier, the epochs that the planner's simulator predicts, and the upper bound of a cell."""
 
 import json
 import subprocess

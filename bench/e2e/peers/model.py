@@ -51,7 +51,8 @@ class Model:
         self.input, self.output = self.session.get_inputs()[0], self.session.get_outputs()[-1].name
         # Some graphs have a fixed batch of one.
         self.micro_batch = self.input.shape[0] if isinstance(self.input.shape[0], int) else MICRO_BATCH
-        self.settings = f"onnxruntime {onnxruntime.__version__}, {cores} threads, micro-batches of {self.micro_batch}, to `{self.output}`"
+        runtime = f"onnxruntime {onnxruntime.__version__}, {cores} threads"
+        self.settings = f"{runtime}, micro-batches of {self.micro_batch}, to `{self.output}`"
 
     def __call__(self, pixels: np.ndarray) -> np.ndarray:
         """The outputs for the pixels, as f16."""

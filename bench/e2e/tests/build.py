@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Trial
 
-KINDS = {"plain": "plain", "repeat": "repeat", "repeat:pushed": "repeat", "pushed": "pushed", "auto": "auto", "auto-first": "auto", "loader": "peer",
+KINDS = {"plain": "plain", "repeat": "repeat", "repeat:pushed": "repeat", "pushed": "pushed", "auto": "auto",
+         "auto-first": "auto", "loader": "peer",
          "resized": "layout", "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
 
 

@@ -62,7 +62,8 @@ def test_the_simulator_receives_the_share_and_cost_of_a_mixture(monkeypatch) -> 
     assert bounds.epochs_by_arm(found, rounds) == {"plain": [1, 1], "pushed": [1, 1], "auto": [3, 3]}
     # The last of two epochs counts: its host CPU alone, and the other costs scaled to its mixture.
     both = found["auto"].trials[0]
-    both.epoch_seconds, both.cpu_seconds["store"], both.last_epoch_stages, both.last_epoch_cpu_seconds = [1.0, 1.0], 2.0, {"0": 75, "4": 25}, 0.2
+    both.epoch_seconds, both.cpu_seconds["store"] = [1.0, 1.0], 2.0
+    both.last_epoch_stages, both.last_epoch_cpu_seconds = {"0": 75, "4": 25}, 0.2
     found["plain"].trials[0].cpu_seconds |= {"store": 0.1, "gateway": 0.0}
     found["pushed"].trials[0].cpu_seconds |= {"store": 0.1, "gateway": 0.4}
     # Plain 0.001 s, pushed 0.005 s: expected are 0.004 s for both epochs and 0.002 s for the last one.

@@ -33,7 +33,8 @@ KINDS = {
 
 
 def test_nginx_is_left_out_if_it_cannot_run_next_to_the_gateway(monkeypatch) -> None:
-    why = lambda store, *external: forward.nginx_unavailable_reason(SimpleNamespace(stack=SimpleNamespace(store=store, external_tiers=external)))
+    stack = lambda store, external: SimpleNamespace(store=store, external_tiers=external)
+    why = lambda store, *external: forward.nginx_unavailable_reason(SimpleNamespace(stack=stack(store, external)))
     assert why("http://store", "store", "gateway") == "it runs next to the gateway, and the gateway is external"
     assert why("https://store", "store") == "the store does not speak plain HTTP"
     monkeypatch.setattr(forward, "NGINX", Path("/nonexistent"))

@@ -212,7 +212,8 @@ def test_without_shaping_the_open_link_variant_runs() -> None:
     chosen = lambda **how: [each.name for each in run.Options([known["features-100mbit"]], Path(), **how).scenarios]
     assert chosen() == ["features-100mbit"]
     assert chosen(shaping=False) == ["features-100mbit", "features-open"]
-    why = run.skip_reason(known["features-100mbit"], SimpleNamespace(has_external_store=False), SimpleNamespace(reason="shaping requires root"))
+    link = SimpleNamespace(reason="shaping requires root")
+    why = run.skip_reason(known["features-100mbit"], SimpleNamespace(has_external_store=False), link)
     assert why.startswith("it needs shaped links, and shaping requires root; features-open, ") and why.endswith("runs instead")
     # This scenario has no variant.
     assert run.Options([known["augmented"]], Path(), shaping=False).scenarios == [known["augmented"]]
@@ -235,7 +236,8 @@ def test_webdataset_is_a_candidate_plain_reader() -> None:
 def test_a_cell_without_arms_says_why(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(arms.programs, "ROOT", tmp_path)
     rivals = Scenario("rivals", "", "read", False, pipeline="decode", arms=("tfdata", "boto3"), links=("open",))
-    with tqdm(disable=True) as progress, pytest.raises(ArmError, match="no arm of rivals can run on this machine: tfdata is left out"):
+    message = "no arm of rivals can run on this machine: tfdata is left out"
+    with tqdm(disable=True) as progress, pytest.raises(ArmError, match=message):
         list(read.cells(rivals, RunContext(FakeTiers(tmp_path), SimpleNamespace(), tmp_path, progress)))
 
 

@@ -98,7 +98,8 @@ class Link:
 
 
 def of(**given: object) -> Tiers:
-    return Tiers(SimpleNamespace(**({"link": Link(), "store_cores": {0}, "external_tiers": [], "started": [], "admin": ""} | given)), {1})
+    stack_ = {"link": Link(), "store_cores": {0}, "external_tiers": [], "started": [], "admin": ""} | given
+    return Tiers(SimpleNamespace(**stack_), {1})
 
 
 def test_an_external_gateway_reports_its_cpu_and_an_external_store_does_not(admin: str) -> None:
@@ -139,7 +140,8 @@ def test_an_unmeasurable_link_is_not_reported_as_measured() -> None:
     assert of(link=link).shape(OPEN) is None
     assert link.shaped == [(100e6, 20.0), (OPEN, 0.0)]
     cell = lambda bits: kinds.build_cell("c", "g", {"plain": Arm("plain", "")}, [], requested=bits, measured=None)
-    assert (cell(100e6).requested_bits_per_second, cell(100e6).measured_bits_per_second, cell(100e6).bandwidth) == (100e6, None, 100e6)
+    shaped = cell(100e6)
+    assert (shaped.requested_bits_per_second, shaped.measured_bits_per_second, shaped.bandwidth) == (100e6, None, 100e6)
     assert (cell(OPEN).requested_bits_per_second, cell(OPEN).bandwidth) == (None, None)
 
 
@@ -163,7 +165,8 @@ def test_cores_are_described_for_local_tiers_only() -> None:
 
 
 def test_arms_next_to_an_external_store_are_left_out() -> None:
-    assert arms.unavailable_reason("tfdata", ["store"]) == "tfdata is left out: its workers run next to the store, and the store is external"
+    reason = "tfdata is left out: its workers run next to the store, and the store is external"
+    assert arms.unavailable_reason("tfdata", ["store"]) == reason
     assert arms.unavailable_reason("boto3", ["store"]) == arms.unavailable_reason("auto", ["store", "gateway"]) == ""
 
 

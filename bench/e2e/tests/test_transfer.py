@@ -90,5 +90,6 @@ def test_the_scores_of_each_method_cover_all_rounds() -> None:
     scores = [note for note in once.notes if "held-out" in note]
     assert [note.partition(":")[0] for note in scores] == list(WAYS)
     differs = [LINE, LINE | {"other_predictions": 3, "auc": 0.7}, LINE | {"auc": 0.9}]
-    assert transfer.describe_predictions(differs).startswith("AUC 0.800 on held-out photos") and "at most 3 predictions" in transfer.describe_predictions(differs)
+    described = transfer.describe_predictions(differs)
+    assert described.startswith("AUC 0.800 on held-out photos") and "at most 3 predictions" in described
     assert transfer.describe_predictions([LINE | {"auc": None}]).startswith("no score on held-out photos")

@@ -1,1 +1,1 @@
-"""The end-to-end benchmark: a trainer, a shaped link, a gateway, a store, and the ways in which samples get across."""
+"""The end-to-end benchmark: a trainer, a shaped link, a gateway, a store, and the methods of reading samples."""

@@ -65,35 +65,35 @@ def _ratio(a: Arm, b: Arm, measure: str) -> stats.Interval | None:
     return stats.unpaired(stats.measurements(a, get), stats.measurements(b, get))
 
 
-def _shown(found: stats.Interval | None) -> str:
-    excluded = found is not None and (found.low > 1 or found.high < 1)
-    return f"**{text.ratio(found)}**" if excluded else text.ratio(found)
+def _shown(ratio: stats.Interval | None) -> str:
+    excluded = ratio is not None and (ratio.low > 1 or ratio.high < 1)
+    return f"**{text.ratio(ratio)}**" if excluded else text.ratio(ratio)
 
 
 def _differences(a: Results, b: Results) -> list[str]:
     """Differences that make the runs incomparable or limit the comparison."""
     varying = ("load_average", "versions", "flags")
     machine = lambda run: {name: value for name, value in vars(run.environment).items() if name not in varying}
-    found = [("**THE MACHINES DIFFER**", _differing(machine(a), machine(b)))]
-    found.append(("**The versions differ**", _differing(a.environment.versions, b.environment.versions)))
+    sections = [("**THE MACHINES DIFFER**", _differing(machine(a), machine(b)))]
+    sections.append(("**The versions differ**", _differing(a.environment.versions, b.environment.versions)))
     theirs = {scenario.name: scenario for scenario in b.scenarios}
     for scenario in a.scenarios:
         if scenario.name in theirs:
             changed = _differing(_flat(scenario.settings), _flat(theirs[scenario.name].settings))
-            found.append((f"**THE SETTINGS OF {scenario.name} DIFFER**", changed))
+            sections.append((f"**THE SETTINGS OF {scenario.name} DIFFER**", changed))
     ours, others = dict(_arms(a)), dict(_arms(b))
     for key in (key for key in ours if key in others):
         values = lambda arm: {
             "settings": arm.settings, "kind": arm.kind, "samples": sorted({trial.samples for trial in arm.trials}),
             "epochs": sorted({len(trial.epoch_seconds) for trial in arm.trials}), "failed samples": stats.failed_samples(arm),
         }
-        found.append((f"**{', '.join(key)} DIFFERS**", _differing(values(ours[key][1]), values(others[key][1]))))
+        sections.append((f"**{', '.join(key)} DIFFERS**", _differing(values(ours[key][1]), values(others[key][1]))))
     cells = {key[:2]: (ours[key][0], others[key][0]) for key in ours if key in others}
     links = [(", ".join(key), cell.bandwidth, other.bandwidth) for key, (cell, other) in cells.items()]
     changed = [f"{name} {text.rate(mine)} in A, {text.rate(other)} in B" for name, mine, other in links if _far(mine, other)]
-    found.append(("**THE LINKS DIFFER**", changed))
+    sections.append(("**THE LINKS DIFFER**", changed))
     lines = []
-    for title, differences in found:
+    for title, differences in sections:
         lines += [f"> {title}: " + "; ".join(differences), ""] if differences else []
     return lines
 
@@ -114,7 +114,7 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
     """Settings by dotted name, so that a difference is reported alone."""
     if not isinstance(value, dict) or not value:
         return {name: value} if name else {}
-    found = {}
+    flat = {}
     for key, part in value.items():
-        found |= _flat(part, f"{name}.{key}".lstrip("."))
-    return found
+        flat |= _flat(part, f"{name}.{key}".lstrip("."))
+    return flat

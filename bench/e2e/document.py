@@ -104,29 +104,29 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
 
 
 def _environment(results: Results) -> list[str]:
-    found = results.environment
+    environment = results.environment
     rounds = sorted({scenario.settings["rounds"] for scenario in results.scenarios if "rounds" in scenario.settings})
     rows = [
         ["command", "`make bench-e2e`, as root"],
         ["commit", results.commit + (", with uncommitted changes" if results.dirty else "")],
         ["started", results.started_at],
         ["duration", f"{text.number(results.duration_seconds / 60)} minutes"],
-        ["machine", f"{found.cpu}, {text.count(found.cores, 'core')}, {text.size(found.memory_bytes)}"],
-        ["kernel", "Linux " + re.sub("-[^,]*", "", found.kernel)],
+        ["machine", f"{environment.cpu}, {text.count(environment.cores, 'core')}, {text.size(environment.memory_bytes)}"],
+        ["kernel", "Linux " + re.sub("-[^,]*", "", environment.kernel)],
         ["rounds", ", ".join(map(str, rounds))],
-        ["versions", ", ".join(f"{name} {version}" for name, version in {"Python": found.python, **found.versions}.items())],
+        ["versions", ", ".join(f"{name} {version}" for name, version in {"Python": environment.python, **environment.versions}.items())],
     ]
     return text.table(["run", ""], rows)
 
 
 def _verdicts(results: Results) -> list[str]:
     cells = [(scenario, cell) for scenario in results.scenarios for cell in scenario.cells]
-    found = [(scenario, cell, verdict) for scenario, cell in cells for verdict in stats.verdicts(cell)]
-    lines = ["", "## Losses and undecided verdicts", "", ABOUT_VERDICTS, "", *_outcomes([verdict for *_, verdict in found])]
-    open_ones = [each for each in found if each[2].outcome in report.SEVERITY[:3]]
-    open_ones.sort(key=lambda each: report.SEVERITY.index(each[2].outcome))
-    if open_ones:
-        rows = [_open(scenario, cell, verdict) for scenario, cell, verdict in open_ones]
+    verdicts = [(scenario, cell, verdict) for scenario, cell in cells for verdict in stats.verdicts(cell)]
+    lines = ["", "## Losses and undecided verdicts", "", ABOUT_VERDICTS, "", *_outcomes([verdict for *_, verdict in verdicts])]
+    not_passed = [each for each in verdicts if each[2].outcome in report.SEVERITY[:3]]
+    not_passed.sort(key=lambda each: report.SEVERITY.index(each[2].outcome))
+    if not_passed:
+        rows = [_open(scenario, cell, verdict) for scenario, cell, verdict in not_passed]
         lines += ["", *text.table(["outcome", "scenario", "cell", "verdict", "found", "required"], rows)]
     ahead = {measure: list(_ahead(cells, measure)) for measure in MEASURES}
     if any(ahead.values()):

@@ -41,7 +41,7 @@ class Bar:
 
 def speedups(results: Results) -> dict[str, list[Line]]:
     """The lines of each plot, by the label of the x axis. A group can span scenarios; a group without x has no line."""
-    found: dict[str, dict[tuple[str, str], Line]] = {}
+    plots: dict[str, dict[tuple[str, str], Line]] = {}
     every = [cell for scenario in results.scenarios for cell in scenario.cells]
     for group in dict.fromkeys(cell.group for cell in every):
         cells = [cell for cell in every if cell.group == group]
@@ -49,12 +49,12 @@ def speedups(results: Results) -> dict[str, list[Line]]:
         for kind in LINE_KINDS if label is not None else ():
             points = [point for cell in cells if _known(cell) or _open(cell) for point in _points(cell, kind)]
             if any(point.x is not None for point in points):
-                line = found.setdefault(label, {}).setdefault((group, kind), Line(group, kind))
+                line = plots.setdefault(label, {}).setdefault((group, kind), Line(group, kind))
                 line.points += points
-    for lines in found.values():
+    for lines in plots.values():
         for line in lines.values():
             line.points.sort(key=lambda point: float("inf") if point.x is None else point.x)
-    return {label: list(lines.values()) for label, lines in found.items()}
+    return {label: list(lines.values()) for label, lines in plots.items()}
 
 
 def wire(scenario: Scenario) -> list[Bar]:
@@ -87,11 +87,11 @@ def _points(cell: Cell, kind: str) -> list[Point]:
 def _bars(scenario: Scenario, parts: list[Callable[[Trial], float | None]]) -> list[Bar]:
     """A bar for each arm without A/A repetitions, from the medians per sample. An arm that misses a part has no bar: its sum
     would look smaller."""
-    found = []
+    bars = []
     for cell in scenario.cells:
         for name, arm in cell.arms.items():
             trials = [trial for trial in arm.trials if trial.samples and all(part(trial) is not None for part in parts)]
             if trials and arm.kind != "repeat":
                 values = tuple(statistics.median(part(trial) / stats.samples_read(trial) for trial in trials) for part in parts)
-                found.append(Bar(cell.name, name, arm.kind, values))
-    return found if any(sum(bar.parts) > 0 for bar in found) else []
+                bars.append(Bar(cell.name, name, arm.kind, values))
+    return bars if any(sum(bar.parts) > 0 for bar in bars) else []

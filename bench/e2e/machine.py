@@ -63,15 +63,15 @@ def describe_store(url: str) -> str:
 
 def versions() -> dict[str, str]:
     """The versions of pushdown, nginx and the packages in all environments of the harness."""
-    found = {"pushdown": first_line([programs.BINARIES / "pushdown", "--version"]).rpartition(" ")[2]}
-    found |= {"nginx": first_line(["/usr/sbin/nginx", "-v"]).rpartition("/")[2]} if Path("/usr/sbin/nginx").exists() else {}
+    versions = {"pushdown": first_line([programs.BINARIES / "pushdown", "--version"]).rpartition(" ")[2]}
+    versions |= {"nginx": first_line(["/usr/sbin/nginx", "-v"]).rpartition("/")[2]} if Path("/usr/sbin/nginx").exists() else {}
     folders = [str(folder) for folder in programs.ROOT.glob(".venv*/lib/python*/site-packages")]
     for package in importlib.metadata.distributions(path=folders):
         name = (package.metadata["Name"] or "").lower().replace("_", "-")
         if name in PACKAGES:
             # Environments may have different versions.
-            found[name] = " and ".join(sorted({*filter(None, found.get(name, "").split(" and ")), package.version}))
-    return dict(sorted(found.items()))
+            versions[name] = " and ".join(sorted({*filter(None, versions.get(name, "").split(" and ")), package.version}))
+    return dict(sorted(versions.items()))
 
 
 def first_line(command: list) -> str:

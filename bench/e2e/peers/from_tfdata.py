@@ -36,5 +36,5 @@ class Source:
                 return
 
     def epoch(self) -> Iterator[tuple]:
-        """Batches, each sample once."""
+        """Batches with each sample once."""
         return self.work.finished(self.received())

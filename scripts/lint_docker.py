@@ -1,4 +1,7 @@
-"""Checks of docker/ that no schema covers. Usage: lint_docker.py COMPOSE-FILE... The first file is the base, others are overrides."""
+"""Checks of docker/ that no schema covers. Usage: lint_docker.py COMPOSE-FILE...
+
+The first file is the base, others are overrides.
+"""
 
 import json
 import pathlib

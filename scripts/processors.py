@@ -1,8 +1,8 @@
 """Compares a model's outputs on an older processor with those on this one: max|a-b| / max|b|, the measure of law 1.
 
-Debian's qemu-user emulates the older processors. A softmax at the end is left out: it turns one large value into 1 on any processor and
-hides differences. The models are those of `scripts/models.sh`. These figures justify that engines which differ only in the processor
-count as compatible. Usage: processors.py [MODEL...]; takes minutes for large models.
+Debian's qemu-user emulates the older processors. A softmax at the end is left out: it turns one large value into 1 on any
+processor and hides differences. The models are those of `scripts/models.sh`. These figures justify that engines which differ
+only in the processor count as compatible. Usage: processors.py [MODEL...]; takes minutes for large models.
 """
 
 import pathlib

@@ -37,7 +37,7 @@ def scaled(random: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def constants() -> onnx.ModelProto:
-    """Weights and shapes as nodes, and a shape that PyTorch derives from the batch. Treated as data, it would prevent cuts between layers."""
+    """Weights and shapes as nodes, and a shape that PyTorch derives from the batch. As data it would prevent cuts between layers."""
     random = np.random.default_rng(7)
     # As PyTorch exports `x.view(x.size(0), -1)`.
     shapes = [

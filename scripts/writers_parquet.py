@@ -1,4 +1,4 @@
-"""Writes the matrix of Parquet writers: small files by every writer and option, and their contents as read by the writers themselves."""
+"""Writes the matrix of Parquet writers: small files by every writer and option, with the contents that the writers read."""
 
 import json
 import pathlib

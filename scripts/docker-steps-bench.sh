@@ -80,7 +80,7 @@ say "gateway: ready"
 
 mkdir "$root/tmp/try"
 cat >"$root/tmp/try/try-read.toml" <<'TOML'
-title = "Pixels over a thin link"
+title = "Pixels over a slow link"
 kind = "read"
 default = false
 pipeline = "decode | resize(short=256) | center_crop(224)"

@@ -34,9 +34,9 @@ numpy.savez({out!r}, *session.run(None, {{port.name: noise}}))
 def without_softmax(model: pathlib.Path, folder: str) -> pathlib.Path:
     """The model without a softmax at its end."""
     loaded = onnx.load(model)
-    made = {name: node for node in loaded.graph.node for name in node.output}
+    producers = {name: node for node in loaded.graph.node for name in node.output}
     for output in loaded.graph.output:
-        while (node := made[output.name]).op_type in ("Softmax", "Reshape", "Identity"):
+        while (node := producers[output.name]).op_type in ("Softmax", "Reshape", "Identity"):
             output.CopyFrom(onnx.ValueInfoProto(name=node.input[0]))
     cut = pathlib.Path(folder) / "cut.onnx"
     onnx.save(loaded, cut)

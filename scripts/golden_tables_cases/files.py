@@ -44,10 +44,10 @@ def write(folder: pathlib.Path) -> None:
 def tpch(folder: pathlib.Path) -> None:
     """The first rows of some tables at scale 0.01."""
     generator = pathlib.Path(sys.executable).parent / "tpchgen-cli"
-    with tempfile.TemporaryDirectory() as made:
-        subprocess.run([generator, "parquet", "-s", "0.01", "--output-dir", made], check=True, capture_output=True)
+    with tempfile.TemporaryDirectory() as generated:
+        subprocess.run([generator, "parquet", "-s", "0.01", "--output-dir", generated], check=True, capture_output=True)
         for name, rows in ("lineitem", 6000), ("orders", 1500), ("customer", 300), ("part", 300):
-            table = pq.read_table(f"{made}/{name}.parquet").slice(0, rows)
+            table = pq.read_table(f"{generated}/{name}.parquet").slice(0, rows)
             strings = [
                 field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in table.schema
             ]

@@ -134,15 +134,15 @@ def lz4(block: int, chunk: int, version: int = 1, dictionary: bool = False) -> t
     given = [row % 7 != 3 for row in range(600)]
     schema = [element("spark_schema", children=3), element("i", REQUIRED, INT32), element("f", OPTIONAL, DOUBLE),
               element("word", REQUIRED, BYTES, converted=UTF8)]
-    fractions = [number / 4 for number, there in zip(numbers, given) if there]
+    fractions = [number / 4 for number, is_valid in zip(numbers, given) if is_valid]
     columns = [
         Column(["i"], INT32, numbers, version=version, compress=compress, dictionary=dictionary),
-        Column(["f"], DOUBLE, fractions, [int(there) for there in given], 1, version=version, compress=compress),
+        Column(["f"], DOUBLE, fractions, [int(is_valid) for is_valid in given], 1, version=version, compress=compress),
         Column(["word"], BYTES, words, version=version, compress=compress, dictionary=dictionary),
     ]
     expected = pa.table({
         "i": pa.array(numbers, pa.int32()),
-        "f": pa.array([number / 4 if there else None for number, there in zip(numbers, given)], pa.float64()),
+        "f": pa.array([number / 4 if is_valid else None for number, is_valid in zip(numbers, given)], pa.float64()),
         "word": pa.array([word.decode() for word in words]),
     })
     return file(schema, columns, 600, SPARK), expected

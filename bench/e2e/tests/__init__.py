@@ -1,1 +1,1 @@
-"""Tests of what is made of results; they need no link and no store."""
+"""Tests of the harness."""

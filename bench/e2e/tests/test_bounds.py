@@ -41,8 +41,8 @@ def test_simulator_and_bound_use_cores_and_accelerator(monkeypatch) -> None:
     assert bounds.upper_bound(slow, whole).limited_by == "trainer"
     # A sample costs 0.005 s of the store side's two cores: 400 samples per second. The link passes 125.
     whole.x, whole.measured_bits_per_second = 0.1, 1e6
-    thin = bounds.upper_bound(slow, whole)
-    assert (thin.limited_by, thin.samples_per_second) == ("trainer", pytest.approx(100))
+    slow_link = bounds.upper_bound(slow, whole)
+    assert (slow_link.limited_by, slow_link.samples_per_second) == ("trainer", pytest.approx(100))
 
 
 def test_the_simulator_receives_the_share_and_cost_of_a_mixture(monkeypatch) -> None:
@@ -92,17 +92,17 @@ def test_the_bound_uses_the_lowest_costs_of_any_round(monkeypatch) -> None:
     assert epoch["plain"] == epoch["pushed"] == pytest.approx({"bytes": 500, "store_seconds": 0.02, "host_seconds": 0.02})
     # For one core, without the simulator.
     whole.x, whole.measured_bits_per_second = 0.1, 1e9
-    thin = bounds.upper_bound(few, whole)
-    assert (thin.limited_by, thin.samples_per_second) == ("gateway", pytest.approx(50))
+    slow_link = bounds.upper_bound(few, whole)
+    assert (slow_link.limited_by, slow_link.samples_per_second) == ("gateway", pytest.approx(50))
     del calm.cpu_seconds["store"]
     assert bounds.upper_bound(few, whole) is None and bounds.simulate_rounds(few, whole.arms, None) == []
 
 
 def took(seconds: float, store: float, gateway: float, host: float, wire: float = 1000) -> Trial:
     """A trial of 100 samples, with the CPU seconds of each tier."""
-    made = trial(seconds, wire=wire)
-    made.cpu_seconds = {"store": store, "gateway": gateway, "host": host}
-    return made
+    result = trial(seconds, wire=wire)
+    result.cpu_seconds = {"store": store, "gateway": gateway, "host": host}
+    return result
 
 
 def of(scenario: Scenario, found: Cell) -> tuple[float, str]:

@@ -106,7 +106,7 @@ def test_a_shaped_device_has_its_rate_in_both_directions(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "who, number",
+    "killed, number",
     [
         (["outer"], signal.SIGTERM),
         (["outer"], signal.SIGKILL),
@@ -114,7 +114,7 @@ def test_a_shaped_device_has_its_rate_in_both_directions(pair: Pair) -> None:
         (["outer", "inner"], signal.SIGKILL),
     ],
 )
-def test_a_killed_run_restores_its_device(pair: Pair, tmp_path: Path, who: list[str], number: signal.Signals) -> None:
+def test_a_killed_run_restores_its_device(pair: Pair, tmp_path: Path, killed: list[str], number: signal.Signals) -> None:
     command = [*pair.local, sys.executable, "-c", RUN, "watch", "dev0"]
     # If both processes are killed, their folder is removed with the test's.
     env = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
@@ -122,11 +122,11 @@ def test_a_killed_run_restores_its_device(pair: Pair, tmp_path: Path, who: list[
         line, found = outer.stdout.readline(), pair.leftovers()
         (inner,) = descendants(outer.pid)
         # The inner process first: otherwise the kernel would signal the outer one's death to it.
-        for process in [inner] * ("inner" in who) + [outer.pid] * ("outer" in who):
+        for process in [inner] * ("inner" in killed) + [outer.pid] * ("outer" in killed):
             os.kill(process, number)
     assert line == "\n" and {"tbf", "ingress", f"{device.PREFIX}{inner}"} <= set(found)
     wait("the run has ended", lambda: not Path(f"/proc/{inner}").exists())
-    if len(who) == 2:
+    if len(killed) == 2:
         # Neither could clean up: the next run does, before it checks whether the device can be shaped.
         subprocess.run([*pair.local, sys.executable, "-c", SWEEP, "dev0"], env=ENVIRONMENT, cwd=programs.ROOT, check=True)
     wait("nothing is left", lambda: pair.leftovers() == [])

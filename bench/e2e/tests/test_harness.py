@@ -184,14 +184,14 @@ def test_a_repetition_is_a_tie(tmp_path: Path) -> None:
 
 
 @built
-@pytest.mark.parametrize("who, number", [("outer", signal.SIGTERM), ("outer", signal.SIGKILL), ("inner", signal.SIGKILL)])
-def test_a_killed_run_leaves_nothing_behind(tmp_path: Path, who: str, number: signal.Signals) -> None:
+@pytest.mark.parametrize("killed, number", [("outer", signal.SIGTERM), ("outer", signal.SIGKILL), ("inner", signal.SIGKILL)])
+def test_a_killed_run_leaves_nothing_behind(tmp_path: Path, killed: str, number: signal.Signals) -> None:
     sockets = set(Path("/tmp").glob("seaweedfs-*"))
     outer = subprocess.Popen([*RUN, str(SCENARIO), "--results", tmp_path, *shaping_flags()], env=ENVIRONMENT, cwd=ROOT)
     wait("a reader runs", lambda: any("pushdown read" in line for line in descendants(outer.pid).values()))
     inner = next(process for process, line in descendants(outer.pid).items() if " inner" in line)
     started = [outer.pid, *descendants(outer.pid)]
-    os.kill(outer.pid if who == "outer" else inner, number)
+    os.kill(outer.pid if killed == "outer" else inner, number)
     outer.wait(30)
     wait("all have ended", lambda: not any(alive(process) for process in started))
     wait("nothing is left", lambda: leftovers() == [])

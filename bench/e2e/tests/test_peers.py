@@ -220,5 +220,5 @@ def test_a_model_computes_features_of_the_pixels(store, photos, tmp_path):
     options = ["--prefix", photos, "--work", "lite0", "--models", models, "--decoder", "pillow", "--values", values]
     figures = run("loader.py", python_with([*COMMON, "onnx", "onnxruntime"]), "files", *options)
     assert (figures["samples"], figures["errors"]) == (COUNT, 0)
-    with np.load(values) as made:
-        assert {(made[name].shape, made[name].dtype.str) for name in made} == {((1280,), "<f2")}
+    with np.load(values) as features:
+        assert {(features[name].shape, features[name].dtype.str) for name in features} == {((1280,), "<f2")}

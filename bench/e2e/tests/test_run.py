@@ -100,8 +100,8 @@ def test_auto_is_compared_with_a_fixed_split() -> None:
 
 def test_a_named_arm_is_repeated_unchanged(tmp_path: Path) -> None:
     """Without plain reading, or if it is slow, the A/A test repeats the arm that ratios are taken against."""
-    twice = dataclasses.replace(CACHED, arms=("split:1", "repeat:split:1", "repeat:auto-first", "auto-first"), rounds=1)
-    tiers, found = measured(tmp_path, twice)
+    repeated = dataclasses.replace(CACHED, arms=("split:1", "repeat:split:1", "repeat:auto-first", "auto-first"), rounds=1)
+    tiers, found = measured(tmp_path, repeated)
     assert [line for line in tiers.commands if "--split" in line] == [tiers.commands[0]] * 2
     assert tiers.commands[2] == tiers.commands[3] and tiers.found == [False] * 2
     assert {name: arm.kind for name, arm in found.arms.items()}["repeat:split:1"] == "repeat"

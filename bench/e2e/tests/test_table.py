@@ -32,18 +32,18 @@ class Store(http.server.BaseHTTPRequestHandler):
     """A store of one object, or without an object one that refuses. It records the requests."""
 
     protocol_version = "HTTP/1.1"
-    seen: list[tuple[str, str, str, str]] = []
-    held: bytes | None = None
+    requests: list[tuple[str, str, str, str]] = []
+    body: bytes | None = None
 
     def do_GET(self) -> None:
-        who, where = re.search("Credential=([^/]+)/[0-9]+/([^/]+)/s3", self.headers["Authorization"]).groups()
-        asked = self.headers.get("Range", "")
-        self.seen.append((self.path, who, where, f"{self.command} {asked}"))
-        body, whole = self.held, len(self.held or b"")
+        key, region = re.search("Credential=([^/]+)/[0-9]+/([^/]+)/s3", self.headers["Authorization"]).groups()
+        byte_range = self.headers.get("Range", "")
+        self.requests.append((self.path, key, region, f"{self.command} {byte_range}"))
+        body, whole = self.body, len(self.body or b"")
         if body is None:
             return self.answer(403, b"")
-        if asked:
-            first, last = re.fullmatch("bytes=([0-9]*)-([0-9]*)", asked).groups()
+        if byte_range:
+            first, last = re.fullmatch("bytes=([0-9]*)-([0-9]*)", byte_range).groups()
             begin = int(first) if first else whole - int(last)
             end = min(int(last) + 1, whole) if first and last else whole
             return self.answer(206, body[begin:end], **{"Content-Range": f"bytes {begin}-{end - 1}/{whole}"})
@@ -67,8 +67,8 @@ class Store(http.server.BaseHTTPRequestHandler):
 @pytest.fixture(name="address")
 def address_() -> Iterator[str]:
     """The address of that store."""
-    Store.seen.clear()
-    Store.held = None
+    Store.requests.clear()
+    Store.body = None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         # A host name: with a bucket in front of it, it would not resolve.
@@ -109,21 +109,21 @@ def read(way: str, address: str, rounds: int) -> subprocess.CompletedProcess:
 def test_table_readers_use_keys_and_region_of_the_environment(address: str, way: str) -> None:
     ended = read(way, address, 1)
     assert ended.returncode != 0, "the store refused"
-    assert Store.seen, ended.stderr
-    for path, who, where, _ in Store.seen:
-        assert (who, where) == ("another", "eu-west-3")
+    assert Store.requests, ended.stderr
+    for path, key, region, _ in Store.requests:
+        assert (key, region) == ("another", "eu-west-3")
         assert path.startswith("/bucket/some.parquet")
 
 
 @pytest.mark.parametrize("way", ["download", "pyarrow", "duckdb", "duckdb-httpfs"])
 def test_every_round_reads_the_same_rows_from_the_store(address: str, way: str) -> None:
-    Store.held = lineitem()
+    Store.body = lineitem()
     ended = read(way, address, 3)
     assert ended.returncode == 0, ended.stderr
     figures = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [each["rows"] for each in figures] == [CHOSEN] * 3
     assert min(each["bytes"] for each in figures) > 0
-    asked = [what for *_, what in Store.seen if what.startswith("GET")]
+    asked = [what for *_, what in Store.requests if what.startswith("GET")]
     assert len(asked) % 3 == 0 and set(asked) == set(asked[: len(asked) // 3]), asked
     assert way == "download" or "GET " not in asked, "only ranges"
 

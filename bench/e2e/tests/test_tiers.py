@@ -110,8 +110,8 @@ def test_an_external_gateway_reports_its_cpu_and_an_external_store_does_not(admi
 
 
 def test_a_gateway_without_metrics_is_not_measured(admin: str) -> None:
-    for nobody in ("http://127.0.0.1:1", f"{admin}/other"):
-        assert of(external_tiers=["store", "gateway"], admin=nobody).run_trial(lambda: FIGURES).cpu_seconds == {"host": 0.5}
+    for silent in ("http://127.0.0.1:1", f"{admin}/other"):
+        assert of(external_tiers=["store", "gateway"], admin=silent).run_trial(lambda: FIGURES).cpu_seconds == {"host": 0.5}
 
 
 def test_a_local_helper_does_not_count_as_an_external_store(busy) -> None:
@@ -157,11 +157,11 @@ def test_latency_is_added_after_the_measurement_and_noted() -> None:
 
 
 def test_cores_are_described_for_local_tiers_only() -> None:
-    said = lambda **given: arms.describe_cores(of(**given))
-    assert said() == "store and gateway on core 0, reader and trainer on core 1"
-    assert said(store_cores={1}) == "one core for all"
-    assert said(store_cores={1}, external_tiers=["store", "gateway"]) == "store and gateway external, reader and trainer on core 1"
-    assert said(external_tiers=["store"]) == "store external, gateway on core 0, reader and trainer on core 1"
+    described = lambda **given: arms.describe_cores(of(**given))
+    assert described() == "store and gateway on core 0, reader and trainer on core 1"
+    assert described(store_cores={1}) == "one core for all"
+    assert described(store_cores={1}, external_tiers=["store", "gateway"]) == "store and gateway external, reader and trainer on core 1"
+    assert described(external_tiers=["store"]) == "store external, gateway on core 0, reader and trainer on core 1"
 
 
 def test_arms_next_to_an_external_store_are_left_out() -> None:

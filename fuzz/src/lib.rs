@@ -134,7 +134,7 @@ fn read_in_parts(pipeline: &Pipeline, object: RemoteObject) -> Result<Table> {
     }
 }
 
-/// The table as bytes, which can be compared although NaN is not equal to itself.
+/// The table as bytes. They can be compared although NaN is not equal to itself.
 fn encode(table: &Table) -> Result<Vec<u8>> {
     let mut encoder = TableEncoder::new(TableForm::ArrowStream(Compression::None), table.schema())?;
     let mut bytes = Vec::new();

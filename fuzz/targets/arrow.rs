@@ -2,7 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(
-    // Removes libFuzzer's panic hook, which would abort on panics of decoders that are caught.
+    // Removes libFuzzer's panic hook: it aborts even on panics of decoders that are caught.
     init: drop(std::panic::take_hook()),
     |input: &[u8]| pushdown_fuzz::arrow(input)
 );

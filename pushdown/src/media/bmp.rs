@@ -32,7 +32,7 @@ pub(crate) struct BmpPalette {
     pub(crate) entry_bytes: usize,
 }
 
-/// Size of the OS/2 core header, which the four bytes after the file header state.
+/// Size of the OS/2 core header. The four bytes after the file header state it.
 const CORE_BYTES: u32 = 12;
 /// Sizes of the other headers.
 const INFO_BYTES: [u32; 6] = [40, 52, 56, 64, 108, 124];
@@ -169,7 +169,7 @@ struct PixelLayout {
 }
 
 impl PixelLayout {
-    /// The palette, which starts at `end`. Advances `end` past it.
+    /// The palette at `end`. Advances `end` past it.
     fn palette(&self, end: &mut usize) -> Result<BmpPalette, String> {
         let entry_bytes = if self.header_bytes == CORE_BYTES { 3 } else { 4 };
         let colours = if self.colours == 0 {

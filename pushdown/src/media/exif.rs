@@ -1,4 +1,4 @@
-//! The orientation in an EXIF block, which is a TIFF directory.
+//! The orientation in an EXIF block. The block is a TIFF directory.
 
 const ORIENTATION: u16 = 0x0112;
 const PREFIX: &[u8] = b"Exif\0\0";

@@ -30,7 +30,7 @@ impl Drop for TestFolder {
 
 impl TestFolder {
     /// A folder with copies of some of the tiny models and their files.
-    fn with(test: &str, names: &[&str]) -> Self {
+    fn new(test: &str, names: &[&str]) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("external_models_{test}"));
         drop(fs::remove_dir_all(&folder));
         fs::create_dir_all(&folder).unwrap();
@@ -170,7 +170,7 @@ fn models_of_one_channel_accept_grey_images() {
 /// The digest identifies a model to readers and in `ETag`s. It covers the weights in every file.
 #[test]
 fn changed_weights_change_the_digest() {
-    let models = TestFolder::with("other_weights", &["external_each"]);
+    let models = TestFolder::new("other_weights", &["external_each"]);
     let before = models.digest("external_each");
     assert_eq!(
         models.digest("external_each"),
@@ -198,7 +198,7 @@ fn changed_weights_change_the_digest() {
 /// Data files are not models. They can be opened by their digest, but not through a symbolic link.
 #[test]
 fn data_files_are_not_listed_as_models() {
-    let models = TestFolder::with("listed", &["external", "external_each"]);
+    let models = TestFolder::new("listed", &["external", "external_each"]);
     let folder = models.folder();
     let mut names = Vec::new();
     folder.inspect_all(|name, model| {
@@ -226,7 +226,7 @@ fn data_files_are_not_listed_as_models() {
 /// Weights are read again for each range of layers. They have to equal those that were inspected.
 #[test]
 fn replaced_files_are_detected() {
-    let models = TestFolder::with("replaced", &["external"]);
+    let models = TestFolder::new("replaced", &["external"]);
     let (model, data) = (
         models.find("external").unwrap(),
         models.path("external.onnx.data"),
@@ -275,7 +275,7 @@ fn change_location(path: &Path, change: impl Fn(&mut Vec<StringStringEntryProto>
 
 #[test]
 fn unusable_data_files_are_refused_by_name() {
-    let models = TestFolder::with("refused", &["external"]);
+    let models = TestFolder::new("refused", &["external"]);
     let (path, data) = (models.path("external.onnx"), models.path("external.onnx.data"));
     let (model, weights) = (fs::read(&path).unwrap(), fs::read(&data).unwrap());
     let check = |reason: &str, kind: ErrorKind| {
@@ -357,7 +357,7 @@ fn unusable_data_files_are_refused_by_name() {
         set(key, value);
         check(reason, invalid);
     }
-    // A sparse file, which takes no space.
+    // A sparse file takes no space.
     let huge = fs::File::options().write(true).open(&data).unwrap();
     huge.set_len(MAX_MODEL_BYTES as u64).unwrap();
     check(
@@ -370,10 +370,10 @@ fn unusable_data_files_are_refused_by_name() {
 /// Two weights may have the same location. Both are read from there.
 #[test]
 fn weights_may_share_a_location() {
-    let models = TestFolder::with("shared", &["external_each"]);
+    let models = TestFolder::new("shared", &["external_each"]);
     let path = models.path("external_each.onnx");
     let mut model = ModelProto::parse_from_bytes(&fs::read(&path).unwrap()).unwrap();
-    // The first layer has 48 x 46 numbers, the second 46 x 44, which is fewer.
+    // The first layer has 48 x 46 numbers. The second has fewer, 46 x 44.
     let second = &mut model.graph.as_mut().unwrap().initializer[1];
     assert_eq!(
         (second.name.as_str(), second.dims.as_slice()),
@@ -386,7 +386,7 @@ fn weights_may_share_a_location() {
     let shared = models.find("external_each").unwrap();
     assert_eq!(shared.description().files.len(), 5);
     // The same weights as a copy.
-    let copied = TestFolder::with("copied", &["external_each"]);
+    let copied = TestFolder::new("copied", &["external_each"]);
     fs::write(copied.path("external_each.onnx.w2"), &numbers[..46 * 44 * 4]).unwrap();
     let copied = copied.find("external_each").unwrap();
     let (_, golden) = super::small_models::model("external_each");

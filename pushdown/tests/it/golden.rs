@@ -222,21 +222,21 @@ fn compare(found: &ComparedValue, expected: &TensorView<'_>, max_abs: f64) -> Re
 }
 
 fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
-    fn each<T: bytemuck::Pod>(bytes: &[u8], number: impl Fn(T) -> f64) -> Vec<f64> {
+    fn to_f64<T: bytemuck::Pod>(bytes: &[u8], number: impl Fn(T) -> f64) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes)
             .into_iter()
             .map(number)
             .collect()
     }
     match dtype {
-        Dtype::U8 => each(bytes, |value: u8| value.into()),
-        Dtype::I8 => each(bytes, |value: i8| value.into()),
-        Dtype::I32 => each(bytes, |value: i32| value.into()),
+        Dtype::U8 => to_f64(bytes, |value: u8| value.into()),
+        Dtype::I8 => to_f64(bytes, |value: i8| value.into()),
+        Dtype::I32 => to_f64(bytes, |value: i32| value.into()),
         #[expect(clippy::cast_precision_loss, reason = "only for a message")]
-        Dtype::I64 => each(bytes, |value: i64| value as f64),
-        Dtype::F16 => each(bytes, |value: f16| value.into()),
-        Dtype::BF16 => each(bytes, |value: bf16| value.into()),
-        Dtype::F32 => each(bytes, |value: f32| value.into()),
+        Dtype::I64 => to_f64(bytes, |value: i64| value as f64),
+        Dtype::F16 => to_f64(bytes, |value: f16| value.into()),
+        Dtype::BF16 => to_f64(bytes, |value: bf16| value.into()),
+        Dtype::F32 => to_f64(bytes, |value: f32| value.into()),
         other => panic!("unexpected element type {other:?}"),
     }
 }

@@ -17,7 +17,7 @@ struct Case {
     types: bool,
 }
 
-/// Maximum relative difference of sums and other floating-point results, which depend on the order of additions.
+/// Maximum relative difference of sums and other floating-point results. These depend on the order of additions.
 const TOLERANCE: f64 = 1e-12;
 
 #[test]
@@ -63,7 +63,7 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
     let Sample::Table(found) = found else {
         return Err("expected a table".to_owned());
     };
-    let found = whole(&found);
+    let found = single_batch(&found);
     if (found.num_rows(), found.num_columns()) != (expected.num_rows(), expected.num_columns()) {
         let sizes = (
             found.num_rows(),
@@ -96,21 +96,21 @@ fn check(case: &Case, object: Bytes, expected: &RecordBatch) -> Result<(), Strin
                 arrow_cast::cast(column, &DataType::Float64).map_err(|error| format!("{name}: {error}"))
             };
             // The scale of computed decimals may differ.
-            if !near(&float(ours)?, &float(theirs)?, 10_f64.powi(-i32::from(*scale))) {
+            if !is_near(&float(ours)?, &float(theirs)?, 10_f64.powi(-i32::from(*scale))) {
                 return Err(format!("{name} is\n{ours:?}\nexpected\n{theirs:?}"));
             }
             continue;
         }
         let theirs =
             arrow_cast::cast(theirs, ours.data_type()).map_err(|error| format!("{name}: {error}"))?;
-        if !same(ours, &theirs) {
+        if !is_same(ours, &theirs) {
             return Err(format!("{name} is\n{ours:?}\nexpected\n{theirs:?}"));
         }
     }
     Ok(())
 }
 
-fn whole(table: &Table) -> RecordBatch {
+fn single_batch(table: &Table) -> RecordBatch {
     arrow_select::concat::concat_batches(table.schema(), table.batches()).expect("batches of one schema")
 }
 
@@ -125,15 +125,15 @@ fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-fn same(ours: &ArrayRef, theirs: &ArrayRef) -> bool {
+fn is_same(ours: &ArrayRef, theirs: &ArrayRef) -> bool {
     match ours.data_type() {
-        DataType::Float64 => near(ours, theirs, 0.0),
+        DataType::Float64 => is_near(ours, theirs, 0.0),
         _ => ours == theirs,
     }
 }
 
 /// Whether numbers differ by at most the relative tolerance, or by at most `max_abs`.
-fn near(ours: &ArrayRef, theirs: &ArrayRef, max_abs: f64) -> bool {
+fn is_near(ours: &ArrayRef, theirs: &ArrayRef, max_abs: f64) -> bool {
     let (ours, theirs) = (
         ours.as_primitive::<Float64Type>(),
         theirs.as_primitive::<Float64Type>(),

@@ -218,7 +218,7 @@ fn refined_pipelines_have_the_same_results() {
         .iter()
         .map(|kind| kind.bytes().unwrap_or(602_112))
         .collect();
-    // All but the output of the model, which may have any size.
+    // All but the output of the model: that may have any size.
     let cuts = &bytes[..bytes.len() - 2];
     assert!(cuts.windows(2).all(|pair| pair[0] > pair[1]), "{bytes:?}");
     assert!((5..=15).contains(&refined.len()), "{refined}");
@@ -311,7 +311,7 @@ fn bad_models() {
 fn a_model_over_the_limit_is_refused() {
     let folder_path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("models_over_the_limit");
     std::fs::create_dir_all(&folder_path).unwrap();
-    // A sparse file, which takes no space.
+    // A sparse file takes no space.
     let file = std::fs::File::create(folder_path.join("huge.onnx")).unwrap();
     file.set_len(MAX_MODEL_BYTES as u64 + 1).unwrap();
     let folder = ModelFolder::open(&folder_path, Ok(RUNTIME.clone())).unwrap();

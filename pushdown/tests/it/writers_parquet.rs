@@ -132,7 +132,7 @@ fn check(case: &Case, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The values of a column as texts, which do not depend on their width and unit.
+/// The values of a column as texts. These do not depend on the width and unit of the values.
 fn texts(table: &Table, column: usize) -> Vec<String> {
     let batches = table.batches().iter();
     batches

@@ -96,7 +96,7 @@ fn compare(found: &Table, expected: &Table) -> Result<(), String> {
     Ok(())
 }
 
-/// The names of columns, and their values as texts, which do not depend on their width and unit.
+/// The names of columns, and their values as texts. These do not depend on the width and unit of the values.
 fn columns(table: &Table) -> Vec<(String, Vec<String>)> {
     let fields = table.schema().fields().iter().enumerate();
     fields

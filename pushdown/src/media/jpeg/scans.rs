@@ -14,7 +14,7 @@ pub(crate) struct Scans {
     is_one_pass: bool,
 }
 
-/// The coding of scans, which determines their cost.
+/// The coding of scans. It determines their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
     /// Huffman codes of DCT coefficients: the JPEG of cameras and usual programs.

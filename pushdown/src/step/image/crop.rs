@@ -75,7 +75,7 @@ impl Crop {
     }
 }
 
-/// The rectangle at `x`, `y`, which may extend beyond any edge. Pixels outside the image are zero.
+/// The rectangle at `x`, `y`. It may extend beyond any edge; pixels outside the image are zero.
 pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
@@ -103,7 +103,7 @@ pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Im
     Image::from_parts(width, height, pixels)
 }
 
-/// The rectangle at `x`, `y`, which has to lie within `pixels`. A row has `stride` bytes.
+/// The rectangle at `x`, `y`. It has to lie within `pixels`, whose rows have `stride` bytes.
 fn copy_rectangle(pixels: &[u8], stride: usize, x: usize, y: usize, width: u32, height: u32) -> Vec<u8> {
     let bytes = width as usize * 3;
     let mut rectangle = Vec::with_capacity(bytes * height as usize);

@@ -200,7 +200,7 @@ impl Decode {
 }
 
 impl Scaling {
-    /// 1, 2, 4 or 8. libjpeg-turbo has no SIMD for other fractions such as 5/8, which save no time.
+    /// 1, 2, 4 or 8. libjpeg-turbo has no SIMD for other fractions such as 5/8, so they save no time.
     fn divisor(self, header: &ImageHeader) -> u32 {
         let (side, floor) = match self {
             _ if !header.is_scalable => return 1,
@@ -221,7 +221,7 @@ const fn max_decoder_bytes(header: &ImageHeader) -> u64 {
     header.pixels().saturating_mul(32).saturating_add(16 << 20)
 }
 
-/// Why the header of `input`, which has the signature of `media`, cannot be read.
+/// Why the header of `input` cannot be read. `input` has the signature of `media`.
 fn header_fault(media: MediaType, input: &[u8]) -> Error {
     let fault = match media {
         MediaType::Bmp => BmpHeader::read(input).err(),

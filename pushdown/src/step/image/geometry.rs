@@ -73,7 +73,7 @@ impl Window {
         self.image
     }
 
-    /// The pixels from `x`, `y` of the larger image, which has to be in the part, and the bytes of a row.
+    /// The pixels from `x`, `y` of the larger image on, and the bytes of a row. The position has to be in the part.
     pub(crate) fn rows(&self, x: u32, y: u32) -> (&[u8], usize) {
         let start = (y - self.y) as usize * self.image.stride() + (x - self.x) as usize * 3;
         (&self.image.pixels()[start..], self.image.stride())

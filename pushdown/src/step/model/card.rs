@@ -1,4 +1,4 @@
-//! Model cards: the file `NAME.json` next to a model, which says how to prepare inputs.
+//! Model cards: files `NAME.json` next to a model that say how to prepare inputs.
 
 use serde::{Deserialize, Serialize};
 

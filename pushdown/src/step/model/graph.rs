@@ -165,12 +165,17 @@ impl Graph {
         from: Option<&str>,
         targets: impl IntoIterator<Item = &'a str>,
     ) -> HashSet<usize> {
-        let mut wanted: HashSet<&str> = targets.into_iter().filter(|name| Some(*name) != from).collect();
+        let mut needed_tensors: HashSet<&str> =
+            targets.into_iter().filter(|name| Some(*name) != from).collect();
         let mut needed = HashSet::new();
         for (index, node) in self.nodes().iter().enumerate().rev() {
-            if node.output.iter().any(|output| wanted.contains(output.as_str())) {
+            if node
+                .output
+                .iter()
+                .any(|output| needed_tensors.contains(output.as_str()))
+            {
                 needed.insert(index);
-                wanted.extend(reads(node).into_iter().filter(|name| Some(*name) != from));
+                needed_tensors.extend(reads(node).into_iter().filter(|name| Some(*name) != from));
             }
         }
         needed

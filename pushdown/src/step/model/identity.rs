@@ -66,12 +66,15 @@ pub(super) fn processor() -> String {
         ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
         ("avxvnni", is_x86_feature_detected!("avxvnni")),
     ];
-    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
-    let has: Vec<_> = has.collect();
-    if has.is_empty() {
+    let detected = known
+        .into_iter()
+        .filter(|(_, is_detected)| *is_detected)
+        .map(|(name, _)| name);
+    let detected: Vec<_> = detected.collect();
+    if detected.is_empty() {
         std::env::consts::ARCH.to_owned()
     } else {
-        has.join("+")
+        detected.join("+")
     }
 }
 

@@ -94,7 +94,7 @@ impl LoadedModel {
         Ok(())
     }
 
-    /// Runs `range` on values of its first tensor. Layers that are not loaded are read from `files`, which have to be those
+    /// Runs `range` on values of its first tensor. Layers that are not loaded are read from `files`. These have to be the files
     /// that were inspected.
     pub(super) fn run(
         &self,
@@ -208,7 +208,7 @@ fn run_batch(
     outputs.next().unwrap_or_else(missing)
 }
 
-/// CPU time of this thread, which loads a range alone.
+/// CPU time of this thread. It loads a range alone.
 fn thread_cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

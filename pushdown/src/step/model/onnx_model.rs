@@ -98,8 +98,8 @@ impl Model {
         Error::new(error.kind(), text)
     }
 
-    /// Fetches and inspects the files if that was not done before. Only the weights of the layers that will run are then
-    /// still to be loaded; which layers those are is not known yet.
+    /// Fetches and inspects the files if that was not done before. Does not load weights, since it is not known which layers
+    /// will run.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -46,7 +46,7 @@ impl Provider {
     /// The providers to which a session offers its operators, in this order. If one is unavailable the session fails, so
     /// that no model runs on another device than configured.
     pub(super) fn dispatch_order(self) -> Vec<ExecutionProviderDispatch> {
-        // Without an arena, which would never release its peak memory.
+        // Without an arena: it would never release its peak memory.
         let cpu = ep::CPU::default().with_arena_allocator(false).build();
         match self {
             Self::Cpu => vec![cpu],

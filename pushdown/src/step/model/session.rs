@@ -148,7 +148,7 @@ impl fmt::Debug for Runtime {
 pub(super) enum TensorView<'a> {
     Floats(Vec<usize>, &'a [f32]),
     Integers(Vec<usize>, &'a [i64]),
-    /// A tensor of another type, which cannot be a cut point.
+    /// A tensor of another type. It cannot be a cut point.
     Other,
 }
 

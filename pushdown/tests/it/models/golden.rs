@@ -134,7 +134,7 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
         .collect()
 }
 
-/// `max |a - b| / max |b|`. NaN, which exceeds every tolerance, if any value is NaN.
+/// `max |a - b| / max |b|`. If any value is NaN, the result is NaN and exceeds every tolerance.
 pub(crate) fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     if found == expected {

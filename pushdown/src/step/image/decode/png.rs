@@ -91,7 +91,7 @@ impl<'a> PngRows<'a> {
         })
     }
 
-    /// Writes the next row into `rgb`, which may be longer than the row of a pass.
+    /// Writes the next row into `rgb`. The slice may be longer than the row of a pass.
     fn read(&mut self, rgb: &mut [u8]) -> Result<()> {
         let row = self
             .reader

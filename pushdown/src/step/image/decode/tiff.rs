@@ -33,12 +33,8 @@ pub(super) fn header_fault(bytes: &[u8]) -> Error {
 /// Decodes the first page to RGB, and returns its orientation. The caller has checked `header` against the limits.
 ///
 /// # Errors
-/// `Undecodable` for broken files, and for unsupported features, which it names.
-pub(super) fn decode(
-    bytes: &[u8],
-    header: &ImageHeader,
-    cancellation: Cancellation<'_>,
-) -> Result<(Image, Orientation)> {
+/// `Undecodable` for broken files, and with its name for an unsupported feature.
+pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orientation)> {
     let directory = TiffDirectory::read(bytes)?;
     let page = Page::read(&directory, header)?;
     let orientation = directory.integer(tag::ORIENTATION)?.unwrap_or(1);

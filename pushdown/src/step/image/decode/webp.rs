@@ -22,7 +22,7 @@ pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     on_canvas(&frame, header)
 }
 
-/// Decodes a file of one image. Refuses a coded image of another size than `header`, which could need more memory.
+/// Decodes a file of one image. Refuses a coded image of another size than `header`: it could need more memory.
 fn decode_still(bytes: &[u8], header: &ImageHeader) -> Result<Image> {
     let expected = (header.width, header.height);
     let found = coded_size(bytes);

@@ -97,7 +97,7 @@ pub(in crate::step::model) fn input_shape(input: &ValueInfoProto) -> Result<Vec<
         })
 }
 
-/// Refuses `Dropout` in training mode, which its third input selects.
+/// Refuses `Dropout` in training mode. Its third input selects the mode.
 pub(super) fn check_no_training(graph: &GraphProto) -> Result<()> {
     let is_false = |name: &String| {
         let weight = graph.initializer.iter().find(|weight| weight.name == *name);

@@ -100,18 +100,22 @@ impl Graph {
     pub(in crate::step::model) fn possible_cuts(&self, target: &str) -> HashSet<String> {
         let dependencies = self.dependencies();
         let depends_on_data = |name: &str| dependencies.get(name) == Some(&Dependency::Data);
-        let mut wanted: HashSet<&str> = HashSet::from([target]);
+        let mut needed_tensors: HashSet<&str> = HashSet::from([target]);
         let mut nodes: Vec<&NodeProto> = Vec::new();
         for node in self.nodes().iter().rev() {
-            if node.output.iter().any(|output| wanted.contains(output.as_str())) {
-                wanted.extend(reads(node).into_iter().filter(|name| depends_on_data(name)));
+            if node
+                .output
+                .iter()
+                .any(|output| needed_tensors.contains(output.as_str()))
+            {
+                needed_tensors.extend(reads(node).into_iter().filter(|name| depends_on_data(name)));
                 nodes.push(node);
             }
         }
         nodes.reverse();
         let separators = self.separators(&nodes, &readers_of(&nodes), target, depends_on_data);
-        // Includes nodes that read only a tensor's shape. Folding removes them, which can create a fused group, but never
-        // separates one: the result stays a superset.
+        // Includes nodes that read only a tensor's shape. Folding removes them. That can create a fused group, but never breaks
+        // one up: the result stays a superset.
         let all: Vec<&NodeProto> = self.nodes().iter().collect();
         let readers = readers_of(&all);
         let possible = nodes.iter().zip(separators).filter_map(|(node, separator)| {
@@ -159,7 +163,7 @@ fn readers_of<'a>(nodes: &[&'a NodeProto]) -> HashMap<&'a str, Vec<usize>> {
     readers
 }
 
-/// The tensors of a node's subgraphs, which are never cut.
+/// The tensors of a node's subgraphs. Subgraphs are never cut.
 fn subgraph_tensors(node: &NodeProto) -> Vec<ExcludedTensor> {
     let nodes = subgraphs(node).flat_map(|graph| &graph.node);
     let tensors = nodes.flat_map(|inner| {

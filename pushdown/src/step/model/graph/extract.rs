@@ -25,7 +25,7 @@ impl Graph {
     /// length 1.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal) if the model cannot be serialized, which is a defect.
+    /// [`Internal`](crate::ErrorKind::Internal) if the model cannot be serialized: a defect.
     pub(in crate::step::model) fn submodel(
         &self,
         from: &TensorSpec,

@@ -166,7 +166,7 @@ fn checked_size(page: &Page<'_>, row_bytes: u64, rows: u32) -> Result<(usize, us
 }
 
 impl Chunk {
-    /// Writes the levels of row `row` for plane `plane` into `levels`, which has `stride` samples per pixel.
+    /// Writes the levels of row `row` for plane `plane` into `levels`. A pixel has `stride` levels.
     pub(super) fn write_levels(&self, row: usize, levels: &mut [u8], plane: usize, stride: usize) {
         let start = row * self.row_bytes;
         let row = &self.bytes[start..start + self.row_bytes];

@@ -28,7 +28,7 @@ pub(super) struct Page<'a> {
     /// Pixels that share a chroma sample, horizontally and vertically. 1 and 1 except for YCbCr without JPEG.
     pub(super) subsampling: (u8, u8),
     pub(super) colour: Colour,
-    /// JPEGs contain YCbCr, which libjpeg converts to RGB.
+    /// JPEGs contain YCbCr. libjpeg converts it to RGB.
     pub(super) is_jpeg_ycbcr: bool,
     /// Decoded samples per pixel: all samples, or those of the planes that are used.
     samples: usize,

@@ -84,7 +84,7 @@ fn accumulate<const SIZE: usize>(row: &mut [u8], stride: usize, order: ByteOrder
     }
 }
 
-/// Assembles samples of `size` bytes from `from`, which has the highest bytes of all samples first.
+/// Assembles samples of `size` bytes. `from` has the highest bytes of all samples first.
 fn unshuffle(row: &mut [u8], from: &[u8], size: usize, order: ByteOrder) {
     let samples = row.len() / size;
     for (index, sample) in row.chunks_exact_mut(size).enumerate() {

@@ -73,7 +73,7 @@ impl fmt::Display for SampleFormat {
     }
 }
 
-/// The value of `tag`, which has to be the same for all samples.
+/// The value of `tag`. It has to be the same for all samples.
 fn common_value(
     directory: &TiffDirectory<'_>,
     tag: u16,

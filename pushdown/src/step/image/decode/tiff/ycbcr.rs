@@ -74,7 +74,7 @@ pub(super) fn expand(blocks: &[u8], width: u32, height: u32, (across, down): (u8
 }
 
 impl YCbCrTables {
-    /// The conversion of Pillow, which reads uncompressed samples without libtiff.
+    /// The conversion of Pillow. It reads uncompressed samples without libtiff.
     #[expect(clippy::cast_possible_truncation, reason = "products of less than 15,000")]
     pub(super) fn pillow() -> Self {
         const FRACTION_BITS: u32 = 6;

@@ -119,7 +119,7 @@ fn unsupported_features_are_named() {
 
 /// Sizes are checked against the limits and the size of the file before anything is allocated.
 #[test]
-fn absurd_sizes_are_decode_error() {
+fn absurd_sizes_are_refused() {
     let sides = |width: u64, height: u64| [(256, width), (257, height), (258, 8), (262, 1), (273, 16)];
     let tiled = |width: u32, height: u32| {
         let tags: [Tag<'_>; 2] = [(322, &[width]), (323, &[height])];

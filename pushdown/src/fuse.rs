@@ -66,7 +66,7 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
             let Sample::Bytes(object) = input else { return None };
             let (steps, transform) = transform(rest)?;
             // Without the size of the image, the size of the result is unknown, and limits have to be checked first.
-            let size = decode.divisible(object)?;
+            let size = decode.size_for_regions(object)?;
             (1 + steps, FusedWork::Decode(decode, size, transform))
         }
         // A single step needs no fusion.

@@ -48,7 +48,7 @@ impl Adapter {
         let mut state = self.state.lock();
         state.begun_samples += slots.len();
         for route in slots.iter().flatten() {
-            state.replanner.asked(route.class, route.stage);
+            state.replanner.observe_request(route.class, route.stage);
         }
         InFlight {
             adapter: self,
@@ -95,9 +95,9 @@ impl InFlight<'_> {
     pub(crate) fn reroute(&self, slot: usize, split: Split) {
         if let Some(Some(route)) = self.slots.lock().get_mut(slot) {
             let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.ended(route.class, route.stage);
+            replanner.observe_request_end(route.class, route.stage);
             route.stage = self.adapter.stage(split);
-            replanner.asked(route.class, route.stage);
+            replanner.observe_request(route.class, route.stage);
         }
     }
 
@@ -106,7 +106,7 @@ impl InFlight<'_> {
         let route = self.slots.lock().get_mut(slot).and_then(Option::take);
         if let Some(route) = route {
             let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.ended(route.class, route.stage);
+            replanner.observe_request_end(route.class, route.stage);
         }
     }
 }
@@ -117,7 +117,7 @@ impl Drop for InFlight<'_> {
         let mut state = self.adapter.state.lock();
         state.begun_samples -= slots.len();
         for route in slots.iter().flatten() {
-            state.replanner.ended(route.class, route.stage);
+            state.replanner.observe_request_end(route.class, route.stage);
         }
     }
 }

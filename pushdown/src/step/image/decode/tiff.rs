@@ -34,7 +34,11 @@ pub(super) fn header_fault(bytes: &[u8]) -> Error {
 ///
 /// # Errors
 /// `Undecodable` for broken files, and with its name for an unsupported feature.
-pub(super) fn decode(bytes: &[u8], header: &ImageHeader) -> Result<(Image, Orientation)> {
+pub(super) fn decode(
+    bytes: &[u8],
+    header: &ImageHeader,
+    cancellation: Cancellation<'_>,
+) -> Result<(Image, Orientation)> {
     let directory = TiffDirectory::read(bytes)?;
     let page = Page::read(&directory, header)?;
     let orientation = directory.integer(tag::ORIENTATION)?.unwrap_or(1);

@@ -188,10 +188,10 @@ impl MicroBatcher {
             metrics.micro_batches.inc();
             metrics.micro_batch_samples.inc_by(count.into());
             let load_started = std::time::Instant::now();
-            let (from, until) = layers.reach();
+            let LayerRange { from, to: until } = layers.range();
             // The batch that loads the weights is charged for it, but the reported time per sample excludes it: plans use this
             // time.
-            if let Err(error) = layers.model().make_ready(from, until) {
+            if let Err(error) = layers.model().load_layers(from, until) {
                 tracing::debug!(%error, "cannot load the model; each sample of the batch gets this error");
             }
             let load_time = load_started.elapsed();

@@ -170,7 +170,7 @@ fn formats_are_named_or_detected_or_rejected() {
     let misplaced = read_with("a", "select(header=false)", object, Limits::default()).unwrap_err();
     assert_eq!(misplaced.kind(), ErrorKind::InvalidPipeline);
     assert!(
-        misplaced.to_string().contains("`header` is for CSV"),
+        misplaced.to_string().contains("`header` applies to CSV"),
         "{misplaced}"
     );
     for text in [

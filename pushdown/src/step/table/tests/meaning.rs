@@ -165,21 +165,15 @@ fn the_min_and_max_of_floats_may_be_infinite_or_nan() {
 fn values_outside_of_a_type_are_errors_of_the_object_or_null() {
     let object = parquet_file(&rows(), 5);
     for (expression, message) in [
-        ("cast(s as int)", "expected a value that Int32 has"),
-        ("cast(h * 100 as tinyint)", "expected a value that Int8 has"),
-        ("cast(1e20 as bigint)", "expected a value that Int64 has"),
-        ("cast('nan'::double as int)", "expected a value that Int32 has"),
-        ("cast(300.0 as utinyint)", "expected a value that UInt8 has"),
-        ("cast(s as boolean)", "expected a value that Boolean has"),
-        ("cast('off' as boolean)", "expected a value that Boolean has"),
-        (
-            "cast(s as decimal(5, 2))",
-            "expected a value that Decimal128(5, 2) has",
-        ),
-        (
-            "cast('1000' as decimal(5, 2))",
-            "expected a value that Decimal128(5, 2) has",
-        ),
+        ("cast(s as int)", "to Int32"),
+        ("cast(h * 100 as tinyint)", "to Int8"),
+        ("cast(1e20 as bigint)", "to Int64"),
+        ("cast('nan'::double as int)", "to Int32"),
+        ("cast(300.0 as utinyint)", "to UInt8"),
+        ("cast(s as boolean)", "to Boolean"),
+        ("cast('off' as boolean)", "to Boolean"),
+        ("cast(s as decimal(5, 2))", "to Decimal128(5, 2)"),
+        ("cast('1000' as decimal(5, 2))", "to Decimal128(5, 2)"),
         ("n // 0", "ivide by zero"),
         ("n % 0", "ivide by zero"),
     ] {

@@ -244,7 +244,7 @@ fn the_length_of_names_in_queries_is_limited() {
     ] {
         let error = Pipeline::parse(&text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
-        let message = "found a name of 257 bytes, expected at most 256";
+        let message = "expected at most 256 bytes, found 257";
         assert!(error.to_string().contains(message), "{error}");
     }
     let near = run(&format!("select(where=\"{} > 1\")", &long[1..]), &object).unwrap_err();

@@ -1,5 +1,5 @@
-//! One operator at a time, and the short pipelines beside a bare decode. Ratios that are promised come from
-//! `pushdown-bench operators`, which lets both sides take turns; this is for looking at a change.
+//! Single steps, and short pipelines next to libjpeg-turbo alone, to see the effect of a change. The published ratios are those of
+//! `pushdown-bench operators`, which runs both sides in turns.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use pushdown::{Context, Pipeline, Sample};
 use pushdown_bench::photos;
 use turbojpeg::{Decompressor, PixelFormat};
 
-/// On photos of about 500 x 375.
+/// For photos of about 500 x 375 pixels.
 const PIPELINES: [&str; 6] = [
     "decode",
     "decode | resize(short=256)",
@@ -22,14 +22,14 @@ const PIPELINES: [&str; 6] = [
     "decode | resize(short=256, filter=bicubic) | center_crop(224)",
     "decode | resize(short=256) | center_crop(224) | encode(jpeg)",
 ];
-/// On 12 megapixels.
+/// For photos of 12 megapixels.
 const LARGE: [&str; 4] = [
     "decode",
     "decode(min_short=512)",
     "decode | resize(short=512)",
     "decode(min_short=512) | resize(short=512)",
 ];
-/// On a decoded photo.
+/// For a decoded photo.
 const STEPS: [&str; 9] = [
     "resize(short=256)",
     "resize(short=256, filter=lanczos)",
@@ -42,7 +42,7 @@ const STEPS: [&str; 9] = [
     "color_jitter(0.4, 0.4, 0.4, 0.1)",
 ];
 
-/// The photos in a folder of `PUSHDOWN_PHOTOS` or `.cache/photos`, or else one of the fixtures.
+/// The photos in `folder` of `PUSHDOWN_PHOTOS` or `.cache/photos`, or one fixture if there are none.
 fn files(folder: &str) -> Vec<Bytes> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let photos = env::var_os("PUSHDOWN_PHOTOS").map_or_else(|| root.join(".cache/photos"), PathBuf::from);
@@ -51,7 +51,7 @@ fn files(folder: &str) -> Vec<Bytes> {
     let files = photos::read_all(&photos.join(folder))
         .or_else(|_| fixture())
         .unwrap_or_default();
-    assert!(!files.is_empty(), "neither photos nor fixtures");
+    assert!(!files.is_empty(), "no photos and no fixtures found");
     files.into_iter().take(50).collect()
 }
 
@@ -85,14 +85,14 @@ fn pipelines(criterion: &mut Criterion, folder: &str, pipelines: &[&str]) {
             let decompressor = decompressor.as_mut()?;
             files
                 .iter()
-                .try_for_each(|file| bare(decompressor, file, &mut pixels))
+                .try_for_each(|file| decode_alone(decompressor, file, &mut pixels))
         });
     });
     group.finish();
 }
 
-/// libjpeg-turbo with one handle and one buffer for all photos: nothing is left to save.
-fn bare(decompressor: &mut Decompressor, file: &[u8], pixels: &mut Vec<u8>) -> Option<()> {
+/// Decodes by libjpeg-turbo, with one handle and one buffer for all photos.
+fn decode_alone(decompressor: &mut Decompressor, file: &[u8], pixels: &mut Vec<u8>) -> Option<()> {
     let header = decompressor.read_header(file).ok()?;
     let (width, height, pitch) = (header.width, header.height, header.width * 3);
     pixels.resize(pitch * height, 0);

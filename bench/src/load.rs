@@ -27,7 +27,7 @@ pub struct Response {
     pub bytes: u64,
 }
 
-/// SchemaMerger connections that share the requests of one list.
+/// Several connections that share the requests of one list.
 #[derive(Debug)]
 pub struct Load {
     connections: Vec<Connection>,

@@ -168,7 +168,7 @@ impl Download {
 fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    // SchemaMerger processes may download at once.
+    // Several processes may download at once.
     let draft = file.with_extension(format!("{}.tmp", std::process::id()));
     fs::write(&draft, bytes)?;
     fs::rename(draft, file)

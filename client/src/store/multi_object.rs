@@ -1,4 +1,4 @@
-//! SchemaMerger objects as one table, computed by the gateway or on this host.
+//! Several objects as one table, computed by the gateway or on this host.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 /// Objects whose schemas are read concurrently.
 const CONCURRENT_OPENS: usize = 8;
 
-/// SchemaMerger objects that form one table, in the order of their keys.
+/// Several objects that form one table, in the order of their keys.
 #[derive(Debug, Clone)]
 pub struct StoredTables {
     store: Store,
@@ -48,7 +48,7 @@ pub struct TablesScan {
 }
 
 impl Store {
-    /// SchemaMerger objects of a bucket as one table. Reads nothing yet.
+    /// Several objects of a bucket as one table. Reads nothing yet.
     pub fn tables(
         &self,
         bucket: &str,

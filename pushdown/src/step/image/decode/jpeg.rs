@@ -127,7 +127,7 @@ impl<'a> File<'a> {
 
     /// The smallest region around `wanted` whose pixels are those of the whole image.
     ///
-    /// libjpeg reads the columns beside it and the rows above it, and does no more with them. It does not even read the rows
+    /// libjpeg reads the columns next to it and the rows above it, and does no more with them. It does not even read the rows
     /// below, unless they may fail: an error there is an error of the file.
     fn region(&self, job: &Job<'_>, wanted: Region) -> Region {
         let whole = job.region;

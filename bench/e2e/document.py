@@ -62,7 +62,7 @@ READING = """## How to read it
   Above 1 is good for the arm that is judged.
 - `plain` reads the stored objects and runs the pipeline on the host. `pushed` runs the pipeline at the gateway. `auto` lets the
   planner choose for each object. The [table of arms](../bench/README.md#arms) lists the others.
-- `b*` is the crossover bandwidth: over a faster link plain reading is limited by the host, over a slower one by the link.
+- `B` is the crossover bandwidth: over a faster link plain reading is limited by the host, over a slower one by the link.
 - `*` marks a cell whose A/A test exceeds the noise limit; its times decide nothing."""
 
 ABOUT_VERDICTS = """Verdicts compare the whole interval with the required ratio

@@ -12,7 +12,7 @@ KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer")
 PIPELINE_KINDS = ("read", "tenants", "growth")
 ARM_KINDS = ("read", "tenants", "table")
 OPEN = float("inf")
-LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>b\*|Mbit/s)|open")
+LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")
 
 
 class ScenarioError(Exception):
@@ -29,11 +29,11 @@ class Link:
 
     @classmethod
     def parse(cls, text: str) -> "Link":
-        """`0.3 b*`, `100 Mbit/s` or `open`."""
+        """`0.3 B`, `100 Mbit/s` or `open`."""
         found = LINK.fullmatch(text)
         if found is None:
-            raise ValueError(f"links: expected a link such as '0.3 b*', '100 Mbit/s' or 'open', found {text!r}")
-        if found["unit"] == "b*":
+            raise ValueError(f"links: expected a link such as '0.3 B', '100 Mbit/s' or 'open', found {text!r}")
+        if found["unit"] == "B":
             return cls(text, float(found["number"]), None)
         return cls(text, None, float(found["number"]) * 1e6 if found["unit"] else OPEN)
 

@@ -235,7 +235,7 @@ def test_an_unreachable_external_store_is_refused(flags: list[str]) -> None:
     [
         ("title = 'T'\nkind = 'read'\n", "missing: default"),
         ("title = 'T'\nkind = 'reed'\ndefault = true\n", "kind: expected one of read, forward, table, "),
-        ("title = 'T'\nkind = 'forward'\ndefault = true\nlinks = ['fast']\n", "expected a link such as '0.3 b*'"),
+        ("title = 'T'\nkind = 'forward'\ndefault = true\nlinks = ['fast']\n", "expected a link such as '0.3 B'"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nsamplse = 3\n", "unknown: samplse"),
         ("title = 'T'\nkind = 'forward'\ndefault = true\nsamples = 'many'\n", "samples: expected int, found 'many'"),
         ("title = 'T'\nkind = 'read'\ndefault = true\n", "pipeline: expected one for the kind read, found none"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -129,9 +129,21 @@ impl Gateway {
             .send(self.admin)
     }
 
-    /// The value of a metric, with its labels in `name`; zero if the metric is missing.
+    /// The value of a metric, with its labels in `name`; zero if it has no value with these labels yet.
+    ///
+    /// # Errors
+    /// If the gateway does not list such a metric at all.
     pub fn metric(&self, name: &str) -> Result<f64> {
         let page = self.page("/metrics")?.text();
+        let family = name.split('{').next().unwrap_or(name);
+        let family = ["_total", "_bucket", "_count", "_sum"]
+            .iter()
+            .find_map(|suffix| family.strip_suffix(suffix))
+            .unwrap_or(family);
+        ensure!(
+            page.contains(&format!("# TYPE {family} ")),
+            "unknown metric `{name}`"
+        );
         let value = page
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

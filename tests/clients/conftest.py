@@ -80,7 +80,7 @@ def store(request, environment, tmp_path_factory):
             request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, upstream
         )
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
-            assert b"\npushdown_permits_in_use_bytes 0\n" in metrics.read(), "memory permits remain in use"
+            assert b"\npushdown_memory_reserved_bytes 0\n" in metrics.read(), "memory permits remain in use"
 
 
 @pytest.fixture(scope="session")

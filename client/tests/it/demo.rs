@@ -118,8 +118,8 @@ fn every_mode_trains_the_same_head() {
     let parts = report["parts"].as_array().unwrap();
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
     for (part, expected_modes) in parts.iter().zip([
-        &["plain", "pushed", "auto", "keep", "keep, again"][..],
-        &["plain", "pushed", "auto", "keep"],
+        &["plain", "pushed", "auto", "cached", "cached, again"][..],
+        &["plain", "pushed", "auto", "cached"],
     ]) {
         let lines = part["lines"].as_array().unwrap();
         let found: Vec<_> = lines

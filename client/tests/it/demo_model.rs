@@ -44,7 +44,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let all = world.objects.len();
 
     // `auto` runs before `plain`, so that it plans before the weights are fetched.
-    let flags = ["--methods", "pushed,auto,plain,keep", "--json"];
+    let flags = ["--methods", "pushed,auto,plain,cached", "--json"];
     let report: Value = serde_json::from_str(&transfer(&world, "first", &flags)).unwrap();
     assert_eq!(report["samples"], all);
     let lines = report["parts"][0]["lines"].as_array().unwrap();

@@ -71,7 +71,7 @@ fn hypothetical_tiers_have_separate_cpus() {
             "{flags:?}"
         );
         let text = explain(&world, flags);
-        let reported = text.contains("on the same CPUs, as the gateway tells");
+        let reported = text.contains("use the same CPUs, as reported by the gateway");
         assert_eq!(
             reported,
             shared && !flags.contains(&"--shared"),

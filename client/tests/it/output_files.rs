@@ -127,7 +127,7 @@ fn a_file_with_an_unknown_extension_is_written_with_a_note() {
             let arguments = [&["get", OBJECT, "-p", pipeline], mode_flags].concat();
             let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
             let expected =
-                format!("note: {name} is written as {format_name}: its name has no ending that is known\n");
+                format!("note: {name} is written as {format_name}: its name has no known extension\n");
             assert_eq!((code, stderr), (0, expected), "{mode_flags:?}");
             assert!(written.unwrap().starts_with(magic), "{name}");
         }
@@ -137,7 +137,7 @@ fn a_file_with_an_unknown_extension_is_written_with_a_note() {
         ]
         .concat();
         let (code, stderr, written) = get(&endpoint, &world, &arguments, "x.table");
-        let expected = "note: x.table is written as arrow: its name has no ending that is known\n";
+        let expected = "note: x.table is written as arrow: its name has no known extension\n";
         assert_eq!((code, stderr.as_str()), (0, expected), "{mode_flags:?}");
         assert!(written.unwrap().starts_with(b"\xff\xff\xff\xff"));
         let explicit_format = [&["get", OBJECT, "-p", PIXELS, "--accept", "npy"], mode_flags].concat();
@@ -158,7 +158,7 @@ fn the_stored_object_is_written_under_any_name_with_a_note() {
         for name in ["x.jpg", "x.npy", "x"] {
             let arguments = [&["get", OBJECT, "-p", PIXELS, "--split", "0"], mode_flags].concat();
             let (code, stderr, written) = get(&endpoint, &world, &arguments, name);
-            let expected = format!("note: {name} is the object as it is stored (stage 0)\n");
+            let expected = format!("note: {name} is the object as stored (stage 0)\n");
             assert_eq!((code, stderr), (0, expected), "{mode_flags:?}");
             assert_eq!(written.unwrap(), world.objects["jpeg_420.jpg"]);
         }

@@ -180,13 +180,13 @@ fn the_report_lists_the_reasons() {
         String::from_utf8(output.stdout).unwrap()
     };
     let text = read("decode | to_float", &[]);
-    let summary = "0 values are kept now; not kept: 6 larger than their objects\n";
+    let summary = "0 values written to the value cache; not cached: 6 larger than their objects\n";
     assert!(text.ends_with(summary), "{text}");
     let json: serde_json::Value = serde_json::from_str(&read("decode | to_float", &["--json"])).unwrap();
     assert_eq!(json["not_cached"], serde_json::json!({"larger": COUNT}));
     assert_eq!(json["cache_writes"], 0);
     let kept = read(SMALL, &[]);
-    assert!(!kept.contains("not kept"), "{kept}");
+    assert!(!kept.contains("not cached"), "{kept}");
     // A host without ONNX Runtime cannot use the value before the first random step.
     let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
     let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();

@@ -76,7 +76,10 @@ fn a_host_without_onnx_runtime_runs_models_at_the_gateway() {
         stderr.contains("cannot load ONNX Runtime from /nowhere"),
         "{stderr}"
     );
-    assert!(stderr.contains("models run at the gateway alone"), "{stderr}");
+    assert!(
+        stderr.contains("models: they run at the gateway only"),
+        "{stderr}"
+    );
     // The value cache then has the outputs of the model.
     let cached_values = world.folder().join("cached_values");
     for (epoch, bytes) in [(0, 6 * 2_000), (1, 0)] {

@@ -149,7 +149,7 @@ fn a_store_connection_with_an_unsent_body_is_not_reused() -> Result<()> {
             ensure!(raw.read("PUT")?.status == 403);
         }
         eventually("the upload ends", Duration::from_secs(20), || {
-            Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
+            Ok((gateway.metric("pushdown_requests_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
         })?;
         for _ in 0..4 {
             let get = Request::new("GET", "/bucket/other").header("Host", "gateway");

@@ -37,7 +37,7 @@ fn a_refused_upload_gets_no_continue() -> Result<()> {
         "the connection must close: the rest of the body is unread"
     );
     eventually("the connection to the store is closed", TIMEOUT, || {
-        Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
+        Ok((gateway.metric("pushdown_requests_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
     })
 }
 
@@ -178,7 +178,7 @@ fn a_disconnect_in_mid_upload_creates_no_object() -> Result<()> {
         "the store received {rest} bytes that the client did not send"
     );
     eventually("no request is in flight", TIMEOUT, || {
-        Ok((gateway.metric("pushdown_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
+        Ok((gateway.metric("pushdown_requests_in_flight{kind=\"forward\"}")? == 0.0).then_some(()))
     })
 }
 

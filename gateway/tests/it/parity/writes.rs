@@ -127,8 +127,8 @@ fn put_as(lab: &Lab, to: SocketAddr, payload: Payload) -> Result<Vec<Response>> 
 }
 
 fn put_with_a_wrong_digest(lab: &Lab, to: SocketAddr) -> Result<Vec<Response>> {
-    let mut request = put(lab, "w/wrong", "the signed bytes")?;
-    request.body = b"other bytes".to_vec();
+    let mut request = put(lab, "w/wrong", "signed bytes")?;
+    request.body = b"other bytes.".to_vec();
     run(to, [Ok(request), get(lab, "w/wrong")])
 }
 

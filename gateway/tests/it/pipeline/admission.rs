@@ -34,7 +34,7 @@ fn many_large_photos_stay_within_the_memory_budget() -> Result<()> {
     let peak = lab.gateway.peak_memory()?;
     assert!(peak < (256 + 150) * MIB, "{} MiB", peak / MIB);
     assert!(
-        lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0,
+        lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0,
         "all permits are released"
     );
     Ok(())
@@ -88,7 +88,7 @@ fn a_client_that_reads_nothing_loses_its_memory_permit() -> Result<()> {
     assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     let deadline = Instant::now() + Duration::from_secs(30);
     // One byte now and then does not open the TCP window, so it does not count as progress.
-    while lab.gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
+    while lab.gateway.metric("pushdown_memory_reserved_bytes")? > 0.0 {
         ensure!(Instant::now() < deadline, "the permit is still in use");
         answer.read_exact(1).ok();
         thread::sleep(Duration::from_millis(100));

@@ -72,11 +72,11 @@ fn bodies_stay_within_the_memory_budget() -> Result<()> {
     }
     let grown = lab.gateway.peak_memory()? - before;
     ensure!(grown < 96 * MIB, "{} MiB", grown / MIB);
-    let in_use = lab.gateway.metric("pushdown_permits_in_use_bytes")?;
+    let in_use = lab.gateway.metric("pushdown_memory_reserved_bytes")?;
     ensure!(in_use > 0.0 && in_use <= f64::from(32 << 20), "{in_use}");
     drop(large);
     eventually("all memory is released", TIMEOUT, || {
-        Ok((lab.gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0).then_some(()))
+        Ok((lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0).then_some(()))
     })?;
     let request = batch::request(&lab, "decode".parse()?, &["photo.jpg".to_owned()])?;
     ensure!(batch::rows(batch::send(&lab, &request)?)?[0].value.is_ok());

@@ -74,8 +74,8 @@ fn a_model_runs_samples_of_many_requests_at_once() -> Result<()> {
             ensure!(difference <= 1e-5, "request {index}: {difference}");
         }
         // Samples are read before batches: a sample of a disconnected client may still be pending, and its batch is counted later.
-        let samples = lab.gateway.metric("pushdown_layer_samples_total")?;
-        let batches = lab.gateway.metric("pushdown_layer_batches_total")?;
+        let samples = lab.gateway.metric("pushdown_micro_batch_samples_total")?;
+        let batches = lab.gateway.metric("pushdown_micro_batches_total")?;
         Ok((batches < samples).then_some((samples, batches)))
     })?;
     ensure!(8.0 * batches >= samples, "{samples} samples in {batches} batches");

@@ -216,7 +216,7 @@ fn models_are_listed_and_their_weights_served() -> Result<()> {
     let inner_cut = left_out.find(|left| left["tensor"] == "r0").context("r0")?;
     assert_eq!(
         inner_cut["reason"],
-        "`Conv` and the `Relu` behind it are computed as one"
+        "ONNX Runtime fuses `Conv` and the `Relu` after it"
     );
     let digest = model["digest"].as_str().context("no digest")?;
 

@@ -104,7 +104,7 @@ fn a_disconnect_cancels_the_read_of_the_object() -> Result<()> {
     drop(client);
     close_seen.recv_timeout(Duration::from_secs(20))?;
     let deadline = Instant::now() + Duration::from_secs(20);
-    while gateway.metric("pushdown_permits_in_use_bytes")? > 0.0 {
+    while gateway.metric("pushdown_memory_reserved_bytes")? > 0.0 {
         assert!(
             Instant::now() < deadline,
             "the permit is in use after the client disconnected"

@@ -31,7 +31,7 @@ const UNION_WITH_KEY: MergeRule = MergeRule {
 
 fn wait_for_released_memory(lab: &Lab) -> Result<()> {
     eventually("the memory is released", Duration::from_secs(20), || {
-        Ok((lab.gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
+        Ok((lab.gateway.metric("pushdown_memory_reserved_bytes")? < 1.0).then_some(()))
     })
 }
 

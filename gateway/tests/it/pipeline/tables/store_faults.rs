@@ -198,7 +198,7 @@ fn a_store_lost_in_mid_scan_does_not_truncate_the_table() -> Result<()> {
     assert!(answer.header("retry-after").is_some());
     let (_origin, gateway) = store(Served::FooterAndRows, lost)?;
     assert!(get(&gateway, FILTER).send(gateway.listen()).is_err());
-    assert!(gateway.metric("pushdown_permits_in_use_bytes")?.abs() < 1.0);
+    assert!(gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 

@@ -81,7 +81,7 @@ fn backpressure_pauses_the_scan_and_a_disconnect_ends_it() -> Result<()> {
     assert!(gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     drop(client);
     eventually("the memory is released", TIMEOUT, || {
-        Ok((gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
+        Ok((gateway.metric("pushdown_memory_reserved_bytes")? < 1.0).then_some(()))
     })?;
     assert_eq!(
         origin.requests().len(),
@@ -100,7 +100,7 @@ fn a_client_that_reads_nothing_is_disconnected() -> Result<()> {
     client.write(&get(&gateway, ALL_ROWS).head())?;
     assert_eq!(client.begin("GET")?.head.status, 200);
     eventually("the memory is released", TIMEOUT, || {
-        Ok((gateway.metric("pushdown_permits_in_use_bytes")? < 1.0).then_some(()))
+        Ok((gateway.metric("pushdown_memory_reserved_bytes")? < 1.0).then_some(()))
     })?;
     assert!(client.begin("GET").is_err() || client.is_closed()?);
     Ok(())

@@ -31,6 +31,9 @@ pub enum Route {
 }
 
 impl Route {
+    /// All routes.
+    pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
+
     /// The route of a request.
     pub fn for_request(parts: &Parts) -> Self {
         if parts.uri.path() == BATCH_PATH {

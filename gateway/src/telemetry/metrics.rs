@@ -158,7 +158,18 @@ impl Metrics {
         for (name, help, gauge) in memory {
             all.register_with_unit(name, help, Unit::Bytes, gauge.clone());
         }
+        metrics.list_routes();
         metrics
+    }
+
+    /// Lists the counters of all routes from the start: a rate over a counter that appears later misses its first value.
+    fn list_routes(&self) {
+        for kind in Route::ALL.map(Route::name) {
+            drop(self.requests_in_flight.get_or_create(&RouteLabel { kind }));
+            for status in ["2xx", "4xx", "5xx"] {
+                drop(self.requests.get_or_create(&RequestLabels { kind, status }));
+            }
+        }
     }
 
     /// Counts an answer.
@@ -179,7 +190,7 @@ impl Metrics {
 
     /// Requests in flight, all routes together.
     pub fn in_flight_total(&self) -> i64 {
-        [Route::Forward, Route::Pipeline, Route::Batch, Route::Models]
+        Route::ALL
             .into_iter()
             .map(|route| {
                 self.requests_in_flight

@@ -12,7 +12,9 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4::{SigningParams, sign_chunk, sign_trailer};
 use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::http::Headers;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::raw::Request;
 
@@ -46,6 +48,13 @@ pub enum Payload {
 
 /// Size of the chunks of `aws-chunked` bodies, the minimum that stores accept.
 const CHUNK_BYTES: usize = 8192;
+
+/// What signatures require to be percent-encoded in a query value.
+const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 impl Keys {
     /// Keys for `us-east-1`.
@@ -109,7 +118,7 @@ impl Keys {
                 .push(if request.target.contains('?') { '&' } else { '?' });
             request.target.push_str(name);
             request.target.push('=');
-            request.target.push_str(&encode(value));
+            request.target.extend(utf8_percent_encode(value, QUERY_VALUE));
         }
         Ok(request)
     }
@@ -247,54 +256,7 @@ fn framed_length(raw: &[u8], payload: Payload) -> usize {
 
 /// CRC-32 (IEEE) in base64, as in S3 headers.
 fn crc32(bytes: &[u8]) -> String {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 {
-                (crc >> 1) ^ 0xEDB8_8320
-            } else {
-                crc >> 1
-            };
-        }
-    }
-    base64((!crc).to_be_bytes())
-}
-
-fn base64([a, b, c, d]: [u8; 4]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = [
-        a >> 2,
-        (a & 3) << 4 | b >> 4,
-        (b & 15) << 2 | c >> 6,
-        c & 63,
-        d >> 2,
-        (d & 3) << 4,
-    ];
-    let mut text: String = digits
-        .into_iter()
-        .map(|digit| char::from(ALPHABET[usize::from(digit)]))
-        .collect();
-    text.push_str("==");
-    text
-}
-
-fn hex(digit: u8) -> char {
-    char::from(b"0123456789ABCDEF"[usize::from(digit)])
-}
-
-/// Percent-encodes a query value as signatures require.
-fn encode(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(byte));
-            }
-            _ => text.extend(['%', hex(byte >> 4), hex(byte & 15)]),
-        }
-    }
-    text
+    STANDARD.encode(crc32fast::hash(bytes).to_be_bytes())
 }
 
 #[cfg(test)]

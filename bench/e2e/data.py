@@ -102,8 +102,11 @@ class StoredData:
         folder = DERIVED / f"{slug(name)}-files-{count}"
         folder.mkdir(parents=True, exist_ok=True)
         for index, file in enumerate(itertools.islice(itertools.cycle(originals(name)), count)):
-            if not (folder / f"{index:06}.jpg").exists():
-                (folder / f"{index:06}.jpg").symlink_to(file.resolve())
+            link = folder / f"{index:06}.jpg"
+            if not link.exists():
+                # A link into a repository that has moved is broken.
+                link.unlink(missing_ok=True)
+                link.symlink_to(file.resolve())
         return folder
 
     def tables(self) -> dict[str, str]:

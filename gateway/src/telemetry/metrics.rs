@@ -83,7 +83,7 @@ impl Metrics {
         let all = registry.sub_registry_with_prefix("pushdown");
         all.register(
             "requests",
-            "Requests answered, by route and status status_class",
+            "Requests answered, by route and class of status",
             metrics.requests.clone(),
         );
         all.register(

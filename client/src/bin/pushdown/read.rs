@@ -51,7 +51,7 @@ pub(crate) struct Read {
     /// Folder of the value cache: values that are the same in every epoch are stored in it and not requested again
     #[arg(long, value_name = "DIR")]
     value_cache: Option<PathBuf>,
-    /// Compress values in transit: features after a rectifier shrink, photos do not
+    /// Compress values in transit; this helps with ReLU features, not with photos
     #[arg(long)]
     compress: bool,
     /// Samples in a batch

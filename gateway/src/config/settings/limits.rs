@@ -40,7 +40,7 @@ pub struct LimitSettings {
     /// Largest request line and headers together [default: 64KiB]
     #[arg(long, env = "PUSHDOWN_MAX_HEADER_BYTES", value_name = "SIZE")]
     pub max_header_bytes: Option<Text>,
-    /// Maximum pipeline requests that wait for memory, per access key as many as it leaves free; more get 503 [default: 1024]
+    /// Maximum queued pipeline requests; one access key may take as many places as it leaves free; more get 503 [default: 1024]
     #[arg(long, env = "PUSHDOWN_MAX_QUEUED", value_name = "N")]
     pub max_queued: Option<Text>,
     /// Longest wait of a pipeline request for memory, or for models at start; then 503 [default: 10s]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Error, ErrorKind, Result};
 
-/// Tells long work that nobody waits for its result any more, so that it ends early.
+/// Ends long work early once nobody waits for its result.
 ///
 /// A run checks it between steps; decoding a JPEG checks it for each row of blocks in each scan.
 #[derive(Clone, Copy, Default)]

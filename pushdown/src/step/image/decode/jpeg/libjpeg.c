@@ -1,6 +1,6 @@
 /* Reads the header of a JPEG, and decodes one, through libjpeg's own interface.
  *
- * TurboJPEG's interface, which wraps the same library, has no progress callback: a decode that nobody waits for any more
+ * TurboJPEG's interface, which wraps the same library, has no progress callback: a decode that nobody waits for
  * would run to its end. libjpeg ends a call by longjmp, which must not cross Rust, so that these functions are C.
  */
 
@@ -184,7 +184,7 @@ static void prepare(struct state *state, const struct pushdown_jpeg_job *job, ch
     state->error.emit_message = on_message;
 }
 
-/* Reads the header into *header; gives COMPLETE, WARNED, or FAILED with a message of up to JMSG_LENGTH_MAX bytes. */
+/* Reads the header into *header. Returns COMPLETE, WARNED, or FAILED with a message of up to JMSG_LENGTH_MAX bytes. */
 int pushdown_jpeg_read_header(const uint8_t *bytes, size_t length, struct pushdown_jpeg_header *header, char *message) {
     struct state state;
     prepare(&state, NULL, message);
@@ -193,7 +193,8 @@ int pushdown_jpeg_read_header(const uint8_t *bytes, size_t length, struct pushdo
     return state.status;
 }
 
-/* Decodes into job->pixels. Every byte is written unless it gives FAILED, CANCELLED, or WARNED with stop_at_warning. */
+/* Decodes into job->pixels, and returns a status. Every byte is written, except with FAILED, CANCELLED, or WARNED if
+ * stop_at_warning is set. */
 int pushdown_jpeg_decode(const struct pushdown_jpeg_job *job, char *message) {
     struct state state;
     prepare(&state, job, message);
